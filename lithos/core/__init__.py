@@ -1,0 +1,1 @@
+"""Synchronous and pure: no trio, files, clock, randomness or logging."""

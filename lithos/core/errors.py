@@ -1,0 +1,91 @@
+"""Every anticipated failure as a value: one class per wire code (tools spec, section 1.3).
+
+A `LithosError` is a *refusal*: nothing was changed unless its message says so.
+Only `lithos.tools` turns one into an envelope; bugs and dead disks are ordinary exceptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class LithosError(Exception):
+    """A refusal with a wire code.
+
+    `message` is one sentence that says what to do next; `extras` are the further keys of the
+    envelope, in order.
+    """
+
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(self, message: str, **extras: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.extras: Mapping[str, Any] = extras
+
+
+class InvalidInput(LithosError):
+    """An argument has a value that can never work."""
+
+    code = "invalid_input"
+
+
+class DocNotFound(LithosError):
+    """No note has this id or path."""
+
+    code = "doc_not_found"
+
+
+class NoteNotFound(LithosError):
+    """No note has this id (`lithos_note_update`)."""
+
+    code = "note_not_found"
+
+
+class VersionConflict(LithosError):
+    """`expected_version` is not the current version; extras: `current_version`, `warnings`."""
+
+    code = "version_conflict"
+
+
+class SlugCollision(LithosError):
+    """Another note has the slug; extras: `existing_id`, `slug_collision_existing_id`, `warnings`."""
+
+    code = "slug_collision"
+
+
+class PathCollision(LithosError):
+    """The file exists already; extras: `existing_id`, `warnings`."""
+
+    code = "path_collision"
+
+
+class Duplicate(LithosError):
+    """Another note has the `source_url`; extras: `duplicate_of`, `warnings`."""
+
+    code = "duplicate"
+
+
+class ContentTooLarge(LithosError):
+    """The content exceeds `storage.max_content_size_bytes`."""
+
+    code = "content_too_large"
+
+
+class StorageFailed(LithosError):
+    """Storage failed; nothing was applied unless the message says so."""
+
+    code = "internal_error"
+
+
+class InvalidMode(LithosError):
+    """Unknown search mode."""
+
+    code = "invalid_mode"
+
+
+class SearchBackendFailed(LithosError):
+    """No search backend could answer."""
+
+    code = "search_backend_error"

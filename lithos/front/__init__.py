@@ -1,0 +1,1 @@
+"""The edge: HTTP, MCP transports and access control."""

@@ -1,0 +1,1 @@
+"""Use cases over mailboxes and read handles."""

@@ -1,0 +1,1 @@
+"""Synchronous storage: the only importers of tantivy, usearch, apsw and model2vec."""

@@ -1,0 +1,1 @@
+"""The MCP tools: parameters, results, and the only translation of errors into envelopes."""

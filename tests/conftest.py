@@ -1,0 +1,41 @@
+"""A small trio runner: an `async def test_…` runs under `trio.run`.
+
+Mark a test `autojump` to run it on a clock that jumps over sleeps; every async test is bounded
+by a deadline, so a hang is a failure with a traceback and never a stuck run.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+DEADLINE = 60.0
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "autojump: run this async test on an autojumping mock clock")
+    config.addinivalue_line("markers", "deadline(seconds): allow this async test more time than usual")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    function = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(function):
+        return None
+    arguments: dict[str, Any] = {
+        name: pyfuncitem.funcargs[name] for name in inspect.signature(function).parameters
+    }
+    marked = pyfuncitem.get_closest_marker("deadline")
+    seconds = float(marked.args[0]) if marked else DEADLINE
+    autojump = pyfuncitem.get_closest_marker("autojump") is not None
+
+    async def bounded() -> None:
+        with trio.fail_after(1e9 if autojump else seconds):
+            await function(**arguments)
+
+    trio.run(bounded, clock=MockClock(autojump_threshold=0) if autojump else None)
+    return True
