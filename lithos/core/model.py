@@ -60,7 +60,7 @@ class Note:
 
 @frozen(kw_only=True)
 class Document:
-    """A note with its text: `content` is the body without frontmatter and without the leading H1, stripped."""
+    """A note with its text: `content` is the body without frontmatter and leading H1, stripped."""
 
     note: Note
     content: str
