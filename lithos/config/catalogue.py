@@ -1,0 +1,149 @@
+"""Every setting as one row: what the loader checks and what the documentation lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, get_args, get_origin
+
+import attrs
+from attrs import field, frozen
+
+from lithos.config.lcma import LcmaConfig
+from lithos.config.rules import Rule
+from lithos.config.sections import (
+    CoordinationConfig,
+    EventsConfig,
+    IndexConfig,
+    SearchConfig,
+    ServerConfig,
+    StorageConfig,
+    TelemetryConfig,
+)
+
+#: Older names that are still read, and the settings they stand for.
+OLDER_NAMES: Final[Mapping[str, str]] = MappingProxyType({
+    "storage.knowledge_dir": "storage.knowledge_subdir",
+    "coordination.claim_ttl_minutes": "coordination.claim_default_ttl_minutes",
+})  # fmt: skip
+
+#: Short environment variables, weaker than the long ones.
+SHORT_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({
+    "LITHOS_DATA_DIR": "storage.data_dir",
+    "LITHOS_HOST": "server.host",
+    "LITHOS_PORT": "server.port",
+    "LITHOS_TRANSPORT": "server.transport",
+    "LITHOS_AUTH_TOKEN": "server.auth_token",
+    "LITHOS_ENVIRONMENT": "telemetry.environment",
+    "LITHOS_OTEL_ENABLED": "telemetry.enabled",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "telemetry.endpoint",
+})  # fmt: skip
+
+HIDDEN: Final = "(hidden)"
+
+
+@frozen(kw_only=True)
+class Config:
+    """The whole configuration; `Config()` is the defaults."""
+
+    server: ServerConfig = field(factory=ServerConfig)
+    storage: StorageConfig = field(factory=StorageConfig)
+    search: SearchConfig = field(factory=SearchConfig)
+    index: IndexConfig = field(factory=IndexConfig)
+    coordination: CoordinationConfig = field(factory=CoordinationConfig)
+    events: EventsConfig = field(factory=EventsConfig)
+    telemetry: TelemetryConfig = field(factory=TelemetryConfig)
+    lcma: LcmaConfig = field(factory=LcmaConfig)
+
+
+@frozen(kw_only=True)
+class Setting:
+    """One key: `kind` is the Python type of its value, `allowed` says in words what it takes."""
+
+    key: str
+    kind: Any
+    default: Any
+    description: str
+    allowed: str
+    secret: bool
+    rule: Rule
+    convert: Callable[[Any], Any] | None
+
+    @property
+    def variable(self) -> str:
+        """The long environment variable of this key."""
+        return variable_of(self.key)
+
+
+def variable_of(key: str) -> str:
+    """`lcma.llm.model` -> `LITHOS_LCMA__LLM__MODEL`."""
+    return "LITHOS_" + key.upper().replace(".", "__")
+
+
+def _describe_kind(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(get_args(kind))
+    return "true or false" if kind is bool else "a text"
+
+
+def _list_settings(section: type[Any], prefix: str = "") -> Iterator[Setting]:
+    attrs.resolve_types(section)
+    for attribute in attrs.fields(section):
+        key = prefix + attribute.name
+        if attrs.has(attribute.type):
+            yield from _list_settings(attribute.type, key + ".")
+            continue
+        rule: Rule = attribute.metadata["rule"]
+        yield Setting(
+            key=key,
+            kind=attribute.type,
+            default=attribute.default,
+            description=attribute.metadata["description"],
+            allowed=rule.text or _describe_kind(attribute.type),
+            secret=attribute.metadata["secret"],
+            rule=rule,
+            convert=attribute.metadata["convert"],
+        )
+
+
+#: Every setting by its key, in the order of the sections.
+SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
+    {setting.key: setting for setting in _list_settings(Config)}
+)
+
+#: Every section, nested ones with their dots.
+SECTIONS: Final = frozenset(key.rpartition(".")[0] for key in SETTINGS)
+
+
+def hide_userinfo(text: str) -> str:
+    """An address without the name and password that it may carry."""
+    return re.sub(r"//[^/@\s]*@", "//", text)
+
+
+def as_public_dict(config: Config) -> dict[str, Any]:
+    """The configuration as JSON-compatible values; a secret that is set reads `(hidden)`."""
+    return _publish(config, "")
+
+
+def _publish(section: Any, prefix: str) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for name in (attribute.name for attribute in attrs.fields(type(section))):
+        value = getattr(section, name)
+        if attrs.has(type(value)):
+            shown[name] = _publish(value, f"{prefix}{name}.")
+        elif SETTINGS[prefix + name].secret:
+            shown[name] = None if value is None else HIDDEN
+        else:
+            shown[name] = _plain(value)
+    return shown
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple):
+        return list(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return hide_userinfo(str(value))

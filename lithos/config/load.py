@@ -1,0 +1,152 @@
+"""Defaults < YAML file < environment < typed options (specification: cli-config, sections 3 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import attrs
+from attrs import frozen
+
+from lithos.config.catalogue import SETTINGS, Config, Setting, hide_userinfo
+from lithos.config.errors import ConfigError
+from lithos.config.rules import Disagreement
+from lithos.config.sources import Given, Layer, read_environment, read_file, read_options
+from lithos.config.values import structure_value
+
+T = TypeVar("T", bound=attrs.AttrsInstance)
+
+LOG_LEVELS: Final = ("debug", "info", "warning", "error", "critical")
+LOG_FORMATS: Final = ("json", "text")
+_LONGEST_SHOWN: Final = 120
+
+
+@frozen(kw_only=True)
+class LoadedConfig:
+    """A configuration, what was ignored on the way, and the YAML file that was read, if any."""
+
+    config: Config
+    warnings: tuple[str, ...] = ()
+    source: Path | None = None
+
+
+@frozen(kw_only=True)
+class LogSettings:
+    """What `telemetry.configure_logging` is told; read before everything else, so that errors are logged."""
+
+    level: str = "info"
+    format: str = "json"
+
+
+@frozen
+class _Chosen:
+    value: Any
+    source: str
+
+
+def load_config(
+    *,
+    config_path: Path | None = None,
+    data_dir: Path | None = None,
+    environment: Mapping[str, str],
+    overrides: Mapping[str, Any] | None = None,
+) -> LoadedConfig:
+    """Read all sources and check every value that they give, also those that a stronger source hides.
+
+    `config_path` and `data_dir` are the global options; `overrides` maps keys such as `server.port` to
+    options that were actually typed. Without `config_path` the file is `config.yaml` in the data
+    directory, if there is one.
+    Raises `ConfigError` with one line for every wrong value.
+    """
+    typed = dict(overrides or {})
+    if data_dir is not None:
+        typed["storage.data_dir"] = data_dir
+    outer = (read_environment(environment), read_options(typed))
+    path = config_path if config_path is not None else _find_file(outer)
+    file = Layer() if path is None else read_file(path, in_data_dir=config_path is None)
+    layers = (file, *outer)
+    config = _build(_choose([given for layer in layers for given in layer.given]))
+    return LoadedConfig(
+        config=config, warnings=tuple(warning for layer in layers for warning in layer.warnings), source=path
+    )
+
+
+def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
+    """`LITHOS_LOG_LEVEL` and `LITHOS_LOG_FORMAT`; raises `ConfigError` for an unknown value."""
+    level = environment.get("LITHOS_LOG_LEVEL", "").strip().lower() or "info"
+    form = environment.get("LITHOS_LOG_FORMAT", "").strip().lower() or "json"
+    chosen = (("LITHOS_LOG_LEVEL", level, LOG_LEVELS), ("LITHOS_LOG_FORMAT", form, LOG_FORMATS))
+    problems = [
+        f"environment variable {name} is {value[:_LONGEST_SHOWN]!r}; give one of {', '.join(allowed)}"
+        for name, value, allowed in chosen
+        if value not in allowed
+    ]
+    if problems:
+        raise ConfigError(*problems)
+    return LogSettings(level=level, format=form)
+
+
+def _find_file(layers: Iterable[Layer]) -> Path | None:
+    given = [given for layer in layers for given in layer.given if given.key == "storage.data_dir"]
+    chosen = _choose(given).get("storage.data_dir")
+    directory = SETTINGS["storage.data_dir"].default if chosen is None else chosen.value
+    path: Path = directory / "config.yaml"
+    try:
+        return path if path.exists() else None
+    except OSError as error:
+        raise ConfigError(f"file {path} cannot be read: {error.strerror or error}") from error
+
+
+def _choose(given: Iterable[Given]) -> dict[str, _Chosen]:
+    """The last value of each key; every value is checked."""
+    chosen: dict[str, _Chosen] = {}
+    problems: list[str] = []
+    for each in given:
+        setting = SETTINGS[each.key]
+        try:
+            value = structure_value(setting, each.value, from_text=each.from_text)
+        except ValueError:
+            problems.append(_describe_problem(setting, each))
+        else:
+            chosen[each.key] = _Chosen(value, each.source)
+    if problems:
+        raise ConfigError(*problems)
+    return chosen
+
+
+def _describe_problem(setting: Setting, given: Given) -> str:
+    shown = "the value"
+    if not setting.secret:
+        shown = hide_userinfo(repr(given.value))
+        shown = shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "..."
+    return f"{setting.key}: {shown} from {given.source} is not allowed; give {setting.allowed}"
+
+
+def _build(chosen: Mapping[str, _Chosen]) -> Config:
+    tree: dict[str, Any] = {}
+    for key, each in chosen.items():
+        *sections, name = key.split(".")
+        branch = tree
+        for section in sections:
+            branch = branch.setdefault(section, {})
+        branch[name] = each.value
+    try:
+        return _construct(Config, tree)
+    except Disagreement as error:
+        sources = ", ".join(f"{key} is from {_source_of(chosen, key)}" for key in error.keys)
+        raise ConfigError(f"{error} ({sources})") from None
+
+
+def _construct(section: type[T], tree: Mapping[str, Any]) -> T:
+    kinds = {name: attribute.type for name, attribute in attrs.fields_dict(section).items()}
+    values = {name: _construct_part(kinds[name], value) for name, value in tree.items()}
+    return section(**values)
+
+
+def _construct_part(kind: Any, value: Any) -> Any:
+    return _construct(kind, value) if attrs.has(kind) else value
+
+
+def _source_of(chosen: Mapping[str, _Chosen], key: str) -> str:
+    return chosen[key].source if key in chosen else "the defaults"

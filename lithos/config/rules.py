@@ -1,0 +1,101 @@
+"""What values a setting takes: a predicate with the words for it, and the field that carries both."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+from attrs import field, frozen
+
+
+@frozen
+class Rule:
+    """`accepts` judges a value of the right type; `text` completes the sentence "give ..."."""
+
+    text: str
+    accepts: Callable[[Any], bool]
+
+
+class Disagreement(ValueError):
+    """Two settings, each fine alone, that do not fit together; `keys` names them."""
+
+    def __init__(self, message: str, *keys: str) -> None:
+        super().__init__(message)
+        self.keys = keys
+
+
+ANYTHING = Rule("", lambda _: True)
+
+
+def whole(low: int, high: int | None = None) -> Rule:
+    """Whole numbers in the closed range; `high` None leaves it open."""
+    span = f"of at least {low}" if high is None else f"from {low} to {high}"
+    return Rule(f"a whole number {span}", lambda n: n >= low and (high is None or n <= high))
+
+
+def number(low: float, high: float | None = None) -> Rule:
+    """Finite numbers in the closed range; `high` None leaves it open."""
+    span = f"of at least {low:g}" if high is None else f"from {low:g} to {high:g}"
+    return Rule(f"a number {span}", lambda n: math.isfinite(n) and n >= low and (high is None or n <= high))
+
+
+POSITIVE = Rule("a number above 0", lambda n: math.isfinite(n) and n > 0)
+FRACTION = number(0, 1)
+NOT_BLANK = Rule("a text that is not blank", lambda text: bool(text.strip()))
+NAMES = Rule("a list of texts, none of them blank", lambda names: all(name.strip() for name in names))
+HOST = Rule("a host name or address without spaces", lambda text: bool(re.fullmatch(r"\S+", text)))
+TOKEN = Rule(
+    "a text of visible ASCII characters without spaces (in YAML put it in quotes)",
+    lambda text: bool(re.fullmatch(r"[\x21-\x7e]+", text)),
+)
+WEB_ADDRESS = Rule(
+    "an address that starts with http:// or https://",
+    lambda text: bool(re.fullmatch(r"https?://[^\s/]\S*", text)),
+)
+DIRECTORY = Rule("the path of a directory", lambda path: "\0" not in str(path))
+
+
+def _is_inner_folder(text: str) -> bool:
+    parts = PurePosixPath(text).parts
+    return bool(parts) and "\0" not in text and not any(part[0] in "./" for part in parts)
+
+
+INNER_FOLDER = Rule(
+    "a folder inside the data directory: no leading /, no .., no folder that starts with a dot",
+    _is_inner_folder,
+)
+
+
+def setting(
+    default: Any,
+    description: str,
+    rule: Rule = ANYTHING,
+    *,
+    secret: bool = False,
+    convert: Callable[[Any], Any] | None = None,
+) -> Any:
+    """An attrs field: its rule is also its validator, so a value made in code is checked as well.
+
+    `description` is one line for the documentation. A `secret` stays out of `repr`. `convert` runs
+    before the rule.
+    """
+
+    def validate(owner: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if value is not None and not rule.accepts(value):
+            shown = "the value" if secret else repr(value)
+            raise ValueError(
+                f"{type(owner).__name__}.{attribute.name}: {shown} is not allowed; give {rule.text}"
+            )
+
+    metadata = {"description": description, "rule": rule, "secret": secret, "convert": convert}
+    return field(default=default, validator=validate, converter=convert, repr=not secret, metadata=metadata)
+
+
+def filled_from(defaults: Mapping[str, float]) -> Callable[[Mapping[str, float]], Mapping[str, float]]:
+    """A converter that adds the missing names of `defaults`."""
+    return lambda given: MappingProxyType({**defaults, **given})

@@ -1,0 +1,389 @@
+"""Sources, precedence and refusals of the configuration (specification: cli-config, sections 3 to 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lithos.config import (
+    SETTINGS,
+    Config,
+    ConfigError,
+    LlmConfig,
+    LoadedConfig,
+    LogSettings,
+    SearchConfig,
+    ServerConfig,
+    as_public_dict,
+    load_config,
+    load_log_settings,
+)
+
+SECRET = "s3cr3t-pass-w0rd"
+
+
+def load(
+    tmp_path: Path,
+    text: str = "",
+    *,
+    env: Mapping[str, str] | None = None,
+    typed: Mapping[str, Any] | None = None,
+) -> LoadedConfig:
+    """Load with `text` as the file named by --config."""
+    path = tmp_path / "lithos.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_config(config_path=path, environment=env or {}, overrides=typed or {})
+
+
+def refusal(tmp_path: Path, text: str = "", **more: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text, **more)
+    return str(caught.value)
+
+
+def test_nothing_given_means_the_defaults(tmp_path: Path) -> None:
+    loaded = load_config(data_dir=tmp_path, environment={})
+    assert loaded.source is None
+    assert loaded.warnings == ()
+    assert loaded.config.storage.data_dir == tmp_path
+    assert as_public_dict(loaded.config)["server"] == as_public_dict(Config())["server"]
+
+
+def test_each_source_beats_the_one_before(tmp_path: Path) -> None:
+    """behaviour 163: environment beats YAML; typed options beat both."""
+    text = "server:\n  port: 1001\n"
+    short = {"LITHOS_PORT": "1002"}
+    long = {**short, "LITHOS_SERVER__PORT": "1003"}
+    assert load(tmp_path).config.server.port == 8765
+    assert load(tmp_path, text).config.server.port == 1001
+    assert load(tmp_path, text, env=short).config.server.port == 1002
+    assert load(tmp_path, text, env=long).config.server.port == 1003
+    assert load(tmp_path, text, env=long, typed={"server.port": 1004}).config.server.port == 1004
+
+
+@pytest.mark.parametrize("text", ["abc", "80.5", "1_000", "0x10", "70000", "-1", "true"])
+def test_a_port_that_is_no_port_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    """behaviour 163: non-integer LITHOS_PORT stops the start (the caller exits 2 on `ConfigError`)."""
+    message = refusal(tmp_path, env={"LITHOS_PORT": text})
+    assert message == (
+        f"server.port: '{text}' from environment variable LITHOS_PORT is not allowed; "
+        "give a whole number from 0 to 65535"
+    )
+
+
+def test_a_hidden_wrong_value_is_still_refused(tmp_path: Path) -> None:
+    assert "LITHOS_PORT" in refusal(tmp_path, env={"LITHOS_PORT": "abc"}, typed={"server.port": 9000})
+
+
+def test_all_wrong_values_are_reported_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(
+            tmp_path,
+            "server:\n  port: nine\nsearch:\n  fusion: max\n",
+            env={"LITHOS_EVENTS__ENABLED": "perhaps"},
+        )
+    assert [problem.split(":")[0] for problem in caught.value.problems] == [
+        "server.port",
+        "search.fusion",
+        "events.enabled",
+    ]
+    assert "lithos.yaml" in caught.value.problems[0]
+    assert "one of blend, rrf" in caught.value.problems[1]
+    assert "true or false" in caught.value.problems[2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "server: {port: true}",
+        "server: {port: '9000'}",
+        "server: {port: 1.0}",
+        "server: {port: null}",
+        "server: {watch_files: 1}",
+        "server: {watch_files: 'yes'}",
+        "server: {host: 5}",
+        "server: {host: ''}",
+        "server: {transport: tcp}",
+        "server: {transport: [stdio]}",
+        "server: {allowed_hosts: a.example}",
+        "server: {allowed_hosts: [1]}",
+        "server: {allowed_hosts: ['']}",
+        "storage: {knowledge_subdir: /notes}",
+        "storage: {knowledge_subdir: a/../..}",
+        "storage: {knowledge_subdir: .lithos}",
+        "storage: {data_dir: ''}",
+        "storage: {max_content_size_bytes: 0}",
+        "search: {semantic_threshold: 1.5}",
+        "search: {semantic_threshold: .nan}",
+        "search: {semantic_threshold: '0.4'}",
+        "search: {max_results: 0}",
+        "index: {max_vanished_fraction: -0.1}",
+        "lcma: {sweep_interval_hours: 0}",
+        "lcma: {llm: {base_url: 'llm.example'}}",
+        "lcma: {llm: {timeout_seconds: .inf}}",
+    ],
+)
+def test_a_value_of_wrong_type_or_range_is_refused(tmp_path: Path, text: str) -> None:
+    (section, values), *_ = yaml.safe_load(text).items()
+    (key,) = values if section != "lcma" or "llm" not in values else [f"llm.{name}" for name in values["llm"]]
+    assert refusal(tmp_path, text).startswith(f"{section}.{key}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1", True), ("true", True), ("YES", True), ("on", True), ("0", False), ("False", False), ("no", False)],
+)
+def test_switches_in_the_environment_are_words(tmp_path: Path, text: str, value: bool) -> None:
+    assert load(tmp_path, env={"LITHOS_OTEL_ENABLED": text}).config.telemetry.enabled is value
+
+
+@pytest.mark.parametrize("text", ['["a.example", "b.example:80"]', "a.example, b.example:80,"])
+def test_lists_in_the_environment_are_json_or_commas(tmp_path: Path, text: str) -> None:
+    loaded = load(tmp_path, env={"LITHOS_SERVER__ALLOWED_HOSTS": text})
+    assert loaded.config.server.allowed_hosts == ("a.example", "b.example:80")
+    assert "allowed_hosts" in refusal(tmp_path, env={"LITHOS_SERVER__ALLOWED_HOSTS": "[a, b"})
+
+
+def test_every_setting_can_be_given_in_the_environment(tmp_path: Path) -> None:
+    defaults = Config()
+    shown = as_public_dict(defaults)
+    for key, setting in SETTINGS.items():
+        value: Any = shown
+        for part in key.split("."):
+            value = value[part]
+        if value is None:
+            continue
+        text = (
+            str(value)
+            if not isinstance(value, list | dict)
+            else yaml.safe_dump(value, default_flow_style=True)
+        )
+        text = text.replace("'", '"') if not isinstance(value, dict) else str(value).replace("'", '"')
+        loaded = load(tmp_path, env={setting.variable: text})
+        assert loaded.warnings == (), key
+        assert loaded.config == defaults, key
+
+
+def test_short_names_reach_their_settings(tmp_path: Path) -> None:
+    config = load_config(
+        environment={
+            "LITHOS_DATA_DIR": str(tmp_path),
+            "LITHOS_HOST": "0.0.0.0",
+            "LITHOS_TRANSPORT": "http",
+            "LITHOS_AUTH_TOKEN": SECRET,
+            "LITHOS_ENVIRONMENT": "lab",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317",
+            "PATH": "/bin",
+        }
+    ).config
+    assert config.storage.data_dir == tmp_path
+    assert (config.server.host, config.server.transport, config.server.auth_token) == (
+        "0.0.0.0",
+        "http",
+        SECRET,
+    )
+    assert (config.telemetry.environment, config.telemetry.endpoint) == ("lab", "collector:4317")
+
+
+def test_a_variable_set_to_nothing_is_not_set(tmp_path: Path) -> None:
+    env = {"LITHOS_AUTH_TOKEN": "", "LITHOS_PORT": " ", "LITHOS_SERVER__ALLOWED_HOSTS": ""}
+    loaded = load(tmp_path, f"server: {{auth_token: {SECRET}, port: 9001}}", env=env)
+    assert (loaded.config.server.auth_token, loaded.config.server.port) == (SECRET, 9001)
+
+
+def test_typed_options_may_be_text(tmp_path: Path) -> None:
+    typed = {"server.port": "9002", "server.watch_files": False, "storage.data_dir": tmp_path}
+    config = load(tmp_path, typed=typed).config
+    assert (config.server.port, config.server.watch_files) == (9002, False)
+    assert "the command line" in refusal(tmp_path, typed={"server.port": "x"})
+
+
+def test_unknown_keys_are_ignored_with_a_warning(tmp_path: Path) -> None:
+    env = {"LITHOS_SERVER__PRT": "1", "LITHOS_PROT": "1", "LITHOS_LOG_LEVEL": "debug", "OTHER__KEY": "1"}
+    loaded = load(tmp_path, "server: {prot: 1}\nextra: {a: 1}\nlcma: {llm: {modle: x}}\n7: 8\n", env=env)
+    assert loaded.config == Config()
+    file = tmp_path / "lithos.yaml"
+    assert loaded.warnings == (
+        f"server.prot in file {file} is no setting and is ignored; did you mean server.port?",
+        f"extra in file {file} is no setting and is ignored",
+        f"lcma.llm.modle in file {file} is no setting and is ignored; did you mean lcma.llm.model?",
+        f"7 in file {file} is no setting and is ignored",
+        "environment variable LITHOS_PROT is no setting and is ignored; did you mean LITHOS_PORT?",
+        "environment variable LITHOS_SERVER__PRT is no setting and is ignored; "
+        "did you mean LITHOS_SERVER__PORT?",
+    )
+
+
+def test_older_names_are_read_and_yield_to_the_new_ones(tmp_path: Path) -> None:
+    text = "storage: {knowledge_dir: notes}\ncoordination: {claim_ttl_minutes: 30}\n"
+    loaded = load(tmp_path, text)
+    assert loaded.warnings == ()
+    assert loaded.config.storage.knowledge_subdir == "notes"
+    assert loaded.config.coordination.claim_default_ttl_minutes == 30
+    both = "storage: {knowledge_subdir: new, knowledge_dir: old}"
+    assert load(tmp_path, both).config.storage.knowledge_subdir == "new"
+    env = {"LITHOS_STORAGE__KNOWLEDGE_DIR": "old", "LITHOS_COORDINATION__CLAIM_TTL_MINUTES": "20"}
+    config = load(tmp_path, both, env=env).config
+    assert (config.storage.knowledge_subdir, config.coordination.claim_default_ttl_minutes) == ("old", 20)
+    env["LITHOS_STORAGE__KNOWLEDGE_SUBDIR"] = "newest"
+    assert load(tmp_path, both, env=env).config.storage.knowledge_subdir == "newest"
+
+
+def test_the_file_in_the_data_directory_is_found(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("server: {port: 9003}\nstorage: {data_dir: /elsewhere}\n")
+    for found in (
+        load_config(data_dir=tmp_path, environment={}),
+        load_config(environment={"LITHOS_DATA_DIR": str(tmp_path)}),
+        load_config(environment={"LITHOS_DATA_DIR": "/no", "LITHOS_STORAGE__DATA_DIR": str(tmp_path)}),
+    ):
+        assert found.source == tmp_path / "config.yaml"
+        assert found.config.server.port == 9003
+        assert found.config.storage.data_dir == tmp_path
+        assert "storage.data_dir" in found.warnings[0]
+
+
+def test_a_named_file_may_set_the_data_directory_and_replaces_the_found_one(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("server: {port: 9003}")
+    loaded = load(tmp_path, f"storage: {{data_dir: {tmp_path / 'other'}}}", env={"LITHOS_DATA_DIR": ""})
+    assert loaded.config.storage.data_dir == tmp_path / "other"
+    assert loaded.config.server.port == 8765
+    assert loaded.warnings == ()
+
+
+def test_a_named_file_must_exist_and_be_readable(tmp_path: Path) -> None:
+    for path, reason in ((tmp_path / "none.yaml", "No such file"), (tmp_path, "Is a directory")):
+        with pytest.raises(ConfigError, match=reason):
+            load_config(config_path=path, environment={})
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("server: [", "not valid YAML at line 1"),
+        ("server:\n\tport: 1", "not valid YAML at line 2"),
+        ("- a\n- b\n", "sections"),
+        ("server: 5", "server in file"),
+        ("a: 2026-99-99", "not valid YAML"),
+        ("a: " + "[" * 5000, "not valid YAML"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str, part: str) -> None:
+    assert part in refusal(tmp_path, text)
+
+
+def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_bytes(b"server: {host: '\xff'}")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        load_config(data_dir=tmp_path, environment={})
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "server:\n", "lcma:\n  llm:\n"])
+def test_empty_files_and_sections_are_the_defaults(tmp_path: Path, text: str) -> None:
+    assert load(tmp_path, text).config == Config()
+
+
+def test_settings_that_do_not_fit_together_are_refused_with_their_sources(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "search: {chunk_size: 2000}")
+    assert "search.chunk_size (2000) is larger than search.chunk_max (1000)" in message
+    assert "lithos.yaml" in message
+    assert "search.chunk_max is from the defaults" in message
+    assert "lcma.llm.model is not" in refusal(tmp_path, "lcma: {llm: {base_url: 'http://llm.example/v1'}}")
+    assert "must be below" in refusal(tmp_path, env={"LITHOS_LCMA__LLM__MIN_SIMILARITY": "0.95"})
+
+
+def test_values_made_in_code_are_checked_too() -> None:
+    with pytest.raises(ValueError, match=r"ServerConfig\.port: 70000"):
+        ServerConfig(port=70000)
+    with pytest.raises(ValueError, match="chunk_size"):
+        SearchConfig(chunk_size=2000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"server: {{auth_token: '{SECRET}'}}\nlcma: {{llm: {{api_key: '{SECRET}'}}}}",
+    ],
+)
+def test_secrets_are_never_shown(tmp_path: Path, text: str) -> None:
+    config = load(tmp_path, text).config
+    assert (config.server.auth_token, config.lcma.llm.api_key) == (SECRET, SECRET)
+    public = as_public_dict(config)
+    assert SECRET not in repr(config) + str(public)
+    assert public["server"]["auth_token"] == public["lcma"]["llm"]["api_key"] == "(hidden)"
+    assert as_public_dict(Config())["server"]["auth_token"] is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"server: {{auth_token: '{SECRET} {SECRET}'}}",
+        f"server: {{auth_token: ['{SECRET}']}}",
+        f"server:\n  auth_token: !{SECRET}\n",
+        f"server:\n  auth_token: *{SECRET}\n",
+        f"server:\n  auth_token: '{SECRET}\n  port: 1",
+        f"server:\n  auth_token: !{SECRET}!x y\n",
+        f"server: {SECRET}",
+        f"lcma: {{llm: {{api_key: 'é{SECRET}'}}}}",
+        f"lcma: {{llm: {{base_url: 'ftp://user:{SECRET}@llm.example'}}}}",
+    ],
+)
+def test_a_refusal_never_quotes_a_secret(tmp_path: Path, text: str) -> None:
+    assert SECRET not in refusal(tmp_path, text)
+
+
+def test_wrong_secrets_made_in_code_are_not_quoted() -> None:
+    for make in (lambda: ServerConfig(auth_token=SECRET + " "), lambda: LlmConfig(api_key=SECRET + "\n")):
+        with pytest.raises(ValueError, match="visible ASCII") as caught:
+            make()
+        assert SECRET not in str(caught.value)
+
+
+def test_log_settings_are_read_before_the_rest() -> None:
+    assert load_log_settings({}) == LogSettings(level="info", format="json")
+    env = {"LITHOS_LOG_LEVEL": "DEBUG", "LITHOS_LOG_FORMAT": "text"}
+    assert load_log_settings(env) == LogSettings(level="debug", format="text")
+    with pytest.raises(ConfigError, match="LITHOS_LOG_LEVEL is 'loud'; give one of debug, info"):
+        load_log_settings({"LITHOS_LOG_LEVEL": "loud"})
+
+
+NODES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(key=st.sampled_from(sorted(SETTINGS)), value=NODES)
+def test_any_value_is_either_taken_or_refused_by_key(tmp_path: Path, key: str, value: Any) -> None:
+    *sections, name = key.split(".")
+    tree: Any = {name: value}
+    for section in reversed(sections):
+        tree = {section: tree}
+    outcome = key
+    try:
+        load(tmp_path, yaml.safe_dump(tree))
+    except ConfigError as error:
+        outcome = str(error)
+    assert key in outcome
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    key=st.sampled_from(sorted(SETTINGS)),
+    text=st.text(max_size=12) | st.from_regex(r"[-+0-9.e]+", fullmatch=True),
+)
+def test_any_text_in_the_environment_is_taken_or_refused_by_name(key: str, text: str) -> None:
+    variable = SETTINGS[key].variable
+    outcome = key
+    try:
+        load_config(config_path=Path("/dev/null"), environment={variable: text})
+    except ConfigError as error:
+        outcome = str(error)
+    assert key in outcome
