@@ -1,0 +1,276 @@
+"""Logging: one line per event on stderr, as JSON for machines or as text for people.
+
+`get_logger(__name__).info("commit", trigger="age", docs=12)` names a lowercase event and its fields. Records
+of other libraries and Python's warnings come out in the same form. A leaf of the import graph.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final, TextIO
+from urllib.parse import quote
+
+LEVELS: Final[Mapping[str, int]] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
+FORMATS: Final = ("json", "text")
+
+#: Libraries whose info lines repeat what ours say, or print one line per request.
+NOISY: Final = (
+    "asyncio",
+    "filelock",
+    "httpcore",
+    "httpcore2",
+    "httpx",
+    "httpx2",
+    "huggingface_hub",
+    "hypercorn.access",
+    "hypercorn.error",
+    "mcp",
+    "model2vec",
+    "quart.app",
+    "quart.serving",
+    "sse_starlette",
+    "urllib3",
+)
+
+_HIDDEN: Final = "***"
+_HEAD: Final = ("timestamp", "level", "logger", "message")
+_RESERVED: Final = frozenset({*_HEAD, "exception"})
+_SECRET_NAME: Final = re.compile(
+    r"(?:^|[_-])(?:token|secret|password|api_?key|authorization|cookie)$", re.IGNORECASE
+)
+_QUERY_TOKEN: Final = re.compile(r"(access(?:_|%5f)token(?:=|%3d))[^&\s\"'#;<>)\]}]+", re.IGNORECASE)
+_BEARER: Final = re.compile(r"\b(bearer\s+)[\w.~+/=-]{4,}", re.IGNORECASE)
+#: Replacing a shorter secret everywhere would make the log unreadable.
+_SHORTEST_SECRET: Final = 4
+_FIELDS: Final = "lithos_fields"
+#: `%` arguments that do not fit, or a field whose `__str__` fails.
+_UNPRINTABLE: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+class Logger:
+    """A named logger; methods take an event and its fields and format nothing when the level is off."""
+
+    __slots__ = ("_logger",)
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+
+    def is_on(self, level: str) -> bool:
+        """Whether events of this level are written: ask before computing costly fields."""
+        return self._logger.isEnabledFor(LEVELS[level])
+
+    def debug(self, event: str, /, **fields: Any) -> None:
+        """For developers."""
+        self._log(logging.DEBUG, event, fields)
+
+    def info(self, event: str, /, **fields: Any) -> None:
+        """Normal, and worth a line."""
+        self._log(logging.INFO, event, fields)
+
+    def warning(self, event: str, /, *, exc: BaseException | None = None, **fields: Any) -> None:
+        """Something is off; the service goes on. `exc` adds the traceback as field `exception`."""
+        self._log(logging.WARNING, event, fields, exc)
+
+    def error(self, event: str, /, *, exc: BaseException | None = None, **fields: Any) -> None:
+        """Something failed. `exc` adds the traceback as field `exception`."""
+        self._log(logging.ERROR, event, fields, exc)
+
+    def exception(self, event: str, /, **fields: Any) -> None:
+        """`error` with the exception that is being handled."""
+        self._log(logging.ERROR, event, fields, sys.exception())
+
+    def _log(
+        self, level: int, event: str, fields: Mapping[str, Any], exc: BaseException | None = None
+    ) -> None:
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, event, exc_info=exc, extra={_FIELDS: fields})
+
+
+def get_logger(name: str) -> Logger:
+    """The logger of this name; usable at import time, before `configure_logging`."""
+    return Logger(logging.getLogger(name))
+
+
+def configure_logging(level: str, fmt: str, stream: TextIO, *, secrets: Iterable[str] = ()) -> None:
+    """Send every record of at least `level` (a key of `LEVELS`) to `stream` as `fmt` (`json` or `text`).
+
+    Each of `secrets` is replaced wherever it would appear. A repeated call replaces the settings of the
+    one before. The stream is not closed; when its reader has gone, lines are dropped in silence.
+    """
+    if level not in LEVELS or fmt not in FORMATS:
+        allowed = f"one of {', '.join(LEVELS)} and one of {', '.join(FORMATS)}"
+        raise ValueError(f"log level {level!r} and format {fmt!r} are not both known; give {allowed}")
+    formatter = _JsonFormatter(secrets) if fmt == "json" else _TextFormatter(secrets)
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, _LineHandler)]:
+        root.removeHandler(handler)
+    line_handler = _LineHandler(stream)
+    line_handler.setFormatter(formatter)
+    root.addHandler(line_handler)
+    root.setLevel(LEVELS[level])
+    for name in NOISY:
+        logging.getLogger(name).setLevel(max(LEVELS[level], logging.WARNING))
+    logging.captureWarnings(True)
+
+
+class Redactor:
+    """Takes secrets out of text and out of JSON-like values."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        forms = {form for secret in secrets for form in (secret, quote(secret, safe=""))}
+        long_enough = sorted((form for form in forms if len(form) >= _SHORTEST_SECRET), key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, long_enough))) if long_enough else None
+
+    def clean_text(self, text: str) -> str:
+        """The text without known secrets, `access_token` values and bearer tokens."""
+        if self._known is not None:
+            text = self._known.sub(_HIDDEN, text)
+        lowered = text.lower()
+        if "access" in lowered:
+            text = _QUERY_TOKEN.sub(rf"\1{_HIDDEN}", text)
+        if "bearer" in lowered:
+            text = _BEARER.sub(rf"\1{_HIDDEN}", text)
+        return text
+
+    def clean(self, value: Any, name: str = "") -> Any:
+        """A JSON-compatible copy; text under a name such as `auth_token` is hidden whatever it is."""
+        if value is None or isinstance(value, bool | int):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else str(value)
+        if isinstance(value, Mapping):
+            return {self.clean_text(str(key)): self.clean(item, str(key)) for key, item in value.items()}
+        if isinstance(value, list | tuple | Set):
+            return [self.clean(item, name) for item in value]
+        if _SECRET_NAME.search(name):
+            return _HIDDEN
+        return self.clean_text(_describe(value))
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, BaseException):
+        return "".join(traceback.format_exception_only(value)).strip()
+    return str(value)
+
+
+class _RecordFormatter(logging.Formatter):
+    """What both forms share: the parts of a record, redacted."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        super().__init__()
+        self._redactor = Redactor(secrets)
+
+    def _read(self, record: logging.LogRecord) -> dict[str, Any]:
+        line = {
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": self._redactor.clean_text(record.getMessage()),
+        }
+        fields: Mapping[str, Any] = getattr(record, _FIELDS, {})
+        for name, value in fields.items():
+            line[name + "_" if name in _RESERVED else name] = self._redactor.clean(value, name)
+        trace = self._trace(record)
+        if trace:
+            line["exception"] = self._redactor.clean_text(trace)
+        return line
+
+    def _trace(self, record: logging.LogRecord) -> str:
+        if record.exc_info and record.exc_info[1] is not None:
+            return "".join(traceback.format_exception(record.exc_info[1])).rstrip()
+        return record.exc_text or ""
+
+
+class _JsonFormatter(_RecordFormatter):
+    def format(self, record: logging.LogRecord) -> str:
+        # ASCII escapes keep a line whole and printable whatever the stream's encoding is
+        return json.dumps(self._read(record), separators=(",", ":"))
+
+
+class _TextFormatter(_RecordFormatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = self._read(record)
+        time, level, logger, message = (line.pop(name) for name in _HEAD)
+        trace: str = line.pop("exception", "")
+        head = f"{time} {level:<8} {logger}: {_printable(message)}"
+        fields = "".join(f" {name}={_word(value)}" for name, value in line.items())
+        return head + fields + "".join(f"\n    {_printable(part)}" for part in trace.splitlines())
+
+
+def _word(value: Any) -> str:
+    """A field value that stays one word to the eye."""
+    if isinstance(value, str) and value and value.isprintable() and not set(value) & set(' "='):
+        return value
+    return _printable(json.dumps(value, ensure_ascii=False))
+
+
+def _printable(text: str) -> str:
+    """Control characters as escapes, so that a record can neither forge lines nor steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+class _LineHandler(logging.Handler):
+    """Writes a record as one piece; a reader that has gone is no reason to fail."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._write(self._render(record) + "\n")
+
+    def _render(self, record: logging.LogRecord) -> str:
+        try:
+            return self.format(record)
+        except _UNPRINTABLE as error:
+            # say what happened instead of losing the event, or failing who logs it
+            event = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
+            record.msg, record.args = "log record could not be printed", None
+            record.__dict__[_FIELDS] = {"event": event, "reason": type(error).__name__}
+            return self.format(record)
+
+    def _write(self, text: str) -> None:
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        try:
+            self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+            self._stream.flush()
+        except BrokenPipeError:
+            _silence(self._stream)
+        except (OSError, ValueError):  # a full disk, a closed stream: there is nowhere left to say it
+            return
+
+
+def _silence(stream: TextIO) -> None:
+    """Point the stream at nothing: else what it still buffers fails again at exit, with exit code 120."""
+    with suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nothing, stream.fileno())
+        finally:
+            os.close(nothing)

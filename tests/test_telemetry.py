@@ -1,0 +1,299 @@
+"""Log lines: form, redaction, and what happens when the reader has gone."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lithos.config.load import LOG_FORMATS, LOG_LEVELS
+from lithos.telemetry import FORMATS, LEVELS, NOISY, Redactor, configure_logging, get_logger
+
+SECRET = 'hunter2"\\&x'
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    """Leave the process's logging as it was."""
+    names = (None, *NOISY)
+    loggers = [logging.getLogger(name) for name in names]
+    before = [(logger.level, list(logger.handlers)) for logger in loggers]
+    yield
+    logging.captureWarnings(False)
+    for logger, (level, handlers) in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+
+
+class Lines(io.StringIO):
+    """A stream whose content is read back as JSON lines."""
+
+    def read_all(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.getvalue().splitlines()]
+
+    def read_one(self) -> dict[str, Any]:
+        (line,) = self.read_all()
+        return line
+
+
+def configured(level: str = "info", fmt: str = "json", **more: Any) -> Lines:
+    stream = Lines()
+    configure_logging(level, fmt, stream, **more)
+    logging.getLogger().handlers[:-1] = []  # those of pytest print tracebacks for records that do not format
+    return stream
+
+
+def test_an_event_is_one_json_line_with_its_fields() -> None:
+    stream = configured()
+    get_logger("lithos.actors.indexer").info(
+        "commit", trigger="age", docs=12, share=0.5, ids=("a", "b"), none=None
+    )
+    line = stream.read_one()
+    assert list(line) == [
+        "timestamp",
+        "level",
+        "logger",
+        "message",
+        "trigger",
+        "docs",
+        "share",
+        "ids",
+        "none",
+    ]
+    assert (line["level"], line["logger"], line["message"]) == ("info", "lithos.actors.indexer", "commit")
+    assert (line["trigger"], line["docs"], line["share"], line["ids"]) == ("age", 12, 0.5, ["a", "b"])
+    assert datetime.fromisoformat(line["timestamp"]).utcoffset() == timedelta(0)
+
+
+def test_a_traceback_stays_on_the_line_of_its_event() -> None:
+    stream = configured()
+    log = get_logger("lithos.x")
+    try:
+        raise ExceptionGroup("two", [ValueError("first"), KeyError("second")])
+    except ExceptionGroup as caught:
+        log.exception("crash", actor="writer")
+        log.error("crash", exc=caught)
+    log.error("refused", error=ValueError("bad\nvalue"))
+    crash, again, refused = stream.read_all()
+    assert crash["exception"] == again["exception"]
+    assert "ValueError: first" in crash["exception"]
+    assert "test_telemetry.py" in crash["exception"]
+    assert refused["error"] == "ValueError: bad\nvalue"
+    assert "exception" not in refused
+
+
+def test_a_field_cannot_replace_a_key_of_the_line() -> None:
+    stream = configured()
+    get_logger("lithos.x").info("moved", message="m", level="l", exception="e", event="kept")
+    line = stream.read_one()
+    assert (line["message"], line["level"], line["event"]) == ("moved", "info", "kept")
+    assert (line["message_"], line["level_"], line["exception_"]) == ("m", "l", "e")
+
+
+def test_text_is_one_readable_line_with_an_indented_traceback() -> None:
+    stream = configured(fmt="text")
+    log = get_logger("lithos.x")
+    log.info("commit", trigger="age", title="two words", empty="", count=3, list=["a"])
+    log.warning("odd", exc=ValueError("why"))
+    commit, odd, *trace = stream.getvalue().splitlines()
+    assert commit.endswith(
+        ' info     lithos.x: commit trigger=age title="two words" empty="" count=3 list=["a"]'
+    )
+    assert odd.endswith(" warning  lithos.x: odd")
+    assert trace == ["    ValueError: why"]
+
+
+def test_text_cannot_be_forged_by_a_value() -> None:
+    stream = configured(fmt="text")
+    get_logger("lithos.x").info("read\nforged", path="a\n2026 info forged", colour="\x1b[31m")
+    (line,) = stream.getvalue().splitlines()
+    assert "\x1b" not in line
+    assert "read\\nforged" in line
+
+
+def test_nothing_is_formatted_when_the_level_is_off() -> None:
+    class Costly:
+        def __str__(self) -> str:
+            raise AssertionError("formatted")
+
+    stream = configured("warning")
+    log = get_logger("lithos.x")
+    log.info("quiet", value=Costly())
+    log.debug("quiet", value=Costly())
+    assert stream.getvalue() == ""
+    assert not log.is_on("info")
+    assert log.is_on("error")
+
+
+def test_a_value_that_cannot_be_printed_does_not_fail_the_caller() -> None:
+    class Broken:
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    stream = configured()
+    get_logger("lithos.x").info("odd", value=Broken())
+    logging.getLogger("other").warning("%d apples", "many")
+    first, second = stream.read_all()
+    assert (first["event"], first["reason"]) == ("odd", "RuntimeError")
+    assert (second["event"], second["logger"]) == ("%d apples", "other")
+
+
+def test_records_of_libraries_and_warnings_have_the_same_form() -> None:
+    stream = configured()
+    logging.getLogger("quart.app").error("GET /x %s", "failed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        configure_logging("info", "json", stream)  # inside, since pytest replaces the hook itself
+        warnings.warn("soon gone", UserWarning, stacklevel=1)
+    library, warning = stream.read_all()
+    assert (library["logger"], library["message"]) == ("quart.app", "GET /x failed")
+    assert warning["logger"] == "py.warnings"
+    assert "soon gone" in warning["message"]
+
+
+def test_noisy_libraries_are_heard_from_warning_up() -> None:
+    stream = configured("debug")
+    for name in ("mcp.server.lowlevel.server", "hypercorn.access", "httpx", "sse_starlette.sse"):
+        logging.getLogger(name).info("chatter")
+        logging.getLogger(name).warning("heard")
+    assert [line["message"] for line in stream.read_all()] == ["heard"] * 4
+
+
+def test_configuring_again_replaces_the_stream() -> None:
+    first, second = configured(), configured()
+    get_logger("lithos.x").info("once")
+    assert first.getvalue() == ""
+    assert len(second.read_all()) == 1
+
+
+@pytest.mark.parametrize(("level", "fmt"), [("loud", "json"), ("info", "xml"), ("INFO", "json")])
+def test_an_unknown_level_or_format_is_refused(level: str, fmt: str) -> None:
+    with pytest.raises(ValueError, match="debug, info, warning"):
+        configure_logging(level, fmt, io.StringIO())
+
+
+@pytest.mark.parametrize("fmt", ["json", "text"])
+def test_secrets_are_hidden_wherever_they_appear(fmt: str) -> None:
+    stream = configured(fmt=fmt, secrets=[SECRET, "", "ab"])
+    log = get_logger("lithos.x")
+    log.info(f"given {SECRET}", note=f"x{SECRET}x", nested={"k": [SECRET], SECRET: 1})
+    log.error("crash", exc=ValueError(SECRET))
+    logging.getLogger("other").warning("path %s", "/events?t=hunter2%22%5C%26x")
+    shown = stream.getvalue()
+    assert "hunter2" not in shown
+    assert "***" in shown
+
+
+def test_names_that_promise_a_secret_are_hidden() -> None:
+    stream = configured()
+    get_logger("lithos.x").info(
+        "call",
+        auth_token="t1",
+        api_key="k1",
+        headers={"Authorization": "Basic q1", "Accept": "a"},
+        tokens=5,
+        token_count=6,
+    )
+    line = stream.read_one()
+    assert (line["auth_token"], line["api_key"]) == ("***", "***")
+    assert line["headers"] == {"Authorization": "***", "Accept": "a"}
+    assert (line["tokens"], line["token_count"]) == (5, 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("GET /events?access_token=abc&since=1", "GET /events?access_token=***&since=1"),
+        ("GET /events?since=1&ACCESS_TOKEN=a%20b HTTP/1.1", "GET /events?since=1&ACCESS_TOKEN=*** HTTP/1.1"),
+        ("/events?access%5Ftoken=abc", "/events?access%5Ftoken=***"),
+        ("{'authorization': 'Bearer abc.def-1'}", "{'authorization': 'Bearer ***'}"),
+        ("the bearer of news", "the bearer of news"),
+        ("nothing here", "nothing here"),
+    ],
+)
+def test_tokens_are_cut_from_text(text: str, clean: str) -> None:
+    assert Redactor().clean_text(text) == clean
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    event=st.text(max_size=20),
+    value=st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text()
+        | st.binary(max_size=5)
+        | st.datetimes(),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.integers() | st.text(), inner, max_size=3)
+        ),
+        max_leaves=6,
+    ),
+    fmt=st.sampled_from(["json", "text"]),
+)
+def test_any_value_makes_exactly_one_line(event: str, value: Any, fmt: str) -> None:
+    stream = configured(fmt=fmt)
+    get_logger("lithos.x").info(event, value=value)
+    text = stream.getvalue()
+    assert text.endswith("\n")
+    assert len(text.splitlines()) == 1
+    if fmt == "json":
+        assert text.isascii()
+        json.loads(text, parse_constant=pytest.fail)
+
+
+def test_a_stream_of_another_encoding_still_gets_the_line() -> None:
+    raw = io.BytesIO()
+    configure_logging("info", "text", io.TextIOWrapper(raw, encoding="ascii"))
+    get_logger("lithos.x").info("привет", surrogate="\ud800")
+    assert b"\\u043f" in raw.getvalue()
+
+
+def test_a_closed_stream_is_no_reason_to_fail() -> None:
+    stream = configured()
+    stream.close()
+    get_logger("lithos.x").info("unheard")
+
+
+def test_a_reader_that_has_gone_is_no_reason_to_fail() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", encoding="utf-8") as stream:
+        configure_logging("info", "json", stream)
+        for _ in range(3):
+            get_logger("lithos.x").info("unheard")
+
+
+def test_a_process_whose_stderr_reader_has_gone_ends_with_its_own_exit_code() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = (
+        "import sys; from lithos.telemetry import configure_logging, get_logger;"
+        "configure_logging('info', 'json', sys.stderr); get_logger('x').info('unheard'); print('done')"
+    )
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=writing, check=False, timeout=30
+        )
+    finally:
+        os.close(writing)
+    assert (ended.returncode, ended.stdout) == (0, b"done\n")
+
+
+def test_the_levels_are_those_of_the_configuration() -> None:
+
+    assert tuple(LEVELS) == LOG_LEVELS
+    assert FORMATS == LOG_FORMATS
