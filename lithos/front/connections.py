@@ -1,0 +1,112 @@
+"""Open client connections, each bounded: no client can keep the server waiting for longer than it says.
+
+Hypercorn sends under an unbounded shield and leaves half-sent request heads unanswered. A
+`Connection` therefore wraps the socket stream: every send has a deadline of its own, a head that
+never became a request is answered 408, and `abort` ends any send at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
+
+from lithos.front.limits import SEND_PATIENCE, SEND_PIECE
+from lithos.front.ports import AsgiApp
+
+log = logging.getLogger(__name__)
+
+TIMED_OUT: Final = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class Connection:
+    """A socket stream with bounded sends, in the shape that Hypercorn's `TCPServer` takes."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._heard = False
+        self._spoke = False
+
+    @property
+    def socket(self) -> trio.socket.SocketType:
+        """The socket, for its addresses."""
+        return self._stream.socket
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        """Return what arrived; empty when the client will send no more."""
+        data = await self._stream.receive_some(max_bytes)
+        self._heard = bool(data)
+        return data
+
+    async def send_all(self, data: bytes) -> None:
+        """Send all of `data`, or cut the connection and raise `trio.BrokenResourceError`."""
+        self._spoke = True
+        view = memoryview(data)
+        for start in range(0, len(view), SEND_PIECE):
+            with trio.move_on_after(SEND_PATIENCE) as patience:
+                await self._stream.send_all(view[start : start + SEND_PIECE])
+            if patience.cancelled_caught:
+                self.abort()
+                raise trio.BrokenResourceError("the client stopped reading")
+
+    async def send_eof(self) -> None:
+        """Tell the client that nothing more comes."""
+        await self._answer_half_request()
+        await self._stream.send_eof()
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._answer_half_request()
+        await self._stream.aclose()
+
+    def abort(self) -> None:
+        """Close the connection at once; a running send or receive raises `trio.ClosedResourceError`."""
+        self._stream.socket.close()
+
+    async def _answer_half_request(self) -> None:
+        if not self._heard or self._spoke:
+            return
+        self._spoke = True
+        try:
+            with trio.move_on_after(1):
+                await self._stream.send_all(TIMED_OUT)
+        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
+            log.debug("client left in the middle of a request head")
+
+
+class Connections:
+    """All open connections, served by Hypercorn."""
+
+    def __init__(self, app: AsgiApp, config: Config) -> None:
+        self._app = ASGIWrapper(app)  # type: ignore[arg-type]  # Hypercorn types its messages one by one
+        self._config = config
+        self._context = WorkerContext(None)
+        self._open: set[Connection] = set()
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        """Serve one connection until it closes; never raises an ordinary exception."""
+        connection = Connection(stream)
+        self._open.add(connection)
+        try:
+            server = TCPServer(self._app, self._config, self._context, ConnectionState({}), connection)  # type: ignore[arg-type]
+            await server.run()
+        except Exception:
+            log.exception("connection failed")
+        finally:
+            connection.abort()
+            self._open.discard(connection)
+
+    async def end_idle(self) -> None:
+        """Close idle connections, and every other after its current response."""
+        await self._context.terminated.set()
+
+    def abort(self) -> None:
+        """Cut every connection that is still open."""
+        for connection in tuple(self._open):
+            connection.abort()

@@ -1,0 +1,153 @@
+"""Every request and WebSocket being served, so that a stop can end each in the way it deserves.
+
+Event streams and WebSockets end at once; requests may finish. The end of every response is sent
+under a bounded shield: the server reports the disconnect of a finished exchange while that send is
+still running, and an application that cancels itself then would leave the connection open for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Any, Final
+
+import anyio
+import trio
+
+from lithos.front.limits import FINAL_SEND
+from lithos.front.ports import AsgiApp, Message, Receive, Scope, Send
+from lithos.front.replies import answer
+
+log = logging.getLogger(__name__)
+
+CLIENT_GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+STOPPING: Final = {
+    "error": "stopping",
+    "message": "The server stopped before this call finished; its outcome is unknown. Look first.",
+}
+FAULT: Final = {"error": "internal_error", "message": "The server failed on this request; its log says why."}
+GOING_AWAY, SERVER_FAULT = 1001, 1011
+
+
+class Exchanges:
+    """An ASGI application that runs `app` and knows all its open exchanges.
+
+    Paths in `end_themselves` are streams that watch for the stop on their own.
+    """
+
+    def __init__(self, app: AsgiApp, end_themselves: Collection[str] = ()) -> None:
+        self._app = app
+        self._end_themselves = frozenset(end_themselves)
+        self._open: set[_Exchange] = set()
+        self._stopping = False
+        self._empty = trio.Event()
+
+    @property
+    def open_count(self) -> int:
+        """How many exchanges are being served."""
+        return len(self._open)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one exchange; never raises an ordinary exception."""
+        exchange = _Exchange(scope, receive, send)
+        self._open.add(exchange)
+        try:
+            with exchange.cancel_scope:
+                await self._run(exchange)
+            await exchange.end()
+        finally:
+            self._open.discard(exchange)
+            if self._stopping and not self._open:
+                self._empty.set()
+
+    async def _run(self, exchange: _Exchange) -> None:
+        try:
+            await self._app(exchange.scope, exchange.receive, exchange.send)
+        except Exception as error:
+            fault = _fault_of(error)
+            if fault is not None:
+                exchange.failed = True
+                log.error("request failed", exc_info=fault, extra={"path": exchange.scope["path"]})
+
+    def end_streams(self) -> None:
+        """Begin the stop: end event streams and WebSockets now; requests go on."""
+        self._stopping = True
+        if not self._open:
+            self._empty.set()
+        for exchange in self._open:
+            if exchange.is_stream and exchange.scope["path"] not in self._end_themselves:
+                exchange.cancel_scope.cancel()
+
+    def cancel(self) -> None:
+        """Cancel what is still open; each exchange gets a last word (`503`, `1001`)."""
+        for exchange in self._open:
+            exchange.cancel_scope.cancel()
+
+    async def wait_empty(self) -> None:
+        """Wait until nothing is open. Only after `end_streams`."""
+        await self._empty.wait()
+
+
+class _Exchange:
+    """One request or WebSocket and how far its response has come."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.cancel_scope = trio.CancelScope()
+        self.failed = False
+        self.is_stream = scope["type"] == "websocket"
+        self._started = False
+        self._complete = False
+        self._accepted = False
+        self._send = send
+
+    async def send(self, message: Message) -> None:
+        kind = message["type"]
+        if kind.endswith(".response.start"):
+            self._started = True
+            self.is_stream = self.is_stream or _is_event_stream(message)
+        elif kind == "websocket.accept":
+            self._accepted = True
+        elif kind == "websocket.close" or (
+            kind.endswith(".response.body") and not message.get("more_body", False)
+        ):
+            await self._send_last(message)
+            return
+        await self._send(message)
+
+    async def _send_last(self, message: Message) -> None:
+        """Send what may be long first, so that the shield only covers the end."""
+        self._complete = True
+        if message.get("body"):
+            await self._send({**message, "more_body": True})
+            message = {"type": message["type"], "body": b"", "more_body": False}
+        with trio.move_on_after(FINAL_SEND, shield=True):
+            await self._send(message)
+
+    async def end(self) -> None:
+        """Complete the response if the application did not."""
+        if self._complete or not (self.failed or self.cancel_scope.cancelled_caught or self._started):
+            return
+        with trio.move_on_after(FINAL_SEND, shield=True):
+            if self._accepted:
+                code = SERVER_FAULT if self.failed else GOING_AWAY
+                await self.send({"type": "websocket.close", "code": code})
+            elif self._started:
+                kind = "websocket.http" if self.scope["type"] == "websocket" else "http"
+                await self.send({"type": f"{kind}.response.body", "body": b"", "more_body": False})
+            else:
+                status, body = (500, FAULT) if self.failed else (503, STOPPING)
+                await answer(self.scope, self.receive, self.send, status, body)
+
+
+def _is_event_stream(start: Message) -> bool:
+    headers: Any = start.get("headers", ())
+    return any(name.lower() == b"content-type" and b"event-stream" in value for name, value in headers)
+
+
+def _fault_of(error: Exception) -> Exception | None:
+    """Return what is worth a log line: a client that left is not."""
+    if isinstance(error, ExceptionGroup):
+        return error.split(CLIENT_GONE)[1]
+    return None if isinstance(error, CLIENT_GONE) else error

@@ -1,0 +1,31 @@
+"""The front's deadlines in seconds and sizes in bytes, in one place so that they can be weighed together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+STOP_GRACE: Final = 3.0
+"""How long running calls may finish after the stop began."""
+
+STOP_FLUSH: Final = 1.0
+"""How long the last words of cancelled exchanges may take; then connections are cut."""
+
+FINAL_SEND: Final = 5.0
+"""Bound of the shield around the end of a response, which a disconnect must not cut in half."""
+
+SEND_PATIENCE: Final = 30.0
+"""How long a client may take to accept one `SEND_PIECE`; then its connection is cut."""
+
+SEND_PIECE: Final = 64 * 1024
+
+BODY_PATIENCE: Final = 30.0
+"""How long a request body may pause; then the request is answered 408."""
+
+IDLE_PATIENCE: Final = 75.0
+"""How long an idle kept-alive connection, or one in the middle of a request head, stays open."""
+
+REFUSED_BODY_SECONDS: Final = 2.0
+"""How long the body of a refused request is read and dropped, so that the refusal can be read."""
+
+HEAD_BYTES: Final = 32 * 1024
+"""Largest request head; above it the answer is 431."""

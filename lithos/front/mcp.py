@@ -1,0 +1,121 @@
+"""The MCP server: names, instructions, `tools/list` and `tools/call`, for every protocol version."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+import trio
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.types import CallToolRequestParams, PaginatedRequestParams
+
+from lithos.front.ports import ToolBox
+from lithos.front.replies import compact_json
+from lithos.tools.contract import ArgumentFault, ToolSpec, UnknownTool
+
+log = logging.getLogger(__name__)
+
+SERVER_NAME: Final = "Lithos"
+INSTRUCTIONS: Final = """\
+Lithos is a local knowledge base that many agents share: Markdown notes, links between them, tasks and claims.
+
+Look before you research: call lithos_cache_lookup or lithos_search first, and read a hit with lithos_read.
+Write down what you learned: call lithos_write with a clear title, tags, and source_url where there is one, \
+so that nobody has to find it out again. Update a note (id, expected_version), do not write a second one.
+
+Share work through tasks: lithos_task_list shows open ones. Before you work on one, claim the aspect you \
+take with lithos_task_claim; renew a claim that runs out, release what you do not finish. Post what you \
+found with lithos_finding_post, and end with lithos_task_complete. A refused claim says who holds it and until when.
+
+Pass the same agent name in every call. Answers with "status":"error" carry a code and say what to do next.
+"""
+STATIC_LIST: Final = CacheHint(ttl_ms=3_600_000, scope="public")
+CHANGING: Final = CacheHint(ttl_ms=0, scope="private")
+Context = ServerRequestContext[Any, Any]
+
+
+def build_mcp_server(toolbox: ToolBox, version: str) -> Server[Any]:
+    """Return the server that every transport drives; resources and prompts may be added to it."""
+    listing = {"tools": [_wire_tool(spec) for spec in toolbox.listed()], "resultType": "complete"}
+
+    async def list_tools(ctx: Context, params: PaginatedRequestParams | None) -> Any:
+        return listing
+
+    async def call_tool(ctx: Context, params: CallToolRequestParams) -> Any:
+        return await _call(toolbox, params.name, params.arguments or {})
+
+    server: Server[Any] = Server(
+        SERVER_NAME,
+        version=version,
+        instructions=INSTRUCTIONS,
+        cache_hints={
+            "tools/list": STATIC_LIST,
+            "prompts/list": STATIC_LIST,
+            "resources/templates/list": STATIC_LIST,
+            "resources/list": CHANGING,
+            "resources/read": CHANGING,
+        },
+        # No parameter is mirrored into a header, so no call needs its schema looked up.
+        get_tool_input_schema=lambda name: None,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+    # Spans of single calls are not among Lithos's instruments.
+    server.middleware.clear()
+    return server
+
+
+async def _call(toolbox: ToolBox, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one tool; only cancellation leaves as an exception."""
+    try:
+        return encode_result(await toolbox.call(name, arguments))
+    except ArgumentFault as fault:
+        return encode_fault(fault.message)
+    except UnknownTool as missing:
+        return encode_fault(str(missing))
+    except Exception as error:
+        log.exception("tool failed", extra={"tool": name})
+        return encode_fault(f"Error calling tool '{name}': {error}")
+    except BaseExceptionGroup as group:
+        # A cancelled call may bring other errors along; the server must only see the cancellation.
+        cancelled, others = group.split(trio.Cancelled)
+        if cancelled is None or (others is not None and not isinstance(others, ExceptionGroup)):
+            raise
+        if others is not None:
+            log.error("tool failed while cancelled", exc_info=others, extra={"tool": name})
+        raise cancelled from None
+
+
+def encode_result(result: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Encode a tool's answer: the same JSON as one text block and as structured content."""
+    structured = {"result": None} if result is None else result
+    content = [{"type": "text", "text": compact_json(result)}]
+    return {
+        "content": content,
+        "structuredContent": structured,
+        "isError": False,
+        "resultType": "complete",
+    }
+
+
+def encode_fault(message: str) -> dict[str, Any]:
+    """Encode a protocol error of a tool call: text only."""
+    return {"content": [{"type": "text", "text": message}], "isError": True, "resultType": "complete"}
+
+
+def _wire_tool(spec: ToolSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "inputSchema": dict(spec.input_schema),
+        "outputSchema": {"type": "object"},
+        "annotations": {
+            "readOnlyHint": spec.read_only,
+            "destructiveHint": spec.destructive,
+            "idempotentHint": spec.idempotent,
+            "openWorldHint": False,
+        },
+    }

@@ -1,0 +1,131 @@
+"""One port for MCP, the Quart-Trio application and access control; its start and its bounded stop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import cast
+
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
+from hypercorn.trio.lifespan import Lifespan
+
+from lithos.front.access import AccessPolicy, open_bind_warning
+from lithos.front.connections import Connections
+from lithos.front.endpoints import SSE_PATH, McpEndpoints
+from lithos.front.exchanges import Exchanges
+from lithos.front.gate import Gate
+from lithos.front.http import RouteModule, create_app
+from lithos.front.limits import HEAD_BYTES, IDLE_PATIENCE, STOP_FLUSH, STOP_GRACE
+from lithos.front.mcp import build_mcp_server
+from lithos.front.ports import (
+    AsgiApp,
+    FrontSettings,
+    HealthReport,
+    Receive,
+    Scope,
+    Send,
+    ToolBox,
+    ignore_rejection,
+)
+from lithos.front.sockets import open_listeners
+
+log = logging.getLogger(__name__)
+
+
+async def serve_http(
+    settings: FrontSettings,
+    toolbox: ToolBox,
+    health: HealthReport,
+    *,
+    shutdown: trio.Event,
+    routes: Iterable[RouteModule] = (),
+    rejected: Callable[[str], None] = ignore_rejection,
+    task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until `shutdown` is set; `started()` gives the real `(host, port)`.
+
+    The stop ends event streams at once and lets running calls finish for `STOP_GRACE`; it is over
+    within `STOP_GRACE` + `STOP_FLUSH` and a moment, whatever the clients do. Raises `PortInUse` or
+    `CannotListen` before it starts. `rejected` is told the reason of every refusal.
+    """
+    config = _hypercorn_config()
+    listeners = open_listeners(config, settings.host, settings.port)
+    policy = AccessPolicy(
+        settings.host, settings.auth_token, settings.allowed_hosts, settings.allowed_origins
+    )
+    server = build_mcp_server(toolbox, settings.version)
+    mcp = McpEndpoints(server, settings.max_body_bytes, shutdown)
+    app = cast(AsgiApp, create_app(health, routes))
+    dispatch = _by_path(mcp.routes, app)
+    exchanges = Exchanges(Gate(dispatch, policy, settings.max_body_bytes, rejected), {SSE_PATH})
+    connections = Connections(exchanges, config)
+    _warn_if_open(policy)
+    async with mcp.running(), trio.open_nursery() as nursery:
+        lifespan = Lifespan(ASGIWrapper(app), config, {})  # type: ignore[arg-type]
+        await nursery.start(lifespan.handle_lifespan)
+        await lifespan.wait_for_startup()
+        await _accept_until(shutdown, listeners, connections, exchanges, task_status)
+        await lifespan.wait_for_shutdown()
+        nursery.cancel_scope.cancel()
+
+
+async def _accept_until(
+    shutdown: trio.Event,
+    listeners: list[trio.SocketListener],
+    connections: Connections,
+    exchanges: Exchanges,
+    task_status: trio.TaskStatus[tuple[str, int]],
+) -> None:
+    async with trio.open_nursery() as clients:
+        async with trio.open_nursery() as accepting:
+            serve = partial(trio.serve_listeners, connections.serve, listeners, handler_nursery=clients)
+            await accepting.start(serve)
+            task_status.started(listeners[0].socket.getsockname()[:2])
+            await shutdown.wait()
+            accepting.cancel_scope.cancel()
+        await _stop(connections, exchanges)
+        clients.cancel_scope.cancel()
+
+
+async def _stop(connections: Connections, exchanges: Exchanges) -> None:
+    """End everything that is open, the patient way first."""
+    await connections.end_idle()
+    exchanges.end_streams()
+    with trio.move_on_after(STOP_GRACE):
+        await exchanges.wait_empty()
+    if exchanges.open_count:
+        log.warning("calls cut by the stop", extra={"calls": exchanges.open_count})
+        exchanges.cancel()
+        with trio.move_on_after(STOP_FLUSH):
+            await exchanges.wait_empty()
+    connections.abort()
+
+
+def _by_path(routes: dict[str, AsgiApp], otherwise: AsgiApp) -> AsgiApp:
+    """Send HTTP requests to the MCP paths past Quart; everything else is Quart's."""
+
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        app = routes.get(scope["path"]) if scope["type"] == "http" else None
+        await (app or otherwise)(scope, receive, send)
+
+    return dispatch
+
+
+def _hypercorn_config() -> Config:
+    config = Config()
+    config.accesslog = None
+    config.errorlog = logging.getLogger("hypercorn.error")
+    config.include_server_header = False
+    config.keep_alive_timeout = IDLE_PATIENCE
+    config.keep_alive_max_requests = 1_000_000
+    config.h11_max_incomplete_size = HEAD_BYTES
+    return config
+
+
+def _warn_if_open(policy: AccessPolicy) -> None:
+    warning = open_bind_warning(policy)
+    if warning is not None:
+        log.warning(warning)
