@@ -1,0 +1,64 @@
+"""Joining the ranked lists of several searches into one (search spec, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+
+class Ordered(Protocol):
+    """What hits are told apart by: hashable, and comparable so that ties have an order."""
+
+    def __hash__(self) -> int: ...
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+K = TypeVar("K", bound=Ordered)
+
+
+def blend(
+    lexical: Sequence[tuple[K, float]], semantic: Sequence[tuple[K, float]], weight: float
+) -> list[tuple[K, float]]:
+    """Join BM25 scores and similarities: `(1 - weight) * lexical + weight * semantic`, each scaled to 0..1.
+
+    Lexical scores (not negative) are divided by the highest, similarities stretched between the lowest and
+    the highest; a leg with one distinct score counts 1 for its notes, a missing leg 0. Best first, ties by
+    key; of a repeated key the best score counts.
+    """
+    words, meaning = _best_scores(lexical), _best_scores(semantic)
+    words = _scale(words, lowest=0.0)
+    meaning = _scale(meaning, lowest=min(meaning.values(), default=0.0))
+    keys = words.keys() | meaning.keys()
+    return _sort({key: (1 - weight) * words.get(key, 0.0) + weight * meaning.get(key, 0.0) for key in keys})
+
+
+def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = 60) -> list[tuple[K, float]]:
+    """Join rankings (best first) by the sum of `1 / (k + rank)`, ranks from 1. Best first, ties by key.
+
+    Of a key repeated in one leg the first place counts.
+    """
+    scores: dict[K, float] = {}
+    for leg in legs:
+        for rank, key in enumerate(dict.fromkeys(leg), start=1):
+            scores[key] = scores.get(key, 0.0) + 1 / (k + rank)
+    return _sort(scores)
+
+
+def _best_scores(leg: Iterable[tuple[K, float]]) -> dict[K, float]:
+    best: dict[K, float] = {}
+    for key, score in leg:
+        best[key] = max(score, best.get(key, score))
+    return best
+
+
+def _scale(scores: Mapping[K, float], lowest: float) -> dict[K, float]:
+    if len(set(scores.values())) <= 1:
+        return dict.fromkeys(scores, 1.0)
+    highest = max(scores.values())
+    return {key: (score - lowest) / (highest - lowest) for key, score in scores.items()}
+
+
+def _sort(scores: Mapping[K, float]) -> list[tuple[K, float]]:
+    by_key = sorted(scores.items(), key=lambda hit: hit[0])
+    return sorted(by_key, key=lambda hit: hit[1], reverse=True)

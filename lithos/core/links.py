@@ -1,0 +1,151 @@
+"""Wiki-links and provenance: what notes say of each other (notes spec, sections 7 and 9)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from attrs import define, field, frozen
+
+from lithos.core.errors import InvalidInput
+
+_LINK: Final = re.compile(r"\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SUFFIX: Final = ".md"
+
+#: What a note is found by and a target looks for: (kind, name).
+Key: TypeAlias = tuple[str, str]
+
+
+@frozen
+class WikiLink:
+    """`[[target]]` or `[[target|display]]`."""
+
+    target: str
+    display: str
+
+
+def scan_links(content: str) -> list[WikiLink]:
+    """Return the wiki-links of a body in order, repeated ones too, also those inside code.
+
+    A target has at least one letter, so `a[[0]]` is no link; a line break inside counts as a space.
+    """
+    links = []
+    for match in _LINK.finditer(content):
+        target, display = _join_lines(match[1]), _join_lines(match[2] or "")
+        if any(character.isalpha() for character in target):
+            links.append(WikiLink(target, display or target))
+    return links
+
+
+def _join_lines(text: str) -> str:
+    return " ".join(filter(None, (line.strip() for line in text.split("\n"))))
+
+
+def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> frozenset[Key]:
+    """Return everything a note (`path` relative to `knowledge/`) can be linked by."""
+    keys = {
+        ("path", _normalise(path)),
+        ("stem", _stem(path)),
+        ("id", note_id),
+        ("title", _title_key(title)),
+        *(("alias", _normalise(alias).casefold()) for alias in aliases),
+    }
+    return frozenset(keys)
+
+
+def target_keys(target: str) -> tuple[Key, ...]:
+    """Return what a link target looks for, first choice first.
+
+    Only a note that shares one of these keys can change what the target resolves to.
+    """
+    name = _normalise(target)
+    return (
+        ("path", name),
+        ("path", name + _SUFFIX),
+        ("stem", _stem(target)),
+        ("id", target),
+        ("alias", name.casefold()),
+        ("title", _title_key(target)),
+    )
+
+
+def _normalise(name: str) -> str:
+    return unicodedata.normalize("NFC", name).strip()
+
+
+def _stem(path: str) -> str:
+    return _normalise(path).rpartition("/")[2].removesuffix(_SUFFIX)
+
+
+def _title_key(title: str) -> str:
+    return _normalise(title).casefold().replace("-", " ")
+
+
+@define
+class LinkTable:
+    """All notes by everything they can be linked by. The order of additions has no influence.
+
+    Of several notes with one alias or title the first in sorted path order is meant; of several with one
+    stem none is.
+    """
+
+    _keys_of: dict[str, tuple[str, frozenset[Key]]] = field(factory=dict, init=False)
+    _notes_by_key: dict[Key, list[tuple[str, str]]] = field(factory=dict, init=False)
+
+    def __len__(self) -> int:
+        return len(self._keys_of)
+
+    def add(self, note_id: str, path: str, title: str, aliases: Sequence[str] = ()) -> None:
+        """Add a note, or replace the one with this id."""
+        self.remove(note_id)
+        keys = note_keys(note_id, path, title, aliases)
+        self._keys_of[note_id] = path, keys
+        for key in keys:
+            insort(self._notes_by_key.setdefault(key, []), (path, note_id))
+
+    def remove(self, note_id: str) -> None:
+        """Remove a note; an unknown id is fine."""
+        path, keys = self._keys_of.pop(note_id, ("", frozenset[Key]()))
+        for key in keys:
+            notes = self._notes_by_key[key]
+            del notes[bisect_left(notes, (path, note_id))]
+            if not notes:
+                del self._notes_by_key[key]
+
+    def resolve(self, target: str) -> str | None:
+        """Return the id of the note a target means; `None` when there is none or its stem is ambiguous."""
+        kind, notes = self._first_match(target)
+        return notes[0][1] if len(notes) == 1 or (notes and kind != "stem") else None
+
+    def is_ambiguous(self, target: str) -> bool:
+        """True when a target is unresolved because several notes have its stem."""
+        kind, notes = self._first_match(target)
+        return kind == "stem" and len(notes) > 1
+
+    def _first_match(self, target: str) -> tuple[str, list[tuple[str, str]]]:
+        for key in target_keys(target):
+            notes = self._notes_by_key.get(key)
+            if notes:
+                return key[0], notes
+        return "", []
+
+
+def normalise_sources(ids: Sequence[str], self_id: str | None) -> tuple[str, ...]:
+    """Return `derived_from_ids` as stored: lower case, without repetition, sorted.
+
+    Raises `InvalidInput` for an entry that is no UUID or is the note itself.
+    """
+    sources = {source.strip().lower() for source in ids}
+    for source in sorted(sources):
+        if not _UUID.fullmatch(source):
+            raise InvalidInput(
+                f"derived_from_ids takes note ids (UUIDs), not {source[:100]!r}; "
+                "find the id of a note with lithos_search"
+            )
+    if self_id is not None and self_id.lower() in sources:
+        raise InvalidInput(f"derived_from_ids names the note itself ({self_id}); leave that id out")
+    return tuple(sorted(sources))
