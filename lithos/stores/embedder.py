@@ -1,0 +1,157 @@
+"""Static embeddings: text to L2-normalised vectors with a model2vec model, without a tensor runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+import numpy as np
+import outcome
+from attrs import frozen
+from numpy.typing import NDArray
+
+from lithos.stores.model_files import BUILTIN, EmbedderUnavailable, ModelFiles, locate_model
+
+if TYPE_CHECKING:
+    from model2vec import StaticModel
+
+__all__ = ["BUILTIN", "Embedder", "EmbedderIdentity", "EmbedderUnavailable", "Matrix", "load_embedder"]
+
+Matrix: TypeAlias = NDArray[np.float32]
+
+#: How vectors are stored; half precision moves a cosine by less than 0.001.
+STORED_DTYPE: Final = "float16"
+_TEXTS_AT_ONCE: Final = 256
+#: Bounds what is gathered at once: 8 MiB of float32 at 256 dimensions.
+_TOKENS_AT_ONCE: Final = 8192
+
+
+@frozen
+class EmbedderIdentity:
+    """What makes vectors comparable: only vectors of equal identities are.
+
+    `dims` is the length of a vector, `dtype` the numpy name of the type vectors are stored in,
+    `model_sha256` the hash over the model's files.
+    """
+
+    name: str
+    dims: int
+    dtype: str
+    model_sha256: str
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors; `encode` may be called from several threads at once."""
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """Return what tells this embedder's vectors from all others."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> Matrix:
+        """Return one row per text, shape (texts, dims), L2-normalised.
+
+        A text without a known token gives a row of zeros; no value is ever NaN.
+        """
+        ...
+
+
+def load_embedder(name: str) -> Embedder:
+    """Load 'builtin', a model2vec directory or a Hugging Face name; takes about a second.
+
+    'builtin' and directories never touch the network; a Hugging Face model is downloaded once.
+    Raises `EmbedderUnavailable` with the reason, whatever went wrong.
+    """
+    # Tokenizers and safetensors raise bare `Exception`, the hub client errors of its HTTP library:
+    # whatever loading raises becomes the reason.
+    loaded = outcome.capture(_load, name)
+    if isinstance(loaded, outcome.Value):
+        embedder: Embedder = loaded.value
+        return embedder
+    error = loaded.error
+    if isinstance(error, EmbedderUnavailable) or not isinstance(error, Exception):
+        raise error
+    raise EmbedderUnavailable(name, str(error) or type(error).__name__) from error
+
+
+def _load(name: str) -> Embedder:
+    from model2vec import StaticModel  # noqa: PLC0415 - slow to import
+
+    located = locate_model(name)
+    model = StaticModel.from_pretrained(located.folder, force_download=False)
+    if not np.isfinite(model.embedding).all():
+        raise EmbedderUnavailable(name, "its vectors contain values that are not finite numbers")
+    return _StaticEmbedder(_identify(name, model, located), model)
+
+
+def _identify(name: str, model: StaticModel, located: ModelFiles) -> EmbedderIdentity:
+    return EmbedderIdentity(name, int(model.dim), STORED_DTYPE, located.sha256())
+
+
+class _StaticEmbedder:
+    """Mean of token vectors, the same as `StaticModel.encode` with normalisation.
+
+    It has its own pooling because `StaticModel` works text by text in Python, which takes the
+    interpreter from the event loop, and changes its tokenizer while encoding, which is not safe
+    in two threads.
+    """
+
+    def __init__(self, identity: EmbedderIdentity, model: StaticModel) -> None:
+        self.identity = identity
+        self._tokenizer = model.tokenizer
+        self._vectors = model.embedding
+        self._weights = None if model.weights is None else model.weights.astype(np.float32)
+        self._rows = model.token_mapping
+        self._unknown = -1 if model.unk_token_id is None else model.unk_token_id
+        self._sum_dtype = np.dtype(np.int32 if model.embedding.dtype == np.int8 else np.float32)
+        longest = model.max_length
+        self._characters = None if longest is None else longest * model.median_token_length
+
+    def encode(self, texts: Sequence[str]) -> Matrix:
+        """Return one L2-normalised row per text (`Embedder.encode`)."""
+        result = np.zeros((len(texts), self.identity.dims), np.float32)
+        for start in range(0, len(texts), _TEXTS_AT_ONCE):
+            part = texts[start : start + _TEXTS_AT_ONCE]
+            tokens, lengths = self._tokenize(part)
+            for first, last, begin, end in _cut_slices(lengths):
+                self._pool(tokens[begin:end], lengths[first:last], result[start + first : start + last])
+        norms = np.linalg.norm(result, axis=1, keepdims=True)
+        result /= np.where(norms > 0, norms, 1)
+        return result
+
+    def _tokenize(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the known token ids of all texts in a row, and how many each text has."""
+        cut = [text[: self._characters] for text in texts]
+        encodings = self._tokenizer.encode_batch_fast(cut, add_special_tokens=False)
+        ids = [encoding.ids for encoding in encodings]
+        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+        tokens = np.fromiter(chain.from_iterable(ids), np.int64, int(lengths.sum()))
+        known = tokens != self._unknown
+        if known.all():
+            return tokens, lengths
+        texts_of_tokens = np.repeat(np.arange(len(ids)), lengths)
+        return tokens[known], np.bincount(texts_of_tokens[known], minlength=len(ids))
+
+    def _pool(self, tokens: NDArray[np.int64], lengths: NDArray[np.int64], out: Matrix) -> None:
+        """Write the sums of the token vectors of each text into the rows of `out`."""
+        if not len(tokens):
+            return
+        gathered = self._vectors[tokens if self._rows is None else self._rows[tokens]]
+        sum_dtype = self._sum_dtype
+        if self._weights is not None:
+            gathered, sum_dtype = gathered * self._weights[tokens][:, None], np.dtype(np.float32)
+        filled = lengths > 0
+        starts = (np.cumsum(lengths) - lengths)[filled]
+        out[filled] = np.add.reduceat(gathered, starts, axis=0, dtype=sum_dtype)
+
+
+def _cut_slices(lengths: NDArray[np.int64]) -> Iterator[tuple[int, int, int, int]]:
+    """Cut texts into slices of about `_TOKENS_AT_ONCE` tokens: (first text, last, first token, last)."""
+    ends = np.cumsum(lengths)
+    first = begin = 0
+    while first < len(lengths):
+        last = max(first + 1, int(np.searchsorted(ends, begin + _TOKENS_AT_ONCE, side="right")))
+        end = int(ends[last - 1])
+        yield first, last, begin, end
+        first, begin = last, end

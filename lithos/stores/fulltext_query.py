@@ -1,0 +1,122 @@
+"""From the query tree to tantivy queries, with the very tokens the index has."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+from tantivy import Occur as TantivyOccur
+from tantivy import Query, Schema, TextAnalyzer
+
+from lithos.core.query import Boolean, Node, Occur, Phrase, Word
+from lithos.core.text import bigrams, fold, words
+from lithos.stores.fulltext_schema import TEXT_FIELDS, prepare_text
+
+#: How much more a match counts there than in the body.
+TITLE_BOOST: Final = 2.0
+HEADINGS_BOOST: Final = 1.5
+_BOOSTS: Final = {"title": TITLE_BOOST, "headings": HEADINGS_BOOST}
+_OCCUR: Final = {
+    Occur.SHOULD: TantivyOccur.Should,
+    Occur.MUST: TantivyOccur.Must,
+    Occur.MUST_NOT: TantivyOccur.MustNot,
+}
+
+
+@frozen
+class Filters:
+    """What a note must have besides matching: all `tags` and `entities`, the author, the start of the path.
+
+    Values are compared as they are, character by character. Filters never change a score.
+    """
+
+    tags: tuple[str, ...] = ()
+    author: str | None = None
+    path_prefix: str | None = None
+    entities: tuple[str, ...] = ()
+
+
+@frozen
+class QueryTranslator:
+    """Translates query trees for one index; the analyzer must be the one its text fields have."""
+
+    schema: Schema
+    analyzer: TextAnalyzer
+
+    def translate(self, node: Node, filters: Filters) -> Query | None:
+        """Return the query for `node` within `filters`, `None` when it can match nothing."""
+        query = self._node(node, Occur.SHOULD)
+        restrictions = self._restrictions(filters)
+        if query is None or not restrictions:
+            return query
+        return Query.boolean_query(
+            [(TantivyOccur.Must, query), *((TantivyOccur.Must, _unscored(each)) for each in restrictions)]
+        )
+
+    def _restrictions(self, filters: Filters) -> list[Query]:
+        found = [self._exact("tag", tag) for tag in filters.tags]
+        found += [self._exact("entity", entity) for entity in filters.entities]
+        if filters.author is not None:
+            found.append(self._exact("author", filters.author))
+        if filters.path_prefix:
+            # No distance and `prefix`: an exact prefix; a regular expression has a limit of 1,000 states.
+            found.append(
+                Query.fuzzy_term_query(self.schema, "path", filters.path_prefix, distance=0, prefix=True)
+            )
+        return found
+
+    def _exact(self, field: str, value: str) -> Query:
+        return Query.term_query(self.schema, field, value, index_option="basic")
+
+    def _node(self, node: Node, occur: Occur) -> Query | None:
+        if isinstance(node, Boolean):
+            return self._boolean(node)
+        if isinstance(node, Phrase) or occur is not Occur.SHOULD:
+            return self._sequence(node.field, self._tokens(node.text))
+        return self._alternatives(node)
+
+    def _boolean(self, node: Boolean) -> Query | None:
+        """Join the clauses that have tokens; excluded ones alone mean everything else."""
+        translated = [(occur, self._node(clause, occur)) for occur, clause in node.clauses]
+        parts = [(_OCCUR[occur], query) for occur, query in translated if query is not None]
+        if all(occur is Occur.MUST_NOT for occur, _ in node.clauses) and parts:
+            parts.append((TantivyOccur.Must, _unscored(Query.all_query())))
+        return (
+            Query.boolean_query(parts) if any(occur != TantivyOccur.MustNot for occur, _ in parts) else None
+        )
+
+    def _alternatives(self, word: Word) -> Query | None:
+        """A ranked word: any of its parts; of unsegmented script pairs, since single characters are noise."""
+        tokens: list[str] = []
+        for is_unsegmented, part in words(fold(word.text)):
+            tokens += bigrams(part) if is_unsegmented else self._tokens(part)
+        queries = [self._sequence(word.field, [token]) for token in tokens]
+        parts = [(TantivyOccur.Should, query) for query in queries if query is not None]
+        if len(parts) < 2:
+            return parts[0][1] if parts else None
+        return Query.boolean_query(parts)
+
+    def _tokens(self, text: str) -> list[str]:
+        return self.analyzer.analyze(prepare_text(text))
+
+    def _sequence(self, field: str | None, tokens: list[str]) -> Query | None:
+        """Match the tokens side by side, in `field` or in any text field."""
+        if not tokens:
+            return None
+        if field is not None:
+            return self._in_field(field, tokens)
+        return Query.boolean_query(
+            [(TantivyOccur.Should, self._in_field(name, tokens)) for name in TEXT_FIELDS]
+        )
+
+    def _in_field(self, field: str, tokens: list[str]) -> Query:
+        if len(tokens) == 1:
+            query = Query.term_query(self.schema, field, tokens[0], index_option="freq")
+        else:
+            query = Query.phrase_query(self.schema, field, list(tokens))
+        boost = _BOOSTS.get(field, 1.0)
+        return query if boost == 1.0 else Query.boost_query(query, boost)
+
+
+def _unscored(query: Query) -> Query:
+    return Query.const_score_query(query, 0.0)
