@@ -1,0 +1,62 @@
+"""The owned values of a note as a file holds them."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import Any, Final
+
+from attrs import evolve
+
+from lithos.core.healing import clean_confidence, clean_items, clean_sources, one_line
+from lithos.core.model import OWNED_KEYS, Note
+
+_WRITTEN_IF_SET: Final = frozenset(
+    (
+        "source_url",
+        "derived_from_ids",
+        "expires_at",
+        "namespace",
+        "summaries",
+        "entities",
+        "entities_extractor",
+    )
+)
+
+
+def normalise_note(note: Note) -> Note:
+    """The note as it will read back from a file: texts trimmed, no empty items, times in UTC."""
+    return evolve(
+        note,
+        id=note.id.strip(),
+        title=one_line(note.title),
+        author=note.author.strip(),
+        created_at=note.created_at.astimezone(UTC),
+        updated_at=note.updated_at.astimezone(UTC),
+        tags=clean_items(note.tags),
+        aliases=clean_items(note.aliases),
+        confidence=clean_confidence(note.confidence),
+        contributors=clean_items(note.contributors),
+        source=_trimmed(note.source),
+        supersedes=_trimmed(note.supersedes),
+        source_url=_trimmed(note.source_url),
+        derived_from_ids=clean_sources(note.derived_from_ids, note.id),
+        expires_at=note.expires_at and note.expires_at.astimezone(UTC),
+        namespace=_trimmed(note.namespace),
+        summaries=dict(note.summaries) if note.summaries else None,
+        entities=clean_items(note.entities),
+        extra=dict(note.extra),
+    )
+
+
+def _trimmed(text: str | None) -> str | None:
+    return (text or "").strip() or None
+
+
+def written_values(note: Note) -> dict[str, Any]:
+    """Owned key to value, in writing order, of all keys that belong in the file; lists for tuples."""
+    values = {key: getattr(note, key) for key in OWNED_KEYS}
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in values.items()
+        if key not in _WRITTEN_IF_SET or value not in (None, (), {})
+    }

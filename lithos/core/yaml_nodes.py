@@ -1,0 +1,199 @@
+"""YAML text to nodes and nodes to JSON-compatible values, safe against hostile files.
+
+Reading stays on nodes (libyaml's composer) because they know where each value stands in the text,
+and what its source text was.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import yaml
+from attrs import frozen
+from yaml.constructor import SafeConstructor
+
+#: Collections inside collections; the C composer has no limit of its own and overflows its stack.
+MAX_DEPTH: Final = 100
+#: Values in one frontmatter, aliases expanded ("billion laughs").
+MAX_VALUES: Final = 100_000
+
+_TAG: Final = "tag:yaml.org,2002:"
+_MERGE: Final = _TAG + "merge"
+_NULL: Final = _TAG + "null"
+# A text without one of these cannot nest deeper than about 300: each block level needs a new column.
+_MAY_NEST_DEEPLY: Final = re.compile(r"^ {64}|(?:[-?:][ \t]+){32}", re.MULTILINE)
+_CONSTRUCTOR: Final = SafeConstructor()
+
+
+class UnreadableNote(Exception):
+    """The file is no note Lithos can read; `reason` says what is wrong and what to do by hand."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _compose(source: str) -> yaml.MappingNode | None:
+    _refuse_deep_nesting(source)
+    loader = yaml.CSafeLoader(source)
+    try:
+        root = loader.get_single_node()
+    except yaml.YAMLError as error:
+        raise UnreadableNote(_describe(error)) from error
+    finally:
+        loader.dispose()
+    if root is None or isinstance(root, yaml.MappingNode):
+        return root
+    raise UnreadableNote("the frontmatter is no mapping; write `key: value` lines between the `---` lines")
+
+
+def _refuse_deep_nesting(source: str) -> None:
+    if source.count("[") + source.count("{") < 64 and not _MAY_NEST_DEEPLY.search(source):
+        return
+    depth = 0
+    try:
+        for event in yaml.parse(source, yaml.CSafeLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > MAX_DEPTH:
+                    raise _too_deep()
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+    except yaml.YAMLError as error:
+        raise UnreadableNote(_describe(error)) from error
+
+
+def _too_deep() -> UnreadableNote:
+    return UnreadableNote(f"the frontmatter nests deeper than {MAX_DEPTH} levels; flatten it")
+
+
+def _describe(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        line = error.problem_mark.line + 2  # counted from 0, after the opening `---`
+        return f"line {line} of the frontmatter is malformed YAML ({error.problem}); correct it in an editor"
+    summary = " ".join(str(error).split())
+    return f"the frontmatter is malformed YAML ({summary}); correct it in an editor"
+
+
+def is_null(node: yaml.Node) -> bool:
+    """True for an empty value, `null` and `~`."""
+    return node.tag == _NULL
+
+
+def is_integer(node: yaml.Node) -> bool:
+    """True for a YAML integer, false for text that looks like one."""
+    return node.tag == _TAG + "int"
+
+
+class Values:
+    """Reads the nodes composed from one `source`; counts values, so that aliases cannot explode."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._left = MAX_VALUES
+
+    def _charge(self, depth: int) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise UnreadableNote(f"the frontmatter expands to more than {MAX_VALUES} values; remove aliases")
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+
+    def text(self, node: yaml.Node) -> str:
+        """A scalar's text, else the source text of a collection on one line."""
+        if isinstance(node, yaml.ScalarNode):
+            return str(node.value)
+        return " ".join(self._source[node.start_mark.index : node.end_mark.index].split())
+
+    def pairs(self, node: yaml.MappingNode, depth: int = 0) -> dict[str, yaml.Node]:
+        """Key text to value node: merge keys (`<<`) expanded, the last of equal keys wins."""
+        self._charge(depth)
+        merged: dict[str, yaml.Node] = {}
+        own: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            if key.tag == _MERGE:
+                for mapping in _merge_sources(value):
+                    merged |= self.pairs(mapping, depth + 1)
+            else:
+                own[self.text(key)] = value
+        return merged | own if merged else own
+
+    def value(self, node: yaml.Node, depth: int = 0) -> Any:
+        """The node as JSON-compatible value: dates and non-finite numbers become text."""
+        if isinstance(node, yaml.ScalarNode):
+            self._charge(depth)
+            return _scalar_value(node)
+        if isinstance(node, yaml.MappingNode):
+            return {key: self.value(child, depth + 1) for key, child in self.pairs(node, depth).items()}
+        self._charge(depth)
+        return [self.value(child, depth + 1) for child in node.value]
+
+
+@frozen(kw_only=True)
+class YamlMapping:
+    """A composed frontmatter: its text, its root (None when empty) and the reader of its values."""
+
+    source: str
+    root: yaml.MappingNode | None
+    values: Values
+
+    @property
+    def nodes(self) -> dict[str, yaml.Node]:
+        """Top-level key to value node, merge keys expanded."""
+        return self.values.pairs(self.root) if self.root is not None else {}
+
+
+def read_mapping(source: str) -> YamlMapping:
+    """Compose `source`; raises `UnreadableNote` for malformed YAML and anything but a mapping."""
+    return YamlMapping(source=source, root=_compose(source), values=Values(source))
+
+
+def is_merge(key: yaml.Node) -> bool:
+    """True for the merge key `<<`."""
+    return key.tag == _MERGE
+
+
+def _merge_sources(value: yaml.Node) -> Iterator[yaml.MappingNode]:
+    nodes = reversed(value.value) if isinstance(value, yaml.SequenceNode) else (value,)
+    return (node for node in nodes if isinstance(node, yaml.MappingNode))
+
+
+def _scalar_value(node: yaml.ScalarNode) -> Any:
+    convert = _CONVERSIONS.get(node.tag)
+    if convert is None:
+        return node.value
+    try:
+        return convert(node)
+    except (ValueError, OverflowError):  # 2024-02-30, !!int x: what the author wrote says more than a failure
+        return node.value
+
+
+def _integer(node: yaml.ScalarNode) -> int | str:
+    if ":" in node.value:  # YAML 1.1 reads the clock time 12:30 as 750
+        return str(node.value)
+    number: int = _CONSTRUCTOR.construct_yaml_int(node)
+    return number
+
+
+def _number(node: yaml.ScalarNode) -> float | str:
+    number: float = _CONSTRUCTOR.construct_yaml_float(node)
+    return number if math.isfinite(number) and ":" not in node.value else str(node.value)
+
+
+def _date(node: yaml.ScalarNode) -> str:
+    if not SafeConstructor.timestamp_regexp.match(node.value):
+        return str(node.value)
+    text: str = _CONSTRUCTOR.construct_yaml_timestamp(node).isoformat()
+    return text
+
+
+_CONVERSIONS: Final[dict[str, Callable[[yaml.ScalarNode], Any]]] = {
+    _NULL: lambda node: None,
+    _TAG + "bool": lambda node: SafeConstructor.bool_values.get(node.value.lower(), node.value),
+    _TAG + "int": _integer,
+    _TAG + "float": _number,
+    _TAG + "timestamp": _date,
+}
