@@ -34,7 +34,7 @@ def slug_of(title: str, note_id: str) -> str:
 
 
 def namespace_of(path: str, explicit: str | None) -> str:
-    """Return the namespace of a note: the explicit one, else the folders of its relative path, else `default`."""
+    """Return the explicit namespace, else the folders of the relative `path`, else `default`."""
     folder = PurePosixPath(path).parent.as_posix()
     return explicit or (DEFAULT_NAMESPACE if folder == "." else folder)
 

@@ -55,9 +55,11 @@ def _find_word(folded: str, words: Collection[str]) -> Span | None:
     for word in sorted(words, key=len, reverse=True):
         lengths.setdefault(word[0], []).append(len(word))
     for part in WORD_PART.finditer(folded) if words else ():
-        start = part.start()
+        start, end = part.span()
+        # A term has no separator in it, so it is no longer than the word, unless a mark continues the word.
+        longest = end - start if folded[end : end + 1].isascii() else LONGEST_WORD
         for length in lengths.get(folded[start], ()):
-            if folded[start : start + length] in words:
+            if length <= longest and folded[start : start + length] in words:
                 return start, start + length
     return None
 

@@ -42,6 +42,11 @@ def test_words_match_at_their_beginning_and_other_scripts_anywhere() -> None:
     assert "搜索" in make_snippet("T", chinese, query_terms("全文搜索"))
 
 
+def test_words_with_vowel_signs_match_whole() -> None:
+    content = ". " * 300 + " हिन्दी " + ". " * 300
+    assert "हिन्दी" in make_snippet("T", content, query_terms("हिन्दी"))
+
+
 def test_a_stemmed_hit_is_found_without_its_ending() -> None:
     for query, text in (
         ("running", "runs"),
