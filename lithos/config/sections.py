@@ -49,9 +49,7 @@ class ServerConfig:
 class StorageConfig:
     """Where notes and databases are."""
 
-    data_dir: Path = setting(  # noqa: RUF009 - makes an attrs field, not a value
-        Path("data"), "Directory that holds everything Lithos stores.", DIRECTORY
-    )
+    data_dir: Path = setting(Path("data"), "Directory that holds everything Lithos stores.", DIRECTORY)
     knowledge_subdir: str = setting(
         "knowledge", "Folder of the notes inside the data directory.", INNER_FOLDER
     )
