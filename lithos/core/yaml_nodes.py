@@ -17,8 +17,8 @@ from yaml.constructor import SafeConstructor
 
 #: Collections inside collections; the C composer has no limit of its own and overflows its stack.
 MAX_DEPTH: Final = 100
-#: Values in one frontmatter, aliases expanded ("billion laughs").
-MAX_VALUES: Final = 100_000
+#: Values in one frontmatter, aliases expanded ("billion laughs"); long texts count for several.
+MAX_VALUES: Final = 200_000
 
 _TAG: Final = "tag:yaml.org,2002:"
 _MERGE: Final = _TAG + "merge"
@@ -95,8 +95,8 @@ class Values:
         self._source = source
         self._left = MAX_VALUES
 
-    def _charge(self, depth: int) -> None:
-        self._left -= 1
+    def _charge(self, cost: int, depth: int = 0) -> None:
+        self._left -= cost
         if self._left < 0:
             raise UnreadableNote(f"the frontmatter expands to more than {MAX_VALUES} values; remove aliases")
         if depth > MAX_DEPTH:
@@ -104,13 +104,15 @@ class Values:
 
     def text(self, node: yaml.Node) -> str:
         """A scalar's text, else the source text of a collection on one line."""
+        start, end = node.start_mark.index, node.end_mark.index
+        self._charge(1 + (end - start) // 64)
         if isinstance(node, yaml.ScalarNode):
             return str(node.value)
-        return " ".join(self._source[node.start_mark.index : node.end_mark.index].split())
+        return " ".join(self._source[start:end].split())
 
     def pairs(self, node: yaml.MappingNode, depth: int = 0) -> dict[str, yaml.Node]:
         """Key text to value node: merge keys (`<<`) expanded, the last of equal keys wins."""
-        self._charge(depth)
+        self._charge(1 + len(node.value), depth)
         merged: dict[str, yaml.Node] = {}
         own: dict[str, yaml.Node] = {}
         for key, value in node.value:
@@ -124,11 +126,11 @@ class Values:
     def value(self, node: yaml.Node, depth: int = 0) -> Any:
         """The node as JSON-compatible value: dates and non-finite numbers become text."""
         if isinstance(node, yaml.ScalarNode):
-            self._charge(depth)
+            self._charge(1 + len(node.value) // 64, depth)
             return _scalar_value(node)
         if isinstance(node, yaml.MappingNode):
             return {key: self.value(child, depth + 1) for key, child in self.pairs(node, depth).items()}
-        self._charge(depth)
+        self._charge(1, depth)
         return [self.value(child, depth + 1) for child in node.value]
 
 

@@ -105,8 +105,7 @@ class SpanEditor:
 
     def _replace_block(self, entry: Entry, value: Any) -> list[Edit]:
         first = line_start(self._source, entry.start)
-        indent = self._indent(first) or "  "
-        return [(first, entry.line_end, write_block(value, indent, self._newline))]
+        return [(first, entry.line_end, write_block(value, self._indent(first), self._newline))]
 
     def _edit_items(self, entry: Entry, node: yaml.SequenceNode, wanted: Sequence[Any]) -> list[Edit] | None:
         """Edits of single lines, so that items that stay keep theirs; None if items share lines."""
