@@ -149,8 +149,6 @@ def _open_existing(directory: Path) -> Index:
         raise _Unopenable("there was no index" if not directory.exists() else "the format marker is missing")
     if marker != FORMAT:
         raise _Unopenable(f"the index has format {marker[:40]!r}, not {FORMAT!r}")
-    if not (directory / "meta.json").is_file():
-        raise _Unopenable("meta.json is missing")
     damage = fulltext_files.find_damage(directory)
     if damage is not None:
         raise _Unopenable(f"the index is damaged: {damage}")

@@ -17,12 +17,12 @@ _ADVICE: Final = (
 
 
 class EmbedderUnavailable(Exception):
-    """The embedding model cannot be used; `reason` says why and what to do next, in one line."""
+    """The embedding model cannot be loaded; the text says why and what to do next, `reason` only why."""
 
     def __init__(self, name: str, cause: str) -> None:
         first_line = next(iter(cause.strip().splitlines()), "") or "no further detail"
-        self.reason = f"The embedding model {name!r} cannot be loaded: {first_line.rstrip('.')}. {_ADVICE}"
-        super().__init__(self.reason)
+        self.reason = first_line.rstrip(".")
+        super().__init__(f"The embedding model {name!r} cannot be loaded: {self.reason}. {_ADVICE}")
 
 
 @frozen
