@@ -180,12 +180,15 @@ class VectorIndex:
         self, vector: Matrix, serials: Collection[int], threshold: float, notes: int | None = None
     ) -> list[VectorHit]:
         """Return what `search` would if only the notes `serials` existed; without `notes`, all of them."""
+        if not vector.any():
+            return []
         with self._lock:
             sizes = [(s, self._notes[s].chunks) for s in set(serials) if s in self._notes]
-        if not sizes:
-            return []
-        if sum(chunks for _, chunks in sizes) <= _MAX_FETCHED:
-            keys, similarities = self._score(vector, keys_of(sizes))
+            few = sum(chunks for _, chunks in sizes) <= _MAX_FETCHED
+            keys, stored = self._fetch(keys_of(sizes)) if few else (None, None)
+        if keys is not None and stored is not None:
+            query = vector.astype(self.identity.dtype).astype(np.float32)
+            similarities = np.clip(stored.astype(np.float32) @ query, 0, 1)
             return best_per_note(keys, similarities, threshold)[:notes]
         wanted = np.fromiter((serial for serial, _ in sizes), np.uint64, len(sizes))
         return self._search(vector, len(sizes) if notes is None else notes, threshold, wanted)
@@ -216,16 +219,15 @@ class VectorIndex:
             found = self._index.search(vector, min(count, max(1, len(self._index))), exact=True, threads=1)
         return found.keys, np.clip(1 - found.distances, 0, 1)
 
-    def _score(self, vector: Matrix, keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Matrix]:
-        with self._lock:
-            found = self._index.get(keys) if vector.any() and len(keys) else ()
+    def _fetch(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Matrix]:
+        """Return those of `keys` that have a vector, and the vectors as they are stored."""
+        found = self._index.get(keys) if len(keys) else ()
         rows = cast(tuple[Matrix | None, ...], found)
         present = np.array([row is not None for row in rows], dtype=bool)
         if not present.any():
-            return keys[:0], np.zeros(0, np.float32)
-        stored = np.concatenate([row for row in rows if row is not None]).reshape(-1, self.identity.dims)
-        query = vector.astype(self.identity.dtype).astype(np.float32)
-        return keys[present], np.clip(stored.astype(np.float32) @ query, 0, 1)
+            return keys[:0], np.zeros((0, self.identity.dims), np.float32)
+        stored = np.concatenate([row for row in rows if row is not None])
+        return keys[present], stored.reshape(-1, self.identity.dims)
 
     def save(self) -> None:
         """Write everything as a new generation, replacing the store in one step; searches wait meanwhile.

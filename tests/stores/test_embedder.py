@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -296,3 +298,13 @@ def test_an_interrupt_while_loading_is_not_a_reason(hub_cache: Path, monkeypatch
     monkeypatch.setattr(huggingface_hub, "snapshot_download", interrupt)
     with pytest.raises(KeyboardInterrupt):
         load_embedder("someone/tiny")
+
+
+def test_importing_the_stores_does_not_import_the_model_library() -> None:
+    """It takes a noticeable part of a second, which commands that embed nothing need not pay."""
+    program = (
+        "import sys, lithos.stores.embedder, lithos.stores.vectors; "
+        "print(sorted({'model2vec', 'huggingface_hub', 'tokenizers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
