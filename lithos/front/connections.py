@@ -88,6 +88,7 @@ class Connections:
         self._config = config
         self._context = WorkerContext(None)
         self._open: set[Connection] = set()
+        self._emptied = trio.Event()
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve one connection until it closes; never raises an ordinary exception."""
@@ -101,10 +102,18 @@ class Connections:
         finally:
             connection.abort()
             self._open.discard(connection)
+            if not self._open:
+                self._emptied.set()
+                self._emptied = trio.Event()
 
     async def end_idle(self) -> None:
         """Close idle connections, and every other after its current response."""
         await self._context.terminated.set()
+
+    async def wait_empty(self) -> None:
+        """Wait until every connection is closed."""
+        while self._open:
+            await self._emptied.wait()
 
     def abort(self) -> None:
         """Cut every connection that is still open."""

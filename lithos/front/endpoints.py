@@ -67,16 +67,16 @@ class McpEndpoints:
             await answer(scope, receive, send, 405, _rpc_error(message), headers=[(b"allow", b"GET")])
             return
         async with self._sse.connect_sse(scope, receive, send) as (reader, writer):
-            await run_session(self._server, reader, writer, self._shutdown)
+            await run_session(self._server, reader, writer, self._shutdown, listens_after_end=False)
 
     async def _post_message(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a message to its session; the SDK would log an unreadable one with a traceback."""
         if scope["method"] == "POST":
             body: bytes = (await receive()).get("body", b"")
+            receive = replaying(body, receive)
             if not _is_message(body):
                 await answer(scope, receive, send, 400, _rpc_error("Could not parse message"))
                 return
-            receive = replaying(body, receive)
         await self._sse.handle_post_message(scope, receive, send)
 
 

@@ -93,20 +93,36 @@ class _Exchange:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
-        self.receive = receive
         self.cancel_scope = trio.CancelScope()
         self.failed = False
         self.is_stream = scope["type"] == "websocket"
         self._started = False
         self._complete = False
         self._accepted = False
+        self._asked = False
+        self._streaming = trio.Event()
+        self._receive = receive
         self._send = send
+
+    async def receive(self) -> Message:
+        """Pass on what the server says, except that a plain answer is finished whoever waits for it.
+
+        The server cannot tell a client that left from one that only closed its sending side.
+        """
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._asked = not message.get("more_body", False)
+        elif message["type"] == "http.disconnect" and self._asked:
+            await self._streaming.wait()
+        return message
 
     async def send(self, message: Message) -> None:
         kind = message["type"]
         if kind.endswith(".response.start"):
             self._started = True
-            self.is_stream = self.is_stream or _is_event_stream(message)
+            if _is_event_stream(message):
+                self.is_stream = True
+                self._streaming.set()
         elif kind == "websocket.accept":
             self._accepted = True
         elif kind == "websocket.close" or (
@@ -138,7 +154,11 @@ class _Exchange:
                 await self.send({"type": f"{kind}.response.body", "body": b"", "more_body": False})
             else:
                 status, body = (500, FAULT) if self.failed else (503, STOPPING)
-                await answer(self.scope, self.receive, self.send, status, body)
+                await answer(self.scope, self._rest, self.send, status, body)
+
+    async def _rest(self) -> Message:
+        """Give what is left of the request body."""
+        return {"type": "http.disconnect"} if self._asked else await self._receive()
 
 
 def _is_event_stream(start: Message) -> bool:

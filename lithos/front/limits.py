@@ -7,8 +7,8 @@ from typing import Final
 STOP_GRACE: Final = 3.0
 """How long running calls may finish after the stop began."""
 
-STOP_FLUSH: Final = 1.0
-"""How long the last words of cancelled exchanges may take; then connections are cut."""
+STOP_FLUSH: Final = 0.7
+"""How long the last words of cancelled exchanges, and then of connections, may each take."""
 
 FINAL_SEND: Final = 5.0
 """Bound of the shield around the end of a response, which a disconnect must not cut in half."""

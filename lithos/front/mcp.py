@@ -28,7 +28,8 @@ so that nobody has to find it out again. Update a note (id, expected_version), d
 
 Share work through tasks: lithos_task_list shows open ones. Before you work on one, claim the aspect you \
 take with lithos_task_claim; renew a claim that runs out, release what you do not finish. Post what you \
-found with lithos_finding_post, and end with lithos_task_complete. A refused claim says who holds it and until when.
+found with lithos_finding_post, and end with lithos_task_complete. A refused claim says who holds it \
+and until when.
 
 Pass the same agent name in every call. Answers with "status":"error" carry a code and say what to do next.
 """

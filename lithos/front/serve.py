@@ -48,11 +48,11 @@ async def serve_http(
     """Serve until `shutdown` is set; `started()` gives the real `(host, port)`.
 
     The stop ends event streams at once and lets running calls finish for `STOP_GRACE`; it is over
-    within `STOP_GRACE` + `STOP_FLUSH` and a moment, whatever the clients do. Raises `PortInUse` or
+    within `STOP_GRACE`, twice `STOP_FLUSH` and a moment, whatever the clients do. Raises `PortInUse` or
     `CannotListen` before it starts. `rejected` is told the reason of every refusal.
     """
     config = _hypercorn_config()
-    listeners = open_listeners(config, settings.host, settings.port)
+    listeners = await open_listeners(settings.host, settings.port)
     policy = AccessPolicy(
         settings.host, settings.auth_token, settings.allowed_hosts, settings.allowed_origins
     )
@@ -101,6 +101,8 @@ async def _stop(connections: Connections, exchanges: Exchanges) -> None:
         exchanges.cancel()
         with trio.move_on_after(STOP_FLUSH):
             await exchanges.wait_empty()
+    with trio.move_on_after(STOP_FLUSH):
+        await connections.wait_empty()
     connections.abort()
 
 

@@ -27,10 +27,15 @@ async def run_session(
     reader: ReadStream[Incoming],
     writer: WriteStream[SessionMessage],
     shutdown: trio.Event,
+    *,
+    listens_after_end: bool,
 ) -> None:
-    """Serve one client until it leaves or `shutdown` is set; closes both streams."""
+    """Serve one client until it leaves or `shutdown` is set; closes both streams.
+
+    `listens_after_end`: a client that ended its input still reads the answers to what it asked.
+    """
     unanswered = _Unanswered()
-    incoming = _Reading(reader, unanswered)
+    incoming = _Reading(reader, unanswered, listens_after_end)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(incoming.end_on, shutdown)
         await server.run(incoming, _Writing(writer, unanswered), server.create_initialization_options())
@@ -68,9 +73,10 @@ class _Unanswered:
 class _Reading:
     """The client's messages, ended late enough for all answers and early enough for a stop."""
 
-    def __init__(self, inner: ReadStream[Incoming], unanswered: _Unanswered) -> None:
+    def __init__(self, inner: ReadStream[Incoming], unanswered: _Unanswered, listens_after_end: bool) -> None:
         self._inner = inner
         self._unanswered = unanswered
+        self._listens_after_end = listens_after_end
         self._stopping = False
         self._waiting = trio.CancelScope()
 
@@ -87,7 +93,8 @@ class _Reading:
     async def receive(self) -> Incoming:
         item = None if self._stopping else await self._receive_until_stop()
         if item is None:
-            await self._unanswered.wait_none()
+            if self._stopping or self._listens_after_end:
+                await self._unanswered.wait_none()
             raise anyio.EndOfStream
         self._unanswered.note(item)
         return item

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import socket
+from typing import Final
 
 import trio
-from hypercorn.config import Config
 
 from lithos.front.limits import SEND_PATIENCE
+
+BACKLOG: Final = 128
 
 
 class CannotListen(Exception):
@@ -19,23 +21,26 @@ class PortInUse(CannotListen):
     """Another program listens on the port."""
 
 
-def open_listeners(config: Config, host: str, port: int) -> list[trio.SocketListener]:
-    """Bind and listen; raise `PortInUse` or `CannotListen`."""
-    config.bind = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
+async def open_listeners(host: str, port: int) -> list[trio.SocketListener]:
+    """Bind and listen on every address of `host`; raise `PortInUse` or `CannotListen`.
+
+    Port 0 takes one free port on the first address.
+    """
     try:
-        sockets = config.create_sockets().insecure_sockets
-        for listener in sockets:
-            listener.listen(config.backlog)
+        listeners = await trio.open_tcp_listeners(port, host=host or None, backlog=BACKLOG)
     except OSError as error:
         raise _explain(error, host, port) from error
-    for listener in sockets:
-        _set_options(listener)
-    return [trio.SocketListener(trio.socket.from_stdlib_socket(listener)) for listener in sockets]
+    if port == 0:
+        for further in listeners[1:]:
+            await further.aclose()
+        del listeners[1:]
+    for listener in listeners:
+        _notice_vanished_peers(listener.socket)
+    return listeners
 
 
-def _set_options(listener: socket.socket) -> None:
-    """Accepted sockets inherit these: a peer that vanished without a word is noticed."""
-    listener.set_inheritable(False)
+def _notice_vanished_peers(listener: trio.socket.SocketType) -> None:
+    """Set what accepted sockets inherit: a peer that is gone without a word ends its connection."""
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SEND_PATIENCE * 1000))

@@ -41,7 +41,7 @@ async def serve_stdio(toolbox: ToolBox, version: str, *, shutdown: trio.Event) -
             nursery.start_soon(_give_up_after, shutdown, nursery.cancel_scope)
             try:
                 async with stdio_server(cast(Any, lines), cast(Any, output)) as (reader, writer):
-                    await run_session(server, reader, writer, shutdown)
+                    await run_session(server, reader, writer, shutdown, listens_after_end=True)
             except* anyio.BrokenResourceError:
                 log.debug("a message arrived while stopping")
             nursery.cancel_scope.cancel()

@@ -85,13 +85,16 @@ class Front:
     tools: FakeToolBox
     shutdown: trio.Event
     rejected: list[str]
+    streams: list[trio.SocketStream] = field(factory=list)
 
     @property
     def url(self) -> str:
         return f"http://{self.host}:{self.port}"
 
     async def connect(self) -> trio.SocketStream:
-        return await trio.open_tcp_stream(self.host, self.port)
+        stream = await trio.open_tcp_stream(self.host, self.port)
+        self.streams.append(stream)
+        return stream
 
     async def exchange(self, request: bytes) -> bytes:
         """Send bytes, end the sending side, and return all that comes back."""
@@ -134,12 +137,18 @@ async def running_front(routes: Iterable[RouteModule] = (), **changes: Any) -> A
         routes=routes,
         rejected=rejected.append,
     )
-    async with trio.open_nursery() as nursery:
-        host, port = await nursery.start(serve)
-        yield Front(host, port, tools, shutdown, rejected)
-        shutdown.set()
-        nursery.cancel_scope.deadline = trio.current_time() + STOP_BOUND
-    assert not nursery.cancel_scope.cancelled_caught, "the stop took too long"
+    front: Front | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            host, port = await nursery.start(serve)
+            front = Front(host, port, tools, shutdown, rejected)
+            yield front
+            shutdown.set()
+            nursery.cancel_scope.deadline = trio.current_time() + STOP_BOUND
+        assert not nursery.cancel_scope.cancelled_caught, "the stop took too long"
+    finally:
+        for stream in front.streams if front else ():
+            stream.socket.close()
 
 
 def rpc(method: str, request_id: int | None = 1, **params: Any) -> dict[str, Any]:
