@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from attrs import evolve
 
 from lithos.core.healing import clean_confidence, clean_items, clean_sources, one_line
 from lithos.core.model import OWNED_KEYS, Note
+from lithos.core.yaml_nodes import MAX_DEPTH, UnreadableNote
 
 _WRITTEN_IF_SET: Final = frozenset(
     (
@@ -24,7 +26,11 @@ _WRITTEN_IF_SET: Final = frozenset(
 
 
 def normalise_note(note: Note) -> Note:
-    """The note as it will read back from a file: texts trimmed, no empty items, times in UTC."""
+    """The note as it will read back from a file: texts trimmed, no empty items, times in UTC.
+
+    Raises `UnreadableNote` when `extra` nests too deeply to be read back.
+    """
+    _refuse_deep_nesting(note.extra)
     return evolve(
         note,
         id=note.id.strip(),
@@ -46,6 +52,16 @@ def normalise_note(note: Note) -> Note:
         entities=clean_items(note.entities),
         extra=dict(note.extra),
     )
+
+
+def _refuse_deep_nesting(extra: Mapping[str, Any]) -> None:
+    level: list[Any] = [extra]
+    for _ in range(MAX_DEPTH + 1):
+        inner = (item.values() if isinstance(item, Mapping) else item for item in level)
+        level = [part for items in inner for part in items if isinstance(part, (Mapping, list, tuple))]
+        if not level:
+            return
+    raise UnreadableNote(f"the metadata nests deeper than {MAX_DEPTH} levels; flatten it")
 
 
 def _trimmed(text: str | None) -> str | None:

@@ -73,7 +73,8 @@ def _too_deep() -> UnreadableNote:
 def _describe(error: yaml.YAMLError) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         line = error.problem_mark.line + 2  # counted from 0, after the opening `---`
-        return f"line {line} of the frontmatter is malformed YAML ({error.problem}); correct it in an editor"
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        return f"line {line} is malformed YAML ({problem}); correct it in an editor"
     summary = " ".join(str(error).split())
     return f"the frontmatter is malformed YAML ({summary}); correct it in an editor"
 

@@ -105,7 +105,10 @@ class SpanEditor:
 
     def _replace_block(self, entry: Entry, value: Any) -> list[Edit]:
         first = line_start(self._source, entry.start)
-        return [(first, entry.line_end, write_block(value, self._indent(first), self._newline))]
+        indent, outer = self._indent(first), self._indent(entry.line_start)
+        if indent == outer and isinstance(value, Mapping):  # only lists may stand level with their key
+            indent += "  "
+        return [(first, entry.line_end, write_block(value, indent, self._newline))]
 
     def _edit_items(self, entry: Entry, node: yaml.SequenceNode, wanted: Sequence[Any]) -> list[Edit] | None:
         """Edits of single lines, so that items that stay keep theirs; None if items share lines."""

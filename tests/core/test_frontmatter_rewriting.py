@@ -74,13 +74,15 @@ def test_a_new_file_has_the_documented_layout() -> None:
     """behaviours 17, 19"""
     note = Note(
         id="n-1", title="T", author="ann", created_at=LATER, updated_at=LATER, tags=("a", "2024"),
-        source="task-1", expires_at=LATER, summaries={"short": "s"}, extra={"due": "2024-01-01", "deep": {"a": [1]}},
+        source="task-1", expires_at=LATER, summaries={"short": "s"},
+        extra={"due": "2024-01-01", "deep": {"a": [1]}},
     )  # fmt: skip
     assert render_document(Document(note=note, content="  text\n\n# more \n")).decode() == (
         f"---\nid: n-1\ntitle: T\nauthor: ann\ncreated_at: '{LATER_TEXT}'\nupdated_at: '{LATER_TEXT}'\n"
         "tags:\n  - a\n  - '2024'\naliases: []\nconfidence: 1.0\ncontributors: []\nsource: task-1\n"
         f"supersedes: null\nversion: 1\nexpires_at: '{LATER_TEXT}'\nschema_version: 1\naccess_scope: shared\n"
-        "note_type: observation\nstatus: active\nsummaries:\n  short: s\ndue: '2024-01-01'\ndeep:\n  a:\n    - 1\n"
+        "note_type: observation\nstatus: active\nsummaries:\n  short: s\ndue: '2024-01-01'\n"
+        "deep:\n  a:\n    - 1\n"
         "---\n\n# T\n\ntext\n\n# more\n"
     )
 
@@ -100,6 +102,11 @@ def test_a_file_that_could_not_be_read_again_is_not_made() -> None:
             render_document(Document(note=note, content=content))
     with pytest.raises(UnreadableNote):
         render_document(Document(note=evolve(note, extra={"title": "x"}), content=""))
+    deep: Any = "x"
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(UnreadableNote, match="100 levels"):
+        update(full(), extra={"deep": deep})
 
 
 def test_nothing_changed_means_no_byte_changed() -> None:
@@ -231,6 +238,8 @@ def test_extra_keys_change_only_where_named() -> None:
     assert update(before, extra={"k1": 1.0}) == full(**lines | {"k1": "k1: 1.0 # one"})
     changed = full(**lines | {"k2": "k2:\n  deep:\n    - b"})
     assert update(before, extra={"k2": {"deep": ["b"]}}) == changed
+    level = full(k="k: # a list\n- 1 # one\n# c", z="z: 'z'")
+    assert update(level, extra={"k": {"a": 2}}) == full(k="k: # a list\n  a: 2\n# c", z="z: 'z'")
     assert update(before, extra={"k2": "x"}) == full(**lines | {"k2": "k2: x"})
     assert update(before, extra={"k5": ["1", 1]}) == full(**lines | {"k5": "k5: ['1', 1]"})
     assert update(before, extra={"k3": None}) == full(**{k: v for k, v in lines.items() if k != "k3"})
