@@ -10,14 +10,17 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
+from hypercorn.events import Closed, Event, Updated
+from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
-from lithos.front.limits import SEND_PATIENCE, SEND_PIECE
+from lithos.front.limits import HEAD_BYTES, IDLE_PATIENCE, SEND_PATIENCE, SEND_PIECE
 from lithos.front.ports import AsgiApp
 
 log = logging.getLogger(__name__)
@@ -25,11 +28,25 @@ log = logging.getLogger(__name__)
 TIMED_OUT: Final = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
+def hypercorn_config() -> Config:
+    """Return Hypercorn's settings: no access log (it would show tokens), errors through `logging`."""
+    config = Config()
+    config.accesslog = None
+    config.errorlog = logging.getLogger("hypercorn.error")
+    config.include_server_header = False
+    config.keep_alive_timeout = IDLE_PATIENCE
+    config.keep_alive_max_requests = 1_000_000
+    config.h11_max_incomplete_size = HEAD_BYTES
+    return config
+
+
 class Connection:
     """A socket stream with bounded sends, in the shape that Hypercorn's `TCPServer` takes."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
+        self._sending = trio.Lock()
+        self._ended = False
         self._heard = False
         self._spoke = False
 
@@ -47,22 +64,35 @@ class Connection:
     async def send_all(self, data: bytes) -> None:
         """Send all of `data`, or cut the connection and raise `trio.BrokenResourceError`."""
         self._spoke = True
-        view = memoryview(data)
-        for start in range(0, len(view), SEND_PIECE):
-            with trio.move_on_after(SEND_PATIENCE) as patience:
-                await self._stream.send_all(view[start : start + SEND_PIECE])
-            if patience.cancelled_caught:
-                self.abort()
-                raise trio.BrokenResourceError("the client stopped reading")
+        async with self._sending:
+            if self._ended:
+                raise trio.ClosedResourceError
+            view = memoryview(data)
+            for start in range(0, len(view), SEND_PIECE):
+                await self._send_piece(view[start : start + SEND_PIECE])
+
+    async def _send_piece(self, piece: memoryview) -> None:
+        with trio.move_on_after(SEND_PATIENCE) as patience:
+            await self._stream.send_all(piece)
+        if patience.cancelled_caught:
+            self.abort()
+            raise trio.BrokenResourceError("the client stopped reading")
 
     async def send_eof(self) -> None:
-        """Tell the client that nothing more comes."""
-        await self._answer_half_request()
-        await self._stream.send_eof()
+        """Tell the client that nothing more comes; `trio.BusyResourceError` while a send is running."""
+        if self._sending.locked():
+            raise trio.BusyResourceError
+        async with self._sending:
+            await self._answer_half_request()
+            self._ended = True
+            await self._stream.send_eof()
 
     async def aclose(self) -> None:
-        """Close the connection."""
-        await self._answer_half_request()
+        """Close the connection, even under a running send."""
+        if not self._sending.locked():
+            async with self._sending:
+                await self._answer_half_request()
+        self._ended = True
         await self._stream.aclose()
 
     def abort(self) -> None:
@@ -76,8 +106,42 @@ class Connection:
         try:
             with trio.move_on_after(1):
                 await self._stream.send_all(TIMED_OUT)
-        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
             log.debug("client left in the middle of a request head")
+
+
+class _Http1(H11Protocol):
+    """HTTP/1.1 only: an offer to upgrade to HTTP/2 is ignored, as it may be."""
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        """Let every request pass as HTTP/1.1."""
+
+
+class _Server(TCPServer):
+    """Hypercorn's connection handler, but without waiting for a client that left."""
+
+    _client_left = False
+
+    async def _read_data(self) -> None:
+        chosen = self.protocol
+        chosen.protocol = _Http1(
+            chosen.app,
+            chosen.config,
+            chosen.context,
+            chosen.task_group,
+            chosen.state,
+            chosen.ssl,
+            chosen.client,
+            chosen.server,
+            chosen.send,
+        )
+        await super()._read_data()
+        self._client_left = True
+        await self.idle_task.stop()
+
+    async def protocol_send(self, event: Event) -> None:
+        waits_for_more = isinstance(event, Updated) and event.idle
+        await super().protocol_send(Closed() if waits_for_more and self._client_left else event)
 
 
 class Connections:
@@ -95,7 +159,7 @@ class Connections:
         connection = Connection(stream)
         self._open.add(connection)
         try:
-            server = TCPServer(self._app, self._config, self._context, ConnectionState({}), connection)  # type: ignore[arg-type]
+            server = _Server(self._app, self._config, self._context, ConnectionState({}), connection)  # type: ignore[arg-type]
             await server.run()
         except Exception:
             log.exception("connection failed")

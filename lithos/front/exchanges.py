@@ -54,7 +54,7 @@ class Exchanges:
         try:
             with exchange.cancel_scope:
                 await self._run(exchange)
-            await exchange.end()
+            await self._end(exchange)
         finally:
             self._open.discard(exchange)
             if self._stopping and not self._open:
@@ -68,6 +68,12 @@ class Exchanges:
             if fault is not None:
                 exchange.failed = True
                 log.error("request failed", exc_info=fault, extra={"path": exchange.scope["path"]})
+
+    async def _end(self, exchange: _Exchange) -> None:
+        try:
+            await exchange.end()
+        except Exception:
+            log.exception("response could not be completed", extra={"path": exchange.scope["path"]})
 
     def end_streams(self) -> None:
         """Begin the stop: end event streams and WebSockets now; requests go on."""
@@ -118,6 +124,12 @@ class _Exchange:
 
     async def send(self, message: Message) -> None:
         kind = message["type"]
+        if kind == "websocket.close" or (
+            kind.endswith(".response.body") and not message.get("more_body", False)
+        ):
+            await self._send_last(message)
+            return
+        await self._send(message)
         if kind.endswith(".response.start"):
             self._started = True
             if _is_event_stream(message):
@@ -125,12 +137,6 @@ class _Exchange:
                 self._streaming.set()
         elif kind == "websocket.accept":
             self._accepted = True
-        elif kind == "websocket.close" or (
-            kind.endswith(".response.body") and not message.get("more_body", False)
-        ):
-            await self._send_last(message)
-            return
-        await self._send(message)
 
     async def _send_last(self, message: Message) -> None:
         """Send what may be long first, so that the shield only covers the end."""

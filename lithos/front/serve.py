@@ -9,16 +9,15 @@ from typing import cast
 
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.config import Config
 from hypercorn.trio.lifespan import Lifespan
 
 from lithos.front.access import AccessPolicy, open_bind_warning
-from lithos.front.connections import Connections
+from lithos.front.connections import Connections, hypercorn_config
 from lithos.front.endpoints import SSE_PATH, McpEndpoints
 from lithos.front.exchanges import Exchanges
 from lithos.front.gate import Gate
 from lithos.front.http import RouteModule, create_app
-from lithos.front.limits import HEAD_BYTES, IDLE_PATIENCE, STOP_FLUSH, STOP_GRACE
+from lithos.front.limits import STOP_FLUSH, STOP_GRACE
 from lithos.front.mcp import build_mcp_server
 from lithos.front.ports import (
     AsgiApp,
@@ -51,7 +50,7 @@ async def serve_http(
     within `STOP_GRACE`, twice `STOP_FLUSH` and a moment, whatever the clients do. Raises `PortInUse` or
     `CannotListen` before it starts. `rejected` is told the reason of every refusal.
     """
-    config = _hypercorn_config()
+    config = hypercorn_config()
     listeners = await open_listeners(settings.host, settings.port)
     policy = AccessPolicy(
         settings.host, settings.auth_token, settings.allowed_hosts, settings.allowed_origins
@@ -114,17 +113,6 @@ def _by_path(routes: dict[str, AsgiApp], otherwise: AsgiApp) -> AsgiApp:
         await (app or otherwise)(scope, receive, send)
 
     return dispatch
-
-
-def _hypercorn_config() -> Config:
-    config = Config()
-    config.accesslog = None
-    config.errorlog = logging.getLogger("hypercorn.error")
-    config.include_server_header = False
-    config.keep_alive_timeout = IDLE_PATIENCE
-    config.keep_alive_max_requests = 1_000_000
-    config.h11_max_incomplete_size = HEAD_BYTES
-    return config
 
 
 def _warn_if_open(policy: AccessPolicy) -> None:
