@@ -68,6 +68,11 @@ def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: in
     ]
 
 
+def headings_of(content: str) -> str:
+    """The headings outside fenced code, one per line."""
+    return "\n".join(heading.text for heading in _headings(content, 0))
+
+
 def _pack(text: str, span: Span, level: int, size: int, longest: int) -> Iterator[Span]:
     """Join neighbouring parts of `span` while they fit in `size`; a part over `longest` is packed alone."""
     packed: Span | None = None

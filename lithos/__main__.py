@@ -1,0 +1,7 @@
+"""`python -m lithos`."""
+
+import sys
+
+from lithos.cli import main
+
+sys.exit(main())

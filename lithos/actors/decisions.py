@@ -1,0 +1,246 @@
+"""What a write request means for the catalogue as it stands: pure decisions, no I/O.
+
+Every check of the tools spec that needs other notes is here, in its order, without side effects;
+a refusal is a `LithosError`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from lithos.actors.catalogue import Catalogue
+from lithos.actors.requests import DeleteNote, WriteNote, WriteRequest
+from lithos.core.errors import (
+    ContentTooLarge,
+    DocNotFound,
+    Duplicate,
+    InvalidInput,
+    LithosError,
+    PathCollision,
+    SlugCollision,
+    VersionConflict,
+)
+from lithos.core.links import normalise_sources
+from lithos.core.model import Document, Note
+from lithos.core.paths import resolve_new_path, slug_of
+from lithos.core.urls import normalise_url
+
+_PLAIN_FIELDS = ("schema_version", "namespace", "access_scope", "note_type", "status", "summaries")
+
+
+@frozen
+class Decision:
+    """The document to store at `path`, and what to tell the writer about it."""
+
+    document: Document
+    path: str
+    warnings: tuple[str, ...]
+
+
+def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
+    """The unique things a request may touch: two requests that share one are never in one batch."""
+    keys = {("id", request.id)} if request.id else set()
+    if isinstance(request, DeleteNote):
+        return keys
+    keys.add(("slug", slug_of(request.title, "")))
+    if request.source_url:
+        try:
+            keys.add(("url", normalise_url(request.source_url)))
+        except LithosError:
+            return keys  # it will be refused when it is decided
+    if request.path:
+        keys.add(("path", request.path.rstrip("/")))
+    return keys
+
+
+def decide_creation(
+    request: WriteNote, catalogue: Catalogue, *, note_id: str, now: datetime, content_limit: int
+) -> Decision:
+    """A new note."""
+    check_content(request.content, content_limit)
+    changes = _plain_changes(request)
+    source_url = _decide_url(request.source_url, None, catalogue)
+    slug = slug_of(request.title, note_id)
+    _check_slug(slug, catalogue)
+    path = resolve_new_path(request.path, slug)
+    holder = catalogue.at_path(path)
+    if holder is not None:
+        raise path_collision(path, catalogue)
+    sources = normalise_sources(list(request.derived_from_ids or ()), None)
+    note = Note(
+        id=note_id,
+        title=request.title,
+        author=request.agent,
+        created_at=now,
+        updated_at=now,
+        tags=request.tags or (),
+        source=request.source_task or None,
+        source_url=source_url,
+        derived_from_ids=sources,
+        expires_at=request.expires_at or None,
+        extra=_merge({}, request.metadata),
+        **changes,
+    )
+    _check_scope(note)
+    return Decision(Document(note=note, content=request.content.strip()), path, _missing(sources, catalogue))
+
+
+def decide_update(
+    request: WriteNote, old: Document, path: str, catalogue: Catalogue, *, now: datetime, content_limit: int
+) -> Decision:
+    """A new version of an existing note; `old` is what its file says now."""
+    check_content(request.content, content_limit)
+    changes = _plain_changes(request)
+    note = old.note
+    check_version(request.expected_version, note)
+    source_url = _decide_url(request.source_url, note, catalogue)
+    slug = slug_of(request.title, note.id)
+    if slug != slug_of(note.title, note.id):
+        _check_slug(slug, catalogue)
+    sources = note.derived_from_ids
+    if request.derived_from_ids is not None:
+        sources = normalise_sources(list(request.derived_from_ids), note.id)
+    if request.tags is not None:
+        changes["tags"] = request.tags
+    if request.source_task is not None:
+        changes["source"] = request.source_task or None
+    if request.expires_at is not None:
+        changes["expires_at"] = request.expires_at or None
+    new = attrs.evolve(
+        note,
+        title=request.title,
+        source_url=source_url,
+        derived_from_ids=sources,
+        extra=_merge(note.extra, request.metadata),
+        updated_at=now,
+        version=note.version + 1,
+        contributors=_contributors(note, request.agent),
+        **changes,
+    )
+    _check_scope(new)
+    warnings = _missing(sources, catalogue) if request.derived_from_ids is not None else ()
+    return Decision(Document(note=new, content=request.content.strip()), path, warnings)
+
+
+def check_content(content: str, limit: int) -> None:
+    """Exactly the limit passes; raises `ContentTooLarge`."""
+    size = len(content.encode())
+    if size > limit:
+        raise ContentTooLarge(
+            f"The content has {size} bytes, more than the {limit} of storage.max_content_size_bytes. "
+            "Split it into several linked notes, or raise that setting."
+        )
+
+
+def read_confidence(value: object) -> float:
+    """0..1, also as numeric text; raises `InvalidInput`."""
+    if not isinstance(value, bool) and isinstance(value, int | float | str):
+        try:
+            confidence = float(value)
+        except (ValueError, OverflowError):
+            confidence = math.nan
+        if 0 <= confidence <= 1:
+            return confidence
+    raise InvalidInput(f"confidence must be a number between 0 and 1, not {value!r}.")
+
+
+def check_version(expected: int | None, note: Note) -> None:
+    """Raises `VersionConflict` when the caller has read another version."""
+    if expected is not None and expected != note.version:
+        raise VersionConflict(
+            f"The note is at version {note.version}, not {expected}. "
+            "Read it again, merge your change and retry with the current version.",
+            current_version=note.version,
+            warnings=[],
+        )
+
+
+def no_such_note(note_id: str) -> DocNotFound:
+    """The refusal for an unknown id."""
+    return DocNotFound(
+        f"No note has the id {note_id!r}. Find it with lithos_search or lithos_list; to create a note, "
+        "leave id out."
+    )
+
+
+def path_collision(path: str, catalogue: Catalogue) -> PathCollision:
+    """The refusal for an occupied file."""
+    holder = catalogue.at_path(path)
+    return PathCollision(
+        f"The file {path} exists already. Update that note by its id, or choose another path.",
+        existing_id=holder.note.id if holder else None,
+        warnings=[],
+    )
+
+
+def _plain_changes(request: WriteNote) -> dict[str, Any]:
+    """The fields that are stored as they come; those not given are left out."""
+    changes = {name: value for name in _PLAIN_FIELDS if (value := getattr(request, name)) is not None}
+    if request.confidence is not None:
+        changes["confidence"] = read_confidence(request.confidence)
+    return changes
+
+
+def _decide_url(given: str | None, old: Note | None, catalogue: Catalogue) -> str | None:
+    if given is None:
+        return old.source_url if old else None
+    if given == "":
+        return None
+    url = normalise_url(given)
+    owner = catalogue.urls.owner(url)
+    if owner is not None and (old is None or owner != old.id):
+        holder = catalogue.get(owner)
+        assert holder is not None
+        raise Duplicate(
+            f"The note {holder.note.title!r} already has this source_url. Read and update that note instead.",
+            duplicate_of={"id": owner, "title": holder.note.title, "source_url": url},
+            warnings=[],
+        )
+    return url
+
+
+def _check_slug(slug: str, catalogue: Catalogue) -> None:
+    owner = catalogue.slugs.owner(slug)
+    if owner is not None:
+        holder = catalogue.get(owner)
+        title = holder.note.title if holder else ""
+        raise SlugCollision(
+            f"The note {title!r} already has the slug {slug!r}. Update that note, or choose another title.",
+            existing_id=owner,
+            slug_collision_existing_id=owner,
+            warnings=[],
+        )
+
+
+def _check_scope(note: Note) -> None:
+    if note.access_scope == "task" and not note.source:
+        raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
+
+
+def _merge(old: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str, Any]:
+    """`None` keeps, `{}` clears, otherwise per key; a null deletes a key."""
+    if patch is None:
+        return dict(old)
+    if not patch:
+        return {}
+    return {key: value for key, value in {**old, **patch}.items() if value is not None or key not in patch}
+
+
+def _contributors(note: Note, agent: str) -> tuple[str, ...]:
+    if agent == note.author or agent in note.contributors:
+        return note.contributors
+    return (*note.contributors, agent)
+
+
+def _missing(sources: tuple[str, ...], catalogue: Catalogue) -> tuple[str, ...]:
+    return tuple(
+        f"derived_from_ids contains missing document: {source}"
+        for source in sources
+        if source not in catalogue
+    )

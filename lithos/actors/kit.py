@@ -1,0 +1,224 @@
+"""The actor kit: mailbox, batches, supervision, orderly shutdown.
+
+An actor is a function around an inbox. Others hold its `Mailbox`; `ask` waits for the reply under
+one deadline for queueing and work, `post` queues and hands back the `Envelope` so that the poster
+can go on and collect the reply later. `run_batches` takes what waits and flushes it as one batch,
+which is where group commit comes from. `supervise` restarts a crashed actor without losing queued
+mail. Stopping is the end of the channel: close the first mailbox and the end walks downstream.
+
+A refusal is a *reply* (an exception instance returned by `flush`); an exception that `flush` raises
+is a *crash*, and every envelope of that batch learns `ActorDown`: it may or may not have happened.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Generic, Protocol, TypeVar
+
+import attrs
+import outcome
+import trio
+
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.actors")
+
+M = TypeVar("M")
+R = TypeVar("R")
+
+
+class ActorDown(Exception):
+    """The actor died holding the request: it may or may not have been applied. Re-read first."""
+
+
+class ActorGaveUp(Exception):
+    """The restart budget is spent: the process must end so that its supervisor restarts it."""
+
+
+class ShuttingDown(Exception):
+    """The mailbox is closed: nothing was applied."""
+
+
+@attrs.define(eq=False)
+class Envelope(Generic[M, R]):
+    """One message on its way, and later its reply."""
+
+    message: M
+    #: The asker stopped waiting before the work began: drop it.
+    abandoned: bool = False
+    done: trio.Event = attrs.field(factory=trio.Event)
+    result: outcome.Outcome[R] | None = None
+
+    def resolve(self, result: outcome.Outcome[R]) -> None:
+        """Deliver the reply and wake the asker."""
+        self.result = result
+        self.done.set()
+
+    async def reply(self) -> R:
+        """Wait for the reply; raises the refusal or `ActorDown`. The caller sets the deadline."""
+        await self.done.wait()
+        assert self.result is not None
+        return self.result.unwrap()
+
+
+@attrs.define(eq=False)
+class MailboxStats:
+    """What one mailbox and its actor have done so far; times in seconds."""
+
+    capacity: int
+    handled: int = 0
+    batches: int = 0
+    busy_seconds: float = 0.0
+    restarts: int = 0
+
+
+class Mailbox(Generic[M, R]):
+    """The sending side of an actor. All senders share one Mailbox, so one `close` ends it."""
+
+    def __init__(self, name: str, capacity: int) -> None:
+        self.name = name
+        self._send, self.inbox = trio.open_memory_channel[Envelope[M, R]](capacity)
+        self.stats = MailboxStats(capacity)
+
+    @property
+    def depth(self) -> int:
+        """How many messages wait."""
+        return self._send.statistics().current_buffer_used
+
+    def close(self) -> None:
+        """No more mail; what is queued is still served."""
+        self._send.close()
+
+    async def post(self, message: M) -> Envelope[M, R]:
+        """Queue a message and return its envelope. Raises `ShuttingDown` or `ActorDown`."""
+        envelope: Envelope[M, R] = Envelope(message)
+        await self._queue(envelope)
+        return envelope
+
+    async def ask(self, message: M, *, within: float = 30.0) -> R:
+        """Queue a message and wait for its reply.
+
+        Raises what the actor refused with, `ShuttingDown` (not applied), `ActorDown` (unknown), or
+        `trio.TooSlowError` (dropped if it was still queued).
+        """
+        envelope: Envelope[M, R] = Envelope(message)
+        try:
+            with trio.fail_after(within):
+                await self._queue(envelope)
+                return await envelope.reply()
+        finally:
+            envelope.abandoned = True
+
+    def nudge(self, message: M) -> None:
+        """Queue a message if there is room; with a full mailbox a batch is due anyway."""
+        with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
+            self._send.send_nowait(Envelope(message))
+
+    async def _queue(self, envelope: Envelope[M, R]) -> None:
+        try:
+            await self._send.send(envelope)
+        except trio.ClosedResourceError:
+            # A raising await need not be a checkpoint: a caller that retries must not freeze the loop.
+            await trio.lowlevel.checkpoint()
+            raise ShuttingDown(f"{self.name} is stopping") from None
+        except trio.BrokenResourceError:
+            await trio.lowlevel.checkpoint()
+            raise ActorDown(f"{self.name} is gone") from None
+
+
+Flush = Callable[[Sequence[M]], Awaitable[Sequence[R | Exception]]]
+Inbox = trio.MemoryReceiveChannel[Envelope[M, R]]
+
+
+async def run_batches(
+    inbox: Inbox[M, R],
+    flush: Flush[M, R],
+    *,
+    size: int,
+    linger: float = 0.0,
+    limit: float = 60.0,
+    stats: MailboxStats | None = None,
+) -> None:
+    """Serve the inbox until its last sender closes.
+
+    A batch is flushed when it has `size` messages or its oldest has waited `linger` seconds; with
+    no linger it takes what waits already. `flush` runs shielded but for at most `limit` seconds: it
+    lands whole or crashes. It returns one reply per message; an exception instance is a refusal.
+    """
+    async for first in inbox:
+        batch = await _collect(inbox, first, size, linger)
+        if not batch:
+            continue
+        began = trio.current_time()
+        try:
+            with trio.fail_after(limit, shield=True):
+                replies = await flush([envelope.message for envelope in batch])
+        except BaseException as crash:
+            for envelope in batch:
+                envelope.resolve(outcome.Error(ActorDown(repr(crash))))
+            raise
+        for envelope, reply in zip(batch, replies, strict=True):
+            envelope.resolve(outcome.Error(reply) if isinstance(reply, Exception) else outcome.Value(reply))
+        if stats is not None:
+            stats.handled += len(batch)
+            stats.batches += 1
+            stats.busy_seconds += trio.current_time() - began
+
+
+async def _collect(
+    inbox: Inbox[M, R], first: Envelope[M, R], size: int, linger: float
+) -> list[Envelope[M, R]]:
+    batch = [first]
+    with trio.move_on_after(linger), suppress(trio.EndOfChannel):
+        while len(batch) < size:
+            try:
+                # First without waiting: `receive` under an expired deadline would leave mail unread.
+                batch.append(inbox.receive_nowait())
+            except trio.WouldBlock:
+                if linger <= 0:
+                    break
+                batch.append(await inbox.receive())
+    return [envelope for envelope in batch if not envelope.abandoned]
+
+
+class Start(Protocol[M, R]):
+    """An actor's body: rebuild state from disk, call `task_status.started()`, serve the inbox."""
+
+    async def __call__(self, inbox: Inbox[M, R], *, task_status: trio.TaskStatus[None]) -> None: ...
+
+
+async def supervise(
+    mailbox: Mailbox[M, R],
+    start: Start[M, R],
+    *,
+    closes: Iterable[Mailbox[Any, Any]] = (),
+    crashes: int = 3,
+    window: float = 60.0,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Run an actor, restart it after a crash, and at the end of its mail close what is downstream.
+
+    More than `crashes` crashes within `window` seconds raise `ActorGaveUp`. The supervisor owns the
+    receiving end, so queued mail survives a crash.
+    """
+    recent: deque[float] = deque()
+    async with mailbox.inbox:
+        while True:
+            try:
+                async with mailbox.inbox.clone() as mine:
+                    await start(mine, task_status=task_status)
+                break
+            except Exception as crash:  # Cancelled is no Exception: cancelling never restarts
+                recent.append(trio.current_time())
+                while recent[0] <= recent[-1] - window:
+                    recent.popleft()
+                log.error("actor crashed", actor=mailbox.name, crashes=len(recent), exc_info=crash)
+                if len(recent) > crashes:
+                    raise ActorGaveUp(f"{mailbox.name} crashed {len(recent)} times") from crash
+                mailbox.stats.restarts += 1
+                task_status = trio.TASK_STATUS_IGNORED  # `started` is legal only once
+                await trio.sleep(0.1 * 2 ** len(recent))
+    for downstream in closes:
+        downstream.close()

@@ -1,0 +1,141 @@
+"""The publisher: announces changes once they can be found.
+
+For each change, in order, it waits for the indexes, has the event journalled, answers the caller
+and notes the file in the manifest. A change that no index could take is withheld: its caller is
+told, and its event follows when the repair has indexed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.coordinator import AppendEvents, CoordinatorMailbox, Journalled
+from lithos.actors.indexer import Indexed, Indexer, IndexMessage
+from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, run_batches
+from lithos.actors.requests import Change, WriteOutcome
+from lithos.core.errors import StorageFailed
+from lithos.stores.index_failure import IndexFailed
+from lithos.stores.manifest import Manifest
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.publisher")
+
+#: One batch of the writer ahead of the one being announced.
+CAPACITY = 64
+BATCH = 64
+
+
+@frozen
+class Publication:
+    """A change and the envelopes of the index messages it waits for."""
+
+    change: Change
+    receipts: Sequence[Envelope[IndexMessage, Indexed]]
+
+
+PublisherMailbox = Mailbox[Publication, WriteOutcome]
+
+
+class Publisher:
+    """The actor between the indexes and the journal."""
+
+    def __init__(
+        self,
+        coordinator: CoordinatorMailbox,
+        indexers: Sequence[Indexer],
+        manifest: Manifest,
+        blocking: Blocking,
+    ) -> None:
+        self.mailbox: PublisherMailbox = Mailbox("publisher", CAPACITY)
+        self._coordinator = coordinator
+        self._indexers = indexers
+        self._manifest = manifest
+        self._blocking = blocking
+        self._withheld: list[Change] = []
+        #: Announced, but the journal could not be written yet: the manifest must not run ahead of it.
+        self._unjournalled: list[Change] = []
+
+    @property
+    def withheld(self) -> int:
+        """How many stored changes wait for an index."""
+        return len(self._withheld)
+
+    async def start(
+        self,
+        inbox: Inbox[Publication, WriteOutcome],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve publications until the mailbox closes."""
+        task_status.started()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._follow_repairs)
+            await run_batches(inbox, self._flush, size=BATCH, limit=900.0, stats=self.mailbox.stats)
+            nursery.cancel_scope.cancel()
+
+    async def _flush(self, batch: Sequence[Publication]) -> list[WriteOutcome | Exception]:
+        replies: list[WriteOutcome | Exception] = []
+        visible: list[Change] = []
+        for publication in batch:
+            if await _is_visible(publication.receipts):
+                visible.append(publication.change)
+                replies.append(publication.change.outcome)
+            else:
+                self._withheld.append(publication.change)
+                replies.append(_withheld_refusal(publication.change))
+        await self._announce(visible)
+        return replies
+
+    async def _announce(self, changes: Sequence[Change]) -> None:
+        """Journal the events; the manifest follows, so that a crash in between costs no event."""
+        if not changes:
+            return
+        journalled = await self._coordinator.ask(
+            AppendEvents(tuple(change.event for change in changes)), within=600.0
+        )
+        if journalled is Journalled.LATER:
+            self._unjournalled.extend(changes)
+            return
+        seq = journalled if isinstance(journalled, int) else None
+        rows = {change.entry.path: change for change in (*self._unjournalled, *changes)}
+        self._unjournalled.clear()
+        kept = [change.entry.to_row() for change in rows.values() if change.document is not None]
+        gone = [path for path, change in rows.items() if change.document is None]
+        await self._blocking.run(lambda: self._manifest.store(kept, gone, seq))
+
+    async def _follow_repairs(self) -> None:
+        """Announce withheld changes once a repair has brought them into an index."""
+        while True:
+            await trio.sleep(1.0)
+            if self._withheld and any(indexer.is_converged for indexer in self._indexers):
+                changes, self._withheld = self._withheld, []
+                log.info("withheld changes announced", changes=len(changes))
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + 30.0):
+                    await self._announce(changes)
+
+
+async def _is_visible(receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> bool:
+    """True unless every index failed; an index that waits for its model has not failed."""
+    visible = False
+    for receipt in receipts:
+        try:
+            await receipt.reply()
+            visible = True
+        except (IndexFailed, ActorDown):
+            continue
+    return visible
+
+
+def _withheld_refusal(change: Change) -> StorageFailed:
+    outcome = change.outcome
+    return StorageFailed(
+        f"The note is stored in {outcome.path}, but no search index could take it. "
+        "The indexes repair themselves; do not write it again.",
+        id=outcome.id,
+        path=outcome.path,
+        version=outcome.version,
+    )

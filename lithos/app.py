@@ -1,0 +1,338 @@
+"""The composition root: stores, then actors, then services, then tools, then the front.
+
+Start and stop are one nursery deep: the actors run in it, the front beside them. Stopping closes
+the writer's mailbox, and the end of mail walks downstream: writer, publisher, indexers, coordinator.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import trio
+from attrs import frozen
+
+from lithos import __version__
+from lithos.actors.blocking import Threads
+from lithos.actors.broadcaster import Broadcaster
+from lithos.actors.catalogue import Catalogue
+from lithos.actors.coordinator import AppendEvents, Coordinator
+from lithos.actors.fulltext import FulltextPort
+from lithos.actors.indexer import Indexer
+from lithos.actors.kit import Mailbox, supervise
+from lithos.actors.publisher import Publisher
+from lithos.actors.scan import ScanResult, scan_folder
+from lithos.actors.semantic import ChunkSizes, SemanticBackend, VectorPort
+from lithos.actors.writer import Writer, WriterSettings
+from lithos.config import Config
+from lithos.core.times import format_time
+from lithos.services.agents import Agents
+from lithos.services.knowledge import Knowledge
+from lithos.services.retrieval import Retrieval, RetrievalSettings
+from lithos.services.state import ServerState, StateParts
+from lithos.services.texts import NoteTexts
+from lithos.stores.coordination import CoordinationStore
+from lithos.stores.embedder import load_embedder
+from lithos.stores.files import NoteFiles
+from lithos.stores.fulltext import FulltextIndex
+from lithos.stores.lock import OwnerLock, OwnerRecord
+from lithos.stores.manifest import Manifest
+from lithos.telemetry import get_logger
+from lithos.tools.agents import AgentTools
+from lithos.tools.notes import NoteTools
+from lithos.tools.order import in_order
+from lithos.tools.registry import Tools
+from lithos.tools.search import SearchTools
+from lithos.tools.system import SystemTools
+
+log = get_logger("lithos.app")
+
+#: Seconds for the actors to finish what is queued at a stop, and for the last snapshot.
+DRAIN = 20.0
+#: With a busy Python thread each hand-over of the interpreter costs up to the switch interval.
+SWITCH_INTERVAL = 0.0005
+
+
+def utc_now() -> datetime:
+    """The clock of the whole server."""
+    return datetime.now(UTC)
+
+
+@frozen
+class Stores:
+    """What is open on disk; closed in reverse order."""
+
+    lock: OwnerLock
+    files: NoteFiles
+    coordination: CoordinationStore
+    manifest: Manifest
+    fulltext: FulltextIndex
+
+
+@frozen
+class Server:
+    """A running server as its front and tests see it."""
+
+    tools: Tools
+    state: ServerState
+    knowledge: Knowledge
+    retrieval: Retrieval
+    catalogue: Catalogue
+    coordinator: Coordinator
+    broadcaster: Broadcaster
+    semantic: SemanticBackend
+    fulltext_indexer: Indexer
+    vector_indexer: Indexer
+    writer: Writer
+    lock: OwnerLock
+
+    def publish_address(self, url: str, token: str | None = None) -> None:
+        """Tell others through the lock where this server answers."""
+        self.lock.publish(OwnerRecord(os.getpid(), socket.gethostname(), url, format_time(utc_now()), token))
+
+    async def searchable(self) -> None:
+        """Wait until full text and meaning cover every note (or there is no model)."""
+        await self.fulltext_indexer.converged()
+        if self.semantic.reason is None:
+            await self.vector_indexer.converged()
+
+
+def open_stores(config: Config) -> Stores:
+    """Take the data directory and open everything in it. Blocks.
+
+    Raises `AlreadyOwned`, `CorruptDatabase` (coordination.db) and `OSError`.
+    """
+    data = config.storage.data_dir
+    private = data / ".lithos"
+    private.mkdir(parents=True, exist_ok=True)
+    now = utc_now()
+    lock = OwnerLock(private / "lock")
+    lock.acquire(format_time(now))
+    try:
+        files = NoteFiles(data / config.storage.knowledge_subdir)
+        files.create_root()
+        swept = files.sweep_temporary()
+        if swept:
+            log.info("leftover temporary files removed", files=swept)
+        coordination = CoordinationStore.open(private / "coordination.db", now)
+        manifest = Manifest.open(private / "manifest.db", now)
+        if config.index.rebuild_on_start:
+            _drop_indexes(data)
+        fulltext = FulltextIndex.open(data / ".tantivy")
+    except BaseException:
+        lock.release()
+        raise
+    if fulltext.was_rebuilt and not manifest.is_new:
+        log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
+    return Stores(lock, files, coordination, manifest, fulltext)
+
+
+def _drop_indexes(data: Path) -> None:
+    """Forget rebuildable state: the start then makes it anew from the notes."""
+    for name in (".tantivy", ".usearch"):
+        if (data / name).exists():
+            shutil.rmtree(data / name)
+
+
+def close_stores(stores: Stores) -> None:
+    """Close everything and give the data directory up. Blocks."""
+    stores.fulltext.close()
+    stores.manifest.close()
+    stores.coordination.close()
+    stores.lock.release()
+
+
+@asynccontextmanager
+async def running_server(config: Config, *, clock: Callable[[], datetime] = utc_now) -> AsyncIterator[Server]:
+    """A server without a front: full text is searchable on entry, everything is durable on leaving.
+
+    Raises what `open_stores` raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
+    """
+    began = time.perf_counter()
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    writing, reading = Threads(), Threads(2)
+    stores = await writing.run(lambda: open_stores(config))
+    try:
+        assembly = _Assembly(config, stores, clock, reading)
+        scanned = await writing.run(assembly.scan)
+        async with trio.open_nursery() as nursery:
+            async with trio.open_nursery() as background:
+                server = await assembly.start(nursery, background)
+                await assembly.announce(scanned)
+                log.info(
+                    "ready",
+                    notes=len(assembly.catalogue),
+                    examined=scanned.examined,
+                    seconds=round(time.perf_counter() - began, 3),
+                )
+                try:
+                    yield server
+                finally:
+                    background.cancel_scope.cancel()
+            assembly.writer.mailbox.close()
+            nursery.cancel_scope.deadline = trio.current_time() + DRAIN
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
+            await assembly.semantic.close()
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
+            await writing.run(lambda: close_stores(stores))
+    log.info("stopped")
+
+
+class _Assembly:
+    """Actors and services over open stores."""
+
+    def __init__(
+        self, config: Config, stores: Stores, clock: Callable[[], datetime], reading: Threads
+    ) -> None:
+        self._config = config
+        self._stores = stores
+        self._clock = clock
+        self._reading = reading
+        data = config.storage.data_dir
+        self.catalogue = Catalogue()
+        self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
+        self.coordinator = Coordinator(
+            stores.coordination,
+            Threads(),
+            self.broadcaster,
+            clock,
+            events_enabled=config.events.enabled,
+            journal_size=config.events.journal_size,
+        )
+        sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
+        port = VectorPort(sizes)
+        embedding = Threads()
+        model = config.search.embedding_model
+        self.semantic = SemanticBackend(
+            port, embedding, partial(load_embedder, model), data / ".usearch", model
+        )
+        self.fulltext_indexer = Indexer(
+            "fulltext", FulltextPort(stores.fulltext), self.catalogue, stores.files, Threads()
+        )
+        self.vector_indexer = Indexer("vectors", port, self.catalogue, stores.files, embedding)
+        indexers = (self.fulltext_indexer, self.vector_indexer)
+        self.publisher = Publisher(self.coordinator.mailbox, indexers, stores.manifest, Threads())
+        self.writer = Writer(
+            self.catalogue,
+            stores.files,
+            Threads(),
+            [indexer.mailbox for indexer in indexers],
+            self.publisher.mailbox,
+            WriterSettings(config.storage.max_content_size_bytes),
+            clock,
+            lambda: str(uuid.uuid4()),
+        )
+        self._sizes = sizes
+
+    def scan(self) -> ScanResult:
+        """Fill the catalogue from the folder. Blocks."""
+        stores = self._stores
+        position = stores.manifest.seq
+        announced = [] if position is None else stores.coordination.events_after(position)
+        return scan_folder(stores.files, stores.manifest, self.catalogue, announced, self._clock())
+
+    async def announce(self, scanned: ScanResult) -> None:
+        """Journal what the scan found, then let the manifest remember it."""
+        seq = self.coordinator.head
+        if scanned.events:
+            journalled = await self.coordinator.mailbox.ask(AppendEvents(scanned.events), within=600.0)
+            if not isinstance(journalled, int):
+                return
+            seq = journalled
+        if scanned.rows or scanned.removed or self._stores.manifest.seq is None:
+            await self._reading.run(lambda: self._stores.manifest.store(scanned.rows, scanned.removed, seq))
+
+    async def start(self, nursery: trio.Nursery, background: trio.Nursery) -> Server:
+        """Start the actors, downstream first, and wait until full text covers every note."""
+        publisher, coordinator = self.publisher.mailbox, self.coordinator.mailbox
+        downstream: list[Mailbox[Any, Any]] = [
+            self.fulltext_indexer.mailbox,
+            self.vector_indexer.mailbox,
+            coordinator,
+        ]
+        await nursery.start(partial(supervise, coordinator, self.coordinator.start))
+        for indexer in (self.fulltext_indexer, self.vector_indexer):
+            await nursery.start(partial(supervise, indexer.mailbox, indexer.start))
+        await nursery.start(partial(supervise, publisher, self.publisher.start, closes=downstream))
+        await nursery.start(partial(supervise, self.writer.mailbox, self.writer.start, closes=[publisher]))
+        background.start_soon(self.semantic.load, self.vector_indexer)
+        background.start_soon(self.vector_indexer.converge)
+        await background.start(self.fulltext_indexer.converge)
+        return self._serve()
+
+    def _serve(self) -> Server:
+        config, stores, clock = self._config, self._stores, self._clock
+        texts = NoteTexts(stores.files)
+        retrieval = Retrieval(
+            self.catalogue,
+            texts,
+            stores.fulltext,
+            self.semantic,
+            self.vector_indexer,
+            self.coordinator,
+            _retrieval_settings(config, self._sizes),
+            clock,
+        )
+        knowledge = Knowledge(self.catalogue, self.writer.mailbox, self.coordinator, retrieval, texts, clock)
+        state = ServerState(self._state_parts())
+        families = (
+            NoteTools(knowledge, clock).tools(),
+            SearchTools(retrieval, knowledge, clock).tools(),
+            AgentTools(Agents(self.coordinator)).tools(),
+            SystemTools(state).tools(),
+        )
+        tools = Tools(
+            in_order(tool for family in families for tool in family),
+            config.server.tools,
+            outcome_status=config.server.write_outcomes == "status",
+        )
+        return Server(
+            tools=tools,
+            state=state,
+            knowledge=knowledge,
+            retrieval=retrieval,
+            catalogue=self.catalogue,
+            coordinator=self.coordinator,
+            broadcaster=self.broadcaster,
+            semantic=self.semantic,
+            fulltext_indexer=self.fulltext_indexer,
+            vector_indexer=self.vector_indexer,
+            writer=self.writer,
+            lock=stores.lock,
+        )
+
+    def _state_parts(self) -> StateParts:
+        config, stores = self._config, self._stores
+        return StateParts(
+            catalogue=self.catalogue,
+            fulltext=stores.fulltext,
+            fulltext_indexer=self.fulltext_indexer,
+            vector_indexer=self.vector_indexer,
+            semantic=self.semantic,
+            coordinator=self.coordinator,
+            coordination=stores.coordination,
+            publisher=self.publisher,
+            knowledge_folder=config.storage.data_dir / config.storage.knowledge_subdir,
+            events_enabled=config.events.enabled,
+            reading=self._reading,
+            clock=self._clock,
+            version=__version__,
+        )
+
+
+def _retrieval_settings(config: Config, sizes: ChunkSizes) -> RetrievalSettings:
+    search = config.search
+    return RetrievalSettings(
+        search.semantic_threshold, search.max_results, search.fusion, search.semantic_weight, sizes
+    )

@@ -1,0 +1,48 @@
+"""The command line: parse what was typed, run one command, print, exit (cli-config spec).
+
+Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 a wait timed out, 4 the data directory is
+owned by another process. Modules of a command are imported only when it runs: `--help` and
+`--version` answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from lithos.cli.options import Invocation, parse_arguments
+
+FAILED = 1
+USAGE = 2
+OWNED = 4
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    invocation = parse_arguments(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(invocation)
+    except BrokenPipeError:
+        # The reader of our output has gone (`lithos search … | head`); there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(invocation: Invocation) -> int:
+    from lithos.cli.session import CommandFailed, load_session
+
+    try:
+        session = load_session(invocation)
+        if invocation.command == "serve":
+            from lithos.cli.serve import run_serve
+
+            return run_serve(session)
+        from lithos.cli.queries import run_query
+
+        return run_query(session)
+    except CommandFailed as failure:
+        print(f"lithos: {failure}", file=sys.stderr)
+        return failure.exit_code

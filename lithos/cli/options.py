@@ -1,0 +1,121 @@
+"""What can be typed: commands, their options, and the global ones before or after the command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from lithos import __version__
+
+_DESCRIPTION = "A local knowledge server that many AI agents share: Markdown notes over MCP."
+_EPILOG = """\
+examples:
+  lithos serve                          serve ./data over HTTP for many agents
+  lithos serve -t stdio                 serve one client over stdin and stdout
+  lithos -d ~/vault search "raft log"   search the notes in ~/vault/knowledge
+exit codes: 0 done, 1 failed, 2 usage or configuration, 4 data directory in use
+"""
+
+
+@frozen
+class Invocation:
+    """One call of the program: `typed` holds only options that were really given."""
+
+    command: str
+    config: Path | None
+    data_dir: Path | None
+    as_json: bool
+    typed: dict[str, Any]
+
+
+def parse_arguments(argv: Sequence[str]) -> Invocation:
+    """Parse, or exit with 2 and a usage message."""
+    given = vars(_parser().parse_args(argv))
+    return Invocation(
+        command=given.pop("command"),
+        config=given.pop("config", None),
+        data_dir=given.pop("data_dir", None),
+        as_json=given.pop("as_json", False),
+        typed=given,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    shared = _global_options()
+    parser = argparse.ArgumentParser(
+        prog="lithos",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[shared],
+        argument_default=argparse.SUPPRESS,
+    )
+    parser.add_argument("--version", action="version", version=f"lithos {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, help_text: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=help_text,
+            description=help_text[0].upper() + help_text[1:] + ".",
+            parents=[shared],
+            argument_default=argparse.SUPPRESS,
+        )
+
+    _add_serve(add("serve", "serve the notes to agents over MCP"))
+    _add_search(add("search", "search the notes"))
+    add("stats", "print numbers about the notes and their indexes")
+    _add_inspect(add("inspect", "look at the state of the server, its agents or one note"))
+    return parser
+
+
+def _global_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    group = options.add_argument_group("global options")
+    group.add_argument("-c", "--config", type=Path, metavar="PATH", help="YAML configuration file")
+    group.add_argument("-d", "--data-dir", type=Path, metavar="PATH", help="data directory (default: ./data)")
+    group.add_argument("--json", dest="as_json", action="store_true", help="print JSON only")
+    group.add_argument("--telemetry-console", action="store_true", help="print telemetry on stderr")
+    return options
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-t", "--transport", choices=("stdio", "sse", "http"), help="how clients connect (default: stdio)"
+    )
+    parser.add_argument("--host", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("-p", "--port", type=int, help="port to listen on (default: 8765; 0: any)")
+    parser.add_argument(
+        "--watch", action=argparse.BooleanOptionalAction, help="notice edits by other programs"
+    )
+    parser.add_argument("--tools", choices=("core", "standard", "full"), help="which tools to list")
+
+
+def _add_search(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("query", metavar="QUERY", help="what to look for")
+    mode = parser.add_mutually_exclusive_group()
+    for name, text in (
+        ("fulltext", "by words (default)"),
+        ("semantic", "by meaning"),
+        ("hybrid", "by both"),
+    ):
+        mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=text)
+    parser.add_argument("-n", "--limit", type=int, help="most results (default: 5)")
+
+
+def _add_inspect(parser: argparse.ArgumentParser) -> None:
+    subjects = parser.add_subparsers(dest="subject", required=True, metavar="SUBJECT")
+    shared = _global_options()
+
+    def add(name: str, help_text: str) -> argparse.ArgumentParser:
+        return subjects.add_parser(name, help=help_text, parents=[shared], argument_default=argparse.SUPPRESS)
+
+    add("health", "components and their state; exit 1 when degraded")
+    add("agents", "agents that were here")
+    document = add("doc", "one note; exit 1 when there is none")
+    document.add_argument("document", metavar="ID-or-PATH", help="note id, or path below knowledge/")
+    document.add_argument("--content", action="store_true", help="print the text as well")

@@ -1,0 +1,193 @@
+"""Commands that only ask: a running server over HTTP, or else a server inside this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import trio
+
+from lithos.app import running_server
+from lithos.cli.output import print_json, print_pairs
+from lithos.cli.session import CommandFailed, Session
+from lithos.front.client import OwnerClient, OwnerUnreachable
+from lithos.stores.lock import AlreadyOwned, is_owned, read_owner
+from lithos.stores.sqlite import CorruptDatabase
+
+SNIPPET_LENGTH = 100
+READY_WAIT = 600.0
+
+
+class Asker(Protocol):
+    """Whoever answers: a server elsewhere or here."""
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The answer of a tool."""
+        ...
+
+    async def health(self) -> Mapping[str, Any]:
+        """The body of `/health`."""
+        ...
+
+
+def run_query(session: Session) -> int:
+    """Run `search`, `stats` or `inspect`; the exit code."""
+    try:
+        return trio.run(partial(_run, session))
+    except* AlreadyOwned as owned:
+        raise CommandFailed(str(owned.exceptions[0]), 4) from None
+    except* CorruptDatabase as damage:
+        raise CommandFailed(f"{damage.exceptions[0]}. Run the server's checks or restore a backup.") from None
+    except* OwnerUnreachable as failure:
+        raise CommandFailed(str(failure.exceptions[0])) from None
+
+
+async def _run(session: Session) -> int:
+    data = session.config.storage.data_dir
+    lock = data / ".lithos" / "lock"
+    if is_owned(lock):
+        return await _answer(session, _find_owner(session, lock))
+    if not (data / session.config.storage.knowledge_subdir).is_dir():
+        raise CommandFailed(
+            f"There are no notes in {data}: the folder {session.config.storage.knowledge_subdir} is missing. "
+            "Name the data directory with --data-dir, or start a server there first."
+        )
+    async with running_server(session.config) as server:
+        with trio.move_on_after(READY_WAIT):
+            await server.searchable()
+        return await _answer(session, _Here(server))
+
+
+def _find_owner(session: Session, lock: Path) -> OwnerClient:
+    owner = read_owner(lock)
+    if owner is None or owner.url is None:
+        raise CommandFailed(
+            "Another process owns the data directory and does not answer yet (it may be starting). "
+            "Retry in a moment.",
+            4,
+        )
+    return OwnerClient(owner.url, owner.token or session.config.server.auth_token)
+
+
+class _Here:
+    """The server inside this process."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        answer: Mapping[str, Any] | None = await self._server.tools.call(tool, arguments)
+        return answer
+
+    async def health(self) -> Mapping[str, Any]:
+        _, body = await self._server.state.report()
+        answer: Mapping[str, Any] = body
+        return answer
+
+
+async def _answer(session: Session, asker: Asker) -> int:
+    command = session.invocation.command
+    if command == "search":
+        return await _search(session, asker)
+    if command == "stats":
+        return await _stats(session, asker)
+    subject = session.invocation.typed["subject"]
+    return await {"health": _health, "agents": _agents, "doc": _document}[subject](session, asker)
+
+
+async def _search(session: Session, asker: Asker) -> int:
+    typed = session.invocation.typed
+    mode = typed.get("mode", "fulltext")
+    arguments = {"query": typed["query"], "mode": mode, "limit": typed.get("limit", 5), "agent_id": "cli"}
+    answer = await _ask(asker, "lithos_search", arguments)
+    if session.invocation.as_json:
+        print_json(answer)
+        return 0
+    if answer.get("message"):
+        print(answer["message"])
+    if not answer["results"]:
+        print("No results found.")
+    label = "similarity" if mode == "semantic" else "score"
+    for number, row in enumerate(answer["results"], 1):
+        print(f"{number}. {row['title']} ({label}: {row['score']:.2f})")
+        print(f"   Path: {row['path']}")
+        print(f"   {_one_line(row['snippet'])}")
+    return 0
+
+
+async def _stats(session: Session, asker: Asker) -> int:
+    answer = await _ask(asker, "lithos_stats", {})
+    data = str(session.config.storage.data_dir)
+    if session.invocation.as_json:
+        print_json({**answer, "data_dir": data})
+        return 0
+    names = {
+        "Documents": "documents",
+        "Search chunks": "chunks",
+        "Graph nodes": "graph_node_count",
+        "Graph edges": "graph_edge_count",
+        "Tags": "tags",
+        "Agents": "agents",
+        "Active tasks": "active_tasks",
+        "Open claims": "open_claims",
+    }
+    pairs = {name: answer[key] for name, key in names.items()}
+    print_pairs("Lithos Statistics", {**pairs, "Data directory": data})
+    return 0
+
+
+async def _health(session: Session, asker: Asker) -> int:
+    body = await asker.health()
+    if session.invocation.as_json:
+        print_json(body)
+    else:
+        lines = {
+            name: part["status"] + (f" - {part['error']}" if "error" in part else "")
+            for name, part in body["components"].items()
+        }
+        print_pairs(f"Health: {body['status']}", lines)
+    return 0 if body["status"] == "ok" else 1
+
+
+async def _agents(session: Session, asker: Asker) -> int:
+    answer = await _ask(asker, "lithos_agent_list", {})
+    if session.invocation.as_json:
+        print_json(answer)
+    elif answer["agents"]:
+        print_pairs("Agents", {row["id"]: f"last seen {row['last_seen_at']}" for row in answer["agents"]})
+    else:
+        print("No agents yet.")
+    return 0
+
+
+async def _document(session: Session, asker: Asker) -> int:
+    wanted = session.invocation.typed["document"]
+    answer = await asker.call("lithos_read", {"id": wanted, "agent_id": "cli"}) or {}
+    if answer.get("status") == "error":
+        answer = await _ask(asker, "lithos_read", {"path": wanted, "agent_id": "cli"})
+    shown = dict(answer)
+    if not session.invocation.typed.get("content"):
+        del shown["content"]
+    if session.invocation.as_json:
+        print_json(shown)
+        return 0
+    pairs = {key: value for key, value in shown["metadata"].items() if value not in (None, [], {})}
+    print_pairs(shown["path"], pairs)
+    if "content" in shown:
+        print(f"\n{shown['content']}")
+    return 0
+
+
+async def _ask(asker: Asker, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A tool's answer; an envelope ends the command with its message."""
+    answer = await asker.call(tool, arguments) or {}
+    if answer.get("status") == "error":
+        raise CommandFailed(str(answer["message"]))
+    return answer
+
+
+def _one_line(snippet: str) -> str:
+    text = " ".join(snippet.split())
+    return text if len(text) <= SNIPPET_LENGTH else text[:SNIPPET_LENGTH].rstrip() + "..."

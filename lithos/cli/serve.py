@@ -1,0 +1,141 @@
+"""`lithos serve`: the server with its front, from the first line to exit 0."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import sys
+from functools import partial
+
+import trio
+
+from lithos import __version__
+from lithos.actors.kit import ActorGaveUp
+from lithos.app import Server, running_server
+from lithos.cli.output import print_json
+from lithos.cli.session import CommandFailed, Session
+from lithos.config import Config
+from lithos.front.ports import FrontSettings
+from lithos.front.serve import serve_http
+from lithos.front.sockets import CannotListen
+from lithos.front.stdio import serve_stdio
+from lithos.stores.lock import AlreadyOwned
+from lithos.stores.sqlite import CorruptDatabase
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.serve")
+
+OWNED = 4
+MIB = 1024 * 1024
+
+
+def run_serve(session: Session) -> int:
+    """Serve until a signal or, on stdio, until the client leaves. Returns 0."""
+    try:
+        trio.run(partial(_serve, session))
+    except* AlreadyOwned as owned:
+        raise CommandFailed(str(_first(owned)), OWNED) from None
+    except* CannotListen as refused:
+        raise CommandFailed(str(_first(refused))) from None
+    except* CorruptDatabase as damage:
+        raise CommandFailed(
+            f"{_first(damage)}. It holds tasks, claims and the event journal, so nothing was started. "
+            "Restore it from a backup, or move the file away to begin without them."
+        ) from None
+    except* ActorGaveUp as failure:
+        raise CommandFailed(f"A part of the server failed again and again: {_first(failure)}") from None
+    except* OSError as failure:
+        raise CommandFailed(
+            f"The data directory cannot be used: {_first(failure)}. Check that it exists and is writable."
+        ) from None
+    return 0
+
+
+def _first(group: BaseException) -> BaseException:
+    while isinstance(group, BaseExceptionGroup):
+        group = group.exceptions[0]
+    return group
+
+
+async def _serve(session: Session) -> None:
+    _say(session, "Initializing Lithos...")
+    shutdown = trio.Event()
+    async with trio.open_nursery() as nursery:
+        starting = trio.CancelScope()
+        await nursery.start(_watch_signals, shutdown, starting)
+        with starting:
+            async with running_server(session.config) as server:
+                await _serve_front(session, server, shutdown)
+        nursery.cancel_scope.cancel()
+
+
+async def _watch_signals(
+    shutdown: trio.Event,
+    starting: trio.CancelScope,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Set `shutdown` at the first signal; a second one cancels what is still running."""
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
+        async for number in signals:
+            log.info("stopping", signal=signal.Signals(number).name)
+            if shutdown.is_set():
+                starting.cancel()
+            shutdown.set()
+
+
+async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -> None:
+    config = session.config
+    if config.server.transport == "stdio":
+        await _serve_stdio(session, server, shutdown)
+        return
+    async with trio.open_nursery() as nursery:
+        settings = _front_settings(config, config.server.host, config.server.port, config.server.auth_token)
+        front = partial(serve_http, settings, server.tools, server.state, shutdown=shutdown)
+        host, port = await nursery.start(front)
+        url = _url(host, port)
+        server.publish_address(url)
+        _say(session, f"Serving MCP at {url}/mcp (HTTP) and {url}/sse (SSE)", url=url)
+
+
+async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:
+    """Serve the client, and beside it a loopback port for other commands of this machine."""
+    async with trio.open_nursery() as nursery:
+        token = secrets.token_urlsafe(32)
+        settings = _front_settings(session.config, "127.0.0.1", 0, token)
+        front = partial(serve_http, settings, server.tools, server.state, shutdown=shutdown)
+        host, port = await nursery.start(front)
+        server.publish_address(_url(host, port), token)
+        _say(session, "Starting MCP server (stdio transport)...")
+        await serve_stdio(server.tools, __version__, shutdown=shutdown)
+        shutdown.set()
+
+
+def _front_settings(config: Config, host: str, port: int, token: str | None) -> FrontSettings:
+    return FrontSettings(
+        host=host,
+        port=port,
+        version=__version__,
+        max_body_bytes=8 * config.storage.max_content_size_bytes + MIB,
+        auth_token=token,
+        allowed_hosts=config.server.allowed_hosts,
+        allowed_origins=config.server.allowed_origins,
+    )
+
+
+def _url(host: str, port: int) -> str:
+    """An address that works from this machine, also for a wildcard bind."""
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{reachable}:{port}"
+
+
+def _say(session: Session, text: str, **fields: str) -> None:
+    """A line for the person who started the server; stdout belongs to the protocol on stdio."""
+    if session.config.server.transport == "stdio":
+        print(text, file=sys.stderr, flush=True)
+    elif session.invocation.as_json:
+        if fields:
+            print_json({"status": "serving", **fields})
+    else:
+        print(text, flush=True)

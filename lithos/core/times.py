@@ -1,0 +1,29 @@
+"""Times on the wire: ISO 8601 in UTC with microseconds and `+00:00`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def format_time(moment: datetime) -> str:
+    """`2026-01-02T03:04:05.000006+00:00`."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def format_optional(moment: datetime | None) -> str | None:
+    """As `format_time`, None staying None."""
+    return None if moment is None else format_time(moment)
+
+
+def parse_time(text: str) -> datetime:
+    """Read `Z`, any offset, or no zone (then UTC); raises `ValueError`."""
+    moment = datetime.fromisoformat(text.strip())
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{text!r} is out of range") from None
+
+
+def from_nanoseconds(nanoseconds: int) -> datetime:
+    """A file time (nanoseconds since 1970) to the microsecond."""
+    return datetime.fromtimestamp(nanoseconds // 1000 / 1_000_000, UTC)

@@ -1,0 +1,78 @@
+"""A client of a running owner, for commands on the same machine: tool calls over `/mcp`, and `/health`."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import trio
+
+TIMEOUT = 60.0
+
+
+class OwnerUnreachable(Exception):
+    """The owner does not answer as a Lithos server should; the message says what to try."""
+
+
+class OwnerClient:
+    """Speaks to the server at `url`; each call is one connection, in a worker thread."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        self._url = url
+        self._token = token
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The structured answer of a tool. Raises `OwnerUnreachable`."""
+        message = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": tool, "arguments": dict(arguments)},
+        }
+        answer = await self._request("POST", "/mcp", json.dumps(message))
+        if "error" in answer:
+            raise OwnerUnreachable(f"The server refused {tool}: {answer['error'].get('message')}")
+        result = answer["result"]
+        if result.get("isError"):
+            raise OwnerUnreachable(f"The server refused {tool}: {result['content'][0]['text']}")
+        content: Mapping[str, Any] = result["structuredContent"]
+        return None if content == {"result": None} else content
+
+    async def health(self) -> Mapping[str, Any]:
+        """The body of `/health`. Raises `OwnerUnreachable`."""
+        return await self._request("GET", "/health", None)
+
+    async def _request(self, method: str, path: str, body: str | None) -> dict[str, Any]:
+        return await trio.to_thread.run_sync(self._exchange, method, path, body)
+
+    def _exchange(self, method: str, path: str, body: str | None) -> dict[str, Any]:
+        parts = urlsplit(self._url)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=TIMEOUT)
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            content = response.read()
+        except (OSError, http.client.HTTPException) as failure:
+            raise OwnerUnreachable(
+                f"The server at {self._url} owns the data directory but does not answer: {failure}. "
+                "Check that it runs; restart it if it hangs."
+            ) from failure
+        finally:
+            connection.close()
+        if response.status == http.HTTPStatus.UNAUTHORIZED:
+            raise OwnerUnreachable(
+                f"The server at {self._url} wants a token. Set LITHOS_AUTH_TOKEN to its server.auth_token."
+            )
+        try:
+            answer: dict[str, Any] = json.loads(content)
+        except ValueError as failure:
+            raise OwnerUnreachable(
+                f"The server at {self._url} answered {response.status} without JSON; is it a Lithos server?"
+            ) from failure
+        return answer

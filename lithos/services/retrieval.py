@@ -1,0 +1,290 @@
+"""Search: full text, by meaning, and both fused (search spec, sections 4 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Literal
+
+from attrs import field, frozen
+
+from lithos.actors.catalogue import Catalogue, Entry
+from lithos.actors.coordinator import Coordinator
+from lithos.actors.indexer import Indexer
+from lithos.actors.semantic import (
+    ChunkSizes,
+    SemanticBackend,
+    SemanticHit,
+    SemanticState,
+    SemanticUnavailable,
+)
+from lithos.core.agents import SEARCH_RESULT, UNKNOWN_AGENT, AuditRow
+from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
+from lithos.core.fusion import blend, reciprocal_rank
+from lithos.core.matching import has_all
+from lithos.core.query import Node, QuerySyntaxError, parse_query, plain_words, query_terms
+from lithos.core.snippet import make_snippet
+from lithos.services.texts import LoadedNote, NoteTexts
+from lithos.stores.fulltext import Filters, FulltextIndex
+from lithos.stores.index_failure import IndexFailed
+
+MODES = ("hybrid", "fulltext", "semantic")
+#: Notes each leg of a fusion gives at least.
+LEG_NOTES = 200
+#: Up to so many notes pass a filter: score them exactly instead of filtering nearest neighbours.
+EXACT_NOTES = 2_000
+WARMING_WAIT = 10.0
+
+
+@frozen
+class RetrievalSettings:
+    """Section `search` of the configuration."""
+
+    threshold: float
+    max_results: int
+    fusion: Literal["blend", "rrf"]
+    semantic_weight: float
+    sizes: ChunkSizes
+
+
+@frozen(kw_only=True)
+class SearchRequest:
+    """What is searched for; `threshold` None means the configured one."""
+
+    query: str
+    mode: str = "hybrid"
+    limit: int = 10
+    threshold: float | None = None
+    filters: Filters = field(factory=Filters)
+    agent_id: str | None = None
+
+
+@frozen
+class Hit:
+    """A found note; `similarity` only in mode semantic."""
+
+    entry: Entry
+    score: float
+    snippet: str
+    similarity: float | None = None
+
+
+@frozen
+class SearchAnswer:
+    """The hits, best first; `failed` names backends that could not take part, `message` says why."""
+
+    hits: tuple[Hit, ...]
+    failed: tuple[str, ...] = ()
+    message: str = ""
+
+
+@frozen
+class _Ranked:
+    """Notes in order of score, before their texts are read."""
+
+    scores: Sequence[tuple[int, float]]
+    chunks: dict[int, SemanticHit]
+    lexical: frozenset[int]
+    terms: Sequence[str] = ()
+    failed: tuple[str, ...] = ()
+    message: str = ""
+
+
+class Retrieval:
+    """Answers searches from the index handles; writes nothing but access rows."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        texts: NoteTexts,
+        fulltext: FulltextIndex,
+        semantic: SemanticBackend,
+        vector_indexer: Indexer,
+        coordinator: Coordinator,
+        settings: RetrievalSettings,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._catalogue = catalogue
+        self._texts = texts
+        self._fulltext = fulltext
+        self._semantic = semantic
+        self._vector_indexer = vector_indexer
+        self._coordinator = coordinator
+        self._settings = settings
+        self._clock = clock
+
+    async def search(self, request: SearchRequest) -> SearchAnswer:
+        """The notes that fit best. Raises `InvalidMode`, `InvalidInput`, `SearchBackendFailed`."""
+        if request.mode not in MODES:
+            raise InvalidMode(f"There is no search mode {request.mode!r}. Use one of: {', '.join(MODES)}.")
+        threshold = self._threshold(request.threshold)
+        limit = max(1, min(request.limit, self._settings.max_results))
+        if not request.query.strip():
+            return SearchAnswer(())
+        if request.mode == "fulltext":
+            ranked = self._rank_fulltext(request, limit)
+        elif request.mode == "semantic":
+            ranked = await self._rank_semantic(request, limit, threshold)
+        else:
+            ranked = self._rank_hybrid(request, limit, threshold)
+        hits = await self._present(request, ranked, limit)
+        self._record(request, hits)
+        return SearchAnswer(hits, ranked.failed, ranked.message)
+
+    def match_text(self, query: str, filters: Filters) -> list[Entry]:
+        """Every note that a full-text query matches, best first. Raises `SearchBackendFailed`."""
+        node = _parse(query)
+        if node is None:
+            return []
+        try:
+            found = self._fulltext.search_all(node, filters)
+        except IndexFailed as failure:
+            raise _backend_failure(str(failure)) from failure
+        return [entry for serial, _ in found if (entry := self._catalogue.at_serial(serial)) is not None]
+
+    async def nearest(self, query: str, limit: int, tags: tuple[str, ...]) -> list[tuple[Entry, float]]:
+        """Notes by meaning, from the configured threshold up. Raises `SearchBackendFailed`."""
+        request = SearchRequest(query=query, mode="semantic", filters=Filters(tags=tags))
+        if not query.strip():
+            return []
+        ranked = await self._rank_semantic(request, limit, self._settings.threshold)
+        return [
+            (entry, score)
+            for serial, score in ranked.scores[:limit]
+            if (entry := self._catalogue.at_serial(serial)) is not None
+        ]
+
+    def _threshold(self, given: float | None) -> float:
+        if given is None:
+            return self._settings.threshold
+        if not 0 <= given <= 1:
+            raise InvalidInput(f"threshold must be between 0 and 1, not {given}.")
+        return given
+
+    def _rank_fulltext(self, request: SearchRequest, limit: int) -> _Ranked:
+        node = _parse(request.query)
+        if node is None:
+            return _Ranked((), {}, frozenset())
+        try:
+            found = self._fulltext.search(node, limit, request.filters)
+        except IndexFailed as failure:
+            raise _backend_failure(str(failure)) from failure
+        return _Ranked(found, {}, frozenset(serial for serial, _ in found), query_terms(node))
+
+    async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
+        try:
+            await self._semantic.ready(self._vector_indexer, within=WARMING_WAIT)
+            found = self._semantic_leg(request, limit, threshold)
+        except (SemanticUnavailable, IndexFailed) as failure:
+            raise _backend_failure(str(failure)) from failure
+        scores = [(hit.serial, hit.similarity) for hit in found]
+        return _Ranked(scores, {hit.serial: hit for hit in found}, frozenset())
+
+    def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
+        wanted = max(LEG_NOTES, 5 * limit)
+        failures: dict[str, str] = {}
+        lexical: Sequence[tuple[int, float]] = ()
+        semantic: Sequence[SemanticHit] = ()
+        try:
+            node = plain_words(request.query)
+            lexical = self._fulltext.search(node, wanted, request.filters) if node is not None else ()
+        except IndexFailed as failure:
+            failures["fulltext"] = str(failure)
+        try:
+            semantic = self._semantic_leg(request, wanted, threshold)
+            if self._semantic.state is SemanticState.WARMING:
+                failures["semantic"] = "the semantic index is still being built"
+        except (SemanticUnavailable, IndexFailed) as failure:
+            failures["semantic"] = str(failure)
+        reasons = "; ".join(failures.values())
+        if len(failures) == 2:
+            raise _backend_failure(reasons)
+        message = f"Answered without {' and '.join(failures)}: {reasons}" if failures else ""
+        return _Ranked(
+            self._fuse(lexical, [(hit.serial, hit.similarity) for hit in semantic]),
+            {hit.serial: hit for hit in semantic},
+            frozenset(serial for serial, _ in lexical),
+            query_terms(request.query),
+            tuple(failures),
+            message,
+        )
+
+    def _fuse(
+        self, lexical: Sequence[tuple[int, float]], semantic: Sequence[tuple[int, float]]
+    ) -> list[tuple[int, float]]:
+        if self._settings.fusion == "rrf":
+            return reciprocal_rank([[serial for serial, _ in leg] for leg in (lexical, semantic)])
+        return blend(lexical, semantic, self._settings.semantic_weight)
+
+    def _semantic_leg(self, request: SearchRequest, notes: int, threshold: float) -> list[SemanticHit]:
+        """The nearest notes that pass the filters."""
+        vector = self._semantic.encode(request.query)
+        if vector is None:
+            return []
+        filters = request.filters
+        if filters == Filters():
+            return self._semantic.search(vector, notes, threshold)
+        passing = [entry.serial for entry in self._catalogue if _passes(entry, filters)]
+        if len(passing) <= EXACT_NOTES:
+            return self._semantic.search_among(vector, passing, threshold)[:notes]
+        allowed, asked = frozenset(passing), 5 * notes
+        while True:
+            found = self._semantic.search(vector, asked, threshold)
+            kept = [hit for hit in found if hit.serial in allowed]
+            if len(kept) >= notes or len(found) < asked:
+                return kept[:notes]
+            asked *= 4
+
+    async def _present(self, request: SearchRequest, ranked: _Ranked, limit: int) -> tuple[Hit, ...]:
+        """Read the texts of the best notes and cut their snippets."""
+        chosen = [
+            (entry, score)
+            for serial, score in ranked.scores
+            if (entry := self._catalogue.at_serial(serial)) is not None
+        ][:limit]
+        sizes = self._settings.sizes
+
+        def cut(position: int, note: LoadedNote) -> str:
+            serial = chosen[position][0].serial
+            document = note.document
+            if serial in ranked.lexical:
+                return make_snippet(document.note.title, document.content, list(ranked.terms))
+            chunks = sizes.chunks(document)
+            number = ranked.chunks[serial].chunk
+            return chunks[number].text if number < len(chunks) else ""
+
+        snippets = await self._texts.map([entry for entry, _ in chosen], cut)
+        semantic_only = request.mode == "semantic"
+        return tuple(
+            Hit(entry, score, snippet or "", score if semantic_only else None)
+            for (entry, score), snippet in zip(chosen, snippets, strict=True)
+        )
+
+    def _record(self, request: SearchRequest, hits: Sequence[Hit]) -> None:
+        now = self._clock()
+        agent = request.agent_id or UNKNOWN_AGENT
+        self._coordinator.record_access(
+            [AuditRow(agent, hit.entry.note.id, SEARCH_RESULT, now) for hit in hits]
+        )
+
+
+def _passes(entry: Entry, filters: Filters) -> bool:
+    note = entry.note
+    return (
+        has_all(note.tags, filters.tags)
+        and (filters.author is None or note.author == filters.author)
+        and (filters.path_prefix is None or entry.path.startswith(filters.path_prefix))
+        and has_all(note.entities, filters.entities)
+    )
+
+
+def _parse(query: str) -> Node | None:
+    """A query that does not parse matches nothing."""
+    try:
+        return parse_query(query)
+    except QuerySyntaxError:
+        return None
+
+
+def _backend_failure(reason: str) -> SearchBackendFailed:
+    return SearchBackendFailed(f"The search could not be answered: {reason}")

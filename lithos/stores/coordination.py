@@ -1,0 +1,240 @@
+"""`.lithos/coordination.db`: agents, access log and the event journal (coordination spec, section 1).
+
+One connection writes; every change and its event are one transaction and one sync. A second,
+read-only connection answers queries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+
+import apsw
+from attrs import frozen
+
+from lithos.core.agents import Agent, AuditRow
+from lithos.core.events import Event, EventDraft
+from lithos.core.times import format_time, parse_time
+from lithos.stores.sqlite import Durability, open_database, open_reader, transaction
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS agents(
+    id TEXT PRIMARY KEY, name TEXT, type TEXT, first_seen_at TEXT NOT NULL,
+    last_seen_at TEXT NOT NULL, metadata TEXT NOT NULL DEFAULT '{}');
+CREATE TABLE IF NOT EXISTS tasks(
+    id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT, status TEXT NOT NULL DEFAULT 'open',
+    task_type TEXT NOT NULL DEFAULT 'task', created_by TEXT NOT NULL, created_at TEXT NOT NULL,
+    tags TEXT NOT NULL DEFAULT '[]', outcome TEXT, resolved_at TEXT, metadata TEXT NOT NULL DEFAULT '{}');
+CREATE INDEX IF NOT EXISTS tasks_status ON tasks(status);
+CREATE TABLE IF NOT EXISTS claims(
+    id INTEGER PRIMARY KEY, task_id TEXT NOT NULL, agent TEXT NOT NULL, aspect TEXT NOT NULL,
+    claimed_at TEXT NOT NULL, expires_at TEXT NOT NULL, fence INTEGER NOT NULL DEFAULT 0,
+    UNIQUE(task_id, aspect));
+CREATE INDEX IF NOT EXISTS claims_task ON claims(task_id);
+CREATE INDEX IF NOT EXISTS claims_expiry ON claims(expires_at);
+CREATE TABLE IF NOT EXISTS access_log(
+    id INTEGER PRIMARY KEY, agent_id TEXT NOT NULL DEFAULT 'unknown', doc_id TEXT NOT NULL,
+    operation TEXT NOT NULL, timestamp TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS access_log_agent ON access_log(agent_id);
+CREATE INDEX IF NOT EXISTS access_log_doc ON access_log(doc_id);
+CREATE INDEX IF NOT EXISTS access_log_time ON access_log(timestamp);
+CREATE TABLE IF NOT EXISTS events(
+    seq INTEGER PRIMARY KEY, type TEXT NOT NULL, agent TEXT NOT NULL, payload TEXT NOT NULL,
+    tags TEXT NOT NULL, timestamp TEXT NOT NULL, origin TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS cursors(
+    subscriber TEXT PRIMARY KEY, seq INTEGER NOT NULL, updated_at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+"""
+
+
+@frozen
+class CoordinationCounts:
+    """Numbers for `lithos_stats`."""
+
+    active_tasks: int
+    open_claims: int
+    expired_claims: int
+
+
+class CoordinationStore:
+    """Writes go through one caller inside `transaction()`; reads use the second connection."""
+
+    def __init__(self, writer: apsw.Connection, reader: apsw.Connection) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    @classmethod
+    def open(cls, path: Path, now: datetime) -> CoordinationStore:
+        """Open or create the database.
+
+        Raises `CorruptDatabase`: tasks and claims are authoritative, so the caller must not go on.
+        """
+        writer = open_database(path, _SCHEMA, Durability.FULL)
+        with transaction(writer):
+            # Seqs of a new journal start at the clock, so that one lost with its file is never reused.
+            first = int(now.timestamp() * 1000)
+            writer.execute("INSERT OR IGNORE INTO meta VALUES('next_seq', ?)", (first,))
+            writer.execute("INSERT OR IGNORE INTO meta VALUES('pruned_through', 0)")
+        return cls(writer, open_reader(path))
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """One durable write transaction."""
+        return transaction(self._writer)
+
+    # -- writing, inside a transaction ---------------------------------------------------------
+
+    def append_events(self, events: Iterable[Event]) -> None:
+        """Add events with seqs above every earlier one."""
+        rows = [_event_row(event) for event in events]
+        if rows:
+            self._writer.executemany("INSERT INTO events VALUES(?,?,?,?,?,?,?)", rows)
+            self._writer.execute("UPDATE meta SET value=? WHERE name='next_seq'", (rows[-1][0] + 1,))
+
+    def prune_events(self, keep: int) -> None:
+        """Drop all but the newest `keep` events."""
+        row = self._writer.execute(
+            "SELECT seq FROM events ORDER BY seq DESC LIMIT 1 OFFSET ?", (keep,)
+        ).fetchone()
+        if row is not None:
+            self._writer.execute("DELETE FROM events WHERE seq<=?", row)
+            self._writer.execute("UPDATE meta SET value=? WHERE name='pruned_through'", row)
+
+    def put_agents(self, agents: Iterable[Agent]) -> None:
+        """Insert or replace agents."""
+        self._writer.executemany(
+            "INSERT OR REPLACE INTO agents VALUES(?,?,?,?,?,?)",
+            [
+                (
+                    agent.id, agent.name, agent.type, format_time(agent.first_seen_at),
+                    format_time(agent.last_seen_at), json.dumps(dict(agent.metadata)),
+                )
+                for agent in agents
+            ],
+        )  # fmt: skip
+
+    def add_audit(self, rows: Iterable[AuditRow]) -> None:
+        """Append to the access log."""
+        self._writer.executemany(
+            "INSERT INTO access_log(agent_id,doc_id,operation,timestamp) VALUES(?,?,?,?)",
+            [(row.agent_id, row.doc_id, row.operation, format_time(row.timestamp)) for row in rows],
+        )
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def agents(self) -> list[Agent]:
+        """Every agent."""
+        rows = self._reader.execute("SELECT id,name,type,first_seen_at,last_seen_at,metadata FROM agents")
+        return [
+            Agent(
+                id=id,
+                name=name,
+                type=type,
+                first_seen_at=parse_time(first),
+                last_seen_at=parse_time(last),
+                metadata=_load_object(metadata),
+            )
+            for id, name, type, first, last, metadata in rows
+        ]
+
+    def read_counts(self) -> dict[str, int]:
+        """How often each note was read."""
+        rows = self._reader.execute(
+            "SELECT doc_id, COUNT(*) FROM access_log WHERE operation='read' GROUP BY doc_id"
+        )
+        return {str(doc): int(count) for doc, count in rows}
+
+    def next_seq(self) -> int:
+        """The seq of the next event."""
+        return self._meta("next_seq")
+
+    def pruned_through(self) -> int:
+        """The newest seq that retention dropped; 0 when none was."""
+        return self._meta("pruned_through")
+
+    def event_count(self) -> int:
+        """How many events the journal holds."""
+        return _count(self._reader.execute("SELECT COUNT(*) FROM events"))
+
+    def events_after(self, seq: int, limit: int | None = None) -> list[Event]:
+        """The events later than `seq`, in order."""
+        rows = self._reader.execute(
+            "SELECT seq,type,agent,payload,tags,timestamp,origin FROM events"
+            " WHERE seq>? ORDER BY seq LIMIT ?",
+            (seq, -1 if limit is None else limit),
+        )
+        return [
+            Event(
+                seq=number,
+                draft=EventDraft(
+                    type=type,
+                    agent=agent,
+                    payload=json.loads(payload),
+                    tags=tuple(json.loads(tags)),
+                    timestamp=parse_time(at),
+                    origin=origin,
+                ),
+            )
+            for number, type, agent, payload, tags, at, origin in rows
+        ]
+
+    def counts(self, now: datetime) -> CoordinationCounts:
+        """Open tasks, running claims, and claims past their time."""
+        moment = format_time(now)
+        sql = (
+            "SELECT (SELECT COUNT(*) FROM tasks WHERE status='open'),"
+            "(SELECT COUNT(*) FROM claims WHERE expires_at>?),"
+            "(SELECT COUNT(*) FROM claims WHERE expires_at<=?)"
+        )
+        open_tasks, running, expired = self._reader.execute(sql, (moment, moment)).fetchall()[0]
+        return CoordinationCounts(_as_int(open_tasks), _as_int(running), _as_int(expired))
+
+    def audit(
+        self, *, agent: str | None, doc: str | None, after: datetime | None, limit: int
+    ) -> list[tuple[int | str, ...]]:
+        """Access rows (id, agent, note, operation, time), newest first."""
+        conditions = {"agent_id=?": agent, "doc_id=?": doc, "timestamp>?": after and format_time(after)}
+        given = {condition: value for condition, value in conditions.items() if value is not None}
+        where = f" WHERE {' AND '.join(given)}" if given else ""
+        columns = "id,agent_id,doc_id,operation,timestamp"
+        rows = self._reader.execute(
+            f"SELECT {columns} FROM access_log{where} ORDER BY id DESC LIMIT ?",  # noqa: S608 - constants
+            (*given.values(), limit),
+        )
+        return [(_as_int(row[0]), *(str(cell) for cell in row[1:])) for row in rows]
+
+    def close(self) -> None:
+        """Close both connections; the last one writes the WAL back."""
+        self._reader.close()
+        self._writer.close()
+
+    def _meta(self, name: str) -> int:
+        return _count(self._reader.execute("SELECT value FROM meta WHERE name=?", (name,)))
+
+
+def _event_row(event: Event) -> tuple[int, str, str, str, str, str, str]:
+    draft = event.draft
+    return (
+        event.seq, draft.type, draft.agent, json.dumps(draft.payload, ensure_ascii=False),
+        json.dumps(draft.tags, ensure_ascii=False), format_time(draft.timestamp), draft.origin,
+    )  # fmt: skip
+
+
+def _count(rows: Iterable[Sequence[object]]) -> int:
+    (row,) = rows
+    return _as_int(row[0])
+
+
+def _as_int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _load_object(text: str) -> dict[str, object]:
+    try:
+        content = json.loads(text)
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,299 @@
+"""Note files on disk: listing, reading, and durable writing.
+
+A write is temporary file, fsync, rename, fsync of the folder; a deletion is unlink and fsync of
+the folder. Several writes may share the folder syncs (group commit). Readers see the old file or
+the new one, never a part. Temporary files are dot-named, so nothing ever takes them for notes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from attrs import define, frozen
+
+TEMPORARY_PREFIX = ".lithos-"
+TEMPORARY_SUFFIX = ".tmp"
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+
+
+@frozen
+class FileState:
+    """What tells one state of a file from another: size in bytes, mtime in nanoseconds."""
+
+    size: int
+    mtime_ns: int
+
+
+@frozen
+class FoundFile:
+    """A note file met while listing; `path` is relative to `knowledge/`, with `/`."""
+
+    path: str
+    state: FileState
+
+
+@frozen
+class ReadFile:
+    """The bytes of a note file and the state they were read in."""
+
+    data: bytes
+    state: FileState
+
+
+@frozen
+class Put:
+    """Write `data` to `path`.
+
+    `expected` is the state the caller decided upon; `None` means the file must not exist yet.
+    """
+
+    path: str
+    data: bytes
+    expected: FileState | None
+
+
+@frozen
+class Remove:
+    """Delete the file at `path`."""
+
+    path: str
+
+
+class OutsideKnowledge(Exception):
+    """The path leads out of `knowledge/` through a symlink."""
+
+
+class FileChanged(Exception):
+    """The file is not in the expected state any more: decide again."""
+
+
+class FileOccupied(Exception):
+    """A file that must not exist exists."""
+
+
+@define
+class _Staged:
+    target: str
+    temporary: str
+
+
+class NoteFiles:
+    """The folder `knowledge/`. Every method blocks; call it from a worker thread."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._real_root = os.path.realpath(root)
+
+    def create_root(self) -> None:
+        """Make the folder if it is missing."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        self._real_root = os.path.realpath(self.root)
+
+    def list_notes(self) -> list[FoundFile]:
+        """Every `.md` file, in sorted path order.
+
+        Dot-names are ignored, as is what a symlink reaches outside the folder; a symlinked folder
+        is visited once, so loops end.
+        """
+        found = list(self._walk(self._real_root, "", {self._real_root}))
+        found.sort(key=lambda file: file.path)
+        return found
+
+    def _walk(self, folder: str, prefix: str, seen: set[str]) -> Iterator[FoundFile]:
+        try:
+            entries = list(os.scandir(folder))
+        except (FileNotFoundError, PermissionError, NotADirectoryError):
+            return
+        for entry in entries:
+            if entry.name.startswith(".") or _is_undecodable(entry.name):
+                continue
+            try:
+                if entry.is_dir():
+                    real = os.path.realpath(entry.path)
+                    if self._is_inside(real) and real not in seen:
+                        yield from self._walk(entry.path, f"{prefix}{entry.name}/", seen | {real})
+                elif entry.name.endswith(".md") and (
+                    not entry.is_symlink() or self._leads_inside(entry.path)
+                ):
+                    status = entry.stat()
+                    if stat.S_ISREG(status.st_mode):
+                        yield FoundFile(prefix + entry.name, _state_of(status))
+            except OSError:
+                continue  # vanished or unreadable between the listing and the look: not there
+
+    def read(self, path: str) -> ReadFile:
+        """Read one note. Raises `OSError`, or `OutsideKnowledge`."""
+        with open(self._locate(path), "rb") as file:
+            state = _state_of(os.fstat(file.fileno()))
+            return ReadFile(file.read(), state)
+
+    def apply(self, changes: Sequence[Put | Remove]) -> list[FileState | Exception | None]:
+        """Carry out the changes and make them durable together.
+
+        Per change: the new state of a written file, `None` for a removed one, or the exception that
+        stopped it (`OSError`, `FileChanged`, `FileOccupied`, `OutsideKnowledge`). A failed change
+        leaves its old file as it was and no temporary file.
+        """
+        results: list[FileState | Exception | None] = []
+        folders: dict[str, list[int]] = {}
+        for number, change in enumerate(changes):
+            try:
+                if isinstance(change, Put):
+                    result, target = self._put(change, folders, number)
+                    results.append(result)
+                else:
+                    target = self._locate(change.path)
+                    os.unlink(target)
+                    results.append(None)
+                folders.setdefault(os.path.dirname(target), []).append(number)
+            except (OSError, FileChanged, FileOccupied, OutsideKnowledge) as failure:
+                results.append(failure)
+        for folder, numbers in folders.items():
+            self._sync_folder(folder, numbers, results)
+        return results
+
+    def sweep_temporary(self) -> int:
+        """Remove temporary files that a killed process left behind; their number."""
+        swept = 0
+        for folder, folders, names in os.walk(self._real_root):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            for name in names:
+                if name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX):
+                    os.unlink(os.path.join(folder, name))
+                    swept += 1
+        return swept
+
+    def _put(self, change: Put, folders: dict[str, list[int]], number: int) -> tuple[FileState, str]:
+        target = self._locate(change.path)
+        for made in _make_folders(os.path.dirname(target)):
+            folders.setdefault(made, []).append(number)
+        staged = self._stage(target, change)
+        try:
+            if change.expected is None:
+                _place_new(staged)
+            else:
+                if _current_state(target) != change.expected:
+                    raise FileChanged(change.path)
+                os.rename(staged.temporary, target)
+        except BaseException:
+            _discard(staged.temporary)
+            raise
+        return _state_of(os.stat(target)), target
+
+    def _stage(self, target: str, change: Put) -> _Staged:
+        """Write the temporary file beside its target and sync it."""
+        name = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
+        temporary = os.path.join(os.path.dirname(target), name)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            try:
+                if change.expected is not None:
+                    _keep_mode(target, descriptor)
+                _write_all(descriptor, change.data)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except BaseException:
+            _discard(temporary)
+            raise
+        return _Staged(target, temporary)
+
+    def _sync_folder(
+        self, folder: str, numbers: list[int], results: list[FileState | Exception | None]
+    ) -> None:
+        try:
+            _sync(folder)
+        except OSError as failure:
+            for number in numbers:
+                results[number] = failure
+
+    def _locate(self, path: str) -> str:
+        """The real target of a relative path; raises `OutsideKnowledge`."""
+        real = os.path.realpath(os.path.join(self._real_root, path))
+        if not self._is_inside(real):
+            raise OutsideKnowledge(path)
+        return real
+
+    def _is_inside(self, real: str) -> bool:
+        return real.startswith(self._real_root + os.sep) or real == self._real_root
+
+    def _leads_inside(self, path: str) -> bool:
+        return self._is_inside(os.path.realpath(path))
+
+
+def _state_of(status: os.stat_result) -> FileState:
+    return FileState(status.st_size, status.st_mtime_ns)
+
+
+def _current_state(target: str) -> FileState | None:
+    try:
+        return _state_of(os.stat(target))
+    except FileNotFoundError:
+        return None
+
+
+def _is_undecodable(name: str) -> bool:
+    return any("\udc80" <= character <= "\udcff" for character in name)
+
+
+def _keep_mode(target: str, descriptor: int) -> None:
+    try:
+        os.fchmod(descriptor, stat.S_IMODE(os.stat(target).st_mode))
+    except (FileNotFoundError, PermissionError):
+        return  # vanished (the state check tells) or a file system without modes
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _place_new(staged: _Staged) -> None:
+    """Give the temporary file its name only if nothing has it: a link never overwrites."""
+    try:
+        os.link(staged.temporary, staged.target)
+    except FileExistsError:
+        raise FileOccupied(staged.target) from None
+    except OSError as failure:
+        if failure.errno not in _NO_HARD_LINKS:
+            raise
+        if os.path.lexists(staged.target):
+            raise FileOccupied(staged.target) from None
+        os.rename(staged.temporary, staged.target)
+        return
+    os.unlink(staged.temporary)
+
+
+def _make_folders(folder: str) -> list[str]:
+    """Create missing folders; the folders whose entries changed and need a sync."""
+    missing: list[str] = []
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for path in reversed(missing):
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+    return [os.path.dirname(path) for path in missing]
+
+
+def _sync(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _discard(temporary: str) -> None:
+    try:
+        os.unlink(temporary)
+    except FileNotFoundError:
+        return

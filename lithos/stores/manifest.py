@@ -1,0 +1,151 @@
+"""The manifest: what the notes looked like when they were last indexed.
+
+It makes the second start incremental: a file whose size and mtime are unchanged is not even read,
+and everything the catalogue needs of it comes from here. It is rebuildable; losing it costs one
+full scan. Commits are not synced: after a power failure the start scan puts right what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+from attrs import fields, frozen
+
+from lithos.core.model import Note
+from lithos.stores.files import FileState
+from lithos.stores.sqlite import CorruptDatabase, Durability, open_database, quarantine, transaction
+
+#: Raise it when a row's meaning changes: older manifests are then dropped and rebuilt.
+FORMAT = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS files(
+    path TEXT PRIMARY KEY, serial INTEGER NOT NULL UNIQUE, id TEXT NOT NULL,
+    size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, digest TEXT NOT NULL,
+    identified INTEGER NOT NULL, note TEXT NOT NULL, links TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+"""
+_UPSERT = "INSERT OR REPLACE INTO files VALUES(?,?,?,?,?,?,?,?,?)"
+_TIMES = ("created_at", "updated_at", "expires_at")
+_TUPLES = ("tags", "aliases", "contributors", "derived_from_ids", "entities")
+_DEFAULTS = {attribute.name: attribute.default for attribute in fields(Note)}
+
+
+@frozen
+class ManifestRow:
+    """One indexed file. `serial` is the note's number in the indexes, in order of first indexing;
+    `digest` is the hash of the file's bytes; `links` are the wiki-link targets in its body."""
+
+    path: str
+    serial: int
+    state: FileState
+    digest: str
+    identified: bool
+    note: Note
+    links: tuple[str, ...]
+
+
+class Manifest:
+    """`.lithos/manifest.db`. Methods block; one caller at a time."""
+
+    def __init__(self, connection: apsw.Connection, is_new: bool) -> None:
+        self._connection = connection
+        #: True when there was no usable manifest: this is a first scan.
+        self.is_new = is_new
+
+    @classmethod
+    def open(cls, path: Path, now: datetime) -> Manifest:
+        """Open the manifest; a damaged one is set aside, one of another format replaced."""
+        existed = path.exists()
+        try:
+            connection = open_database(path, _SCHEMA, Durability.OFF)
+        except CorruptDatabase:
+            quarantine(path, now)
+            connection, existed = open_database(path, _SCHEMA, Durability.OFF), False
+        manifest = cls(connection, is_new=not existed)
+        if manifest._get("format") != FORMAT:
+            with transaction(connection):
+                connection.execute("DELETE FROM files")
+                connection.execute("DELETE FROM meta")
+                manifest._set("format", FORMAT)
+            manifest.is_new = True
+        return manifest
+
+    def load(self) -> list[ManifestRow]:
+        """Every row, in path order."""
+        rows = self._connection.execute(
+            "SELECT path,serial,size,mtime_ns,digest,identified,note,links FROM files ORDER BY path"
+        )
+        return [
+            ManifestRow(
+                path,
+                serial,
+                FileState(size, mtime),
+                digest,
+                bool(known),
+                _load_note(note),
+                _load_links(links),
+            )
+            for path, serial, size, mtime, digest, known, note, links in rows
+        ]
+
+    def store(self, rows: Iterable[ManifestRow], removed: Iterable[str] = (), seq: int | None = None) -> None:
+        """Remember rows, forget paths, and note the journal position up to which this is true."""
+        with transaction(self._connection):
+            self._connection.executemany("DELETE FROM files WHERE path=?", [(path,) for path in removed])
+            self._connection.executemany(_UPSERT, [_dump(row) for row in rows])
+            if seq is not None:
+                self._set("seq", seq)
+
+    @property
+    def seq(self) -> int | None:
+        """The journal position of the last `store`, or None before the first."""
+        return self._get("seq")
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.close()
+
+    def _get(self, name: str) -> int | None:
+        row = self._connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def _set(self, name: str, value: int) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (name, value))
+
+
+def _dump(row: ManifestRow) -> Sequence[Any]:
+    return (
+        row.path, row.serial, row.note.id, row.state.size, row.state.mtime_ns, row.digest,
+        int(row.identified), _dump_note(row.note), json.dumps(row.links) if row.links else "",
+    )  # fmt: skip
+
+
+def _dump_note(note: Note) -> str:
+    """Only what differs from the defaults: a third of the size, twice the speed on loading."""
+    content: dict[str, Any] = {}
+    for name, default in _DEFAULTS.items():
+        value = getattr(note, name)
+        if value == default or (name == "extra" and not value):
+            continue
+        content[name] = value.timestamp() if isinstance(value, datetime) else value
+    return json.dumps(content, ensure_ascii=False)
+
+
+def _load_note(text: str) -> Note:
+    content: dict[str, Any] = json.loads(text)
+    for name in _TIMES:
+        if name in content:
+            content[name] = datetime.fromtimestamp(content[name], UTC)
+    for name in _TUPLES:
+        if name in content:
+            content[name] = tuple(content[name])
+    return Note(**content)
+
+
+def _load_links(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text)) if text else ()

@@ -1,0 +1,98 @@
+"""SQLite through apsw, which bundles a current release.
+
+SQLite before 3.51.3 can corrupt a WAL database that two connections checkpoint at once, and
+Python's own may be that old; apsw >= 3.51.3 is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+
+import apsw
+
+BUSY_TIMEOUT_MS = 5_000
+
+#: What any statement may raise: full, read-only or broken storage.
+DatabaseFailed = apsw.Error
+
+
+class Durability(Enum):
+    """What a commit survives: `FULL` a power failure, `OFF` only the end of the process."""
+
+    FULL = "FULL"
+    OFF = "OFF"
+
+
+class CorruptDatabase(Exception):
+    """The file is no intact SQLite database; its bytes are untouched."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path} is damaged ({reason})")
+        self.path = path
+
+
+def open_database(path: Path, schema: str, durability: Durability) -> apsw.Connection:
+    """Open or create a WAL database and apply `schema` (idempotent statements).
+
+    The connection may be used from any thread, by one at a time. Raises `CorruptDatabase`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = apsw.Connection(str(path))
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.execute("PRAGMA journal_mode=WAL").fetchall()
+        connection.execute(f"PRAGMA synchronous={durability.value}")
+        connection.execute("PRAGMA foreign_keys=ON")
+        problem = connection.execute("PRAGMA quick_check(1)").fetchall()
+        if problem != [("ok",)]:
+            raise CorruptDatabase(path, str(problem[0][0]))
+        connection.execute(schema)
+    except (apsw.NotADBError, apsw.CorruptError) as damage:
+        connection.close(True)
+        raise CorruptDatabase(path, str(damage)) from damage
+    except BaseException:
+        connection.close(True)
+        raise
+    return connection
+
+
+def open_reader(path: Path) -> apsw.Connection:
+    """A second, read-only connection to a database that is open already."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    return connection
+
+
+@contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[None]:
+    """One write transaction: committed on leaving, rolled back on an exception."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def quarantine(path: Path, now: datetime) -> Path:
+    """Move a damaged file aside as `<name>.corrupt-<YYYYmmddTHHMMSSZ>[-n]` and return the new path.
+
+    A database's `-wal` goes with it, since it may hold the newest rows; `-shm` is only an index.
+    """
+    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    target, number = path.with_name(f"{path.name}.corrupt-{stamp}"), 0
+    while target.exists():
+        number += 1
+        target = path.with_name(f"{path.name}.corrupt-{stamp}-{number}")
+    path.rename(target)
+    wal = path.with_name(path.name + "-wal")
+    if wal.exists():
+        wal.rename(target.with_name(target.name + "-wal"))
+    path.with_name(path.name + "-shm").unlink(missing_ok=True)
+    return target

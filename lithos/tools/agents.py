@@ -1,0 +1,99 @@
+"""Tools about agents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+
+from lithos.core.agents import Agent
+from lithos.core.times import format_time
+from lithos.services.agents import Agents
+from lithos.tools.arguments import argument
+from lithos.tools.inputs import read_time
+from lithos.tools.registry import Answer, Tool
+
+
+@frozen
+class RegisterArguments:
+    """Parameters of `lithos_agent_register`."""
+
+    id: str = argument("Your agent id.")
+    name: str | None = argument("Display name.", None)
+    type: str | None = argument("Kind of agent, such as claude-code.", None)
+    metadata: dict[str, Any] | None = argument("Anything else about you.", None)
+
+
+@frozen
+class InfoArguments:
+    """Parameters of `lithos_agent_info`."""
+
+    id: str = argument("Agent id.")
+
+
+@frozen
+class ListArguments:
+    """Parameters of `lithos_agent_list`."""
+
+    type: str | None = argument("Only this kind.", None)
+    active_since: str | None = argument("Only agents seen at or after this time.", None)
+
+
+class AgentTools:
+    """Handlers; each takes its arguments class."""
+
+    def __init__(self, agents: Agents) -> None:
+        self._agents = agents
+
+    def tools(self) -> Sequence[Tool]:
+        """The family in listing order."""
+        return (
+            Tool(
+                "lithos_agent_register",
+                "standard",
+                "I",
+                "Introduce yourself, or change how you are known.",
+                RegisterArguments,
+                self.register,
+            ),
+            Tool(
+                "lithos_agent_info", "standard", "RI", "What is known of an agent.", InfoArguments, self.info
+            ),
+            Tool(
+                "lithos_agent_list",
+                "standard",
+                "RI",
+                "Agents, most recent first.",
+                ListArguments,
+                self.list_all,
+            ),
+        )
+
+    async def register(self, arguments: RegisterArguments) -> Answer:
+        """`lithos_agent_register`."""
+        created = await self._agents.register(
+            arguments.id, arguments.name, arguments.type, arguments.metadata
+        )
+        return {"success": True, "created": created}
+
+    async def info(self, arguments: InfoArguments) -> Answer:
+        """`lithos_agent_info`."""
+        agent = self._agents.get(arguments.id)
+        return None if agent is None else _row(agent)
+
+    async def list_all(self, arguments: ListArguments) -> Answer:
+        """`lithos_agent_list`."""
+        since = read_time("active_since", arguments.active_since)
+        return {"agents": [_row(agent) for agent in self._agents.list_agents(arguments.type, since)]}
+
+
+def _row(agent: Agent) -> dict[str, Any]:
+    return {
+        "id": agent.id,
+        "name": agent.name,
+        "type": agent.type,
+        "first_seen_at": format_time(agent.first_seen_at),
+        "last_seen_at": format_time(agent.last_seen_at),
+        "metadata": dict(agent.metadata),
+    }

@@ -1,0 +1,188 @@
+"""Tool arguments: one frozen class per tool gives both the JSON Schema and the checked values.
+
+Unknown, missing and wrongly typed arguments are protocol faults (`ArgumentFault`); a null counts as
+left out. What is well typed but can never work is a refusal (`InvalidInput`).
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import attrs
+
+from lithos.core.errors import InvalidInput
+from lithos.tools.contract import ArgumentFault
+
+A = TypeVar("A")
+
+_SCHEMA_TYPES: Mapping[Any, Mapping[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    tuple: {"type": "array", "items": {"type": "string"}},
+    dict: {"type": "object"},
+    object: {"type": "number"},
+}
+
+
+def argument(
+    description: str, default: Any = attrs.NOTHING, *, may_be_blank: bool = False, one_of: Sequence[str] = ()
+) -> Any:
+    """A tool parameter; without a default it is required.
+
+    `one_of` only tells clients what makes sense: a wrong value is refused by the tool itself.
+    """
+    return attrs.field(
+        default=default,
+        kw_only=True,
+        metadata={"description": description, "may_be_blank": may_be_blank, "one_of": tuple(one_of)},
+    )
+
+
+def schema_of(cls: type[Any]) -> dict[str, Any]:
+    """The input schema of an arguments class."""
+    hints = get_type_hints(cls)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for attribute in attrs.fields(cls):
+        schema = dict(_SCHEMA_TYPES[_kind(hints[attribute.name])])
+        schema["description"] = attribute.metadata["description"]
+        if attribute.metadata["one_of"]:
+            schema["enum"] = list(attribute.metadata["one_of"])
+        if attribute.default is attrs.NOTHING:
+            required.append(attribute.name)
+        elif attribute.default is not None and attribute.default != ():
+            schema["default"] = attribute.default
+        properties[attribute.name] = schema
+    result: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    if required:
+        result["required"] = required
+    return result
+
+
+class ArgumentReader:
+    """Reads the arguments of one class; the reflection is done once."""
+
+    def __init__(self, cls: type[Any]) -> None:
+        hints = get_type_hints(cls)
+        self._cls = cls
+        self._readers = {
+            attribute.name: (_READERS[_kind(hints[attribute.name])], attribute)
+            for attribute in attrs.fields(cls)
+        }
+
+    def read(self, given: Mapping[str, Any]) -> Any:
+        """An instance of the class. Raises `ArgumentFault`, `InvalidInput`."""
+        for name in given:
+            if name not in self._readers:
+                known = ", ".join(self._readers) or "none"
+                raise ArgumentFault(f"Unknown argument '{name}'. Known arguments: {known}.")
+        values: dict[str, Any] = {}
+        for name, (read, attribute) in self._readers.items():
+            value = given.get(name)
+            if value is None:
+                if attribute.default is attrs.NOTHING:
+                    raise ArgumentFault(f"Missing argument '{name}': {attribute.metadata['description']}")
+                continue
+            values[name] = read(name, value)
+        for name, value in values.items():
+            attribute = self._readers[name][1]
+            is_required_text = attribute.default is attrs.NOTHING and isinstance(value, str)
+            if is_required_text and not attribute.metadata["may_be_blank"] and not value.strip():
+                raise InvalidInput(f"{name} must not be blank.")
+        return self._cls(**values)
+
+
+def _kind(hint: Any) -> Any:
+    """`str | None` -> str, `tuple[str, ...] | None` -> tuple, `dict[str, Any]` -> dict."""
+    if get_origin(hint) in (Union, types.UnionType):
+        (hint,) = [part for part in get_args(hint) if part is not type(None)]
+    return get_origin(hint) or hint
+
+
+def _read_text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong_type(name, "text", value)
+    _check_characters(name, value)
+    return value
+
+
+def _read_integer(name: str, value: Any) -> int:
+    number = _read_number(name, value)
+    if not number.is_integer():
+        raise _wrong_type(name, "a whole number", value)
+    return value if isinstance(value, int) else int(number)
+
+
+def _read_number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise _wrong_type(name, "a number", value)
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        raise _wrong_type(name, "a number", value) from None
+
+
+def _read_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong_type(name, "true or false", value)
+    return value
+
+
+def _read_texts(name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise _wrong_type(name, "a list of texts", value)
+    for item in value:
+        _check_characters(name, item)
+    return tuple(value)
+
+
+def _read_object(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong_type(name, "an object", value)
+    _check_nested(name, value)
+    return value
+
+
+_READERS: Mapping[Any, Callable[[str, Any], Any]] = {
+    str: _read_text,
+    int: _read_integer,
+    float: _read_number,
+    bool: _read_flag,
+    tuple: _read_texts,
+    dict: _read_object,
+    # Judged by the tool, which answers with an envelope.
+    object: lambda _, value: value,
+}
+
+
+def _check_nested(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        _check_characters(name, value)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _check_nested(name, key)
+            _check_nested(name, item)
+    elif isinstance(value, list):
+        for item in value:
+            _check_nested(name, item)
+
+
+def _check_characters(name: str, text: str) -> None:
+    """NUL and lone surrogates cannot be stored in a text file."""
+    if "\0" in text:
+        raise InvalidInput(f"{name} contains a NUL character. Remove it; notes are text files.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            f"{name} contains half a character (a lone surrogate). Send valid UTF-8."
+        ) from None
+
+
+def _wrong_type(name: str, wanted: str, value: Any) -> ArgumentFault:
+    shown = repr(value)
+    return ArgumentFault(f"Argument '{name}' must be {wanted}, not {shown[:60]}.")

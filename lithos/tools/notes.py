@@ -1,0 +1,208 @@
+"""Tools that write, read, delete, list and tag notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from attrs import frozen
+
+from lithos.actors.requests import DeleteNote, WriteNote
+from lithos.core.errors import InvalidInput
+from lithos.core.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
+from lithos.services.knowledge import Knowledge, ListRequest
+from lithos.tools.arguments import argument
+from lithos.tools.inputs import (
+    check_choice,
+    check_metadata,
+    check_summaries,
+    check_ttl,
+    read_expiry,
+    read_time,
+    unique,
+)
+from lithos.tools.registry import Answer, Tool
+from lithos.tools.rows import list_row, read_row
+
+
+@frozen
+class WriteArguments:
+    """Parameters of `lithos_write`."""
+
+    title: str = argument("Title; becomes the H1 and, on creation, the file name.")
+    content: str = argument("Markdown body without frontmatter and title.", may_be_blank=True)
+    agent: str = argument("Your agent id.")
+    tags: tuple[str, ...] | None = argument("Tags; omit to keep, [] clears.", None)
+    confidence: object = argument("How sure you are, 0..1.", None)
+    path: str | None = argument("Folder, or file ending in .md; only on creation.", None)
+    id: str | None = argument("Note to update; omit to create.", None)
+    source_task: str | None = argument('Task this came from; "" clears.', None)
+    source_url: str | None = argument('Web source, unique over all notes; "" clears.', None)
+    derived_from_ids: tuple[str, ...] | None = argument("Ids of notes this is based on; [] clears.", None)
+    ttl_hours: float | None = argument("Hours until the note is stale.", None)
+    expires_at: str | None = argument('Time (ISO 8601) when it is stale; "" clears.', None)
+    expected_version: int | None = argument("Refuse the update if the note has another version.", None)
+    schema_version: int | None = argument("Schema version of the note.", None)
+    namespace: str | None = argument("Namespace; default is the folder.", None)
+    access_scope: str | None = argument("Who retrieves it.", None, one_of=ACCESS_SCOPES)
+    note_type: str | None = argument("Kind of note.", None, one_of=NOTE_TYPES)
+    status: str | None = argument("State of the note.", None, one_of=STATUSES)
+    summaries: dict[str, Any] | None = argument("Object with short and/or long.", None)
+    metadata: dict[str, Any] | None = argument("Further frontmatter keys; merged, null deletes a key.", None)
+
+
+@frozen
+class ReadArguments:
+    """Parameters of `lithos_read`."""
+
+    id: str | None = argument("Note id.", None)
+    path: str | None = argument("Path relative to knowledge/, with or without .md.", None)
+    max_length: int | None = argument("Cut the content to this many characters.", None)
+    agent_id: str | None = argument("Your agent id, for the audit.", None)
+
+
+@frozen
+class DeleteArguments:
+    """Parameters of `lithos_delete`."""
+
+    id: str = argument("Note id.")
+    agent: str = argument("Your agent id.")
+
+
+@frozen
+class ListArguments:
+    """Parameters of `lithos_list`."""
+
+    path_prefix: str | None = argument("Only paths that begin so.", None)
+    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None)
+    author: str | None = argument("Only this author.", None)
+    since: str | None = argument("Only notes updated at or after this time.", None)
+    limit: int = argument("Most items.", 50)
+    offset: int = argument("Items to skip.", 0)
+    title_contains: str | None = argument("Only titles containing this, any case.", None)
+    content_query: str | None = argument("Full-text query; orders by relevance.", None)
+    metadata_match: dict[str, Any] | None = argument("Extra metadata that must match, per key.", None)
+    entities: tuple[str, ...] | None = argument("Only notes with all of these entities.", None)
+
+
+@frozen
+class TagsArguments:
+    """Parameters of `lithos_tags`."""
+
+    prefix: str | None = argument("Only tags that begin so, any case.", None)
+
+
+class NoteTools:
+    """Handlers; each takes its arguments class."""
+
+    def __init__(self, knowledge: Knowledge, clock: Callable[[], datetime]) -> None:
+        self._knowledge = knowledge
+        self._clock = clock
+
+    def tools(self) -> Sequence[Tool]:
+        """The family in listing order: write, read, delete; list; tags."""
+        return (
+            Tool(
+                "lithos_write",
+                "core",
+                "D",
+                "Create a note, or update it when id is given. Omitted fields keep their value.",
+                WriteArguments,
+                self.write,
+            ),
+            Tool("lithos_read", "core", "RI", "Read a note by id or path.", ReadArguments, self.read),
+            Tool("lithos_delete", "standard", "DI", "Delete a note.", DeleteArguments, self.delete),
+            Tool(
+                "lithos_list",
+                "core",
+                "RI",
+                "List notes by folder, tags, author, time, title, text or metadata.",
+                ListArguments,
+                self.list_notes,
+            ),
+            Tool(
+                "lithos_tags", "standard", "RI", "Tags with their number of notes.", TagsArguments, self.tags
+            ),
+        )
+
+    async def write(self, arguments: WriteArguments) -> Answer:
+        """`lithos_write`."""
+        outcome = await self._knowledge.write(self._write_request(arguments))
+        return {
+            "status": outcome.status,
+            "id": outcome.id,
+            "path": outcome.path,
+            "version": outcome.version,
+            "warnings": list(outcome.warnings),
+        }
+
+    def _write_request(self, given: WriteArguments) -> WriteNote:
+        check_ttl(given.ttl_hours, given.expires_at)
+        check_choice("access_scope", given.access_scope, ACCESS_SCOPES)
+        check_choice("note_type", given.note_type, NOTE_TYPES)
+        check_choice("status", given.status, STATUSES)
+        check_summaries(given.summaries)
+        check_metadata(given.metadata)
+        if not given.id and given.access_scope == "task" and not given.source_task:
+            raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
+        if given.namespace is not None and not given.namespace.strip():
+            raise InvalidInput("namespace must not be blank; leave it out to follow the folder.")
+        return WriteNote(
+            agent=given.agent,
+            title=" ".join(given.title.split()),
+            content=given.content,
+            id=given.id or None,
+            path=given.path,
+            tags=unique(given.tags),
+            confidence=given.confidence,
+            source_task=given.source_task,
+            source_url=given.source_url,
+            derived_from_ids=given.derived_from_ids,
+            expires_at=read_expiry(given.ttl_hours, given.expires_at, self._clock()),
+            expected_version=given.expected_version,
+            schema_version=given.schema_version,
+            namespace=given.namespace,
+            access_scope=given.access_scope,
+            note_type=given.note_type,
+            status=given.status,
+            summaries=given.summaries,
+            metadata=given.metadata,
+        )
+
+    async def read(self, arguments: ReadArguments) -> Answer:
+        """`lithos_read`."""
+        found = await self._knowledge.read(
+            note_id=arguments.id,
+            path=arguments.path,
+            max_length=arguments.max_length,
+            agent_id=arguments.agent_id,
+        )
+        return read_row(found)
+
+    async def delete(self, arguments: DeleteArguments) -> Answer:
+        """`lithos_delete`."""
+        await self._knowledge.delete(DeleteNote(id=arguments.id, agent=arguments.agent))
+        return {"success": True}
+
+    async def list_notes(self, arguments: ListArguments) -> Answer:
+        """`lithos_list`."""
+        items, total = self._knowledge.list_notes(
+            ListRequest(
+                path_prefix=arguments.path_prefix,
+                tags=arguments.tags,
+                author=arguments.author,
+                since=read_time("since", arguments.since),
+                limit=arguments.limit,
+                offset=arguments.offset,
+                title_contains=arguments.title_contains,
+                content_query=arguments.content_query,
+                metadata_match=arguments.metadata_match,
+                entities=arguments.entities,
+            )
+        )
+        return {"items": [list_row(entry) for entry in items], "total": total}
+
+    async def tags(self, arguments: TagsArguments) -> Answer:
+        """`lithos_tags`."""
+        return {"tags": self._knowledge.tags(arguments.prefix)}
