@@ -115,8 +115,8 @@ class SemanticBackend:
         self._blocking = blocking
         self._load = load
         self._directory = directory
-        self._loaded = trio.Event()
-        self._has_converged = False
+        #: Set once every note is embedded, or the model turned out to be unusable.
+        self.settled = trio.Event()
         self.reason: str | None = None
 
     @property
@@ -124,7 +124,7 @@ class SemanticBackend:
         """Where it stands now."""
         if self.reason is not None:
             return SemanticState.DEGRADED
-        return SemanticState.OK if self._has_converged else SemanticState.WARMING
+        return SemanticState.OK if self.settled.is_set() else SemanticState.WARMING
 
     @property
     def chunk_count(self) -> int:
@@ -138,15 +138,14 @@ class SemanticBackend:
         except EmbedderUnavailable as problem:
             self.reason = problem.reason
             log.error("embedding model unavailable", model=self.model_name, reason=self.reason)
-            self._loaded.set()
+            self.settled.set()
             return
         self.port.embedder, self.port.vectors = embedder, vectors
         if vectors.quarantined is not None:
             log.warning("damaged vector store set aside", path=str(vectors.quarantined))
         indexer.mark_stale()
-        self._loaded.set()
         await indexer.converged()
-        self._has_converged = True
+        self.settled.set()
         await self.save()
         log.info("semantic search ready", model=self.model_name, chunks=vectors.chunk_count())
 
@@ -166,14 +165,12 @@ class SemanticBackend:
         if self.port.vectors is not None:
             self.port.vectors.close()
 
-    async def ready(self, indexer: Indexer, *, within: float) -> None:
+    async def ready(self, *, within: float) -> None:
         """Wait until every note is embedded; raises `SemanticUnavailable`."""
         with trio.move_on_after(within):
-            await self._loaded.wait()
-            if self.reason is None and not self._has_converged:
-                await indexer.converged()
+            await self.settled.wait()
         self._require()
-        if not self._has_converged and not indexer.is_converged:
+        if not self.settled.is_set():
             raise SemanticUnavailable(
                 "The semantic index is still being built; retry in a moment or use mode fulltext."
             )

@@ -8,53 +8,21 @@ next round, so a refusal always speaks of something that is on disk.
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 
 import attrs
 import trio
-from attrs import frozen
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.catalogue import Catalogue, Entry, digest_of
-from lithos.actors.decisions import (
-    Decision,
-    decide_creation,
-    decide_update,
-    keys_of,
-    no_such_note,
-    path_collision,
-)
+from lithos.actors.catalogue import Catalogue
+from lithos.actors.decisions import keys_of
 from lithos.actors.indexer import IndexMailbox, Removal, Upsert
 from lithos.actors.kit import Envelope, Inbox, Mailbox, run_batches
+from lithos.actors.preparation import Preparation, Prepared
 from lithos.actors.publisher import Publication, PublisherMailbox
 from lithos.actors.requests import Change, DeleteNote, WriteNote, WriteOutcome, WriteRequest
-from lithos.core.errors import InvalidInput, LithosError, StorageFailed
-from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, EventDraft
-from lithos.core.frontmatter import (
-    UnreadableNote,
-    is_identified,
-    parse_document,
-    render_document,
-    rewrite_document,
-)
-from lithos.core.links import scan_links
-from lithos.core.model import Document
-from lithos.core.times import from_nanoseconds
-from lithos.stores.files import (
-    FileChanged,
-    FileOccupied,
-    FileState,
-    NoteFiles,
-    OutsideKnowledge,
-    Put,
-    ReadFile,
-    Remove,
-)
-from lithos.telemetry import get_logger
-
-log = get_logger("lithos.writer")
+from lithos.core.errors import LithosError
+from lithos.stores.files import FileChanged, FileState, NoteFiles, OutsideKnowledge, ReadFile, Remove
 
 #: A few dozen agents at once; more wait in their own tasks, which is the back-pressure they need.
 CAPACITY = 64
@@ -68,24 +36,6 @@ Accepted = Envelope[Publication, WriteOutcome]
 WriterMailbox = Mailbox[WriteRequest, Accepted]
 
 
-@frozen
-class WriterSettings:
-    """`content_limit` in bytes."""
-
-    content_limit: int
-
-
-@frozen
-class _Prepared:
-    """A decided change, ready to be written."""
-
-    operation: Put | Remove
-    entry: Entry
-    document: Document | None
-    outcome: WriteOutcome
-    event: EventDraft
-
-
 @attrs.define(eq=False)
 class _Job:
     """One request of a batch on its way to a reply."""
@@ -94,7 +44,7 @@ class _Job:
     reply: Accepted | Exception | None = None
     attempts: int = 0
     source: ReadFile | Exception | None = None
-    prepared: _Prepared | None = None
+    prepared: Prepared | None = None
 
 
 class Writer:
@@ -107,9 +57,7 @@ class Writer:
         blocking: Blocking,
         indexes: Sequence[IndexMailbox],
         publisher: PublisherMailbox,
-        settings: WriterSettings,
-        clock: Callable[[], datetime],
-        new_id: Callable[[], str],
+        preparation: Preparation,
     ) -> None:
         self.mailbox: WriterMailbox = Mailbox("writer", CAPACITY)
         self._catalogue = catalogue
@@ -117,9 +65,7 @@ class Writer:
         self._blocking = blocking
         self._indexes = indexes
         self._publisher = publisher
-        self._settings = settings
-        self._clock = clock
-        self._new_id = new_id
+        self._preparation = preparation
 
     async def start(
         self,
@@ -175,97 +121,12 @@ class Writer:
         for (job, _), source in zip(wanted, sources, strict=True):
             job.source = source
 
-    def _prepare(self, job: _Job) -> _Prepared:
+    def _prepare(self, job: _Job) -> Prepared:
         if isinstance(job.request, DeleteNote):
-            return self._prepare_deletion(job.request)
+            return self._preparation.prepare_deletion(job.request)
         if job.request.id is None:
-            return self._prepare_creation(job.request)
-        return self._prepare_update(job.request, job.source)
-
-    def _prepare_creation(self, request: WriteNote) -> _Prepared:
-        decision = decide_creation(
-            request,
-            self._catalogue,
-            note_id=self._new_id(),
-            now=self._clock(),
-            content_limit=self._settings.content_limit,
-        )
-        data = render_document(decision.document)
-        entry = self._entry(decision, data, self._catalogue.take_serial())
-        return self._finish(Put(decision.path, data, None), entry, decision, request.agent, created=True)
-
-    def _prepare_update(self, request: WriteNote, source: ReadFile | Exception | None) -> _Prepared:
-        assert request.id is not None
-        entry = self._catalogue.get(request.id)
-        if entry is None or source is None:
-            raise no_such_note(request.id)
-        if isinstance(source, Exception):
-            raise _unreadable_source(entry.path, source)
-        modified = from_nanoseconds(source.state.mtime_ns)
-        try:
-            old = parse_document(source.data, entry.path, modified)
-            if old.note.id != request.id:
-                raise no_such_note(request.id)
-            decision = decide_update(
-                request,
-                old,
-                entry.path,
-                self._catalogue,
-                now=self._clock(),
-                content_limit=self._settings.content_limit,
-            )
-            data = rewrite_document(source.data, entry.path, modified, decision.document, replace_body=True)
-        except UnreadableNote as problem:
-            raise StorageFailed(
-                f"The file {entry.path} cannot be updated: {problem.reason}. Nothing was changed; "
-                "mend its frontmatter in an editor, then retry."
-            ) from problem
-        new = self._entry(decision, data, entry.serial)
-        operation = Put(entry.path, data, source.state)
-        return self._finish(operation, new, decision, request.agent, created=False)
-
-    def _prepare_deletion(self, request: DeleteNote) -> _Prepared:
-        entry = self._catalogue.get(request.id)
-        if entry is None:
-            raise no_such_note(request.id)
-        event = EventDraft(
-            type=NOTE_DELETED,
-            agent=request.agent,
-            payload={"id": entry.note.id, "path": entry.path},
-            timestamp=self._clock(),
-            tags=entry.note.tags,
-        )
-        outcome = WriteOutcome("deleted", entry.note.id, entry.path, entry.note.version)
-        return _Prepared(Remove(entry.path), entry, None, outcome, event)
-
-    def _entry(self, decision: Decision, data: bytes, serial: int) -> Entry:
-        document = decision.document
-        return Entry(
-            serial=serial,
-            path=decision.path,
-            note=document.note,
-            digest=digest_of(data),
-            state=FileState(0, 0),
-            identified=is_identified(data),
-            links=tuple(link.target for link in scan_links(document.content)),
-        )
-
-    def _finish(
-        self, operation: Put, entry: Entry, decision: Decision, agent: str, *, created: bool
-    ) -> _Prepared:
-        note = entry.note
-        event = EventDraft(
-            type=NOTE_CREATED if created else NOTE_UPDATED,
-            agent=agent,
-            payload={"id": note.id, "title": note.title, "path": entry.path},
-            timestamp=note.updated_at,
-            tags=note.tags,
-            origin=f"tool:{entry.digest}",
-        )
-        outcome = WriteOutcome(
-            "created" if created else "updated", note.id, entry.path, note.version, decision.warnings
-        )
-        return _Prepared(operation, entry, decision.document, outcome, event)
+            return self._preparation.prepare_creation(job.request)
+        return self._preparation.prepare_update(job.request, job.source)
 
     async def _settle(self, job: _Job, result: FileState | Exception | None) -> Accepted | Exception:
         """Enter a written change in the catalogue and pass it on, or say why it failed."""
@@ -274,7 +135,7 @@ class Writer:
         if isinstance(result, FileNotFoundError) and isinstance(prepared.operation, Remove):
             result = None  # somebody removed the file already; the note still has to go
         if isinstance(result, Exception):
-            return self._explain(prepared, result)
+            return self._preparation.explain(prepared, result)
         entry = prepared.entry
         if result is None:
             self._catalogue.remove(entry.note.id)
@@ -290,25 +151,6 @@ class Writer:
         )
         receipts = [await index.post(message) for index in self._indexes]
         return await self._publisher.post(Publication(change, receipts))
-
-    def _explain(self, prepared: _Prepared, failure: Exception) -> LithosError:
-        path = prepared.entry.path
-        if isinstance(failure, FileOccupied):
-            return path_collision(path, self._catalogue)
-        if isinstance(failure, OutsideKnowledge):
-            return InvalidInput(f"The path {path} must stay within knowledge directory; it leads out of it.")
-        if isinstance(failure, OSError) and failure.errno in (errno.ENAMETOOLONG, errno.ENOTDIR):
-            return InvalidInput(f"The path {path} cannot be used: {failure.strerror}. Choose another path.")
-        if isinstance(failure, FileChanged):
-            return StorageFailed(
-                f"The file {path} keeps changing while it is written. Nothing was changed; retry in a moment."
-            )
-        reason = failure.strerror if isinstance(failure, OSError) else str(failure)
-        log.error("note file not written", path=path, reason=str(failure))
-        return StorageFailed(
-            f"The file {path} could not be written: {reason}. Nothing was changed; "
-            "free space or permissions may be missing. Retry afterwards."
-        )
 
 
 def _choose(waiting: list[_Job]) -> tuple[list[_Job], list[_Job]]:
@@ -327,14 +169,3 @@ def _try_read(files: NoteFiles, path: str) -> ReadFile | Exception:
         return files.read(path)
     except (OSError, OutsideKnowledge) as failure:
         return failure
-
-
-def _unreadable_source(path: str, failure: Exception) -> LithosError:
-    if isinstance(failure, FileNotFoundError):
-        return StorageFailed(
-            f"The file {path} of this note is missing. Nothing was changed; put the file back, "
-            "or wait for the next scan."
-        )
-    return StorageFailed(
-        f"The file {path} cannot be read: {failure}. Nothing was changed; check its permissions."
-    )

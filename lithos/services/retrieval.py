@@ -10,7 +10,6 @@ from attrs import field, frozen
 
 from lithos.actors.catalogue import Catalogue, Entry
 from lithos.actors.coordinator import Coordinator
-from lithos.actors.indexer import Indexer
 from lithos.actors.semantic import (
     ChunkSizes,
     SemanticBackend,
@@ -99,7 +98,6 @@ class Retrieval:
         texts: NoteTexts,
         fulltext: FulltextIndex,
         semantic: SemanticBackend,
-        vector_indexer: Indexer,
         coordinator: Coordinator,
         settings: RetrievalSettings,
         clock: Callable[[], datetime],
@@ -108,7 +106,6 @@ class Retrieval:
         self._texts = texts
         self._fulltext = fulltext
         self._semantic = semantic
-        self._vector_indexer = vector_indexer
         self._coordinator = coordinator
         self._settings = settings
         self._clock = clock
@@ -173,7 +170,7 @@ class Retrieval:
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         try:
-            await self._semantic.ready(self._vector_indexer, within=WARMING_WAIT)
+            await self._semantic.ready(within=WARMING_WAIT)
             found = self._semantic_leg(request, limit, threshold)
         except (SemanticUnavailable, IndexFailed) as failure:
             raise _backend_failure(str(failure)) from failure

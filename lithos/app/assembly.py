@@ -1,22 +1,13 @@
-"""The composition root: stores, then actors, then services, then tools, then the front.
-
-Start and stop are one nursery deep: the actors run in it, the front beside them. Stopping closes
-the writer's mailbox, and the end of mail walks downstream: writer, publisher, indexers, coordinator.
-"""
+"""Actors and services over open stores, and the server they make."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-import sys
-import time
 import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import trio
@@ -30,10 +21,13 @@ from lithos.actors.coordinator import AppendEvents, Coordinator
 from lithos.actors.fulltext import FulltextPort
 from lithos.actors.indexer import Indexer
 from lithos.actors.kit import Mailbox, supervise
+from lithos.actors.preparation import Preparation
 from lithos.actors.publisher import Publisher
 from lithos.actors.scan import ScanResult, scan_folder
 from lithos.actors.semantic import ChunkSizes, SemanticBackend, VectorPort
-from lithos.actors.writer import Writer, WriterSettings
+from lithos.actors.writer import Writer
+from lithos.app.clock import utc_now
+from lithos.app.stores import Stores
 from lithos.config import Config
 from lithos.core.times import format_time
 from lithos.services.agents import Agents
@@ -41,42 +35,14 @@ from lithos.services.knowledge import Knowledge
 from lithos.services.retrieval import Retrieval, RetrievalSettings
 from lithos.services.state import ServerState, StateParts
 from lithos.services.texts import NoteTexts
-from lithos.stores.coordination import CoordinationStore
 from lithos.stores.embedder import load_embedder
-from lithos.stores.files import NoteFiles
-from lithos.stores.fulltext import FulltextIndex
 from lithos.stores.lock import OwnerLock, OwnerRecord
-from lithos.stores.manifest import Manifest
-from lithos.telemetry import get_logger
 from lithos.tools.agents import AgentTools
 from lithos.tools.notes import NoteTools
 from lithos.tools.order import in_order
 from lithos.tools.registry import Tools
 from lithos.tools.search import SearchTools
 from lithos.tools.system import SystemTools
-
-log = get_logger("lithos.app")
-
-#: Seconds for the actors to finish what is queued at a stop, and for the last snapshot.
-DRAIN = 20.0
-#: With a busy Python thread each hand-over of the interpreter costs up to the switch interval.
-SWITCH_INTERVAL = 0.0005
-
-
-def utc_now() -> datetime:
-    """The clock of the whole server."""
-    return datetime.now(UTC)
-
-
-@frozen
-class Stores:
-    """What is open on disk; closed in reverse order."""
-
-    lock: OwnerLock
-    files: NoteFiles
-    coordination: CoordinationStore
-    manifest: Manifest
-    fulltext: FulltextIndex
 
 
 @frozen
@@ -103,93 +69,10 @@ class Server:
     async def searchable(self) -> None:
         """Wait until full text and meaning cover every note (or there is no model)."""
         await self.fulltext_indexer.converged()
-        if self.semantic.reason is None:
-            await self.vector_indexer.converged()
+        await self.semantic.settled.wait()
 
 
-def open_stores(config: Config) -> Stores:
-    """Take the data directory and open everything in it. Blocks.
-
-    Raises `AlreadyOwned`, `CorruptDatabase` (coordination.db) and `OSError`.
-    """
-    data = config.storage.data_dir
-    private = data / ".lithos"
-    private.mkdir(parents=True, exist_ok=True)
-    now = utc_now()
-    lock = OwnerLock(private / "lock")
-    lock.acquire(format_time(now))
-    try:
-        files = NoteFiles(data / config.storage.knowledge_subdir)
-        files.create_root()
-        swept = files.sweep_temporary()
-        if swept:
-            log.info("leftover temporary files removed", files=swept)
-        coordination = CoordinationStore.open(private / "coordination.db", now)
-        manifest = Manifest.open(private / "manifest.db", now)
-        if config.index.rebuild_on_start:
-            _drop_indexes(data)
-        fulltext = FulltextIndex.open(data / ".tantivy")
-    except BaseException:
-        lock.release()
-        raise
-    if fulltext.was_rebuilt and not manifest.is_new:
-        log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
-    return Stores(lock, files, coordination, manifest, fulltext)
-
-
-def _drop_indexes(data: Path) -> None:
-    """Forget rebuildable state: the start then makes it anew from the notes."""
-    for name in (".tantivy", ".usearch"):
-        if (data / name).exists():
-            shutil.rmtree(data / name)
-
-
-def close_stores(stores: Stores) -> None:
-    """Close everything and give the data directory up. Blocks."""
-    stores.fulltext.close()
-    stores.manifest.close()
-    stores.coordination.close()
-    stores.lock.release()
-
-
-@asynccontextmanager
-async def running_server(config: Config, *, clock: Callable[[], datetime] = utc_now) -> AsyncIterator[Server]:
-    """A server without a front: full text is searchable on entry, everything is durable on leaving.
-
-    Raises what `open_stores` raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
-    """
-    began = time.perf_counter()
-    sys.setswitchinterval(SWITCH_INTERVAL)
-    writing, reading = Threads(), Threads(2)
-    stores = await writing.run(lambda: open_stores(config))
-    try:
-        assembly = _Assembly(config, stores, clock, reading)
-        scanned = await writing.run(assembly.scan)
-        async with trio.open_nursery() as nursery:
-            async with trio.open_nursery() as background:
-                server = await assembly.start(nursery, background)
-                await assembly.announce(scanned)
-                log.info(
-                    "ready",
-                    notes=len(assembly.catalogue),
-                    examined=scanned.examined,
-                    seconds=round(time.perf_counter() - began, 3),
-                )
-                try:
-                    yield server
-                finally:
-                    background.cancel_scope.cancel()
-            assembly.writer.mailbox.close()
-            nursery.cancel_scope.deadline = trio.current_time() + DRAIN
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
-            await assembly.semantic.close()
-    finally:
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
-            await writing.run(lambda: close_stores(stores))
-    log.info("stopped")
-
-
-class _Assembly:
+class Assembly:
     """Actors and services over open stores."""
 
     def __init__(
@@ -229,9 +112,12 @@ class _Assembly:
             Threads(),
             [indexer.mailbox for indexer in indexers],
             self.publisher.mailbox,
-            WriterSettings(config.storage.max_content_size_bytes),
-            clock,
-            lambda: str(uuid.uuid4()),
+            Preparation(
+                self.catalogue,
+                config.storage.max_content_size_bytes,
+                clock,
+                lambda: str(uuid.uuid4()),
+            ),
         )
         self._sizes = sizes
 
@@ -279,7 +165,6 @@ class _Assembly:
             texts,
             stores.fulltext,
             self.semantic,
-            self.vector_indexer,
             self.coordinator,
             _retrieval_settings(config, self._sizes),
             clock,

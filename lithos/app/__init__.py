@@ -1,0 +1,68 @@
+"""The composition root: stores, then actors, then services, then tools, then the front.
+
+Start and stop are one nursery deep: the actors run in it, the front beside them. Stopping closes
+the writer's mailbox, and the end of mail walks downstream: writer, publisher, indexers, coordinator.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+import trio
+
+from lithos.actors.blocking import Threads
+from lithos.app.assembly import Assembly, Server
+from lithos.app.clock import utc_now
+from lithos.app.stores import close_stores, open_stores
+from lithos.config import Config
+from lithos.telemetry import get_logger
+
+__all__ = ["Server", "running_server"]
+
+log = get_logger("lithos.app")
+
+#: Seconds for the actors to finish what is queued at a stop, and for the last snapshot.
+DRAIN = 20.0
+#: With a busy Python thread each hand-over of the interpreter costs up to the switch interval.
+SWITCH_INTERVAL = 0.0005
+
+
+@asynccontextmanager
+async def running_server(config: Config, *, clock: Callable[[], datetime] = utc_now) -> AsyncIterator[Server]:
+    """A server without a front: full text is searchable on entry, everything is durable on leaving.
+
+    Raises what `open_stores` raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
+    """
+    began = time.perf_counter()
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    writing, reading = Threads(), Threads(2)
+    stores = await writing.run(lambda: open_stores(config))
+    try:
+        assembly = Assembly(config, stores, clock, reading)
+        scanned = await writing.run(assembly.scan)
+        async with trio.open_nursery() as nursery:
+            async with trio.open_nursery() as background:
+                server = await assembly.start(nursery, background)
+                await assembly.announce(scanned)
+                log.info(
+                    "ready",
+                    notes=len(assembly.catalogue),
+                    examined=scanned.examined,
+                    seconds=round(time.perf_counter() - began, 3),
+                )
+                try:
+                    yield server
+                finally:
+                    background.cancel_scope.cancel()
+            assembly.writer.mailbox.close()
+            nursery.cancel_scope.deadline = trio.current_time() + DRAIN
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
+            await assembly.semantic.close()
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
+            await writing.run(lambda: close_stores(stores))
+    log.info("stopped")
