@@ -15,6 +15,7 @@ from lithos.stores.files import NoteFiles
 from lithos.stores.fulltext import FulltextIndex
 from lithos.stores.lock import OwnerLock
 from lithos.stores.manifest import Manifest
+from lithos.stores.migrations import migrate
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.app")
@@ -48,6 +49,7 @@ def open_stores(config: Config) -> Stores:
         swept = files.sweep_temporary()
         if swept:
             log.info("leftover temporary files removed", files=swept)
+        migrate(data, now)
         coordination = CoordinationStore.open(private / "coordination.db", now)
         manifest = Manifest.open(private / "manifest.db", now)
         if config.index.rebuild_on_start:

@@ -20,6 +20,7 @@ from lithos.front.serve import serve_http
 from lithos.front.sockets import CannotListen
 from lithos.front.stdio import serve_stdio
 from lithos.stores.lock import AlreadyOwned
+from lithos.stores.migrations import NewerLayout
 from lithos.stores.sqlite import CorruptDatabase
 from lithos.telemetry import get_logger
 
@@ -42,6 +43,8 @@ def run_serve(session: Session) -> int:
             f"{_first(damage)}. It holds tasks, claims and the event journal, so nothing was started. "
             "Restore it from a backup, or move the file away to begin without them."
         ) from None
+    except* NewerLayout as refused:
+        raise CommandFailed(str(_first(refused))) from None
     except* ActorGaveUp as failure:
         raise CommandFailed(f"A part of the server failed again and again: {_first(failure)}") from None
     except* OSError as failure:

@@ -60,8 +60,15 @@ def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> fr
 def target_keys(target: str) -> tuple[Key, ...]:
     """Return what a link target looks for, first choice first.
 
-    Only a note that shares one of these keys can change what the target resolves to.
+    A target with an anchor (`note#heading`, `note#^block`) that names no note by itself means the note
+    before the `#`, as people write it in Obsidian. Only a note that shares one of these keys can change
+    what the target resolves to.
     """
+    page, anchor, _ = target.partition("#")
+    return _page_keys(target) + (_page_keys(page) if anchor and page.strip() else ())
+
+
+def _page_keys(target: str) -> tuple[Key, ...]:
     name = _normalise(target)
     return (
         ("path", name),

@@ -166,3 +166,13 @@ def test_a_note_cannot_derive_from_itself() -> None:
     """behaviour 41."""
     with pytest.raises(InvalidInput, match="itself"):
         normalise_sources([B, A.upper()], A)
+
+
+def test_an_anchor_leads_to_its_note_unless_a_note_is_called_so() -> None:
+    table = LinkTable()
+    table.add("a", "docs/setup.md", "Setup")
+    table.add("b", "langs/c-sharp.md", "C#")
+    assert table.resolve("Setup#First steps") == "a"
+    assert table.resolve("docs/setup#^block") == "a"
+    assert table.resolve("C#") == "b"
+    assert table.resolve("#First steps") is None

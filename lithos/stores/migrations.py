@@ -1,0 +1,106 @@
+"""The data directory's own history: its version, and files that older layouts kept elsewhere.
+
+`.lithos/migrations/registry.json` is `{"current_version": int, "applied": [{"from","to","name",
+"applied_at"}]}`; a fresh one is version 1 and gets one empty step to 2 (notes spec, section 1).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import frozen
+
+from lithos.core.times import format_time
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.migrations")
+
+_DATABASE: Final = "coordination.db"
+
+
+class NewerLayout(Exception):
+    """The data directory was written by a later version of Lithos."""
+
+
+@frozen
+class _Step:
+    source: int
+    target: int
+    name: str
+    apply: Callable[[Path], None]
+
+
+def _nothing(_: Path) -> None:
+    """The first step only marks the directory as registered."""
+
+
+_STEPS: Final = (_Step(1, 2, "register", _nothing),)
+CURRENT: Final = 2
+
+
+def migrate(data: Path, now: datetime) -> None:
+    """Bring a data directory to the current layout; running it again changes nothing.
+
+    Raises `NewerLayout`, and `OSError` when the directory cannot be changed.
+    """
+    private = data / ".lithos"
+    _move_database(data, private)
+    path = private / "migrations" / "registry.json"
+    registry = _read_registry(path)
+    if registry["current_version"] > CURRENT:
+        raise NewerLayout(
+            f"{data} was last used by a newer Lithos (layout {registry['current_version']}, this one knows "
+            f"{CURRENT}). Install that version or a later one, or choose another --data-dir."
+        )
+    for step in _STEPS:
+        if registry["current_version"] == step.source:
+            step.apply(data)
+            registry["current_version"] = step.target
+            registry["applied"].append(
+                {"from": step.source, "to": step.target, "name": step.name, "applied_at": format_time(now)}
+            )
+            _write_registry(path, registry)
+
+
+def _move_database(data: Path, private: Path) -> None:
+    """Older layouts kept `coordination.db` at the root; with its `-wal` and `-shm` it moves once."""
+    if not (data / _DATABASE).is_file() or (private / _DATABASE).exists():
+        return
+    # The database goes last: until it is there, an interrupted move is simply done again.
+    for suffix in ("-wal", "-shm", ""):
+        source = data / (_DATABASE + suffix)
+        if source.exists():
+            os.replace(source, private / source.name)
+    log.info("coordination database moved", to=str(private / _DATABASE))
+
+
+def _read_registry(path: Path) -> dict[str, Any]:
+    """The registry; one that cannot be read is set aside and begun anew, since no step is destructive."""
+    try:
+        registry: dict[str, Any] = json.loads(path.read_bytes())
+        if isinstance(registry["current_version"], int) and isinstance(registry["applied"], list):
+            return registry
+        problem = "it has not the expected form"
+    except FileNotFoundError:
+        return {"current_version": 1, "applied": []}
+    except (ValueError, KeyError, TypeError) as failure:
+        problem = str(failure)
+    aside = path.with_name(path.name + ".unreadable")
+    os.replace(path, aside)
+    log.warning("migration registry set aside", reason=problem, kept=str(aside))
+    return {"current_version": 1, "applied": []}
+
+
+def _write_registry(path: Path, registry: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        json.dump(registry, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
