@@ -1,0 +1,176 @@
+"""MCP clients that measure: a raw one that costs next to nothing, and the official SDK's.
+
+The raw client writes one `tools/call` on a kept-alive connection and reads the answer up to its
+Content-Length. It parses the body only when told to, so that the server is what is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, Protocol, Self
+
+import trio
+from attrs import define, frozen
+from mcp.client.session import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+
+from bench.server import Serving
+
+VERSION = "2025-06-18"
+_FAILURES = (b'"isError":true', b'"error":{', b'"structuredContent":{"status":"error"')
+
+
+class ToolFailed(Exception):
+    """A call was answered with something else than success."""
+
+
+class Client(Protocol):
+    """One connection with at most one call at a time."""
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> None:
+        """Call a tool; raises `ToolFailed` for a refusal or a protocol error."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+
+class RawClient:
+    """JSON-RPC over one socket."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = (host, port)
+        self._head = (
+            f"POST /mcp HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+            f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {VERSION}\r\n"
+            "Content-Length: "
+        ).encode()
+        self._buffer = bytearray()
+
+    async def __aenter__(self) -> Self:
+        self._stream = await trio.open_tcp_stream(*self._address)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await trio.aclose_forcefully(self._stream)
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> None:
+        body = await self.exchange(tool, arguments)
+        # Parsing every answer would measure the client.
+        if (
+            b'"isError":true' in body
+            or b'"error":{' in body
+            or b'"structuredContent":{"status":"error"' in body
+        ):
+            raise ToolFailed(body.decode())
+
+    async def exchange(self, tool: str, arguments: Mapping[str, Any]) -> bytes:
+        """The body of the answer."""
+        params = {"name": tool, "arguments": arguments}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+        await self._stream.send_all(self._head + b"%d\r\n\r\n" % len(body) + body)
+        end = await self._fill_until(lambda: self._buffer.find(b"\r\n\r\n"))
+        head = bytes(self._buffer[:end]).lower()
+        length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+        total = end + 4 + length
+        await self._fill_until(lambda: len(self._buffer) - total)
+        answer = bytes(self._buffer[end + 4 : total])
+        del self._buffer[:total]
+        if not head.startswith(b"http/1.1 200"):
+            raise ToolFailed((head + b"\n" + answer).decode())
+        return answer
+
+    async def _fill_until(self, position: Callable[[], int]) -> int:
+        while (found := position()) < 0:
+            data = await self._stream.receive_some(65536)
+            if not data:
+                raise ToolFailed("the server closed the connection")
+            self._buffer += data
+        return found
+
+
+class SdkClient:
+    """The official client, session and schema checks included."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._url = f"http://{host}:{port}/mcp"
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        streams = await self._stack.enter_async_context(streamable_http_client(self._url))
+        self._session = await self._stack.enter_async_context(ClientSession(streams[0], streams[1]))
+        await self._session.initialize()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stack.aclose()
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> None:
+        result = await self._session.call_tool(tool, dict(arguments))
+        if result.is_error:
+            raise ToolFailed(str(result.content))
+
+
+@frozen
+class Latencies:
+    """What many calls took, in milliseconds, and how many a second came through."""
+
+    p50: float
+    p95: float
+    p99: float
+    worst: float
+    rate: float
+
+
+@define
+class _Progress:
+    left: int
+    taken: list[float]
+
+
+Request = tuple[str, Mapping[str, Any]]
+
+
+async def drive(
+    server: Serving, clients: int, calls: int, request: Callable[[int], Request], *, sdk: bool = False
+) -> Latencies:
+    """Make `calls` calls from `clients` connections, each asking again once it is answered.
+
+    `request` gives the call of a number. Connecting is not measured.
+    """
+    progress = _Progress(calls, [])
+    async with AsyncExitStack() as stack:
+        kind = SdkClient if sdk else RawClient
+        opened: list[Client] = [
+            await stack.enter_async_context(kind(server.host, server.port)) for _ in range(clients)
+        ]
+        began = time.perf_counter()
+        async with trio.open_nursery() as nursery:
+            for client in opened:
+                nursery.start_soon(_ask_in_turn, client, progress, request)
+        seconds = time.perf_counter() - began
+    return summarise(progress.taken, seconds)
+
+
+async def _ask_in_turn(client: Client, progress: _Progress, request: Callable[[int], Request]) -> None:
+    ask: Callable[[str, Mapping[str, Any]], Awaitable[None]] = client.call
+    while progress.left:
+        progress.left -= 1
+        tool, arguments = request(progress.left)
+        began = time.perf_counter()
+        await ask(tool, arguments)
+        progress.taken.append(time.perf_counter() - began)
+
+
+def summarise(seconds: list[float], elapsed: float) -> Latencies:
+    """Percentiles in milliseconds."""
+    ordered = sorted(1000 * second for second in seconds)
+
+    def at(share: float) -> float:
+        return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)
+
+    return Latencies(at(0.5), at(0.95), at(0.99), round(ordered[-1], 3), round(len(ordered) / elapsed, 1))

@@ -1,0 +1,35 @@
+"""How every benchmark tells its result: one JSON line, medians over rounds."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from attrs import asdict
+
+from bench.client import Latencies
+
+
+def middle(values: Sequence[float], digits: int = 3) -> float:
+    """The median, rounded."""
+    return round(median(values), digits)
+
+
+def middle_of(rounds: Sequence[Latencies]) -> dict[str, float]:
+    """Each figure's own median over the rounds."""
+    rows = [asdict(one) for one in rounds]
+    return {name: middle([row[name] for row in rows]) for name in rows[0]}
+
+
+def print_report(bench: str, **figures: Any) -> None:
+    """One line on stdout; `load` is the machine's load average of the last minute."""
+    machine = {
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+        "python": platform.python_version(),
+    }
+    print(json.dumps({"bench": bench, **figures, "machine": machine}), flush=True)

@@ -1,0 +1,87 @@
+"""Search beside a no-op through `/mcp`: what a search costs on top of a call, and memory after many.
+
+`python -m bench.search --notes 10000`. The no-op is `lithos_agent_info` of an unknown agent: it reads
+one dictionary and answers null. Rounds alternate the tools, so that a busy machine slows both.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from bench.client import Latencies, Request, drive
+from bench.corpus import queries
+from bench.report import middle, middle_of, print_report
+from bench.server import Serving, data_directory, serving
+
+NOOP: Request = ("lithos_agent_info", {"id": "nobody"})
+MODES = ("hybrid", "fulltext", "semantic")
+WARM_UP = 200
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.search", description=__doc__)
+    parser.add_argument("--notes", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=400, help="calls per tool and round")
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--searches", type=int, default=10_000, help="searches before memory is read again")
+    parser.add_argument("--sdk", action="store_true", help="with the official client instead of the raw one")
+    parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
+    options = parser.parse_args()
+    if options.data:
+        _run(options, options.data)
+        return
+    with data_directory(options.notes) as data:
+        _run(options, data)
+
+
+def _run(options: argparse.Namespace, data: Path) -> None:
+    with serving(data) as server:
+        trio.run(_measure, server, options)
+
+
+async def _measure(server: Serving, options: argparse.Namespace) -> None:
+    started = server.resident()
+    texts = queries(3, 5_000)
+    kinds: dict[str, Callable[[int], Request]] = {"noop": lambda number: NOOP}
+    for mode in MODES:
+        kinds[mode] = _asking(texts, mode)
+    for request in kinds.values():
+        await drive(server, 1, WARM_UP, request, sdk=options.sdk)
+    figures: dict[str, Any] = {}
+    for clients in (1, options.clients):
+        rounds: dict[str, list[Latencies]] = {kind: [] for kind in kinds}
+        for _ in range(options.rounds):
+            for kind, request in kinds.items():
+                rounds[kind].append(await drive(server, clients, options.calls, request, sdk=options.sdk))
+        figures[f"clients_{clients}"] = {
+            "ratio": _ratios(rounds),
+            **{kind: middle_of(of_kind) for kind, of_kind in rounds.items()},
+        }
+    before = server.resident()
+    await drive(server, options.clients, options.searches, kinds["hybrid"])
+    memory = {"started": started, "before": before, "after": server.resident(), "peak": server.peak()}
+    print_report("search", client="sdk" if options.sdk else "raw", memory_mib=memory, **figures)
+
+
+def _asking(texts: list[str], mode: str) -> Callable[[int], Request]:
+    return lambda number: ("lithos_search", {"query": texts[number % len(texts)], "mode": mode})
+
+
+def _ratios(rounds: dict[str, list[Latencies]]) -> dict[str, float]:
+    """Median of the ratios inside the rounds: the load of the machine cancels out."""
+    noops = rounds["noop"]
+    return {
+        f"{kind}_to_noop": middle([one.p50 / noop.p50 for one, noop in zip(of_kind, noops, strict=True)], 2)
+        for kind, of_kind in rounds.items()
+        if kind != "noop"
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""A `lithos serve` process on a data directory, and what the kernel says of its memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from attrs import frozen
+
+from bench.corpus import generate
+
+MIB = 1024 * 1024
+PATIENCE = 300.0
+STOP_PATIENCE = 30.0
+
+
+@frozen
+class Serving:
+    """A running server; `listening` and `searchable` are seconds since the process was started.
+
+    The server listens once full text covers every note; it is searchable once meaning does too.
+    """
+
+    process: subprocess.Popen[str]
+    host: str
+    port: int
+    listening: float
+    searchable: float
+
+    def resident(self) -> float:
+        """Resident memory in MiB."""
+        return self._status("VmRSS")
+
+    def peak(self) -> float:
+        """The most memory that was ever resident, in MiB."""
+        return self._status("VmHWM")
+
+    def _status(self, field: str) -> float:
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return round(int(line.split()[1]) * 1024 / MIB, 1)
+        raise LookupError(field)
+
+
+@contextmanager
+def data_directory(notes: int, seed: int = 7) -> Iterator[Path]:
+    """A fresh data directory with a corpus that no server has seen; removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="lithos-bench-") as folder:
+        data = Path(folder)
+        generate(data / "knowledge", notes, seed=seed)
+        os.sync()  # the corpus is not what is measured
+        yield data
+
+
+@contextmanager
+def serving(data: Path, environment: Mapping[str, str] | None = None) -> Iterator[Serving]:
+    """Serve `data` on a free port until the block ends; entered when everything is searchable."""
+    command = shutil.which("lithos", path=str(Path(sys.executable).parent)) or "lithos"
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        [command, "-d", str(data), "--json", "serve", "-t", "http", "-p", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    )
+    try:
+        assert process.stdout is not None
+        url = urlsplit(json.loads(process.stdout.readline())["url"])
+        listening = time.perf_counter() - began
+        assert url.hostname is not None
+        assert url.port is not None
+        searchable = _wait_searchable(url.geturl(), began)
+        yield Serving(process, url.hostname, url.port, round(listening, 3), round(searchable, 3))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(STOP_PATIENCE)
+
+
+def _wait_searchable(url: str, began: float) -> float:
+    """Ask `/health` until the model has seen every note; the polling is part of the figure (20 ms)."""
+    while time.perf_counter() - began < PATIENCE:
+        with urllib.request.urlopen(f"{url}/health") as response:
+            health: dict[str, Any] = json.load(response)
+        if health["components"]["embedding_model"]["status"] != "warming":
+            return time.perf_counter() - began
+        time.sleep(0.02)
+    raise TimeoutError("the notes did not become searchable")
