@@ -63,7 +63,7 @@ def decide_creation(
     request: WriteNote, catalogue: Catalogue, *, note_id: str, now: datetime, content_limit: int
 ) -> Decision:
     """A new note."""
-    check_content(request.content, content_limit)
+    check_values(request, content_limit)
     changes = _plain_changes(request)
     source_url = _decide_url(request.source_url, None, catalogue)
     slug = slug_of(request.title, note_id)
@@ -95,14 +95,14 @@ def decide_update(
     request: WriteNote, old: Document, path: str, catalogue: Catalogue, *, now: datetime, content_limit: int
 ) -> Decision:
     """A new version of an existing note; `old` is what its file says now."""
-    check_content(request.content, content_limit)
+    check_values(request, content_limit)
     changes = _plain_changes(request)
     note = old.note
     check_version(request.expected_version, note)
     source_url = _decide_url(request.source_url, note, catalogue)
     slug = slug_of(request.title, note.id)
     if slug != slug_of(note.title, note.id):
-        _check_slug(slug, catalogue)
+        _check_slug(slug, catalogue, note.id)
     sources = note.derived_from_ids
     if request.derived_from_ids is not None:
         sources = normalise_sources(list(request.derived_from_ids), note.id)
@@ -128,6 +128,13 @@ def decide_update(
     return Decision(Document(note=new, content=request.content.strip()), path, warnings)
 
 
+def check_values(request: WriteNote, content_limit: int) -> None:
+    """The checks that come before any note is looked for."""
+    check_content(request.content, content_limit)
+    if request.confidence is not None:
+        read_confidence(request.confidence)
+
+
 def check_content(content: str, limit: int) -> None:
     """Exactly the limit passes; raises `ContentTooLarge`."""
     size = len(content.encode())
@@ -147,7 +154,7 @@ def read_confidence(value: object) -> float:
             confidence = math.nan
         if 0 <= confidence <= 1:
             return confidence
-    raise InvalidInput(f"confidence must be a number between 0 and 1, not {value!r}.")
+    raise InvalidInput(f"confidence must be a number between 0 and 1, not {repr(value)[:60]}.")
 
 
 def check_version(expected: int | None, note: Note) -> None:
@@ -164,7 +171,7 @@ def check_version(expected: int | None, note: Note) -> None:
 def no_such_note(note_id: str) -> DocNotFound:
     """The refusal for an unknown id."""
     return DocNotFound(
-        f"No note has the id {note_id!r}. Find it with lithos_search or lithos_list; to create a note, "
+        f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list; to create a note, "
         "leave id out."
     )
 
@@ -205,9 +212,9 @@ def _decide_url(given: str | None, old: Note | None, catalogue: Catalogue) -> st
     return url
 
 
-def _check_slug(slug: str, catalogue: Catalogue) -> None:
+def _check_slug(slug: str, catalogue: Catalogue, own_id: str | None = None) -> None:
     owner = catalogue.slugs.owner(slug)
-    if owner is not None:
+    if owner is not None and owner != own_id:
         holder = catalogue.get(owner)
         title = holder.note.title if holder else ""
         raise SlugCollision(

@@ -15,6 +15,7 @@ from attrs import frozen
 from lithos.actors.catalogue import Catalogue, Entry, digest_of
 from lithos.actors.decisions import (
     Decision,
+    check_values,
     decide_creation,
     decide_update,
     no_such_note,
@@ -39,6 +40,8 @@ from lithos.telemetry import get_logger
 
 log = get_logger("lithos.writer")
 
+#: A name that is too long, or a file that stands where the path wants a folder.
+_UNUSABLE_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EEXIST)
 _NOT_WRITTEN_YET = FileState(0, 0)
 
 
@@ -77,35 +80,30 @@ class Preparation:
             now=self._clock(),
             content_limit=self._content_limit,
         )
-        try:
-            data = render_document(decision.document)
-        except UnreadableNote as problem:
-            raise InvalidInput(f"The note cannot be stored as a file: {problem.reason}.") from problem
+        data = _render(decision.document)
         entry = _entry(decision, data, self._catalogue.take_serial())
         return _prepared(Put(decision.path, data, None), entry, decision, request.agent, created=True)
 
     def prepare_update(self, request: WriteNote, source: ReadFile | Exception | None) -> Prepared:
         """A new version of what `source`, the note's file, says now."""
         assert request.id is not None
+        check_values(request, self._content_limit)
         entry = self._catalogue.get(request.id)
         if entry is None or source is None:
             raise no_such_note(request.id)
         if isinstance(source, Exception):
             raise _explain_unreadable(entry.path, source)
-        try:
-            decision, data = self._rewrite(request, entry, source)
-        except UnreadableNote as problem:
-            raise StorageFailed(
-                f"The file {entry.path} cannot be updated: {problem.reason}. Nothing was changed; "
-                "mend its frontmatter in an editor, then retry."
-            ) from problem
+        decision, data = self._rewrite(request, entry, source)
         new = _entry(decision, data, entry.serial)
         operation = Put(entry.path, data, source.state)
         return _prepared(operation, new, decision, request.agent, created=False)
 
     def _rewrite(self, request: WriteNote, entry: Entry, source: ReadFile) -> tuple[Decision, bytes]:
         modified = from_nanoseconds(source.state.mtime_ns)
-        old = parse_document(source.data, entry.path, modified)
+        try:
+            old = parse_document(source.data, entry.path, modified)
+        except UnreadableNote as problem:
+            raise _cannot_update(entry.path, problem) from problem
         if old.note.id != entry.note.id:
             raise no_such_note(entry.note.id)
         decision = decide_update(
@@ -116,7 +114,11 @@ class Preparation:
             now=self._clock(),
             content_limit=self._content_limit,
         )
-        data = rewrite_document(source.data, entry.path, modified, decision.document, replace_body=True)
+        try:
+            data = rewrite_document(source.data, entry.path, modified, decision.document, replace_body=True)
+        except UnreadableNote as problem:
+            _render(decision.document)  # when no file could hold these values, the file is not to blame
+            raise _cannot_update(entry.path, problem) from problem
         return decision, data
 
     def prepare_deletion(self, request: DeleteNote) -> Prepared:
@@ -141,7 +143,7 @@ class Preparation:
             return path_collision(path, self._catalogue)
         if isinstance(failure, OutsideKnowledge):
             return InvalidInput(f"The path {path} must stay within knowledge directory; it leads out of it.")
-        if isinstance(failure, OSError) and failure.errno in (errno.ENAMETOOLONG, errno.ENOTDIR):
+        if isinstance(failure, OSError) and failure.errno in _UNUSABLE_PATH:
             return InvalidInput(f"The path {path} cannot be used: {failure.strerror}. Choose another path.")
         if isinstance(failure, FileChanged):
             return StorageFailed(
@@ -153,6 +155,21 @@ class Preparation:
             f"The file {path} could not be written: {reason}. Nothing was changed; "
             "check free space and permissions, then retry."
         )
+
+
+def _render(document: Document) -> bytes:
+    """The note as a new file; raises `InvalidInput` when no file can hold it."""
+    try:
+        return render_document(document)
+    except UnreadableNote as problem:
+        raise InvalidInput(f"The note cannot be stored as a file: {problem.reason}.") from problem
+
+
+def _cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
+    return StorageFailed(
+        f"The file {path} cannot be updated: {problem.reason}. Nothing was changed; "
+        "mend its frontmatter in an editor, then retry."
+    )
 
 
 def _entry(decision: Decision, data: bytes, serial: int) -> Entry:

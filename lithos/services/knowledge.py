@@ -136,7 +136,7 @@ class Knowledge:
         check_metadata_match(request.metadata_match)
         candidates: Sequence[Entry] = (
             self._retrieval.match_text(request.content_query, Filters())
-            if request.content_query
+            if request.content_query and request.content_query.strip()
             else list(self._catalogue)
         )
         passing = [entry for entry in candidates if _is_listed(entry, request)]
@@ -144,9 +144,9 @@ class Knowledge:
 
     def tags(self, prefix: str | None) -> dict[str, int]:
         """Tags with their number of notes, sorted by name."""
-        wanted = (prefix or "").lower()
+        wanted = (prefix or "").casefold()
         counts = self._catalogue.tags
-        return {tag: counts[tag] for tag in sorted(counts) if tag.lower().startswith(wanted)}
+        return {tag: counts[tag] for tag in sorted(counts) if tag.casefold().startswith(wanted)}
 
     async def look_up(self, request: CacheRequest) -> CacheAnswer:
         """Look for an answer that is trusted and fresh enough."""
@@ -201,7 +201,7 @@ class Knowledge:
             entry = self._catalogue.get(note_id)
             if entry is None:
                 raise DocNotFound(
-                    f"No note has the id {note_id!r}. Find it with lithos_search or lithos_list."
+                    f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list."
                 )
             return entry
         if not path:
@@ -220,7 +220,7 @@ def _is_listed(entry: Entry, request: ListRequest) -> bool:
         and has_all(note.tags, request.tags)
         and (request.author is None or note.author == request.author)
         and (request.since is None or note.updated_at >= request.since)
-        and (request.title_contains is None or request.title_contains.lower() in note.title.lower())
+        and (request.title_contains is None or request.title_contains.casefold() in note.title.casefold())
         and matches_metadata(note.extra, request.metadata_match)
         and has_all(note.entities, request.entities)
     )

@@ -6,6 +6,7 @@ left out. What is well typed but can never work is a refusal (`InvalidInput`).
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -13,6 +14,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import attrs
 
 from lithos.core.errors import InvalidInput
+from lithos.core.yaml_nodes import MAX_DEPTH
 from lithos.tools.contract import ArgumentFault
 
 A = TypeVar("A")
@@ -79,7 +81,7 @@ class ArgumentReader:
         for name in given:
             if name not in self._readers:
                 known = ", ".join(self._readers) or "none"
-                raise ArgumentFault(f"Unknown argument '{name}'. Known arguments: {known}.")
+                raise ArgumentFault(f"Unknown argument {name[:100]!r}. Known arguments: {known}.")
         values: dict[str, Any] = {}
         for name, (read, attribute) in self._readers.items():
             value = given.get(name)
@@ -159,16 +161,28 @@ _READERS: Mapping[Any, Callable[[str, Any], Any]] = {
 }
 
 
-def _check_nested(name: str, value: Any) -> None:
+def _check_nested(name: str, value: Any, depth: int = 0) -> None:
+    """Whatever passes can be stored as YAML and as JSON, and read back."""
+    if depth > MAX_DEPTH:
+        raise InvalidInput(f"{name} nests deeper than {MAX_DEPTH} levels. Flatten it.")
     if isinstance(value, str):
         _check_characters(name, value)
     elif isinstance(value, dict):
         for key, item in value.items():
-            _check_nested(name, key)
-            _check_nested(name, item)
+            _check_nested(name, key, depth)
+            _check_nested(name, item, depth + 1)
     elif isinstance(value, list):
         for item in value:
-            _check_nested(name, item)
+            _check_nested(name, item, depth + 1)
+    elif isinstance(value, int | float) and not _is_finite(value):
+        raise InvalidInput(f"{name} contains a number that is too large or not finite. Send it as text.")
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
 
 
 def _check_characters(name: str, text: str) -> None:

@@ -11,6 +11,9 @@ from lithos.core.errors import InvalidInput
 from lithos.core.model import OWNED_KEYS
 from lithos.core.times import parse_time
 
+#: What other readers of YAML and JSON can hold.
+LARGEST_INTEGER = 2**63 - 1
+
 
 def read_time(name: str, text: str | None) -> datetime | None:
     """An optional time; raises `InvalidInput`."""
@@ -75,8 +78,14 @@ def check_metadata(metadata: Mapping[str, Any] | None) -> None:
             )
 
 
+def check_schema_version(version: int | None) -> None:
+    """What a file can hold and every reader can read: 64 bits."""
+    if version is not None and abs(version) > LARGEST_INTEGER:
+        raise InvalidInput("schema_version is too large. Use a small whole number; 1 is usual.")
+
+
 def unique(values: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Blank and repeated values dropped, order kept; None stays None."""
+    """The values trimmed, blank and repeated ones dropped, order kept; None stays None."""
     if values is None:
         return None
-    return tuple(dict.fromkeys(value for value in values if value.strip()))
+    return tuple(dict.fromkeys(text for value in values if (text := value.strip())))

@@ -10,12 +10,14 @@ from attrs import frozen
 
 from lithos.actors.requests import DeleteNote, WriteNote
 from lithos.core.errors import InvalidInput
+from lithos.core.healing import one_line
 from lithos.core.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.services.knowledge import Knowledge, ListRequest
 from lithos.tools.arguments import argument
 from lithos.tools.inputs import (
     check_choice,
     check_metadata,
+    check_schema_version,
     check_summaries,
     check_ttl,
     read_expiry,
@@ -144,19 +146,20 @@ class NoteTools:
         check_choice("status", given.status, STATUSES)
         check_summaries(given.summaries)
         check_metadata(given.metadata)
-        if not given.id and given.access_scope == "task" and not given.source_task:
+        check_schema_version(given.schema_version)
+        if not given.id and given.access_scope == "task" and not (given.source_task or "").strip():
             raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
         if given.namespace is not None and not given.namespace.strip():
             raise InvalidInput("namespace must not be blank; leave it out to follow the folder.")
         return WriteNote(
-            agent=given.agent,
-            title=" ".join(given.title.split()),
+            agent=given.agent.strip(),
+            title=one_line(given.title),
             content=given.content,
             id=given.id or None,
             path=given.path,
             tags=unique(given.tags),
             confidence=given.confidence,
-            source_task=given.source_task,
+            source_task=None if given.source_task is None else given.source_task.strip(),
             source_url=given.source_url,
             derived_from_ids=given.derived_from_ids,
             expires_at=read_expiry(given.ttl_hours, given.expires_at, self._clock()),
@@ -182,7 +185,7 @@ class NoteTools:
 
     async def delete(self, arguments: DeleteArguments) -> Answer:
         """`lithos_delete`."""
-        await self._knowledge.delete(DeleteNote(id=arguments.id, agent=arguments.agent))
+        await self._knowledge.delete(DeleteNote(id=arguments.id, agent=arguments.agent.strip()))
         return {"success": True}
 
     async def list_notes(self, arguments: ListArguments) -> Answer:

@@ -1,0 +1,150 @@
+"""A whole server in the test's own process, without a front: `async with serving(tmp_path) as lithos`."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+import lithos.app.assembly
+from lithos.actors.coordinator import Flush
+from lithos.app import Server, running_server
+from lithos.app.clock import utc_now
+from lithos.config import Config, ServerConfig, StorageConfig
+from lithos.front.replies import compact_json
+from lithos.stores.embedder import Embedder, load_embedder
+
+Answer = dict[str, Any]
+Load = Callable[[str], Embedder]
+#: The built-in model takes half a second to load: once per session is enough.
+load_once: Load = functools.cache(load_embedder)
+
+MISSING_ID = "00000000-0000-4000-8000-000000000000"
+
+
+class Clock:
+    """A clock that stands still until it is moved, so that times in answers can be told beforehand."""
+
+    def __init__(self, text: str = "2026-03-04T05:06:07.000008+00:00") -> None:
+        self.now = datetime.fromisoformat(text).astimezone(UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **delta: float) -> None:
+        self.now += timedelta(**delta)
+
+    @property
+    def text(self) -> str:
+        return self.now.isoformat(timespec="microseconds")
+
+
+@define
+class Lithos:
+    """A running server, called as the front calls it."""
+
+    server: Server
+    data: Path
+    first_seq: int = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.first_seq = self.server.coordinator.head
+
+    @property
+    def knowledge(self) -> Path:
+        return self.data / "knowledge"
+
+    async def call(self, tool: str, /, **arguments: Any) -> Any:
+        """The answer as a client sees it: through JSON, which must be strict and encodable."""
+        answer = await self.server.tools.call(tool, arguments)
+        return json.loads(compact_json(answer).encode())
+
+    async def write(self, title: str = "A note", content: str = "Some text.", **more: Any) -> Answer:
+        """Write a note that is accepted; the answer."""
+        answer = await self.call(
+            "lithos_write", **{"title": title, "content": content, "agent": "tester"} | more
+        )
+        assert answer["status"] in ("created", "updated"), answer
+        return answer
+
+    async def create(self, title: str = "A note", content: str = "Some text.", **more: Any) -> str:
+        """The id of a new note."""
+        answer = await self.write(title, content, **more)
+        assert answer["status"] == "created"
+        return answer["id"]
+
+    async def read(self, note_id: str, **more: Any) -> Answer:
+        """A note that is there."""
+        answer = await self.call("lithos_read", id=note_id, **more)
+        assert "status" not in answer, answer
+        return answer
+
+    async def found(self, query: str, **more: Any) -> list[str]:
+        """The titles that a search finds, best first; the search must not be degraded."""
+        answer = await self.call("lithos_search", query=query, **more)
+        assert set(answer) == {"results"}, answer
+        return [row["title"] for row in answer["results"]]
+
+    async def listed(self, **filters: Any) -> list[str]:
+        """The titles that a listing shows, in order."""
+        answer = await self.call("lithos_list", **filters)
+        return [item["title"] for item in answer["items"]]
+
+    def events(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """(type, payload) of everything journalled since this server started."""
+        store = self.server.coordinator._store
+        return [(e.draft.type, e.draft.payload) for e in store.events_after(self.first_seq)]
+
+    async def audit(self) -> list[tuple[str, str, str]]:
+        """(agent, note, operation) of the access log, oldest first."""
+        await self.server.coordinator.mailbox.ask(Flush())
+        rows = self.server.coordinator._store.audit(agent=None, doc=None, after=None, limit=1000)
+        return [(str(row[1]), str(row[2]), str(row[3])) for row in reversed(rows)]
+
+    def files(self) -> list[str]:
+        """Every file below `knowledge/`, relative, sorted."""
+        paths = (path for path in self.knowledge.rglob("*") if path.is_file())
+        return sorted(path.relative_to(self.knowledge).as_posix() for path in paths)
+
+
+@asynccontextmanager
+async def serving(
+    data: Path,
+    *,
+    clock: Callable[[], datetime] = utc_now,
+    load: Load = load_once,
+    settled: bool = True,
+    **sections: Any,
+) -> AsyncIterator[Lithos]:
+    """Run a server on `data`; `sections` are those of `Config`, `storage` and `server` as mappings."""
+    storage = StorageConfig(data_dir=data, **sections.pop("storage", {}))
+    server = ServerConfig(**sections.pop("server", {}))
+    config = Config(storage=storage, server=server, **sections)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lithos.app.assembly, "load_embedder", load)
+        async with running_server(config, clock=clock) as running:
+            if settled:
+                await running.searchable()
+            yield Lithos(running, data)
+
+
+def put_note(data: Path, path: str, text: str | bytes) -> Path:
+    """A note file as a person would make it, before the server starts."""
+    file = data / "knowledge" / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return file
+
+
+def refusal(answer: Mapping[str, Any], code: str) -> str:
+    """The message of an error envelope, whose first keys are in their fixed order."""
+    assert list(answer)[:3] == ["status", "code", "message"], answer
+    assert (answer["status"], answer["code"]) == ("error", code), answer
+    return str(answer["message"])
