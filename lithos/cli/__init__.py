@@ -14,35 +14,44 @@ from collections.abc import Sequence
 from lithos.cli.options import Invocation, parse_arguments
 
 FAILED = 1
-USAGE = 2
-OWNED = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     invocation = parse_arguments(sys.argv[1:] if argv is None else argv)
     try:
-        return _run(invocation)
+        code = _run(invocation)
+        sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output has gone (`lithos search … | head`); there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
         return 130
+    return code
 
 
 def _run(invocation: Invocation) -> int:
+    from lithos.cli.signals import remember_signals
+    from lithos.cli.streams import hold_standard_streams
+
+    hold_standard_streams()
+    serves = invocation.command == "serve"
+    signals = remember_signals() if serves else ()
     from lithos.cli.session import CommandFailed, load_session
 
     try:
         session = load_session(invocation)
-        if invocation.command == "serve":
-            from lithos.cli.serve import run_serve
+        from lithos.cli.failures import explained_failures
 
-            return run_serve(session)
-        from lithos.cli.queries import run_query
+        with explained_failures():
+            if serves:
+                from lithos.cli.serve import run_serve
 
-        return run_query(session)
+                return run_serve(session, signals)
+            from lithos.cli.queries import run_query
+
+            return run_query(session)
     except CommandFailed as failure:
         print(f"lithos: {failure}", file=sys.stderr)
         return failure.exit_code

@@ -8,15 +8,27 @@ from typing import Any
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on one line of stdout."""
-    json.dump(document, sys.stdout, ensure_ascii=False)
+    """One JSON document on one line of stdout, whatever its encoding is."""
+    is_narrow = "utf" not in (sys.stdout.encoding or "").lower()
+    json.dump(document, sys.stdout, ensure_ascii=is_narrow)
     sys.stdout.write("\n")
     sys.stdout.flush()
 
 
+def print_line(text: str) -> None:
+    """One line; what a note contains can neither steer the terminal nor fail to be encoded."""
+    encoding = sys.stdout.encoding or "utf-8"
+    shown = "".join(char if char.isprintable() or char == "\t" else _escape(char) for char in text)
+    print(shown.encode(encoding, "backslashreplace").decode(encoding))
+
+
 def print_pairs(title: str, pairs: dict[str, Any]) -> None:
     """A heading and aligned values."""
-    print(title)
+    print_line(title)
     width = max(map(len, pairs), default=0) + 1
     for name, value in pairs.items():
-        print(f"  {name + ':':<{width}} {value}")
+        print_line(f"  {name + ':':<{width}} {value}")
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode()

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 import trio
 
 from lithos.app import running_server
-from lithos.cli.output import print_json, print_pairs
+from lithos.cli.output import print_json, print_line, print_pairs
 from lithos.cli.session import CommandFailed, Session
-from lithos.front.client import OwnerClient, OwnerUnreachable
-from lithos.stores.lock import AlreadyOwned, is_owned, read_owner
-from lithos.stores.sqlite import CorruptDatabase
+from lithos.front.client import OwnerClient
+from lithos.stores.lock import is_owned, read_owner
 
 SNIPPET_LENGTH = 100
 READY_WAIT = 600.0
+#: A server that starts says its address within a moment, another query is over by then.
+OWNER_WAIT = 10.0
 
 
 class Asker(Protocol):
@@ -33,25 +33,18 @@ class Asker(Protocol):
 
 
 def run_query(session: Session) -> int:
-    """Run `search`, `stats` or `inspect`; the exit code."""
-    try:
-        return trio.run(partial(_run, session))
-    except* AlreadyOwned as owned:
-        raise CommandFailed(str(owned.exceptions[0]), 4) from None
-    except* CorruptDatabase as damage:
-        raise CommandFailed(f"{damage.exceptions[0]}. Run the server's checks or restore a backup.") from None
-    except* OwnerUnreachable as failure:
-        raise CommandFailed(str(failure.exceptions[0])) from None
+    """Run `search`, `stats` or `inspect`; the exit code. Raises what `explained_failures` explains."""
+    return trio.run(partial(_run, session))
 
 
 async def _run(session: Session) -> int:
-    data = session.config.storage.data_dir
-    lock = data / ".lithos" / "lock"
-    if is_owned(lock):
-        return await _answer(session, _find_owner(session, lock))
-    if not (data / session.config.storage.knowledge_subdir).is_dir():
+    owner = await _find_owner(session)
+    if owner is not None:
+        return await _answer(session, owner)
+    data, folder = session.config.storage.data_dir, session.config.storage.knowledge_subdir
+    if not (data / folder).is_dir():
         raise CommandFailed(
-            f"There are no notes in {data}: the folder {session.config.storage.knowledge_subdir} is missing. "
+            f"There are no notes in {data}: the folder {folder} is missing. "
             "Name the data directory with --data-dir, or start a server there first."
         )
     async with running_server(session.config) as server:
@@ -60,15 +53,21 @@ async def _run(session: Session) -> int:
         return await _answer(session, _Here(server))
 
 
-def _find_owner(session: Session, lock: Path) -> OwnerClient:
-    owner = read_owner(lock)
-    if owner is None or owner.url is None:
-        raise CommandFailed(
-            "Another process owns the data directory and does not answer yet (it may be starting). "
-            "Retry in a moment.",
-            4,
-        )
-    return OwnerClient(owner.url, owner.token or session.config.server.auth_token)
+async def _find_owner(session: Session) -> OwnerClient | None:
+    """The server that owns the data directory, if any; one that is starting is waited for."""
+    lock = session.config.storage.data_dir / ".lithos" / "lock"
+    with trio.move_on_after(OWNER_WAIT):
+        while is_owned(lock):
+            owner = read_owner(lock)
+            if owner is not None and owner.url is not None:
+                return OwnerClient(owner.url, owner.token or session.config.server.auth_token)
+            await trio.sleep(0.1)
+        return None
+    raise CommandFailed(
+        "Another process owns the data directory and does not answer yet (it may be starting). "
+        "Retry in a moment.",
+        4,
+    )
 
 
 class _Here:
@@ -106,14 +105,14 @@ async def _search(session: Session, asker: Asker) -> int:
         print_json(answer)
         return 0
     if answer.get("message"):
-        print(answer["message"])
+        print_line(answer["message"])
     if not answer["results"]:
-        print("No results found.")
+        print_line("No results found.")
     label = "similarity" if mode == "semantic" else "score"
     for number, row in enumerate(answer["results"], 1):
-        print(f"{number}. {row['title']} ({label}: {row['score']:.2f})")
-        print(f"   Path: {row['path']}")
-        print(f"   {_one_line(row['snippet'])}")
+        print_line(f"{number}. {row['title']} ({label}: {row['score']:.2f})")
+        print_line(f"   Path: {row['path']}")
+        print_line(f"   {_one_line(row['snippet'])}")
     return 0
 
 
@@ -158,7 +157,7 @@ async def _agents(session: Session, asker: Asker) -> int:
     elif answer["agents"]:
         print_pairs("Agents", {row["id"]: f"last seen {row['last_seen_at']}" for row in answer["agents"]})
     else:
-        print("No agents yet.")
+        print_line("No agents yet.")
     return 0
 
 
@@ -176,7 +175,9 @@ async def _document(session: Session, asker: Asker) -> int:
     pairs = {key: value for key, value in shown["metadata"].items() if value not in (None, [], {})}
     print_pairs(shown["path"], pairs)
     if "content" in shown:
-        print(f"\n{shown['content']}")
+        print_line("")
+        for line in shown["content"].split("\n"):
+            print_line(line)
     return 0
 
 

@@ -2,89 +2,69 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import sys
+from collections.abc import Sequence
 from functools import partial
 
 import trio
 
 from lithos import __version__
-from lithos.actors.kit import ActorGaveUp
 from lithos.app import Server, running_server
 from lithos.cli.output import print_json
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.session import Session
+from lithos.cli.signals import STOPPING
 from lithos.config import Config
 from lithos.front.ports import FrontSettings
 from lithos.front.serve import serve_http
-from lithos.front.sockets import CannotListen
 from lithos.front.stdio import serve_stdio
-from lithos.stores.lock import AlreadyOwned
-from lithos.stores.migrations import NewerLayout
-from lithos.stores.sqlite import CorruptDatabase
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.serve")
 
-OWNED = 4
 MIB = 1024 * 1024
 
 
-def run_serve(session: Session) -> int:
-    """Serve until a signal or, on stdio, until the client leaves. Returns 0."""
-    try:
-        trio.run(partial(_serve, session))
-    except* AlreadyOwned as owned:
-        raise CommandFailed(str(_first(owned)), OWNED) from None
-    except* CannotListen as refused:
-        raise CommandFailed(str(_first(refused))) from None
-    except* CorruptDatabase as damage:
-        raise CommandFailed(
-            f"{_first(damage)}. It holds tasks, claims and the event journal, so nothing was started. "
-            "Restore it from a backup, or move the file away to begin without them."
-        ) from None
-    except* NewerLayout as refused:
-        raise CommandFailed(str(_first(refused))) from None
-    except* ActorGaveUp as failure:
-        raise CommandFailed(f"A part of the server failed again and again: {_first(failure)}") from None
-    except* OSError as failure:
-        raise CommandFailed(
-            f"The data directory cannot be used: {_first(failure)}. Check that it exists and is writable."
-        ) from None
+def run_serve(session: Session, signals: Sequence[int] = ()) -> int:
+    """Serve until a signal or, on stdio, until the client leaves. Returns 0.
+
+    `signals` holds those that came before; with one the server stops before it touches anything.
+    Raises what `explained_failures` explains.
+    """
+    trio.run(partial(_serve, session, signals))
     return 0
 
 
-def _first(group: BaseException) -> BaseException:
-    while isinstance(group, BaseExceptionGroup):
-        group = group.exceptions[0]
-    return group
-
-
-async def _serve(session: Session) -> None:
-    _say(session, "Initializing Lithos...")
-    shutdown = trio.Event()
+async def _serve(session: Session, signals: Sequence[int]) -> None:
+    shutdown, ready = trio.Event(), trio.Event()
     async with trio.open_nursery() as nursery:
-        starting = trio.CancelScope()
-        await nursery.start(_watch_signals, shutdown, starting)
-        with starting:
-            async with running_server(session.config) as server:
-                await _serve_front(session, server, shutdown)
+        running = trio.CancelScope()
+        await nursery.start(_watch_signals, shutdown, ready, running)
+        if not signals:
+            _say(session, "Initializing Lithos...")
+            with running:
+                async with running_server(session.config) as server:
+                    ready.set()
+                    await _serve_front(session, server, shutdown)
         nursery.cancel_scope.cancel()
 
 
 async def _watch_signals(
     shutdown: trio.Event,
-    starting: trio.CancelScope,
+    ready: trio.Event,
+    running: trio.CancelScope,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Set `shutdown` at the first signal; a second one cancels what is still running."""
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    """Set `shutdown` at the first signal; one before `ready`, or a second one, cancels what runs."""
+    with trio.open_signal_receiver(*STOPPING) as signals:
         task_status.started()
         async for number in signals:
             log.info("stopping", signal=signal.Signals(number).name)
-            if shutdown.is_set():
-                starting.cancel()
+            if shutdown.is_set() or not ready.is_set():
+                running.cancel()
             shutdown.set()
 
 
@@ -135,10 +115,15 @@ def _url(host: str, port: int) -> str:
 
 def _say(session: Session, text: str, **fields: str) -> None:
     """A line for the person who started the server; stdout belongs to the protocol on stdio."""
-    if session.config.server.transport == "stdio":
-        print(text, file=sys.stderr, flush=True)
-    elif session.invocation.as_json:
-        if fields:
-            print_json({"status": "serving", **fields})
-    else:
-        print(text, flush=True)
+    try:
+        if session.config.server.transport == "stdio":
+            print(text, file=sys.stderr, flush=True)
+        elif session.invocation.as_json:
+            if fields:
+                print_json({"status": "serving", **fields})
+        else:
+            print(text, flush=True)
+    except OSError as failure:
+        # A closed terminal is no reason to stop serving; the buffered rest must not fail at the exit.
+        log.warning("nobody reads the output", reason=str(failure))
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,6 +8,7 @@ import sys
 from attrs import frozen
 
 from lithos.cli.options import Invocation
+from lithos.cli.streams import LossyStream
 from lithos.config import Config, ConfigError, load_config, load_log_settings
 from lithos.telemetry import configure_logging, get_logger
 
@@ -53,7 +54,10 @@ def load_session(invocation: Invocation) -> Session:
         raise CommandFailed(str(error), exit_code=2) from error
     secrets = [loaded.config.server.auth_token, loaded.config.lcma.llm.api_key]
     # A question at a terminal is not a server: only what is wrong is worth a line there.
-    level = logs.level if invocation.command == "serve" or "LITHOS_LOG_LEVEL" in os.environ else "error"
+    serves = invocation.command == "serve"
+    level = logs.level if serves or "LITHOS_LOG_LEVEL" in os.environ else "error"
+    if serves:
+        sys.stderr = LossyStream(2)
     configure_logging(level, logs.format, sys.stderr, secrets=[text for text in secrets if text])
     for warning in loaded.warnings:
         get_logger("lithos.config").warning("setting ignored", reason=warning)

@@ -1,0 +1,63 @@
+"""The standard streams of the process, as careless parents leave them: closed, full, or with no reader."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import sys
+from typing import Final
+
+#: A pipe that takes anything takes this much without blocking (PIPE_BUF; POSIX promises 512).
+PIECE: Final = 512
+#: How long a reader may pause in the middle of a text, in milliseconds.
+PATIENCE_MS: Final = 50
+
+
+def hold_standard_streams() -> None:
+    """Open what is closed of descriptors 0 to 2, so that no database ever gets such a number."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+class LossyStream(io.TextIOBase):
+    """Text to a descriptor whose reader may sleep: what it does not take is dropped, never waited for."""
+
+    encoding = "utf-8"
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lost = 0
+        self._is_torn = False
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str, /) -> int:
+        """Write what fits; raises `OSError` when the reader has gone."""
+        if not text:
+            return 0
+        notice = f"(lithos: {self._lost} lines were lost, nobody read them)\n" if self._lost else ""
+        line_end = "\n" if self._is_torn else ""
+        rest = memoryview(f"{line_end}{notice}{text}".encode("utf-8", "backslashreplace"))
+        patience = 0
+        while rest and self._takes(patience):
+            rest = rest[os.write(self._descriptor, rest[:PIECE]) :]
+            patience = PATIENCE_MS
+        if patience:
+            self._lost, self._is_torn = 0, bool(rest)
+        self._lost += bool(rest)
+        return len(text)
+
+    def _takes(self, patience: int) -> bool:
+        waiting = select.poll()
+        waiting.register(self._descriptor, select.POLLOUT)
+        return bool(waiting.poll(patience))

@@ -1,0 +1,117 @@
+"""Clients of a running server: the official SDK on every transport, and a lean one for storms."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import h11
+import trio
+from mcp.client import Client
+from mcp.client.sse import sse_client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.e2e.process import LITHOS
+
+TRANSPORTS = ("mcp", "sse", "stdio")
+
+
+@asynccontextmanager
+async def connected(transport: str, *, url: str = "", data: Path | None = None) -> AsyncIterator[Client]:
+    """An SDK client; `stdio` starts a server of its own on `data`."""
+    if transport == "mcp":
+        async with Client(streamable_http_client(f"{url}/mcp")) as client:
+            yield client
+    elif transport == "sse":
+        async with Client(sse_client(f"{url}/sse"), mode="legacy") as client:
+            yield client
+    else:
+        assert data is not None
+        parameters = StdioServerParameters(
+            command=sys.executable, args=[*LITHOS[1:], "-d", str(data), "serve"], cwd=data.parent
+        )
+        with data.with_name(f"{data.name}.stdio-stderr").open("a") as errors:
+            async with Client(stdio_client(parameters, errlog=errors)) as client:
+                yield client
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The structured answer of a tool."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result
+    assert result.structured_content is not None
+    assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+    return dict(result.structured_content)
+
+
+class Gone(Exception):
+    """The server left before it answered."""
+
+
+class WireClient:
+    """Tool calls over `/mcp` on one kept-alive connection, without the SDK's cost."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._http = h11.Connection(h11.CLIENT)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, address: tuple[str, int]) -> AsyncIterator[WireClient]:
+        try:
+            stream = await trio.open_tcp_stream(*address)
+        except OSError as failure:
+            raise Gone from failure
+        try:
+            yield cls(stream)
+        finally:
+            stream.socket.close()
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The structured answer; raises `Gone` when the server died first."""
+        params = {"name": tool, "arguments": arguments}
+        status, body = await self.post({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        if status == 503:
+            raise Gone
+        assert status == 200, (status, body)
+        result = json.loads(body)["result"]
+        assert not result["isError"], result
+        return dict(result["structuredContent"])
+
+    async def post(self, message: Mapping[str, Any]) -> tuple[int, bytes]:
+        body = json.dumps(message).encode()
+        headers = [
+            ("Host", "localhost"),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+            ("Content-Length", str(len(body))),
+        ]
+        request = h11.Request(method="POST", target="/mcp", headers=headers)
+        parts = [self._http.send(event) for event in (request, h11.Data(data=body), h11.EndOfMessage())]
+        try:
+            await self._stream.send_all(b"".join(part for part in parts if part))
+            return await self._read_response()
+        except (trio.BrokenResourceError, h11.RemoteProtocolError) as failure:
+            raise Gone from failure
+
+    async def _read_response(self) -> tuple[int, bytes]:
+        status, body = 0, b""
+        while True:
+            event = self._http.next_event()
+            if event is h11.NEED_DATA:
+                self._http.receive_data(await self._stream.receive_some())
+            elif isinstance(event, h11.Response):
+                status = event.status_code
+            elif isinstance(event, h11.Data):
+                body += bytes(event.data)
+            elif isinstance(event, h11.EndOfMessage):
+                if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+                    self._http.start_next_cycle()
+                return status, body
+            elif isinstance(event, h11.ConnectionClosed):
+                raise Gone

@@ -1,0 +1,129 @@
+"""Real `lithos` processes, every wait bounded, ended by pid."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import define, field
+
+LITHOS = (sys.executable, "-m", "lithos")
+START_BOUND = 30.0
+STOP_BOUND = 5.0
+
+
+def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This environment without settings of Lithos."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LITHOS_", "OTEL_"))}
+    return kept | dict(extra or {})
+
+
+def run_lithos(
+    *arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """One command, to its end."""
+    return subprocess.run(
+        [*LITHOS, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=clean_environment(env),
+        cwd=cwd,
+        timeout=START_BOUND,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@define(eq=False)
+class Lithos:
+    """A running `lithos serve`."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    stderr: Path
+    exit_code: int | None = field(default=None)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.url.removeprefix("http://").rpartition(":")
+        return host, int(port)
+
+    def log(self) -> str:
+        return self.stderr.read_text(errors="replace")
+
+    def stop(self, number: int = signal.SIGTERM, within: float = STOP_BOUND) -> int:
+        """Send the signal; the exit code. `subprocess.TimeoutExpired` if it takes too long."""
+        self.process.send_signal(number)
+        return self.wait(within)
+
+    def wait(self, within: float = STOP_BOUND) -> int:
+        self.exit_code = self.process.wait(within)
+        return self.exit_code
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(STOP_BOUND)
+
+
+def start_lithos(
+    data: Path, *arguments: str, env: Mapping[str, str] | None = None, stderr: Path | None = None
+) -> Lithos:
+    """Start `lithos serve -t http` on a port of the system's choice and wait for its address."""
+    errors = stderr or data.with_name(f"{data.name}.stderr")
+    typed = () if "-p" in arguments or "--config" in arguments else ("-p", "0")
+    with errors.open("ab") as sink:
+        process = subprocess.Popen(
+            [*LITHOS, "-d", str(data), "--json", "serve", "-t", "http", *typed, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=sink,
+            env=clean_environment(env),
+            cwd=data.parent,
+        )
+    try:
+        line = read_line(process, START_BOUND)
+        assert line, f"no address: exit {process.poll()}: {errors.read_text()}"
+        return Lithos(process, json.loads(line)["url"], errors)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+
+
+def read_line(process: subprocess.Popen[bytes], within: float) -> bytes:
+    """The first line of stdout, or what there was until its end."""
+    assert process.stdout is not None
+    received, until = b"", time.monotonic() + within
+    while not received.endswith(b"\n"):
+        ready, _, _ = select.select([process.stdout], [], [], max(0.0, until - time.monotonic()))
+        assert ready, f"nothing came for {within} s"
+        part = os.read(process.stdout.fileno(), 1)
+        if not part:
+            break
+        received += part
+    return received
+
+
+@contextmanager
+def running_lithos(
+    data: Path, *arguments: str, env: Mapping[str, str] | None = None, stderr: Path | None = None
+) -> Iterator[Lithos]:
+    """A server for the block; stopped afterwards unless the block did, and then with exit code 0."""
+    server = start_lithos(data, *arguments, env=env, stderr=stderr)
+    try:
+        yield server
+        if server.process.poll() is None:
+            assert server.stop() == 0
+    finally:
+        if server.process.poll() is None:
+            server.kill()
+        assert server.process.stdout is not None
+        server.process.stdout.close()
