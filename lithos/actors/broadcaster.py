@@ -27,10 +27,12 @@ class Subscription:
         """Queue an event; False when the listener is full and was cut off."""
         try:
             self._send.send_nowait(event)
-        except (trio.WouldBlock, trio.BrokenResourceError):
+        except trio.WouldBlock:
             self.overflowed = True
             self._send.close()
             return False
+        except trio.BrokenResourceError:
+            return True  # the listener has left and is about to unsubscribe: not slow
         return True
 
     def end(self) -> None:
@@ -45,6 +47,7 @@ class Broadcaster:
         self.recent: deque[Event] = deque(maxlen=ring)
         self._queue = queue
         self._subscriptions: list[Subscription] = []
+        self._is_closed = False
         #: Listeners cut off so far.
         self.drops = 0
 
@@ -58,9 +61,12 @@ class Broadcaster:
 
     @contextmanager
     def subscribe(self) -> Iterator[Subscription]:
-        """Listen from now on."""
+        """Listen from now on; after `close` there is nothing to come."""
         subscription = Subscription(self._queue)
-        self._subscriptions.append(subscription)
+        if self._is_closed:
+            subscription.end()
+        else:
+            self._subscriptions.append(subscription)
         try:
             yield subscription
         finally:
@@ -69,7 +75,8 @@ class Broadcaster:
                 self._subscriptions.remove(subscription)
 
     def close(self) -> None:
-        """End every subscription."""
+        """End every subscription, also those to come."""
+        self._is_closed = True
         for subscription in self._subscriptions:
             subscription.end()
         self._subscriptions.clear()

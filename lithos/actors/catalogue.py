@@ -226,7 +226,8 @@ class Catalogue:
         note_id = new.note.id
         self._by_id[note_id] = new
         if old.path != new.path:
-            self._by_path.pop(old.path, None)
+            if self._by_path.get(old.path) == note_id:  # another note may have the file by now
+                del self._by_path[old.path]
             self._by_path[new.path] = note_id
         if old.slug != new.slug:
             self.slugs.discard(old.slug, note_id)

@@ -8,7 +8,7 @@ second, so they are kept in memory and ride along with the next commit.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any
@@ -103,7 +103,7 @@ class Coordinator:
         self._clock = clock
         self._events_enabled = events_enabled
         self._journal_size = journal_size
-        self._since_prune = 0
+        self._since_prune = PRUNE_EVERY  # a server that restarts often must prune too
         self._next_seq = store.next_seq()
         self.agents: dict[str, Agent] = {agent.id: agent for agent in store.agents()}
         self._reads: Counter[str] = Counter(store.read_counts())
@@ -167,34 +167,34 @@ class Coordinator:
         events = [*self._unwritten, *(event for step in steps for event in step.events)]
         touched, self._touched = self._touched, set()
         agents = [*(self.agents[agent_id] for agent_id in touched), *new_agents.values()]
-        audit = list(self._audit)
+        audit, self._audit = self._audit, deque(maxlen=AUDIT_BACKLOG)
         try:
             await self._blocking.run(lambda: self._commit(events, agents, audit))
         except (DatabaseFailed, OSError) as failure:
             self._touched |= touched
+            self._audit = deque([*audit, *self._audit], maxlen=AUDIT_BACKLOG)
             return self._keep_for_later(steps, failure)
         if self.failure is not None:
             log.info("coordination database works again", events=len(events))
         self.failure = None
         self._unwritten.clear()
-        for _ in audit:
-            self._audit.popleft()
-        self.agents.update(new_agents)
+        for agent in new_agents.values():
+            self._enter(agent)
         if events:
             self._broadcaster.publish(events)
         return [step.reply for step in steps]
 
-    def _commit(self, events: Sequence[Event], agents: Sequence[Agent], audit: Sequence[AuditRow]) -> None:
+    def _commit(self, events: Sequence[Event], agents: Sequence[Agent], audit: Collection[AuditRow]) -> None:
         if not (events or agents or audit):
             return
-        self._since_prune += len(events)
+        is_prune_due = self._since_prune + len(events) > PRUNE_EVERY
         with self._store.transaction():
             self._store.append_events(events)
             self._store.put_agents(agents)
             self._store.add_audit(audit)
-            if self._since_prune >= PRUNE_EVERY:
+            if is_prune_due:
                 self._store.prune_events(self._journal_size)
-                self._since_prune = 0
+        self._since_prune = 0 if is_prune_due else self._since_prune + len(events)
 
     def _work_out(self, message: CoordinatorMessage, new_agents: dict[str, Agent]) -> _Step:
         if isinstance(message, AppendEvents):
@@ -223,6 +223,12 @@ class Coordinator:
             timestamp=now,
         )
         return _Step(self._number((draft,)), agent, known is None)
+
+    def _enter(self, agent: Agent) -> None:
+        """Remember a registered agent, which may have acted again while it was written."""
+        seen = self.agents.get(agent.id)
+        last_seen = max(agent.last_seen_at, seen.last_seen_at) if seen else agent.last_seen_at
+        self.agents[agent.id] = attrs.evolve(agent, last_seen_at=last_seen)
 
     def _number(self, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:
         if not self._events_enabled:

@@ -97,6 +97,7 @@ class Indexer:
         self._stale = trio.Event()
         self._is_converged = False
         self._converging = trio.Event()
+        self._has_ended = False
         #: Why the last batch failed, until one succeeds.
         self.failure: str | None = None
 
@@ -124,13 +125,21 @@ class Indexer:
         """Serve changes until the mailbox closes."""
         self.mark_stale()
         task_status.started()
-        await run_batches(inbox, self._flush, size=BATCH, limit=600.0, stats=self.mailbox.stats)
+        try:
+            await run_batches(inbox, self._flush, size=BATCH, limit=600.0, stats=self.mailbox.stats)
+        except BaseException:
+            self.mark_stale()  # the batch it died with may be missing
+            raise
+        self._has_ended = True
+        self._stale.set()
 
     async def converge(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Mend the index whenever it is stale, until its mailbox closes; `started` after the first time."""
         try:
             while True:
                 await self._stale.wait()
+                if self._has_ended:
+                    return
                 self._stale = trio.Event()
                 if not self.index.is_ready():
                     continue  # whoever makes it ready marks it stale
@@ -188,9 +197,12 @@ class Indexer:
         for begin in range(0, len(plan.add), REPAIR_SLICE):
             entries = [self._catalogue.at_serial(serial) for serial in plan.add[begin : begin + REPAIR_SLICE]]
             present = [entry for entry in entries if entry is not None]
-            loaded = await trio.to_thread.run_sync(_load_all, self._files, present)
+            loaded = await self._load_all(present)
             complete &= await self._send([upsert for upsert in loaded if upsert is not None])
         return complete
+
+    async def _load_all(self, entries: Sequence[Entry]) -> list[Upsert | None]:
+        return await self._blocking.run(lambda: [_load(self._files, entry) for entry in entries])
 
     async def _send(self, messages: Sequence[IndexMessage]) -> bool:
         envelopes = [await self.mailbox.post(message) for message in messages]
@@ -201,10 +213,6 @@ class Indexer:
             except (IndexFailed, ActorDown):
                 complete = False
         return complete
-
-
-def _load_all(files: NoteFiles, entries: Sequence[Entry]) -> list[Upsert | None]:
-    return [_load(files, entry) for entry in entries]
 
 
 def _load(files: NoteFiles, entry: Entry) -> Upsert | None:

@@ -13,8 +13,8 @@ is a *crash*, and every envelope of that batch learns `ActorDown`: it may or may
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
@@ -155,6 +155,8 @@ async def run_batches(
         try:
             with trio.fail_after(limit, shield=True):
                 replies = await flush([envelope.message for envelope in batch])
+            if len(replies) != len(batch):
+                raise RuntimeError(f"{len(replies)} replies to {len(batch)} messages")
         except BaseException as crash:
             for envelope in batch:
                 envelope.resolve(outcome.Error(ActorDown(repr(crash))))
@@ -171,16 +173,40 @@ async def _collect(
     inbox: Inbox[M, R], first: Envelope[M, R], size: int, linger: float
 ) -> list[Envelope[M, R]]:
     batch = [first]
-    with trio.move_on_after(linger), suppress(trio.EndOfChannel):
-        while len(batch) < size:
-            try:
-                # First without waiting: `receive` under an expired deadline would leave mail unread.
-                batch.append(inbox.receive_nowait())
-            except trio.WouldBlock:
-                if linger <= 0:
-                    break
-                batch.append(await inbox.receive())
+    try:
+        with trio.move_on_after(linger), suppress(trio.EndOfChannel):
+            while len(batch) < size:
+                try:
+                    # First without waiting: `receive` under an expired deadline would leave mail unread.
+                    batch.append(inbox.receive_nowait())
+                except trio.WouldBlock:
+                    if linger <= 0:
+                        break
+                    batch.append(await inbox.receive())
+    except trio.Cancelled:
+        _refuse(batch)
+        raise
     return [envelope for envelope in batch if not envelope.abandoned]
+
+
+def _refuse(envelopes: Iterable[Envelope[M, R]]) -> None:
+    """Tell askers that nothing was applied, rather than leave them to their deadlines."""
+    for envelope in envelopes:
+        envelope.resolve(outcome.Error(ShuttingDown("the actor ended before it came to this")))
+
+
+@contextmanager
+def _refusing_the_rest(mailbox: Mailbox[M, R]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        _refuse(_left_in(mailbox.inbox))
+
+
+def _left_in(inbox: Inbox[M, R]) -> Iterator[Envelope[M, R]]:
+    with suppress(trio.WouldBlock, trio.EndOfChannel):
+        while True:
+            yield inbox.receive_nowait()
 
 
 class Start(Protocol[M, R]):
@@ -201,10 +227,11 @@ async def supervise(
     """Run an actor, restart it after a crash, and at the end of its mail close what is downstream.
 
     More than `crashes` crashes within `window` seconds raise `ActorGaveUp`. The supervisor owns the
-    receiving end, so queued mail survives a crash.
+    receiving end, so queued mail survives a crash; what is queued when the actor is cancelled or
+    given up is answered with `ShuttingDown`.
     """
     recent: deque[float] = deque()
-    async with mailbox.inbox:
+    with mailbox.inbox, _refusing_the_rest(mailbox):
         while True:
             try:
                 async with mailbox.inbox.clone() as mine:

@@ -121,10 +121,10 @@ class Preparation:
             raise _cannot_update(entry.path, problem) from problem
         return decision, data
 
-    def prepare_deletion(self, request: DeleteNote) -> Prepared:
-        """The end of a note."""
+    def prepare_deletion(self, request: DeleteNote, source: ReadFile | Exception | None) -> Prepared:
+        """The end of a note; `source`, its file, must not be another note's by now."""
         entry = self._catalogue.get(request.id)
-        if entry is None:
+        if entry is None or (isinstance(source, ReadFile) and _is_of_another(entry, source)):
             raise no_such_note(request.id)
         event = EventDraft(
             type=NOTE_DELETED,
@@ -200,6 +200,16 @@ def _prepared(operation: Put, entry: Entry, decision: Decision, agent: str, *, c
     )
     document = attrs.evolve(decision.document, note=note)
     return Prepared(operation, entry, document, outcome, event)
+
+
+def _is_of_another(entry: Entry, source: ReadFile) -> bool:
+    if digest_of(source.data) == entry.digest:
+        return False
+    try:
+        document = parse_document(source.data, entry.path, from_nanoseconds(source.state.mtime_ns))
+    except UnreadableNote:
+        return False  # nobody else's: what is left of this note
+    return document.note.id != entry.note.id
 
 
 def _explain_unreadable(path: str, failure: Exception) -> LithosError:

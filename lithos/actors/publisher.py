@@ -31,10 +31,14 @@ BATCH = 64
 
 @frozen
 class Publication:
-    """A change and the envelopes of the index messages it waits for."""
+    """A change and the envelopes of the index messages it waits for.
+
+    `is_reminder` marks the publisher's own note to itself that an index is repaired.
+    """
 
     change: Change
     receipts: Sequence[Envelope[IndexMessage, Indexed]]
+    is_reminder: bool = False
 
 
 PublisherMailbox = Mailbox[Publication, WriteOutcome]
@@ -73,7 +77,7 @@ class Publisher:
         """Serve publications until the mailbox closes."""
         task_status.started()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._follow_repairs)
+            nursery.start_soon(self._remember_withheld)
             await run_batches(inbox, self._flush, size=BATCH, limit=900.0, stats=self.mailbox.stats)
             nursery.cancel_scope.cancel()
 
@@ -81,14 +85,36 @@ class Publisher:
         replies: list[WriteOutcome | Exception] = []
         visible: list[Change] = []
         for publication in batch:
-            if await _is_visible(publication.receipts):
-                visible.append(publication.change)
-                replies.append(publication.change.outcome)
+            change = publication.change
+            if publication.is_reminder:
+                visible += self._take_repaired()
+                replies.append(change.outcome)
+            elif await _is_visible(publication.receipts):
+                visible += self._take_earlier(change)
+                visible.append(change)
+                replies.append(change.outcome)
             else:
-                self._withheld.append(publication.change)
-                replies.append(_withheld_refusal(publication.change))
+                self._withheld.append(change)
+                replies.append(_withheld_refusal(change))
         await self._announce(visible)
         return replies
+
+    def _take_earlier(self, change: Change) -> list[Change]:
+        """Withheld changes of the same note or file: no later one may overtake them."""
+        earlier = [old for old in self._withheld if _is_same_note(old, change)]
+        self._withheld = [old for old in self._withheld if not _is_same_note(old, change)]
+        return earlier
+
+    def _take_repaired(self) -> list[Change]:
+        """What was withheld, if an index has caught up by now."""
+        if not self._has_repaired_index():
+            return []
+        changes, self._withheld = self._withheld, []
+        log.info("withheld changes announced", changes=len(changes))
+        return changes
+
+    def _has_repaired_index(self) -> bool:
+        return any(indexer.is_converged for indexer in self._indexers)
 
     async def _announce(self, changes: Sequence[Change]) -> None:
         """Journal the events; the manifest follows, so that a crash in between costs no event."""
@@ -107,15 +133,16 @@ class Publisher:
         gone = [path for path, change in rows.items() if change.document is None]
         await self._blocking.run(lambda: self._manifest.store(kept, gone, seq))
 
-    async def _follow_repairs(self) -> None:
-        """Announce withheld changes once a repair has brought them into an index."""
+    async def _remember_withheld(self) -> None:
+        """Once a repair has brought withheld changes into an index, have them announced in turn."""
         while True:
             await trio.sleep(1.0)
-            if self._withheld and any(indexer.is_converged for indexer in self._indexers):
-                changes, self._withheld = self._withheld, []
-                log.info("withheld changes announced", changes=len(changes))
-                with trio.CancelScope(shield=True, deadline=trio.current_time() + 30.0):
-                    await self._announce(changes)
+            if self._withheld and self._has_repaired_index():
+                self.mailbox.nudge(Publication(self._withheld[0], (), is_reminder=True))
+
+
+def _is_same_note(one: Change, other: Change) -> bool:
+    return one.entry.note.id == other.entry.note.id or one.entry.path == other.entry.path
 
 
 async def _is_visible(receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> bool:

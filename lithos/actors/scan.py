@@ -6,7 +6,7 @@ who keeps an id, a slug or a URL. Nothing here changes a note file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import attrs
@@ -59,6 +59,15 @@ class _Examined:
     reason: str = ""
 
 
+@frozen
+class _Told:
+    """What was last announced of a note."""
+
+    path: str
+    digest: str
+    tags: tuple[str, ...]
+
+
 def scan_folder(
     files: NoteFiles,
     manifest: Manifest,
@@ -79,11 +88,13 @@ def scan_folder(
     )
     examined = {path: _examine(files, found[path], rows.get(path)) for path in plan.examine}
     catalogue.reserve_serials(max((row.serial for row in rows.values()), default=0))
-    entries = _elect(found, rows, examined, catalogue)
+    hidden = {path: seen for path in plan.missing if (seen := _examine_hidden(files, path))}
+    entries = _elect([*found, *hidden], rows, {**examined, **hidden}, catalogue)
     catalogue.load(entries.values())
     changed = [entry for entry in entries.values() if rows.get(entry.path) != entry.to_row()]
-    removed = tuple(path for path in rows if path not in {entry.path for entry in entries.values()})
-    events = () if manifest.is_new else tuple(_events(rows, entries, announced, now))
+    paths = {entry.path for entry in entries.values()}
+    removed = tuple(path for path in rows if path not in paths)
+    events = () if manifest.is_new else tuple(_events(_recall(rows.values(), announced), entries, now))
     for path, reason in catalogue.skipped.items():
         log.warning("file not indexed", path=path, reason=reason)
     _warn_of_claims(catalogue)
@@ -98,7 +109,6 @@ def _examine(files: NoteFiles, file: FoundFile, row: ManifestRow | None) -> _Exa
     digest = digest_of(source.data)
     if row is not None and row.digest == digest:
         # Only touched: everything known of it still holds.
-
         return _Examined(file.path, source.state, digest, row.identified, Document(note=row.note, content=""))
     try:
         document = parse_document(source.data, file.path, from_nanoseconds(source.state.mtime_ns))
@@ -107,19 +117,37 @@ def _examine(files: NoteFiles, file: FoundFile, row: ManifestRow | None) -> _Exa
     return _Examined(file.path, source.state, digest, is_identified(source.data), document)
 
 
+def _examine_hidden(files: NoteFiles, path: str) -> _Examined | None:
+    """Why a known file is not listed although it has not vanished: its folder may be unreadable."""
+    try:
+        files.read(path)
+    except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
+        return None
+    except OSError as failure:
+        return _Examined(path, FileState(0, 0), "", False, None, f"it cannot be read: {failure}")
+    return None
+
+
 def _elect(
-    found: Mapping[str, FoundFile],
+    paths: Iterable[str],
     rows: Mapping[str, ManifestRow],
     examined: Mapping[str, _Examined],
     catalogue: Catalogue,
 ) -> dict[str, Entry]:
-    """One entry per id, in path order; the catalogue learns what was passed over and why."""
+    """One entry per id, in path order; the catalogue learns what was passed over and why.
+
+    A known file that became unreadable keeps its last indexed state, unless its note is elsewhere.
+    """
     serials = {row.note.id: row.serial for row in rows.values()}
     entries: dict[str, Entry] = {}
-    for path in sorted(found):
-        entry = _entry(path, rows.get(path), examined.get(path), catalogue)
-        if entry is None:
+    unreadable: list[ManifestRow] = []
+    for path in sorted(paths):
+        row, seen = rows.get(path), examined.get(path)
+        if seen is not None and seen.document is None:
+            catalogue.skipped[path] = seen.reason
+            unreadable += [row] if row is not None else []
             continue
+        entry = _entry(path, row, seen)
         holder = entries.get(entry.note.id)
         if holder is not None:
             catalogue.skipped[path] = f"DUPLICATE_ID: {holder.path} has the same id {entry.note.id}"
@@ -128,19 +156,15 @@ def _elect(
         entries[entry.note.id] = attrs.evolve(
             entry, serial=catalogue.take_serial() if serial is None else serial
         )
-    return entries
+    return {row.note.id: entry_of(row) for row in unreadable} | entries
 
 
-def _entry(
-    path: str, row: ManifestRow | None, examined: _Examined | None, catalogue: Catalogue
-) -> Entry | None:
-    """The entry of one file; a known file that became unreadable keeps its last indexed state."""
+def _entry(path: str, row: ManifestRow | None, examined: _Examined | None) -> Entry:
+    """The entry of one readable file; it gets its number when it is elected."""
     if examined is None:
         assert row is not None
         return entry_of(row)
-    if examined.document is None:
-        catalogue.skipped[path] = examined.reason
-        return None if row is None else entry_of(row)
+    assert examined.document is not None
     if row is not None and row.digest == examined.digest:
         return entry_of(attrs.evolve(row, state=examined.state))
     return Entry(
@@ -154,38 +178,44 @@ def _entry(
     )
 
 
-def _events(
-    rows: Mapping[str, ManifestRow], entries: Mapping[str, Entry], announced: Iterable[Event], now: datetime
-) -> Iterable[EventDraft]:
-    known = {row.note.id: row for row in rows.values()}
-    last = {str(event.draft.payload.get("id")): event.draft for event in announced}
+def _recall(rows: Iterable[ManifestRow], announced: Iterable[Event]) -> dict[str, _Told]:
+    """What listeners know of each note: the manifest's state and what was announced after it."""
+    told = {row.note.id: _Told(row.path, row.digest, row.note.tags) for row in rows}
+    for event in announced:
+        draft, note_id = event.draft, str(event.draft.payload.get("id"))
+        if draft.type == NOTE_DELETED:
+            told.pop(note_id, None)
+        elif draft.type in (NOTE_CREATED, NOTE_UPDATED, NOTE_RENAMED):
+            path = draft.payload["dest_path" if draft.type == NOTE_RENAMED else "path"]
+            told[note_id] = _Told(str(path), origin_digest(draft.origin) or "", draft.tags)
+    return told
+
+
+def _events(told: Mapping[str, _Told], entries: Mapping[str, Entry], now: datetime) -> Iterator[EventDraft]:
     for note_id, entry in entries.items():
-        row, said = known.get(note_id), last.get(note_id)
-        if said is not None and origin_digest(said.origin) == entry.digest:
-            continue
+        last, current = told.get(note_id), _Told(entry.path, entry.digest, entry.note.tags)
         payload = {"id": note_id, "title": entry.note.title, "path": entry.path}
-        if row is None:
-            yield _draft(NOTE_CREATED, payload, entry, now)
-        elif row.path != entry.path:
-            yield _draft(
-                NOTE_RENAMED, {"id": note_id, "src_path": row.path, "dest_path": entry.path}, entry, now
-            )
-        elif row.digest != entry.digest:
-            yield _draft(NOTE_UPDATED, payload, entry, now)
-    for note_id, row in known.items():
-        said = last.get(note_id)
-        if note_id not in entries and (said is None or said.type != NOTE_DELETED):
-            yield _draft(NOTE_DELETED, {"id": note_id, "path": row.path}, entry_of(row), now)
+        if last is None:
+            yield _draft(NOTE_CREATED, payload, current, now)
+        elif last.path != entry.path:
+            payload = {"id": note_id, "src_path": last.path, "dest_path": entry.path}
+            yield _draft(NOTE_RENAMED, payload, current, now)
+        elif last.digest != entry.digest:
+            yield _draft(NOTE_UPDATED, payload, current, now)
+    for note_id, last in told.items():
+        if note_id not in entries:
+            payload = {"id": note_id, "path": last.path}
+            yield _draft(NOTE_DELETED, payload, last, now)
 
 
-def _draft(kind: str, payload: Mapping[str, str], entry: Entry, now: datetime) -> EventDraft:
+def _draft(kind: str, payload: Mapping[str, str], note: _Told, now: datetime) -> EventDraft:
     return EventDraft(
         type=kind,
         agent=SCAN_AGENT,
         payload=payload,
         timestamp=now,
-        tags=entry.note.tags,
-        origin=f"{SCAN_AGENT}:{entry.digest}",
+        tags=note.tags,
+        origin=f"{SCAN_AGENT}:{note.digest}",
     )
 
 

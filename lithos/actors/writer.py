@@ -20,14 +20,27 @@ from lithos.actors.indexer import IndexMailbox, Removal, Upsert
 from lithos.actors.kit import Envelope, Inbox, Mailbox, run_batches
 from lithos.actors.preparation import Preparation, Prepared
 from lithos.actors.publisher import Publication, PublisherMailbox
-from lithos.actors.requests import Change, DeleteNote, WriteNote, WriteOutcome, WriteRequest
-from lithos.core.errors import LithosError
-from lithos.stores.files import FileChanged, FileState, NoteFiles, OutsideKnowledge, ReadFile, Remove
+from lithos.actors.requests import Change, DeleteNote, WriteOutcome, WriteRequest
+from lithos.core.errors import LithosError, StorageFailed
+from lithos.stores.files import (
+    FileChanged,
+    FileState,
+    NoteFiles,
+    NotSynced,
+    OutsideKnowledge,
+    ReadFile,
+    Remove,
+)
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.writer")
 
 #: A few dozen agents at once; more wait in their own tasks, which is the back-pressure they need.
 CAPACITY = 64
 #: One batch shares its folder syncs, its journal commit and its index commits.
 BATCH = 32
+#: Seconds for a batch: above the publisher's limit, since waiting for a slow index is not a crash.
+LIMIT = 1_000.0
 #: How often a file may change under a request before the request gives up.
 RETRIES = 5
 
@@ -75,7 +88,7 @@ class Writer:
     ) -> None:
         """Serve requests until the mailbox closes."""
         task_status.started()
-        await run_batches(inbox, self._flush, size=BATCH, stats=self.mailbox.stats)
+        await run_batches(inbox, self._flush, size=BATCH, limit=LIMIT, stats=self.mailbox.stats)
 
     async def _flush(self, requests: Sequence[WriteRequest]) -> list[Accepted | Exception]:
         jobs = [_Job(request) for request in requests]
@@ -89,6 +102,7 @@ class Writer:
         chosen, left = _choose(waiting)
         await self._read_sources(chosen)
         for job in chosen:
+            job.prepared = None  # of an earlier round
             try:
                 job.prepared = self._prepare(job)
             except LithosError as refusal:
@@ -106,13 +120,11 @@ class Writer:
         return again + left
 
     async def _read_sources(self, jobs: Sequence[_Job]) -> None:
-        """Read the files that updates build upon, all in one hop: people edit them too."""
+        """Read the files that are to change, all in one hop: people edit them too."""
         wanted = [
             (job, entry.path)
             for job in jobs
-            if isinstance(job.request, WriteNote)
-            and job.request.id
-            and (entry := self._catalogue.get(job.request.id))
+            if job.request.id and (entry := self._catalogue.get(job.request.id))
         ]
         if not wanted:
             return
@@ -123,7 +135,7 @@ class Writer:
 
     def _prepare(self, job: _Job) -> Prepared:
         if isinstance(job.request, DeleteNote):
-            return self._preparation.prepare_deletion(job.request)
+            return self._preparation.prepare_deletion(job.request, job.source)
         if job.request.id is None:
             return self._preparation.prepare_creation(job.request)
         return self._preparation.prepare_update(job.request, job.source)
@@ -132,18 +144,24 @@ class Writer:
         """Enter a written change in the catalogue and pass it on, or say why it failed."""
         prepared = job.prepared
         assert prepared is not None
+        if isinstance(result, NotSynced):
+            await self._enter(prepared, result.state)
+            return _unconfirmed(prepared, result)
         if isinstance(result, FileNotFoundError) and isinstance(prepared.operation, Remove):
             result = None  # somebody removed the file already; the note still has to go
         if isinstance(result, Exception):
             return self._preparation.explain(prepared, result)
+        return await self._enter(prepared, result)
+
+    async def _enter(self, prepared: Prepared, state: FileState | None) -> Accepted:
+        """The files are the truth: catalogue, indexes and journal follow what is in them."""
         entry = prepared.entry
-        if result is None:
+        if state is None:
             self._catalogue.remove(entry.note.id)
         else:
-            entry = attrs.evolve(entry, state=result)
+            entry = attrs.evolve(entry, state=state)
             self._catalogue.put(entry)
-        change = Change(entry, prepared.document, prepared.event, prepared.outcome)
-        return await self._pass_on(change)
+        return await self._pass_on(Change(entry, prepared.document, prepared.event, prepared.outcome))
 
     async def _pass_on(self, change: Change) -> Accepted:
         message = (
@@ -162,6 +180,18 @@ def _choose(waiting: list[_Job]) -> tuple[list[_Job], list[_Job]]:
         (left if keys & taken else chosen).append(job)
         taken |= keys  # also of those left: order among requests for one note is kept
     return chosen, left
+
+
+def _unconfirmed(prepared: Prepared, failure: NotSynced) -> StorageFailed:
+    outcome = prepared.outcome
+    log.error("folder not synced", path=outcome.path, reason=str(failure))
+    return StorageFailed(
+        f"The note is {outcome.status} in {outcome.path}, but the disk did not confirm it "
+        f"({failure.strerror}): a power failure may undo it. Check the disk, then read the note again.",
+        id=outcome.id,
+        path=outcome.path,
+        version=outcome.version,
+    )
 
 
 def _try_read(files: NoteFiles, path: str) -> ReadFile | Exception:

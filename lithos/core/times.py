@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def format_time(moment: datetime) -> str:
@@ -25,5 +27,8 @@ def parse_time(text: str) -> datetime:
 
 
 def from_nanoseconds(nanoseconds: int) -> datetime:
-    """A file time (nanoseconds since 1970) to the microsecond."""
-    return datetime.fromtimestamp(nanoseconds // 1000 / 1_000_000, UTC)
+    """A file time (nanoseconds since 1970) to the microsecond; the nearest year that can be told."""
+    try:
+        return _EPOCH + timedelta(microseconds=nanoseconds // 1000)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if nanoseconds > 0 else datetime.min.replace(tzinfo=UTC)

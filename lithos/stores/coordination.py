@@ -76,7 +76,11 @@ class CoordinationStore:
         with transaction(writer):
             # Seqs of a new journal start at the clock, so that one lost with its file is never reused.
             first = int(now.timestamp() * 1000)
-            writer.execute("INSERT OR IGNORE INTO meta VALUES('next_seq', ?)", (first,))
+            writer.execute(
+                "INSERT OR IGNORE INTO meta"
+                " SELECT 'next_seq', MAX(?, COALESCE((SELECT MAX(seq)+1 FROM events), 0))",
+                (first,),
+            )
             writer.execute("INSERT OR IGNORE INTO meta VALUES('pruned_through', 0)")
         return cls(writer, open_reader(path))
 

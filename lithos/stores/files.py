@@ -11,12 +11,15 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from attrs import define, frozen
+from attrs import frozen
 
 TEMPORARY_PREFIX = ".lithos-"
 TEMPORARY_SUFFIX = ".tmp"
+#: What SQLite's integers hold; some file systems have later times, and no one compares those.
+_LATEST_NS = 2**63 - 1
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
@@ -75,10 +78,22 @@ class FileOccupied(Exception):
     """A file that must not exist exists."""
 
 
-@define
+class NotSynced(OSError):
+    """The change is carried out, but the disk did not confirm it: a power failure may undo it.
+
+    `state` is that of the written file, `None` after a removal.
+    """
+
+    def __init__(self, failure: OSError, state: FileState | None) -> None:
+        super().__init__(failure.errno, failure.strerror)
+        self.state = state
+
+
+@frozen
 class _Staged:
     target: str
     temporary: str
+    state: FileState
 
 
 class NoteFiles:
@@ -96,14 +111,27 @@ class NoteFiles:
     def list_notes(self) -> list[FoundFile]:
         """Every `.md` file, in sorted path order.
 
-        Dot-names are ignored, as is what a symlink reaches outside the folder; a symlinked folder
-        is visited once, so loops end.
+        Dot-names are ignored, as is what a symlink reaches outside the folder. A folder that
+        symlinks lead to is visited once, by its own name if it has one here, so loops end.
         """
-        found = list(self._walk(self._real_root, "", {self._real_root}))
+        seen: set[str] = set()
+        linked: list[tuple[str, str]] = []
+        found = list(self._walk(self._real_root, "", seen, linked))
+        while linked:
+            prefix, folder = min(linked)
+            linked.remove((prefix, folder))
+            found += self._walk(folder, prefix, seen, linked)
         found.sort(key=lambda file: file.path)
         return found
 
-    def _walk(self, folder: str, prefix: str, seen: set[str]) -> Iterator[FoundFile]:
+    def _walk(
+        self, folder: str, prefix: str, seen: set[str], linked: list[tuple[str, str]]
+    ) -> Iterator[FoundFile]:
+        """The files below a folder; symlinked folders are left in `linked` for later."""
+        real = os.path.realpath(folder)
+        if real in seen or not self._is_inside(real):
+            return
+        seen.add(real)
         try:
             entries = list(os.scandir(folder))
         except (FileNotFoundError, PermissionError, NotADirectoryError):
@@ -113,9 +141,10 @@ class NoteFiles:
                 continue
             try:
                 if entry.is_dir():
-                    real = os.path.realpath(entry.path)
-                    if self._is_inside(real) and real not in seen:
-                        yield from self._walk(entry.path, f"{prefix}{entry.name}/", seen | {real})
+                    if entry.is_symlink():
+                        linked.append((f"{prefix}{entry.name}/", entry.path))
+                    else:
+                        yield from self._walk(entry.path, f"{prefix}{entry.name}/", seen, linked)
                 elif entry.name.endswith(".md") and (
                     not entry.is_symlink() or self._leads_inside(entry.path)
                 ):
@@ -136,7 +165,8 @@ class NoteFiles:
 
         Per change: the new state of a written file, `None` for a removed one, or the exception that
         stopped it (`OSError`, `FileChanged`, `FileOccupied`, `OutsideKnowledge`). A failed change
-        leaves its old file as it was and no temporary file.
+        leaves its old file as it was and no temporary file; only `NotSynced` tells of one that is
+        carried out.
         """
         results: list[FileState | Exception | None] = []
         folders: dict[str, list[int]] = {}
@@ -157,14 +187,18 @@ class NoteFiles:
         return results
 
     def sweep_temporary(self) -> int:
-        """Remove temporary files that a killed process left behind; their number."""
+        """Remove temporary files that a killed process left behind; their number.
+
+        One that cannot be removed stays: it is never taken for a note.
+        """
         swept = 0
         for folder, folders, names in os.walk(self._real_root):
             folders[:] = [name for name in folders if not name.startswith(".")]
             for name in names:
                 if name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX):
-                    os.unlink(os.path.join(folder, name))
-                    swept += 1
+                    with suppress(OSError):
+                        os.unlink(os.path.join(folder, name))
+                        swept += 1
         return swept
 
     def _put(self, change: Put, folders: dict[str, list[int]], number: int) -> tuple[FileState, str]:
@@ -182,7 +216,7 @@ class NoteFiles:
         except BaseException:
             _discard(staged.temporary)
             raise
-        return _state_of(os.stat(target)), target
+        return staged.state, target
 
     def _stage(self, target: str, change: Put) -> _Staged:
         """Write the temporary file beside its target and sync it."""
@@ -195,12 +229,14 @@ class NoteFiles:
                     _keep_mode(target, descriptor)
                 _write_all(descriptor, change.data)
                 os.fsync(descriptor)
+                # Asked of our own file: after the rename it may be somebody else's edit already.
+                state = _state_of(os.fstat(descriptor))
             finally:
                 os.close(descriptor)
         except BaseException:
             _discard(temporary)
             raise
-        return _Staged(target, temporary)
+        return _Staged(target, temporary, state)
 
     def _sync_folder(
         self, folder: str, numbers: list[int], results: list[FileState | Exception | None]
@@ -209,7 +245,9 @@ class NoteFiles:
             _sync(folder)
         except OSError as failure:
             for number in numbers:
-                results[number] = failure
+                result = results[number]
+                if not isinstance(result, Exception):
+                    results[number] = NotSynced(failure, result)
 
     def _locate(self, path: str) -> str:
         """The real target of a relative path; raises `OutsideKnowledge`."""
@@ -226,7 +264,7 @@ class NoteFiles:
 
 
 def _state_of(status: os.stat_result) -> FileState:
-    return FileState(status.st_size, status.st_mtime_ns)
+    return FileState(status.st_size, max(-_LATEST_NS, min(status.st_mtime_ns, _LATEST_NS)))
 
 
 def _current_state(target: str) -> FileState | None:

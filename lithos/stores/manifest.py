@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,15 @@ import apsw
 from attrs import fields, frozen
 
 from lithos.core.model import Note
+from lithos.core.times import format_time, parse_time
 from lithos.stores.files import FileState
 from lithos.stores.sqlite import CorruptDatabase, Durability, open_database, quarantine, transaction
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.manifest")
 
 #: Raise it when a row's meaning changes: older manifests are then dropped and rebuilt.
-FORMAT = 1
+FORMAT = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS files(
     path TEXT PRIMARY KEY, serial INTEGER NOT NULL UNIQUE, id TEXT NOT NULL,
@@ -60,19 +64,20 @@ class Manifest:
     @classmethod
     def open(cls, path: Path, now: datetime) -> Manifest:
         """Open the manifest; a damaged one is set aside, one of another format replaced."""
-        existed = path.exists()
         try:
             connection = open_database(path, _SCHEMA, Durability.OFF)
-        except CorruptDatabase:
-            quarantine(path, now)
-            connection, existed = open_database(path, _SCHEMA, Durability.OFF), False
-        manifest = cls(connection, is_new=not existed)
+        except CorruptDatabase as damage:
+            moved = quarantine(path, now)
+            log.warning("damaged manifest set aside", path=str(moved), reason=str(damage))
+            connection = open_database(path, _SCHEMA, Durability.OFF)
+        manifest = cls(connection, is_new=False)
         if manifest._get("format") != FORMAT:
             with transaction(connection):
                 connection.execute("DELETE FROM files")
                 connection.execute("DELETE FROM meta")
                 manifest._set("format", FORMAT)
-            manifest.is_new = True
+        # Not whether there was a file: a start that was killed before its first `store` left an empty one.
+        manifest.is_new = manifest.seq is None and not manifest._has_rows()
         return manifest
 
     def load(self) -> list[ManifestRow]:
@@ -110,6 +115,9 @@ class Manifest:
         """Close the database."""
         self._connection.close()
 
+    def _has_rows(self) -> bool:
+        return self._connection.execute("SELECT 1 FROM files LIMIT 1").fetchone() is not None
+
     def _get(self, name: str) -> int | None:
         row = self._connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
         return None if row is None else int(row[0])
@@ -132,15 +140,15 @@ def _dump_note(note: Note) -> str:
         value = getattr(note, name)
         if value == default or (name == "extra" and not value):
             continue
-        content[name] = value.timestamp() if isinstance(value, datetime) else value
-    return json.dumps(content, ensure_ascii=False)
+        content[name] = format_time(value) if isinstance(value, datetime) else value
+    return json.dumps(content)
 
 
 def _load_note(text: str) -> Note:
     content: dict[str, Any] = json.loads(text)
     for name in _TIMES:
         if name in content:
-            content[name] = datetime.fromtimestamp(content[name], UTC)
+            content[name] = parse_time(content[name])
     for name in _TUPLES:
         if name in content:
             content[name] = tuple(content[name])

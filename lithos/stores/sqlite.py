@@ -44,12 +44,16 @@ def open_database(path: Path, schema: str, durability: Durability) -> apsw.Conne
     connection = apsw.Connection(str(path))
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        connection.execute("PRAGMA journal_mode=WAL").fetchall()
-        connection.execute(f"PRAGMA synchronous={durability.value}")
-        connection.execute("PRAGMA foreign_keys=ON")
+        # A damaged file keeps its bytes: until it is known to be sound, closing must not write the
+        # WAL back, and nothing else may write either.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         problem = connection.execute("PRAGMA quick_check(1)").fetchall()
         if problem != [("ok",)]:
             raise CorruptDatabase(path, str(problem[0][0]))
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        connection.execute("PRAGMA journal_mode=WAL").fetchall()
+        connection.execute(f"PRAGMA synchronous={durability.value}")
+        connection.execute("PRAGMA foreign_keys=ON")
         connection.execute(schema)
     except (apsw.NotADBError, apsw.CorruptError) as damage:
         connection.close(True)
@@ -90,9 +94,9 @@ def quarantine(path: Path, now: datetime) -> Path:
     while target.exists():
         number += 1
         target = path.with_name(f"{path.name}.corrupt-{stamp}-{number}")
-    path.rename(target)
     wal = path.with_name(path.name + "-wal")
-    if wal.exists():
+    if wal.exists():  # first: left behind by a kill, it would be replayed into the new database
         wal.rename(target.with_name(target.name + "-wal"))
+    path.rename(target)
     path.with_name(path.name + "-shm").unlink(missing_ok=True)
     return target
