@@ -22,8 +22,9 @@ from hypercorn.typing import ConnectionState
 
 from lithos.front.limits import HEAD_BYTES, IDLE_PATIENCE, SEND_PATIENCE, SEND_PIECE
 from lithos.front.ports import AsgiApp
+from lithos.telemetry import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 TIMED_OUT: Final = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 

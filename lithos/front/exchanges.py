@@ -7,7 +7,6 @@ still running, and an application that cancels itself then would leave the conne
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -17,8 +16,9 @@ import trio
 from lithos.front.limits import FINAL_SEND
 from lithos.front.ports import AsgiApp, Message, Receive, Scope, Send
 from lithos.front.replies import answer
+from lithos.telemetry import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 CLIENT_GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 STOPPING: Final = {
@@ -63,17 +63,17 @@ class Exchanges:
     async def _run(self, exchange: _Exchange) -> None:
         try:
             await self._app(exchange.scope, exchange.receive, exchange.send)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever one request fails with, the others go on
             fault = _fault_of(error)
             if fault is not None:
                 exchange.failed = True
-                log.error("request failed", exc_info=fault, extra={"path": exchange.scope["path"]})
+                log.error("request failed", exc=fault, path=exchange.scope["path"])
 
     async def _end(self, exchange: _Exchange) -> None:
         try:
             await exchange.end()
         except Exception:
-            log.exception("response could not be completed", extra={"path": exchange.scope["path"]})
+            log.exception("response could not be completed", path=exchange.scope["path"])
 
     def end_streams(self) -> None:
         """Begin the stop: end event streams and WebSockets now; requests go on."""

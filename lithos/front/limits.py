@@ -7,7 +7,7 @@ from typing import Final
 STOP_GRACE: Final = 3.0
 """How long running calls may finish after the stop began."""
 
-STOP_FLUSH: Final = 0.7
+STOP_FLUSH: Final = 0.4
 """How long the last words of cancelled exchanges, and then of connections, may each take."""
 
 FINAL_SEND: Final = 5.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,9 +13,10 @@ from mcp.types import CallToolRequestParams, PaginatedRequestParams
 
 from lithos.front.ports import ToolBox
 from lithos.front.replies import compact_json
+from lithos.telemetry import get_logger
 from lithos.tools.contract import ArgumentFault, ToolSpec, UnknownTool
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 SERVER_NAME: Final = "Lithos"
 INSTRUCTIONS: Final = """\
@@ -78,7 +78,7 @@ async def _call(toolbox: ToolBox, name: str, arguments: Mapping[str, Any]) -> di
     except UnknownTool as missing:
         return encode_fault(str(missing))
     except Exception as error:
-        log.exception("tool failed", extra={"tool": name})
+        log.exception("tool failed", tool=name)
         return encode_fault(f"Error calling tool '{name}': {error}")
     except BaseExceptionGroup as group:
         # A cancelled call may bring other errors along; the server must only see the cancellation.
@@ -86,7 +86,7 @@ async def _call(toolbox: ToolBox, name: str, arguments: Mapping[str, Any]) -> di
         if cancelled is None or (others is not None and not isinstance(others, ExceptionGroup)):
             raise
         if others is not None:
-            log.error("tool failed while cancelled", exc_info=others, extra={"tool": name})
+            log.error("tool failed while cancelled", exc=others, tool=name)
         raise cancelled from None
 
 

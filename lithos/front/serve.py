@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import cast
@@ -30,8 +29,9 @@ from lithos.front.ports import (
     ignore_rejection,
 )
 from lithos.front.sockets import open_listeners
+from lithos.telemetry import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 async def serve_http(
@@ -96,7 +96,7 @@ async def _stop(connections: Connections, exchanges: Exchanges) -> None:
     with trio.move_on_after(STOP_GRACE):
         await exchanges.wait_empty()
     if exchanges.open_count:
-        log.warning("calls cut by the stop", extra={"calls": exchanges.open_count})
+        log.warning("calls cut by the stop", calls=exchanges.open_count)
         exchanges.cancel()
         with trio.move_on_after(STOP_FLUSH):
             await exchanges.wait_empty()

@@ -6,7 +6,6 @@ end of stdout whatever a library prints; descriptor 0 reads as empty for childre
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -21,8 +20,9 @@ from lithos.front.limits import STOP_FLUSH, STOP_GRACE
 from lithos.front.mcp import build_mcp_server
 from lithos.front.ports import ToolBox
 from lithos.front.session import run_session
+from lithos.telemetry import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 READ_BYTES: Final = 64 * 1024
 WRITE_BYTES: Final = 4096
