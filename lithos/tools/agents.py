@@ -85,7 +85,13 @@ class AgentTools:
     async def list_all(self, arguments: ListArguments) -> Answer:
         """`lithos_agent_list`."""
         since = read_time("active_since", arguments.active_since)
-        return {"agents": [_row(agent) for agent in self._agents.list_agents(arguments.type, since)]}
+        return {"agents": [_list_row(agent) for agent in self._agents.list_agents(arguments.type, since)]}
+
+
+def _list_row(agent: Agent) -> dict[str, Any]:
+    row = _row(agent)
+    order = ("id", "name", "type", "last_seen_at", "first_seen_at", "metadata")
+    return {key: row[key] for key in order}
 
 
 def _row(agent: Agent) -> dict[str, Any]:

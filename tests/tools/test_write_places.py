@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import trio
 
 from tests.servers import MISSING_ID, Clock, put_note, refusal, serving
 
@@ -214,8 +215,6 @@ async def test_the_title_may_go_back_to_what_the_index_knows(tmp_path: Path) -> 
 
 async def test_parallel_slug_collisions_have_one_winner(tmp_path: Path) -> None:
     """behaviour 12"""
-    import trio
-
     answers: list[dict[str, object]] = []
     async with serving(tmp_path) as lithos:
 
@@ -280,7 +279,7 @@ async def test_a_blank_title_is_refused(tmp_path: Path, title: str) -> None:
 
 
 async def test_checks_come_in_their_order(tmp_path: Path) -> None:
-    """Each request breaks all rules from one on; the answer must be about that one (tools spec, section 3)."""
+    """Each request breaks all rules from one on; the answer is about that one (tools spec, section 3)."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, storage={"max_content_size_bytes": 10}) as lithos:
         await lithos.create("Taken", "x", source_url="https://example.org/taken", path="taken.md")

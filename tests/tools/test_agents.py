@@ -1,0 +1,94 @@
+"""`lithos_agent_register`, `lithos_agent_info`, `lithos_agent_list`, and registration on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.servers import MISSING_ID, Clock, refusal, serving
+
+
+async def test_registering_twice_merges(tmp_path: Path) -> None:
+    """behaviour 90"""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        assert await lithos.call("lithos_agent_info", id="ann") is None
+        first = clock.text
+        answer = await lithos.call("lithos_agent_register", id="ann", name="Ann", metadata={"k": [1]})
+        assert list(answer.items()) == [("success", True), ("created", True)]
+        clock.advance(hours=1)
+        answer = await lithos.call("lithos_agent_register", id="ann", type="claude", metadata={})
+        assert answer == {"success": True, "created": False}
+        info = await lithos.call("lithos_agent_info", id="ann")
+        expected = [
+            ("id", "ann"), ("name", "Ann"), ("type", "claude"), ("first_seen_at", first),
+            ("last_seen_at", clock.text), ("metadata", {"k": [1]}),
+        ]  # fmt: skip
+        assert list(info.items()) == expected
+        assert lithos.events() == [("agent.registered", {"agent_id": "ann", "name": "Ann"})] * 2
+        await lithos.call("lithos_agent_register", id="bob")
+        assert lithos.events()[2:] == [("agent.registered", {"agent_id": "bob", "name": ""})]
+    async with serving(tmp_path, clock=clock) as lithos:
+        assert await lithos.call("lithos_agent_info", id="ann") == info
+
+
+async def test_acting_registers_without_an_event(tmp_path: Path) -> None:
+    """behaviours 91, 127"""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        start = clock.text
+        await lithos.call("lithos_write", id=MISSING_ID, title="T", content="x", agent="fails")
+        await lithos.call("lithos_delete", id=MISSING_ID, agent="deletes")
+        await lithos.call("lithos_write", title="T", content="x", agent="refused", status="bad")
+        await lithos.call("lithos_read", id=MISSING_ID, agent_id="reads")
+        await lithos.call("lithos_search", query="x", agent_id="searches")
+        agents = (await lithos.call("lithos_agent_list"))["agents"]
+        assert {agent["id"] for agent in agents} == {"fails", "deletes"}
+        assert lithos.events() == []
+        clock.advance(hours=1)
+        await lithos.write(agent="fails")
+        info = await lithos.call("lithos_agent_info", id="fails")
+        assert (info["first_seen_at"], info["last_seen_at"]) == (start, clock.text)
+        assert (info["name"], info["type"], info["metadata"]) == (None, None, {})
+        assert (await lithos.call("lithos_agent_register", id="fails"))["created"] is False
+    async with serving(tmp_path, clock=clock) as lithos:
+        assert (await lithos.call("lithos_agent_info", id="deletes"))["last_seen_at"] == start
+
+
+async def test_the_list_filters_and_shows_the_most_recent_first(tmp_path: Path) -> None:
+    """behaviour 91"""
+    clock = Clock("2026-01-01T00:00:00+00:00")
+    async with serving(tmp_path, clock=clock) as lithos:
+        for name, kind in (("a", "x"), ("b", "y"), ("c", "x")):
+            await lithos.call("lithos_agent_register", id=name, type=kind)
+            clock.advance(hours=1)
+        await lithos.write(agent="a")
+        answer = await lithos.call("lithos_agent_list")
+        assert list(answer) == ["agents"]
+        assert list(answer["agents"][0]) == [
+            "id",
+            "name",
+            "type",
+            "last_seen_at",
+            "first_seen_at",
+            "metadata",
+        ]
+
+        async def ids(**filters: str) -> list[str]:
+            return [agent["id"] for agent in (await lithos.call("lithos_agent_list", **filters))["agents"]]
+
+        assert await ids() == ["a", "c", "b"]
+        assert await ids(type="x") == ["a", "c"]
+        assert await ids(type="X") == []
+        assert await ids(active_since="2026-01-01T02:00:00") == ["a", "c"]
+        assert await ids(active_since="2026-01-01T03:00:01+00:00") == []
+        assert await ids(type="x", active_since="2026-01-01T04:30:00+02:00") == ["a"]
+        answer = await lithos.call("lithos_agent_list", active_since="soon")
+        assert "active_since" in refusal(answer, "invalid_input")
+
+
+async def test_blank_ids_are_refused(tmp_path: Path) -> None:
+    """behaviour 173"""
+    async with serving(tmp_path) as lithos:
+        for tool in ("lithos_agent_register", "lithos_agent_info"):
+            for blank in ("", " ", "\n"):
+                assert "id" in refusal(await lithos.call(tool, id=blank), "invalid_input")

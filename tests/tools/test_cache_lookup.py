@@ -1,0 +1,122 @@
+"""`lithos_cache_lookup`: fresh, stale and clean answers (behaviour 73)."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from tests.servers import Clock, Lithos, refusal, serving
+
+MISS = {"hit": False, "document": None, "stale_exists": False, "stale_id": None}
+QUERY = "how do zebras get their stripes"
+TEXT = "How zebras get their stripes: melanocytes in the skin of the zebra make the stripes."
+URL = "https://example.org/zebra"
+
+
+async def look_up(lithos: Lithos, query: str = QUERY, **more: object) -> dict[str, object]:
+    answer = await lithos.call("lithos_cache_lookup", query=query, **more)
+    assert list(answer) == ["hit", "document", "stale_exists", "stale_id"], answer
+    return answer
+
+
+async def test_a_fresh_answer_is_a_hit(tmp_path: Path) -> None:
+    """behaviour 73"""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        assert await look_up(lithos) == MISS
+        note = await lithos.create("Zebra stripes", TEXT, tags=["zoo"], confidence=0.8, ttl_hours=2)
+        answer = await look_up(lithos)
+        document = answer.pop("document")
+        assert answer == {"hit": True, "stale_exists": False, "stale_id": None}
+        expiry = Clock(clock.text)
+        expiry.advance(hours=2)
+        assert isinstance(document, dict)
+        assert list(document.items()) == [
+            ("id", note), ("title", "Zebra stripes"), ("content", TEXT), ("confidence", 0.8),
+            ("updated_at", clock.text), ("expires_at", expiry.text), ("tags", ["zoo"]), ("source_url", ""),
+        ]  # fmt: skip
+        assert await look_up(lithos, "income tax return forms") == MISS
+        assert await look_up(lithos, " ") == MISS
+        assert await lithos.audit() == []
+        assert (await lithos.call("lithos_stats"))["agents"] == 1
+
+
+async def test_a_stale_answer_gives_its_id(tmp_path: Path) -> None:
+    """behaviour 73"""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        note = await lithos.create("Zebra stripes", TEXT, ttl_hours=2)
+        clock.advance(hours=2)
+        assert (await look_up(lithos))["hit"]
+        clock.advance(microseconds=1)
+        assert await look_up(lithos) == MISS | {"stale_exists": True, "stale_id": note}
+        fresh = await lithos.create("Zebra skin", TEXT)
+        answer = await look_up(lithos)
+        assert answer["document"]["id"] == fresh
+        assert (answer["stale_exists"], answer["stale_id"]) == (False, None)
+
+
+async def test_an_age_makes_stale_too(tmp_path: Path) -> None:
+    """behaviour 73"""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        note = await lithos.create("Zebra stripes", TEXT)
+        clock.advance(hours=3)
+        for age in (3, 3.5, "4", math.inf, None):
+            assert (await look_up(lithos, max_age_hours=age))["hit"]
+        assert (await look_up(lithos, max_age_hours=2.9))["stale_id"] == note
+
+
+async def test_confidence_filters_and_decides(tmp_path: Path) -> None:
+    """behaviour 73"""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        low = await lithos.create("Zebra stripes low", TEXT, confidence=0.3, ttl_hours=1)
+        assert await look_up(lithos) == MISS
+        assert (await look_up(lithos, min_confidence=0.3))["hit"]
+        clock.advance(hours=2)
+        assert await look_up(lithos) == MISS
+        assert (await look_up(lithos, min_confidence=0))["stale_id"] == low
+        await lithos.create("Zebra stripes", TEXT, confidence=0.6)
+        best = await lithos.create("Other words on zebra stripes", TEXT, confidence=0.9)
+        await lithos.create("Zebra stripes as well", TEXT, confidence=0.9 - 1e-9)
+        assert (await look_up(lithos, limit=10))["document"]["id"] == best
+        assert (await look_up(lithos, limit=10**18))["document"]["id"] == best
+        assert await look_up(lithos, min_confidence=0.95, limit=10) == MISS
+
+
+async def test_an_address_is_the_short_way(tmp_path: Path) -> None:
+    """behaviour 73"""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        other = await lithos.create("Zebra stripes", TEXT, tags=["zoo"])
+        owner = await lithos.create(
+            "Page", "Of something else.", source_url=URL, tags=["a", "b"], confidence=0.6
+        )
+        answer = await look_up(lithos, source_url=URL + "/?utm_source=x")
+        assert (answer["document"]["id"], answer["document"]["source_url"]) == (owner, URL)
+        # The owner is the only candidate, even when it does not do.
+        assert await look_up(lithos, source_url=URL, min_confidence=0.7) == MISS
+        assert (await look_up(lithos, source_url=URL, tags=["a", "b"]))["document"]["id"] == owner
+        # Without all tags, and for an address nobody has, meaning decides.
+        assert (await look_up(lithos, source_url=URL, tags=["zoo"]))["document"]["id"] == other
+        assert await look_up(lithos, source_url=URL, tags=["a", "zoo"]) == MISS
+        assert (await look_up(lithos, source_url=URL + "/none"))["document"]["id"] == other
+        assert (await look_up(lithos, source_url=""))["document"]["id"] == other
+        clock.advance(hours=5)
+        assert (await look_up(lithos, source_url=URL, max_age_hours=1))["stale_id"] == owner
+
+
+async def test_bad_values_are_refused(tmp_path: Path) -> None:
+    """behaviour 73"""
+    bad: dict[str, tuple[object, ...]] = {
+        "max_age_hours": (0, -1, math.nan),
+        "min_confidence": (-0.1, 1.1, math.nan),
+        "limit": (0, -1),
+        "source_url": ("ftp://x", " "),
+    }
+    async with serving(tmp_path) as lithos:
+        for name, values in bad.items():
+            for value in values:
+                answer = await lithos.call("lithos_cache_lookup", query=QUERY, **{name: value})
+                assert name in refusal(answer, "invalid_input")
