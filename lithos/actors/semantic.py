@@ -20,9 +20,8 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.catalogue import Entry
 from lithos.actors.indexer import Indexer, Upsert
 from lithos.core.chunk import Chunk, chunk_text
-from lithos.core.model import Document
 from lithos.stores.embedder import Embedder, EmbedderUnavailable
-from lithos.stores.vectors import VectorEntry, VectorIndex
+from lithos.stores.vectors import VectorEntry, VectorHit, VectorIndex
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.semantic")
@@ -43,9 +42,9 @@ class ChunkSizes:
     size: int
     maximum: int
 
-    def chunks(self, document: Document) -> list[Chunk]:
+    def chunks(self, title: str, content: str) -> list[Chunk]:
         """The chunks of a note."""
-        return chunk_text(document.note.title, document.content, chunk_size=self.size, chunk_max=self.maximum)
+        return chunk_text(title, content, chunk_size=self.size, chunk_max=self.maximum)
 
     def mix(self, stamp: int) -> int:
         """A stamp that also changes with the sizes: other sizes, other chunks."""
@@ -74,7 +73,8 @@ class VectorPort:
     def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
         assert self.vectors is not None
         assert self.embedder is not None
-        chunks = [self.sizes.chunks(upsert.document) for upsert in upserts]
+        documents = [upsert.document for upsert in upserts]
+        chunks = [self.sizes.chunks(document.note.title, document.content) for document in documents]
         texts = [chunk.embedded for of_note in chunks for chunk in of_note]
         vectors = self.embedder.encode(texts)
         entries: list[VectorEntry] = []
@@ -84,15 +84,6 @@ class VectorPort:
             entries.append(VectorEntry(upsert.entry.serial, self.expected(upsert.entry), vectors[begin:end]))
             begin = end
         self.vectors.apply(entries, removals)
-
-
-@frozen
-class SemanticHit:
-    """A note found by meaning: its best chunk and that chunk's cosine."""
-
-    serial: int
-    chunk: int
-    similarity: float
 
 
 class SemanticUnavailable(Exception):
@@ -190,12 +181,12 @@ class SemanticBackend:
         vector = self.port.embedder.encode([query])[0]
         return vector if vector.any() else None
 
-    def search(self, vector: np.ndarray, notes: int, threshold: float) -> list[SemanticHit]:
+    def search(self, vector: np.ndarray, notes: int, threshold: float) -> list[VectorHit]:
         """The nearest notes, best first."""
         assert self.port.vectors is not None
-        return [SemanticHit(*hit) for hit in self.port.vectors.search(vector, notes, threshold)]
+        return self.port.vectors.search(vector, notes, threshold)
 
-    def search_among(self, vector: np.ndarray, serials: Sequence[int], threshold: float) -> list[SemanticHit]:
+    def search_among(self, vector: np.ndarray, serials: Sequence[int], threshold: float) -> list[VectorHit]:
         """The same among given notes only, exactly."""
         assert self.port.vectors is not None
-        return [SemanticHit(*hit) for hit in self.port.vectors.search_among(vector, serials, threshold)]
+        return self.port.vectors.search_among(vector, serials, threshold)

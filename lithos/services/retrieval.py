@@ -13,7 +13,6 @@ from lithos.actors.coordinator import Coordinator
 from lithos.actors.semantic import (
     ChunkSizes,
     SemanticBackend,
-    SemanticHit,
     SemanticState,
     SemanticUnavailable,
 )
@@ -23,9 +22,10 @@ from lithos.core.fusion import blend, reciprocal_rank
 from lithos.core.matching import has_all
 from lithos.core.query import Node, QuerySyntaxError, parse_query, plain_words, query_terms
 from lithos.core.snippet import make_snippet
-from lithos.services.texts import LoadedNote, NoteTexts
+from lithos.services.texts import NoteTexts
 from lithos.stores.fulltext import Filters, FulltextIndex
 from lithos.stores.index_failure import IndexFailed
+from lithos.stores.vectors import VectorHit
 
 MODES = ("hybrid", "fulltext", "semantic")
 #: Notes each leg of a fusion gives at least.
@@ -82,7 +82,7 @@ class _Ranked:
     """Notes in order of score, before their texts are read."""
 
     scores: Sequence[tuple[int, float]]
-    chunks: dict[int, SemanticHit]
+    chunks: dict[int, VectorHit]
     lexical: frozenset[int]
     terms: Sequence[str] = ()
     failed: tuple[str, ...] = ()
@@ -181,7 +181,7 @@ class Retrieval:
         wanted = max(LEG_NOTES, 5 * limit)
         failures: dict[str, str] = {}
         lexical: Sequence[tuple[int, float]] = ()
-        semantic: Sequence[SemanticHit] = ()
+        semantic: Sequence[VectorHit] = ()
         try:
             node = plain_words(request.query)
             lexical = self._fulltext.search(node, wanted, request.filters) if node is not None else ()
@@ -213,7 +213,7 @@ class Retrieval:
             return reciprocal_rank([[serial for serial, _ in leg] for leg in (lexical, semantic)])
         return blend(lexical, semantic, self._settings.semantic_weight)
 
-    def _semantic_leg(self, request: SearchRequest, notes: int, threshold: float) -> list[SemanticHit]:
+    def _semantic_leg(self, request: SearchRequest, notes: int, threshold: float) -> list[VectorHit]:
         """The nearest notes that pass the filters."""
         vector = self._semantic.encode(request.query)
         if vector is None:
@@ -241,16 +241,15 @@ class Retrieval:
         ][:limit]
         sizes = self._settings.sizes
 
-        def cut(position: int, note: LoadedNote) -> str:
-            serial = chosen[position][0].serial
-            document = note.document
-            if serial in ranked.lexical:
-                return make_snippet(document.note.title, document.content, list(ranked.terms))
-            chunks = sizes.chunks(document)
-            number = ranked.chunks[serial].chunk
+        def cut(position: int, content: str) -> str:
+            entry = chosen[position][0]
+            if entry.serial in ranked.lexical:
+                return make_snippet(entry.note.title, content, list(ranked.terms))
+            chunks = sizes.chunks(entry.note.title, content)
+            number = ranked.chunks[entry.serial].chunk
             return chunks[number].text if number < len(chunks) else ""
 
-        snippets = await self._texts.map([entry for entry, _ in chosen], cut)
+        snippets = await self._texts.map_contents([entry for entry, _ in chosen], cut)
         semantic_only = request.mode == "semantic"
         return tuple(
             Hit(entry, score, snippet or "", score if semantic_only else None)

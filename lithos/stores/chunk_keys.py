@@ -55,14 +55,19 @@ def slice_entries(entries: Sequence[VectorEntry]) -> Iterator[list[VectorEntry]]
         yield list(part.values())
 
 
-def best_per_note(keys: NDArray[np.uint64], similarities: Matrix, threshold: float) -> list[VectorHit]:
-    """Return the best chunk of each note from `threshold` on, best first, ties by serial and chunk."""
+def best_per_note(
+    keys: NDArray[np.uint64], similarities: Matrix, threshold: float, most: int | None = None
+) -> list[VectorHit]:
+    """Return the best chunk of each of the `most` best notes from `threshold` on, best first.
+
+    Ties go by serial and chunk.
+    """
     passing = similarities >= threshold
     keys, similarities = keys[passing], similarities[passing]
     order = np.lexsort((keys, -similarities))
     serials = keys[order] >> np.uint64(CHUNK_BITS)
     _, first = np.unique(serials, return_index=True)
-    chosen = order[np.sort(first)]
+    chosen = order[np.sort(first)[:most]]
     chunks = keys[chosen] & np.uint64(MAX_CHUNKS - 1)
     rows = zip(
         (keys[chosen] >> np.uint64(CHUNK_BITS)).tolist(),
@@ -70,4 +75,4 @@ def best_per_note(keys: NDArray[np.uint64], similarities: Matrix, threshold: flo
         similarities[chosen].tolist(),
         strict=True,
     )
-    return [VectorHit(*row) for row in rows]
+    return list(map(VectorHit._make, rows))

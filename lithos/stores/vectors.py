@@ -190,7 +190,7 @@ class VectorIndex:
             query = vector.astype(self.identity.dtype).astype(np.float32)
             # Not `@`: BLAS would start threads, and waiting for them on a busy machine takes milliseconds.
             similarities = np.clip(np.einsum("ij,j->i", stored.astype(np.float32), query), 0, 1)
-            return best_per_note(keys, similarities, threshold)[:notes]
+            return best_per_note(keys, similarities, threshold, notes)
         wanted = np.fromiter((serial for serial, _ in sizes), np.uint64, len(sizes))
         return self._search(vector, len(sizes) if notes is None else notes, threshold, wanted)
 
@@ -207,12 +207,12 @@ class VectorIndex:
             if not len(keys):
                 return []
             kept = slice(None) if wanted is None else np.isin(keys >> CHUNK_BITS, wanted)
-            hits = best_per_note(keys[kept], similarities[kept], threshold)
+            hits = best_per_note(keys[kept], similarities[kept], threshold, notes)
             last = float(similarities[-1])
             # Chunks not seen yet may tie with the last one seen, hence the strict comparison.
             certain = len(hits) >= notes and hits[notes - 1].similarity > last
             if certain or last < threshold or asked >= total:
-                return hits[:notes]
+                return hits
             asked *= 4
 
     def _nearest(self, vector: Matrix, count: int) -> tuple[NDArray[np.uint64], Matrix]:
