@@ -57,7 +57,10 @@ class Envelope(Generic[M, R]):
         self.done.set()
 
     async def reply(self) -> R:
-        """Wait for the reply; raises the refusal or `ActorDown`. The caller sets the deadline."""
+        """Wait for the reply; raises the refusal, `ActorDown` or `ShuttingDown`.
+
+        Only one caller may, once; that caller sets the deadline.
+        """
         await self.done.wait()
         assert self.result is not None
         return self.result.unwrap()
@@ -195,6 +198,18 @@ def _refuse(envelopes: Iterable[Envelope[M, R]]) -> None:
         envelope.resolve(outcome.Error(ShuttingDown("the actor ended before it came to this")))
 
 
+@attrs.define
+class _StartedOnce:
+    """Trio takes `started` once, but every restart calls it; a boot may work only at the second try."""
+
+    _status: trio.TaskStatus[None] | None
+
+    def started(self, value: None = None) -> None:
+        status, self._status = self._status, None
+        if status is not None:
+            status.started(value)
+
+
 @contextmanager
 def _refusing_the_rest(mailbox: Mailbox[M, R]) -> Iterator[None]:
     try:
@@ -231,11 +246,12 @@ async def supervise(
     given up is answered with `ShuttingDown`.
     """
     recent: deque[float] = deque()
+    status = _StartedOnce(task_status)
     with mailbox.inbox, _refusing_the_rest(mailbox):
         while True:
             try:
                 async with mailbox.inbox.clone() as mine:
-                    await start(mine, task_status=task_status)
+                    await start(mine, task_status=status)
                 break
             except Exception as crash:  # Cancelled is no Exception: cancelling never restarts
                 recent.append(trio.current_time())
@@ -245,7 +261,6 @@ async def supervise(
                 if len(recent) > crashes:
                     raise ActorGaveUp(f"{mailbox.name} crashed {len(recent)} times") from crash
                 mailbox.stats.restarts += 1
-                task_status = trio.TASK_STATUS_IGNORED  # `started` is legal only once
                 await trio.sleep(0.1 * 2 ** len(recent))
     for downstream in closes:
         downstream.close()

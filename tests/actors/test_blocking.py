@@ -1,0 +1,70 @@
+"""The thread port and its inline twin keep one contract."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+import trio
+
+from lithos.actors.blocking import Inline, Threads
+
+
+@pytest.fixture(params=[Threads, Inline])
+def blocking(request):
+    return request.param()
+
+
+async def test_the_result_comes_back(blocking):
+    assert await blocking.run(lambda: 42) == 42
+
+
+async def test_an_exception_comes_back_as_it_is(blocking):
+    def fail() -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        await blocking.run(fail)
+
+
+async def test_a_call_is_a_checkpoint(blocking):
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await blocking.run(lambda: 42)
+    assert scope.cancelled_caught
+
+
+async def test_calls_of_one_store_never_overlap(blocking):
+    active, most, lock = 0, 0, threading.Lock()
+
+    def call() -> None:
+        nonlocal active, most
+        with lock:
+            active += 1
+            most = max(most, active)
+        os.sched_yield()
+        with lock:
+            active -= 1
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(blocking.run, call)
+    assert most == 1
+
+
+async def test_a_begun_call_is_finished_although_it_is_cancelled():
+    begun, release, done = threading.Event(), threading.Event(), []
+
+    def call() -> None:
+        begun.set()
+        release.wait(10)
+        done.append(True)
+
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(Threads().run, call)
+            await trio.to_thread.run_sync(begun.wait, 10)
+            scope.cancel()
+            release.set()
+    assert done == [True]

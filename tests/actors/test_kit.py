@@ -1,0 +1,672 @@
+"""The actor kit: mailboxes, batches, supervision, stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+from pytest import RaisesGroup
+from trio.testing import wait_all_tasks_blocked
+
+from lithos.actors.kit import (
+    ActorDown,
+    ActorGaveUp,
+    Mailbox,
+    ShuttingDown,
+    run_batches,
+    supervise,
+)
+
+pytestmark = pytest.mark.autojump
+
+
+def make_box(capacity: int = 8) -> Mailbox[Any, Any]:
+    return Mailbox("x", capacity)
+
+
+def simple(flush: Callable[[Sequence[Any]], Any], **settings: Any) -> Any:
+    settings = {"size": 3, "linger": 0.2, **settings}
+
+    async def start(inbox: Any, *, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        await run_batches(inbox, flush, **settings)
+
+    return start
+
+
+async def echo(messages: Sequence[Any]) -> Sequence[Any]:
+    return messages
+
+
+class Recorder:
+    """Asks, and notes answers and errors."""
+
+    def __init__(self, box: Mailbox[Any, Any]) -> None:
+        self.box = box
+        self.answers: list[Any] = []
+
+    async def ask(self, message: Any) -> None:
+        try:
+            self.answers.append(await self.box.ask(message))
+        except (ActorDown, ShuttingDown, trio.TooSlowError, ValueError) as failure:
+            self.answers.append(type(failure))
+
+
+# -- batches ----------------------------------------------------------------------------------------
+
+
+async def test_a_batch_is_flushed_by_count_or_by_the_age_of_its_oldest():
+    seen, began, box = [], trio.current_time(), make_box()
+
+    async def flush(messages):
+        seen.append((trio.current_time() - began, len(messages)))
+        return [message * 10 for message in messages]
+
+    recorder = Recorder(box)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush)))
+        async with trio.open_nursery() as callers:
+            for i in range(4):
+                callers.start_soon(recorder.ask, i)
+        box.close()
+    assert sorted(recorder.answers) == [0, 10, 20, 30]
+    assert [size for _, size in seen] == [3, 1]
+    assert seen[1][0] == pytest.approx(0.2)
+
+
+async def test_a_late_message_does_not_push_the_deadline_of_the_batch_back():
+    seen, began, box = [], trio.current_time(), make_box()
+
+    async def flush(messages):
+        seen.append((trio.current_time() - began, list(messages)))
+        return messages
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush, size=10, linger=1.0)))
+        await box.post(1)
+        await trio.sleep(0.9)
+        await box.post(2)
+        await trio.sleep(0.5)
+        box.close()
+    assert seen == [(pytest.approx(1.0), [1, 2])]
+
+
+async def test_without_linger_a_batch_takes_what_waits_and_no_more():
+    seen, gate, box = [], trio.Event(), make_box()
+
+    async def flush(messages):
+        seen.append(list(messages))
+        await gate.wait()
+        return messages
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush, size=10, linger=0.0)))
+        for i in range(4):
+            await box.post(i)
+            await wait_all_tasks_blocked()
+        gate.set()
+        box.close()
+    assert seen == [[0], [1, 2, 3]]
+
+
+async def test_the_end_of_mail_flushes_at_once():
+    seen, box = [], make_box(10)
+
+    async def flush(messages):
+        seen.append(list(messages))
+        return messages
+
+    for i in range(5):
+        await box.post(i)
+    box.close()
+    began = trio.current_time()
+    await supervise(box, simple(flush, size=100, linger=60))
+    assert seen == [[0, 1, 2, 3, 4]]
+    assert trio.current_time() == began
+
+
+async def test_messages_keep_their_order():
+    seen, box = [], make_box(4)
+
+    async def flush(messages):
+        await trio.sleep(0.01)
+        seen.extend(messages)
+        return messages
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush, linger=0.0)))
+        for i in range(50):
+            await box.post(i)
+        box.close()
+    assert seen == list(range(50))
+
+
+async def test_a_refusal_is_a_reply_and_not_a_crash():
+    runs, box = [], make_box()
+
+    async def flush(messages):
+        runs.append(len(messages))
+        return [ValueError("slug taken") if message == 1 else message for message in messages]
+
+    recorder = Recorder(box)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush)))
+        async with trio.open_nursery() as callers:
+            for i in range(3):
+                callers.start_soon(recorder.ask, i)
+        box.close()
+    assert set(recorder.answers) == {0, 2, ValueError}
+    assert runs == [3]
+    assert box.stats.restarts == 0
+
+
+async def test_too_few_replies_are_a_crash_that_every_asker_learns_of():
+    calls, box = [], make_box()
+
+    async def flush(messages):
+        calls.append(list(messages))
+        return messages if len(calls) > 1 else messages[:1]
+
+    recorder = Recorder(box)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush, size=2)))
+        async with trio.open_nursery() as callers:
+            for i in range(2):
+                callers.start_soon(recorder.ask, i)
+        assert await box.ask("again") == "again"
+        box.close()
+    assert recorder.answers == [ActorDown, ActorDown]
+
+
+async def test_the_stats_count_messages_batches_and_busy_time():
+    box = make_box()
+
+    async def flush(messages):
+        await trio.sleep(2)
+        return messages
+
+    async with trio.open_nursery() as nursery:
+        start = simple(flush, size=2, linger=0.0, stats=box.stats)
+        for i in range(4):
+            await box.post(i)
+        assert box.depth == 4
+        await nursery.start(partial(supervise, box, start))
+        box.close()
+    assert (box.stats.handled, box.stats.batches, box.stats.busy_seconds) == (4, 2, pytest.approx(4))
+    assert box.stats.capacity == 8
+    assert box.depth == 0
+
+
+# -- post, ask, nudge -------------------------------------------------------------------------------
+
+
+async def test_a_poster_collects_the_reply_later():
+    box = make_box()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(echo)))
+        envelopes = [await box.post(i) for i in range(3)]
+        assert [await envelope.reply() for envelope in envelopes] == [0, 1, 2]
+        box.close()
+
+
+async def test_a_posted_message_is_done_even_if_nobody_waits_for_it():
+    seen, box = [], make_box()
+
+    async def flush(messages):
+        seen.extend(messages)
+        return messages
+
+    await box.post("alone")
+    box.close()
+    await supervise(box, simple(flush))
+    assert seen == ["alone"]
+
+
+async def test_a_nudge_never_waits_and_never_fails():
+    box = make_box(1)
+    box.nudge("kept")
+    box.nudge("dropped: the mailbox is full")
+    assert box.depth == 1
+    seen = []
+
+    async def flush(messages):
+        seen.extend(messages)
+        return messages
+
+    box.close()
+    box.nudge("dropped: closed")
+    await supervise(box, simple(flush))
+    box.nudge("dropped: gone")
+    assert seen == ["kept"]
+
+
+async def test_what_timed_out_in_the_queue_is_never_applied():
+    gate, applied, box = trio.Event(), [], make_box()
+
+    async def flush(messages):
+        await gate.wait()
+        applied.extend(messages)
+        return messages
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush, size=1, limit=100)))
+        nursery.start_soon(box.ask, "held")
+        await wait_all_tasks_blocked()
+        with pytest.raises(trio.TooSlowError):
+            await box.ask("late", within=1)
+        gate.set()
+        assert await box.ask("ok") == "ok"
+        box.close()
+    assert applied == ["held", "ok"]
+
+
+async def test_a_cancelled_asker_leaves_nothing_to_apply():
+    gate, applied, box = trio.Event(), [], make_box()
+
+    async def flush(messages):
+        await gate.wait()
+        applied.extend(messages)
+        return messages
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush, size=1, limit=100)))
+        nursery.start_soon(box.ask, "held")
+        await wait_all_tasks_blocked()
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as callers:
+                callers.start_soon(box.ask, "cancelled")
+                await wait_all_tasks_blocked()
+                scope.cancel()
+        gate.set()
+        box.close()
+    assert applied == ["held"]
+
+
+async def test_an_asker_cancelled_during_the_work_does_not_stop_it():
+    gate, applied, box = trio.Event(), [], make_box()
+
+    async def flush(messages):
+        await gate.wait()
+        applied.extend(messages)
+        return messages
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush, size=1, linger=0.0)))
+        with trio.move_on_after(1):
+            await box.ask("underway")
+        gate.set()
+        box.close()
+    assert applied == ["underway"]
+
+
+async def test_a_full_mailbox_holds_the_sender_back_and_forgets_it_when_it_gives_up():
+    gate, box = trio.Event(), make_box(0)
+
+    async def flush(messages):
+        await gate.wait()
+        return messages
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush, size=1, limit=100)))
+        nursery.start_soon(box.ask, 0)
+        await wait_all_tasks_blocked()
+        with pytest.raises(trio.TooSlowError):
+            await box.ask(1, within=1)
+        assert box.inbox.statistics().tasks_waiting_send == 0
+        gate.set()
+        box.close()
+
+
+# -- crashes ----------------------------------------------------------------------------------------
+
+
+async def test_a_crash_costs_its_batch_and_keeps_the_queue():
+    calls, box = [], make_box()
+
+    async def flush(messages):
+        calls.append(messages)
+        if len(calls) == 1:
+            raise OSError("disk")
+        return messages
+
+    recorder = Recorder(box)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush, size=1)))
+        async with trio.open_nursery() as callers:
+            for i in range(3):
+                callers.start_soon(recorder.ask, i)
+        box.close()
+    assert recorder.answers.count(ActorDown) == 1
+    assert len(recorder.answers) == len(calls) == 3
+    assert box.stats.restarts == 1
+
+
+async def test_every_asker_of_the_crashed_batch_learns_that_the_outcome_is_unknown():
+    calls, box = [], make_box()
+
+    async def flush(messages):
+        calls.append(list(messages))
+        if len(calls) == 1:
+            raise RuntimeError("bug")
+        return messages
+
+    recorder = Recorder(box)
+    async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as callers:
+            for i in range(5):
+                callers.start_soon(recorder.ask, i)
+            await wait_all_tasks_blocked()
+            await nursery.start(partial(supervise, box, simple(flush, size=3)))
+        box.close()
+    assert recorder.answers.count(ActorDown) == 3
+    assert sorted(answer for answer in recorder.answers if answer is not ActorDown) == sorted(calls[1])
+
+
+async def test_the_actor_gives_up_after_three_restarts():
+    box = make_box()
+
+    async def flush(messages):
+        raise OSError("disk")
+
+    async def pester() -> None:
+        while True:
+            await Recorder(box).ask(1)
+
+    with RaisesGroup(ActorGaveUp):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(partial(supervise, box, simple(flush, size=1)))
+            nursery.start_soon(pester)
+    assert box.stats.restarts == 3
+
+
+async def test_crashes_far_apart_do_not_add_up():
+    box, recorder = make_box(), None
+
+    async def flush(messages):
+        raise OSError("disk")
+
+    recorder = Recorder(box)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush, size=1, linger=0.0)))
+        for i in range(10):
+            await recorder.ask(i)
+            await trio.sleep(30)
+        box.close()
+    assert recorder.answers == [ActorDown] * 10
+
+
+async def test_what_is_queued_when_the_actor_gives_up_was_not_applied():
+    box = make_box()
+
+    async def flush(messages):
+        raise OSError("disk")
+
+    queued = [await box.post(i) for i in range(6)]
+    with pytest.raises(ActorGaveUp):
+        await supervise(box, simple(flush, size=1, linger=0.0))
+    causes = []
+    for envelope in queued:
+        with pytest.raises((ActorDown, ShuttingDown)) as caught:
+            await envelope.reply()
+        causes.append(caught.type)
+    assert causes == [ActorDown] * 4 + [ShuttingDown] * 2
+
+
+async def test_a_hung_flush_trips_its_limit_and_is_a_crash():
+    calls, box = [], make_box()
+
+    async def flush(messages):
+        calls.append(messages)
+        if len(calls) == 1:
+            await trio.sleep_forever()
+        return messages
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, simple(flush, size=1, limit=2)))
+        with pytest.raises(ActorDown):
+            await box.ask(1)
+        assert await box.ask(2) == 2
+        box.close()
+
+
+async def test_an_exception_group_of_crashes_restarts_too():
+    calls, box = [], make_box()
+
+    async def start(inbox, *, task_status):
+        task_status.started()
+        calls.append(1)
+        async with trio.open_nursery() as nursery:
+            if len(calls) == 1:
+                nursery.start_soon(partial(echo_crash))
+            await run_batches(inbox, echo, size=1)
+
+    async def echo_crash():
+        raise KeyError("bug beside the inbox")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, start))
+        await trio.sleep(1)
+        assert await box.ask(1) == 1
+        box.close()
+    assert box.stats.restarts == 1
+
+
+# -- stopping and cancelling ------------------------------------------------------------------------
+
+
+async def test_cancelling_lets_the_batch_land():
+    done, box = [], make_box()
+
+    async def flush(messages):
+        await trio.sleep(1)
+        done.extend(messages)
+        return messages
+
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(partial(supervise, box, simple(flush, size=1)))
+            nursery.start_soon(box.ask, 1)
+            await wait_all_tasks_blocked()
+            scope.cancel()
+    assert scope.cancelled_caught
+    assert done == [1]
+
+
+async def test_cancelling_never_restarts():
+    box = make_box()
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(partial(supervise, box, simple(echo)))
+            scope.cancel()
+    assert box.stats.restarts == 0
+
+
+async def test_what_a_cancelled_actor_had_only_collected_was_not_applied():
+    box, seen = make_box(), []
+
+    async def flush(messages):
+        seen.extend(messages)
+        return messages
+
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(partial(supervise, box, simple(flush, size=10, linger=60.0)))
+            collected = [await box.post(i) for i in range(3)]
+            await wait_all_tasks_blocked()
+            assert box.depth == 0
+            scope.cancel()
+    for envelope in collected:
+        with pytest.raises(ShuttingDown):
+            await envelope.reply()
+    assert seen == []
+
+
+async def test_a_closed_mailbox_refuses_and_nothing_was_applied():
+    box = make_box()
+    box.close()
+    with pytest.raises(ShuttingDown):
+        await box.ask(1)
+    with pytest.raises(ShuttingDown):
+        await box.post(1)
+    box.close()
+
+
+async def test_a_sender_who_waits_for_room_learns_of_the_closing():
+    box, recorder = make_box(0), None
+    recorder = Recorder(box)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(recorder.ask, 1)
+        await wait_all_tasks_blocked()
+        box.close()
+    assert recorder.answers == [ShuttingDown]
+
+
+async def test_a_mailbox_without_its_actor_is_down():
+    box = make_box()
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(partial(supervise, box, simple(echo)))
+            scope.cancel()
+    with pytest.raises(ActorDown):
+        await box.ask(1)
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+async def test_retrying_a_dead_mailbox_does_not_freeze_the_loop(is_closed):
+    box, recorder = make_box(), None
+    if is_closed:
+        box.close()
+    else:
+        box.inbox.close()
+    recorder = Recorder(box)
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+
+            async def retry() -> None:
+                while True:
+                    await recorder.ask(1)
+
+            nursery.start_soon(retry)
+            for _ in range(3):
+                await trio.lowlevel.checkpoint()
+            scope.cancel()
+    assert set(recorder.answers) == {ShuttingDown if is_closed else ActorDown}
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+async def test_the_end_of_mail_walks_downstream_and_everything_lands(stubborn):
+    """Also when the front does not go: the drain never waits for it."""
+    log: list[Any] = []
+    writer, index = make_box(16), make_box(16)
+
+    async def flush_index(messages):
+        await trio.sleep(1)
+        log.append(("commit", len(messages)))
+        return messages
+
+    async def flush_writer(messages):
+        receipts = [await index.post(message) for message in messages]
+        log.append(("write", len(messages)))
+        return [await receipt.reply() for receipt in receipts]
+
+    async def front() -> None:
+        async with trio.open_nursery() as requests:
+            for i in range(4):
+                requests.start_soon(writer.ask, i)
+        if stubborn:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 30):
+                await trio.sleep(29)
+        log.append("front gone")
+
+    async with trio.open_nursery() as outer:
+        async with trio.open_nursery() as actors:
+            await actors.start(partial(supervise, index, simple(flush_index, size=8, linger=0.1)))
+            start = simple(flush_writer, size=8, linger=0.1)
+            await actors.start(partial(supervise, writer, start, closes=[index]))
+            outer.start_soon(front)
+            await wait_all_tasks_blocked()
+            writer.close()
+        log.append("actors gone")
+    assert log[:2] == [("write", 4), ("commit", 4)]
+    assert log[2:] == (["actors gone", "front gone"] if stubborn else log[2:])
+    with pytest.raises(ShuttingDown):
+        await index.post("late")
+
+
+async def test_downstream_stays_open_while_upstream_has_mail():
+    upstream, downstream, states = make_box(), make_box(), []
+
+    async def flush(messages):
+        await downstream.post(messages[0])
+        states.append(downstream.depth)
+        return messages
+
+    for i in range(3):
+        await upstream.post(i)
+    upstream.close()
+    await supervise(upstream, simple(flush, size=1), closes=[downstream])
+    assert states == [1, 2, 3]
+    with pytest.raises(ShuttingDown):
+        await downstream.post(4)
+
+
+async def test_giving_up_tears_the_whole_nursery_down():
+    box = make_box()
+
+    async def flush(messages):
+        raise OSError
+
+    async def front() -> None:
+        while True:
+            await Recorder(box).ask(1)
+
+    with RaisesGroup(RaisesGroup(ActorGaveUp)):
+        async with trio.open_nursery() as outer:
+            async with trio.open_nursery() as inner:
+                await inner.start(partial(supervise, box, simple(flush, size=1)))
+                outer.start_soon(front)
+
+
+# -- starting ---------------------------------------------------------------------------------------
+
+
+async def test_a_boot_failure_is_bare_from_start():
+    async def bad(*, task_status):
+        raise ValueError("boot")
+
+    async with trio.open_nursery() as nursery:
+        with pytest.raises(ValueError, match="boot"):
+            await nursery.start(bad)
+
+
+async def test_a_boot_failure_is_retried_and_then_given_up_bare():
+    boots = []
+
+    async def bad(inbox, *, task_status):
+        boots.append(1)
+        raise ValueError("boot")
+
+    async with trio.open_nursery() as nursery:
+        with pytest.raises(ActorGaveUp):
+            await nursery.start(partial(supervise, make_box(), bad))
+    assert len(boots) == 4
+
+
+async def test_a_boot_that_works_at_the_second_try_starts_the_actor():
+    boots, box = [], make_box()
+
+    async def flaky(inbox, *, task_status):
+        boots.append(1)
+        if len(boots) == 1:
+            raise ValueError("boot")
+        task_status.started()
+        await run_batches(inbox, echo, size=1)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, flaky))
+        assert await box.ask(1) == 1
+        box.close()
+    assert len(boots) == 2

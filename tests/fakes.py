@@ -1,0 +1,142 @@
+"""Fakes of the slow stores and of the parts around an actor, for tests on a mock clock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import attrs
+import trio
+
+from lithos.actors.blocking import Inline
+from lithos.actors.catalogue import Catalogue, Entry, digest_of
+from lithos.actors.indexer import Indexer, Upsert
+from lithos.actors.kit import Mailbox, supervise
+from lithos.core.frontmatter import parse_document
+from lithos.core.model import Document, Note
+from lithos.stores.files import FileState, NoteFiles
+from lithos.stores.index_failure import IndexFailed
+
+START = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+
+class Clock:
+    """A wall clock that moves only when told to."""
+
+    def __init__(self, now: datetime = START) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, seconds: float) -> datetime:
+        self.now += timedelta(seconds=seconds)
+        return self.now
+
+
+@attrs.define(eq=False)
+class FakeIndex:
+    """An index in memory; `failing` refuses batches, `ready` is the model."""
+
+    held: dict[int, int] = attrs.field(factory=dict)
+    contents: dict[int, str] = attrs.field(factory=dict)
+    applied: list[tuple[list[int], list[int]]] = attrs.field(factory=list)
+    failing: bool = False
+    crashing: int = 0
+    ready: bool = True
+
+    def is_ready(self) -> bool:
+        return self.ready
+
+    def expected(self, entry: Entry) -> int:
+        return entry.stamp
+
+    def stamps(self) -> Mapping[int, int]:
+        return self.held
+
+    def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
+        if self.crashing:
+            self.crashing -= 1
+            raise RuntimeError("a bug in the index")
+        if self.failing:
+            raise IndexFailed("the disk is full")
+        self.applied.append(([upsert.entry.serial for upsert in upserts], list(removals)))
+        for serial in [*removals, *(upsert.entry.serial for upsert in upserts)]:
+            self.held.pop(serial, None)
+            self.contents.pop(serial, None)
+        for upsert in upserts:
+            self.held[upsert.entry.serial] = self.expected(upsert.entry)
+            self.contents[upsert.entry.serial] = upsert.document.content
+
+
+class Gate(Inline):
+    """Runs calls at once, but holds them back while it is shut."""
+
+    def __init__(self) -> None:
+        self._opened = trio.Event()
+        self._opened.set()
+
+    def shut(self) -> None:
+        self._opened = trio.Event()
+
+    def open(self) -> None:
+        self._opened.set()
+
+    async def run(self, call: Callable[[], Any]) -> Any:
+        await self._opened.wait()
+        return await super().run(call)
+
+
+def make_entry(serial: int = 1, path: str | None = None, **fields: Any) -> Entry:
+    """An entry without a file."""
+    note_id = fields.pop("id", f"00000000-0000-4000-8000-{serial:012}")
+    title = fields.pop("title", f"Note {serial}")
+    links = fields.pop("links", ())
+    note = Note(id=note_id, title=title, **fields)
+    path = path or f"n{serial}.md"
+    digest = digest_of(f"{note!r}{links}".encode())
+    return Entry(serial, path, note, digest, FileState(1, serial), True, tuple(links))
+
+
+def make_upsert(entry: Entry, content: str = "", *, repair: bool = False) -> Upsert:
+    return Upsert(entry, Document(note=entry.note, content=content), repair)
+
+
+def put_file(files: NoteFiles, path: str, text: str) -> bytes:
+    """Write a file as an editor would."""
+    target = files.root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(text.encode())
+    return text.encode()
+
+
+def enter_file(catalogue: Catalogue, files: NoteFiles, path: str, text: str) -> Entry:
+    """A file and its entry."""
+    put_file(files, path, text)
+    source = files.read(path)
+    note = parse_document(source.data, path, START).note
+    serial = catalogue.take_serial()
+    entry = Entry(serial, path, note, digest_of(source.data), source.state, True)
+    catalogue.put(entry)
+    return entry
+
+
+@asynccontextmanager
+async def served(
+    mailbox: Mailbox[Any, Any], start: Any, *beside: Callable[..., Any]
+) -> AsyncIterator[trio.Nursery]:
+    """The actor under its supervisor, and tasks beside it; leaving closes the mailbox and drains."""
+    async with trio.open_nursery() as background, trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, mailbox, start))
+        for task in beside:
+            background.start_soon(task)
+        yield background
+        mailbox.close()
+        background.cancel_scope.cancel()
+
+
+def make_indexer(name: str, index: FakeIndex, catalogue: Catalogue, files: NoteFiles) -> Indexer:
+    return Indexer(name, index, catalogue, files, Inline())
