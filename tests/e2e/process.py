@@ -72,16 +72,20 @@ class Lithos:
         self.process.kill()
         self.process.wait(STOP_BOUND)
 
+    def close(self) -> None:
+        """Make sure that it is gone."""
+        if self.process.poll() is None:
+            self.kill()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
-def start_lithos(
-    data: Path, *arguments: str, env: Mapping[str, str] | None = None, stderr: Path | None = None
-) -> Lithos:
+
+def start_lithos(data: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Lithos:
     """Start `lithos serve -t http` on a port of the system's choice and wait for its address."""
-    errors = stderr or data.with_name(f"{data.name}.stderr")
-    typed = () if "-p" in arguments or "--config" in arguments else ("-p", "0")
+    errors = data.with_name(f"{data.name}.stderr")
     with errors.open("ab") as sink:
         process = subprocess.Popen(
-            [*LITHOS, "-d", str(data), "--json", "serve", "-t", "http", *typed, *arguments],
+            [*LITHOS, "-d", str(data), "--json", "serve", "-t", "http", "-p", "0", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=sink,
@@ -96,6 +100,18 @@ def start_lithos(
         process.kill()
         process.wait()
         raise
+
+
+def kill_while_starting(data: Path) -> None:
+    """Start a server and kill it as soon as it began to open the data directory."""
+    command = [*LITHOS, "-d", str(data), "serve", "-t", "http", "-p", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_environment()
+    ) as process:
+        try:
+            assert read_line(process, START_BOUND)
+        finally:
+            process.kill()
 
 
 def read_line(process: subprocess.Popen[bytes], within: float) -> bytes:
@@ -113,17 +129,12 @@ def read_line(process: subprocess.Popen[bytes], within: float) -> bytes:
 
 
 @contextmanager
-def running_lithos(
-    data: Path, *arguments: str, env: Mapping[str, str] | None = None, stderr: Path | None = None
-) -> Iterator[Lithos]:
+def running_lithos(data: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[Lithos]:
     """A server for the block; stopped afterwards unless the block did, and then with exit code 0."""
-    server = start_lithos(data, *arguments, env=env, stderr=stderr)
+    server = start_lithos(data, *arguments, env=env)
     try:
         yield server
         if server.process.poll() is None:
             assert server.stop() == 0
     finally:
-        if server.process.poll() is None:
-            server.kill()
-        assert server.process.stdout is not None
-        server.process.stdout.close()
+        server.close()
