@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Literal
 
 from attrs import field, frozen
@@ -234,11 +235,12 @@ class Retrieval:
 
     async def _present(self, request: SearchRequest, ranked: _Ranked, limit: int) -> tuple[Hit, ...]:
         """Read the texts of the best notes and cut their snippets."""
-        chosen = [
+        present = (
             (entry, score)
             for serial, score in ranked.scores
             if (entry := self._catalogue.at_serial(serial)) is not None
-        ][:limit]
+        )
+        chosen = list(islice(present, limit))
         sizes = self._settings.sizes
 
         def cut(position: int, content: str) -> str:
