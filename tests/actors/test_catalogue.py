@@ -174,7 +174,9 @@ class Twin:
         table = LinkTable()
         for entry in self.entries.values():
             table.add(entry.note.id, entry.path, entry.note.title, entry.note.aliases)
-        links = [(e.note.id, target, table.resolve(target)) for e in self.entries.values() for target in e.links]
+        links = [
+            (e.note.id, target, table.resolve(target)) for e in self.entries.values() for target in e.links
+        ]
         lost = [target for _, target, found in links if found is None]
         edges = {(source, found or f"[[{target}]]") for source, target, found in links}
         return LinkCounts(len(self.entries) + len(set(lost)), len(edges), len(lost))

@@ -348,7 +348,17 @@ def test_a_name_too_long_is_an_error_and_no_crash(files):
 
 
 def test_the_listing_is_sorted_and_has_only_notes(files):
-    for path in ("b/a.md", "a.md", "b.md", "a/z.md", ".hidden.md", ".git/x.md", "b/.d/x.md", "t.txt", "d.md/n.md"):
+    for path in (
+        "b/a.md",
+        "a.md",
+        "b.md",
+        "a/z.md",
+        ".hidden.md",
+        ".git/x.md",
+        "b/.d/x.md",
+        "t.txt",
+        "d.md/n.md",
+    ):
         target = files.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(b"x")

@@ -1,0 +1,132 @@
+"""One owner per data directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord, is_owned, read_owner
+
+HOLDER = """
+import sys
+from pathlib import Path
+from lithos.stores.lock import OwnerLock, OwnerRecord
+lock = OwnerLock(Path(sys.argv[1]))
+lock.acquire("2026-01-02T03:04:05+00:00")
+lock.publish(OwnerRecord(4711, "elsewhere", "http://127.0.0.1:9/mcp", "2026-01-02T03:04:05+00:00", "t0ken"))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / ".lithos" / "lock"
+
+
+@pytest.fixture
+def holder(path):
+    """Another process that has the lock until its stdin closes."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_second_owner_is_refused_naming_the_first_until_that_one_dies(path, holder):
+    with pytest.raises(AlreadyOwned) as caught:
+        OwnerLock(path).acquire("now")
+    message = str(caught.value)
+    for part in ("4711", "elsewhere", "http://127.0.0.1:9/mcp", "2026-01-02T03:04:05+00:00", "--data-dir"):
+        assert part in message
+    assert "t0ken" not in message
+    assert caught.value.owner == read_owner(path)
+    assert is_owned(path)
+    holder.kill()
+    holder.wait()
+    assert not is_owned(path), "the lock dies with its process, however it dies"
+    lock = OwnerLock(path)
+    lock.acquire("now")
+    assert read_owner(path).pid == os.getpid()
+    lock.release()
+
+
+def test_a_second_lock_in_the_same_process_is_refused_too(path):
+    lock = OwnerLock(path)
+    lock.acquire("now")
+    with pytest.raises(AlreadyOwned):
+        OwnerLock(path).acquire("now")
+    lock.release()
+
+
+@pytest.mark.parametrize(
+    "leftover", [b"", b"{", b'{"pid": 1, "host": "gone", "started_at": "x"}', b"\xff\xfe", b"[]"]
+)
+def test_a_leftover_file_is_no_obstacle(path, leftover):
+    path.parent.mkdir()
+    path.write_bytes(leftover)
+    path.chmod(0o644)
+    lock = OwnerLock(path)
+    lock.acquire("now")
+    assert read_owner(path).started_at == "now"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    lock.release()
+
+
+def test_only_the_owner_may_read_the_record(path):
+    before = os.umask(0)
+    try:
+        lock = OwnerLock(path)
+        lock.acquire("now")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    lock.release()
+
+
+def test_the_record_is_replaced_as_a_whole(path):
+    lock = OwnerLock(path)
+    lock.acquire("now")
+    assert read_owner(path).url is None
+    long = OwnerRecord(1, "h" * 500, "http://x", "then", "secret")
+    short = OwnerRecord(2, "h", None, "t")
+    for record in (long, short):
+        lock.publish(record)
+        assert read_owner(path) == record
+    assert "token" not in json.loads(path.read_bytes())
+    lock.release()
+
+
+def test_a_released_lock_is_free_and_names_nobody(path):
+    lock = OwnerLock(path)
+    lock.acquire("now")
+    lock.release()
+    lock.release()
+    assert not is_owned(path)
+    assert read_owner(path) is None
+    lock.acquire("again")
+    assert read_owner(path).started_at == "again"
+    lock.release()
+
+
+def test_where_no_one_ever_served_there_is_no_owner(path):
+    assert not is_owned(path)
+    assert read_owner(path) is None
+
+
+@pytest.mark.parametrize(
+    "content", [b"[1]", b'"x"', b"null", b'{"pid":"x","host":"h","started_at":"s"}', b'{"pid":[1]}']
+)
+def test_a_record_that_cannot_be_read_names_nobody(path, content):
+    path.parent.mkdir()
+    path.write_bytes(content)
+    assert read_owner(path) is None

@@ -1,0 +1,197 @@
+"""The manifest: what was indexed comes back; what cannot be used is set aside."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lithos.core.model import Note
+from lithos.stores import manifest as module
+from lithos.stores.files import FileState
+from lithos.stores.manifest import Manifest, ManifestRow
+from tests.fakes import START, make_entry
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / ".lithos" / "manifest.db"
+
+
+@pytest.fixture
+def manifest(path):
+    manifest = Manifest.open(path, START)
+    yield manifest
+    manifest.close()
+
+
+def make_row(serial: int, path: str | None = None, **fields: object) -> ManifestRow:
+    return make_entry(serial, path, **fields).to_row()
+
+
+def reopened(manifest: Manifest, path) -> Manifest:
+    manifest.close()
+    return Manifest.open(path, START)
+
+
+texts = st.text(max_size=12)
+names = st.tuples() | st.lists(texts, max_size=3).map(tuple)
+times = st.datetimes(timezones=st.just(UTC))
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+fields = dict(
+    id=texts,
+    title=texts,
+    author=texts,
+    created_at=times,
+    updated_at=times,
+    tags=names,
+    aliases=names,
+    confidence=st.floats(0, 1),
+    contributors=names,
+    source=st.none() | texts,
+    supersedes=st.none() | texts,
+    version=st.integers(1),
+    source_url=st.none() | texts,
+    derived_from_ids=names,
+    expires_at=st.none() | times,
+    schema_version=st.integers(),
+    namespace=st.none() | texts,
+    access_scope=texts,
+    note_type=texts,
+    status=texts,
+    summaries=st.none() | st.dictionaries(texts, texts, max_size=2),
+    entities=names,
+    entities_extractor=st.none() | st.integers(),
+    extra=st.dictionaries(texts, json_values, max_size=3),
+)
+notes = st.builds(Note, **fields)
+rows = st.builds(
+    ManifestRow,
+    path=texts,
+    serial=st.integers(1, 2**62),
+    state=st.builds(FileState, st.integers(0, 2**62), st.integers(-(2**63) + 1, 2**63 - 1)),
+    digest=texts,
+    identified=st.booleans(),
+    note=notes,
+    links=names,
+)
+
+
+def test_every_field_of_a_note_is_generated():
+    assert set(fields) == {field.name for field in attrs.fields(Note)}
+
+
+def test_any_row_comes_back_as_it_was(tmp_path):
+    manifest = Manifest.open(tmp_path / "m.db", START)
+
+    @settings(max_examples=120, deadline=None)
+    @given(rows)
+    def check(row):
+        manifest.store([row], removed=[kept.path for kept in manifest.load()])
+        assert manifest.load() == [row]
+
+    check()
+    manifest.close()
+
+
+@pytest.mark.parametrize("moment", [datetime.min, datetime.max, datetime(2242, 3, 16, 12, 56, 31, 1)])
+def test_far_away_times_come_back_to_the_microsecond(manifest, moment):
+    row = make_row(1, created_at=moment.replace(tzinfo=UTC), expires_at=moment.replace(tzinfo=UTC))
+    manifest.store([row])
+    assert manifest.load() == [row]
+
+
+def test_rows_come_in_path_order(manifest):
+    manifest.store([make_row(1, "b.md"), make_row(2, "a.md"), make_row(3, "A.md")])
+    assert [row.path for row in manifest.load()] == ["A.md", "a.md", "b.md"]
+
+
+def test_a_row_replaces_that_of_its_path_and_paths_are_forgotten(manifest):
+    manifest.store([make_row(1, "a.md"), make_row(2, "b.md")])
+    manifest.store([make_row(1, "a.md", title="New")], removed=["b.md", "unknown.md"])
+    assert [(row.path, row.note.title) for row in manifest.load()] == [("a.md", "New")]
+
+
+def test_notes_may_swap_their_files(manifest):
+    manifest.store([make_row(1, "a.md"), make_row(2, "b.md")])
+    manifest.store([make_row(2, "a.md"), make_row(1, "b.md")])
+    assert [(row.path, row.serial) for row in manifest.load()] == [("a.md", 2), ("b.md", 1)]
+
+
+def test_a_moved_note_leaves_no_row_behind(manifest):
+    manifest.store([make_row(1, "a.md")])
+    manifest.store([make_row(1, "b.md")])
+    assert [row.path for row in manifest.load()] == ["b.md"]
+
+
+def test_the_journal_position_is_kept_until_the_next(manifest, path):
+    assert manifest.seq is None
+    manifest.store([make_row(1)], seq=41)
+    manifest.store([make_row(2)])
+    assert manifest.seq == 41
+    again = reopened(manifest, path)
+    assert again.seq == 41
+    assert len(again.load()) == 2
+    again.close()
+
+
+def test_it_is_new_until_something_was_stored(manifest, path):
+    assert manifest.is_new
+    again = reopened(manifest, path)
+    assert again.is_new, "a start that was killed before its first store must count as none"
+    again.store([], seq=0)
+    third = reopened(again, path)
+    assert not third.is_new
+    third.close()
+
+
+def test_rows_without_a_position_are_no_first_scan_either(manifest, path):
+    manifest.store([make_row(1)])
+    again = reopened(manifest, path)
+    assert not again.is_new
+    again.close()
+
+
+def test_another_format_is_dropped(manifest, path, monkeypatch):
+    manifest.store([make_row(1)], seq=7)
+    monkeypatch.setattr(module, "FORMAT", module.FORMAT + 1)
+    again = reopened(manifest, path)
+    assert again.is_new
+    assert again.load() == []
+    assert again.seq is None
+    again.close()
+
+
+@pytest.mark.parametrize(
+    "damage", [b"not a database at all, but long enough to be one" * 40, b"SQLite format 3\0junk"]
+)
+def test_a_damaged_manifest_is_set_aside_with_its_bytes_intact(path, damage):
+    path.parent.mkdir()
+    path.write_bytes(damage)
+    manifest = Manifest.open(path, START)
+    assert manifest.is_new
+    assert manifest.load() == []
+    manifest.close()
+    (aside,) = path.parent.glob("manifest.db.corrupt-*")
+    assert aside.name == "manifest.db.corrupt-20260102T030405Z"
+    assert aside.read_bytes() == damage
+
+
+def test_a_failed_store_changes_nothing(manifest):
+    manifest.store([make_row(1, "a.md")], seq=1)
+
+    def broken():
+        yield make_row(2, "b.md")
+        raise OSError("no more")
+
+    with pytest.raises(OSError, match="no more"):
+        manifest.store(broken(), removed=["a.md"], seq=2)
+    assert [row.path for row in manifest.load()] == ["a.md"]
+    assert manifest.seq == 1
