@@ -154,7 +154,7 @@ def read_confidence(value: object) -> float:
             confidence = math.nan
         if 0 <= confidence <= 1:
             return confidence
-    raise InvalidInput(f"confidence must be a number between 0 and 1, not {repr(value)[:60]}.")
+    raise InvalidInput("confidence must be a number between 0 and 1, such as 0.8.")
 
 
 def check_version(expected: int | None, note: Note) -> None:

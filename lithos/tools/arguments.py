@@ -198,5 +198,14 @@ def _check_characters(name: str, text: str) -> None:
 
 
 def _wrong_type(name: str, wanted: str, value: Any) -> ArgumentFault:
-    shown = repr(value)
-    return ArgumentFault(f"Argument '{name}' must be {wanted}, not {shown[:60]}.")
+    return ArgumentFault(f"Argument '{name}' must be {wanted}, not {_describe(value)}.")
+
+
+def _describe(value: Any) -> str:
+    """A wrong value in a few words, whatever its size and depth."""
+    if isinstance(value, str):
+        return repr(value[:60])
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    # Python refuses to write out integers of more than 4,300 digits.
+    return "a very large number" if not _is_finite(value) else repr(value)[:60]

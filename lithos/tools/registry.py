@@ -15,6 +15,8 @@ Profile = Literal["core", "standard", "full"]
 PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")
 #: Refusals that may carry their code as `status` (`server.write_outcomes: status`).
 WRITE_OUTCOMES: Final = frozenset({"version_conflict", "slug_collision", "path_collision", "duplicate"})
+#: Characters of a message; arguments it quotes may be of any length.
+LONGEST_MESSAGE: Final = 1_000
 
 Answer = Mapping[str, Any] | None
 Handler = Callable[[Any], Awaitable[Answer]]
@@ -45,6 +47,13 @@ class Tool:
             destructive="D" in self.hints,
             idempotent="I" in self.hints,
         )
+
+
+def _shorten(message: str) -> str:
+    """A message that quotes a very long argument, with its beginning and its advice at the end."""
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    return f"{message[: LONGEST_MESSAGE // 2]} … {message[-LONGEST_MESSAGE // 2 :]}"
 
 
 class Tools:
@@ -78,6 +87,6 @@ class Tools:
         return {
             "status": refusal.code if own_status else "error",
             "code": refusal.code,
-            "message": refusal.message,
+            "message": _shorten(refusal.message),
             **refusal.extras,
         }

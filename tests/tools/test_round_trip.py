@@ -1,0 +1,120 @@
+"""What was written reads back verbatim, apart from surrounding blank space (notes spec, section 2)."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+import trio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.servers import Lithos, put_note, serving
+
+CONTENTS = [
+    "",
+    "---\nid: fake\n---\nbody",
+    "---",
+    "---\n\n# Title\n\ntext",
+    "# Title",
+    "# Title\n\n# Title\n\ntext",
+    "# Other heading\n\ntext",
+    "## Second level first\n\n# Then first level",
+    "#\n\ntext",
+    "# \n# x",
+    "Setext\n======\n",
+    "```\n# code\n```",
+    "line\r\nbreaks\r\nof another world",
+    "lone\rreturn",
+    "mixed\r\nand\nunix",
+    "tabs\tand trailing spaces  \n\nend",
+    "    indented first line is stripped",
+    "\ufeffbyte-order mark",
+    "\u2028separators\u2029\x85\x0b\x0c inside",
+    "\x01\x1b[31mcontrol\x7f",
+    "...\n---\n...",
+    "<!-- comment -->\n<script>alert(1)</script>",
+    "[[a]] [[b|c]] [[",
+    "{{template}} %%comment%% $x$",
+    "\\n \\t \\\\", "a\n\n\n\n\nb", "日本語\n\nعربي\n\n🚀",
+]  # fmt: skip
+
+
+async def check(lithos: Lithos, note: str, title: str, content: str) -> None:
+    read = await lithos.read(note)
+    assert (read["title"], read["content"]) == (title, content.strip())
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+async def test_awkward_content_reads_back_on_creation_update_and_restart(
+    tmp_path: Path, content: str
+) -> None:
+    async with serving(tmp_path) as lithos:
+        new = await lithos.create("Title", content)
+        await check(lithos, new, "Title", content)
+        old = await lithos.create("Old", "something else")
+        await lithos.write("Old", content, id=old)
+        await check(lithos, old, "Old", content)
+        await lithos.write("Title", content, id=new)
+        await check(lithos, new, "Title", content)
+    async with serving(tmp_path, settled=False) as lithos:
+        await check(lithos, new, "Title", content)
+        await check(lithos, old, "Old", content)
+
+
+async def test_a_note_of_another_system_keeps_its_line_breaks(tmp_path: Path) -> None:
+    file = put_note(tmp_path, "n.md", b"\xef\xbb\xbf---\r\nkey: v\r\n---\r\n\r\n# N\r\n\r\nold\r\n")
+    async with serving(tmp_path) as lithos:
+        note = (await lithos.call("lithos_read", path="n"))["id"]
+        await lithos.write("N", "one\ntwo\r\nthree", id=note)
+        await check(lithos, note, "N", "one\ntwo\nthree")
+        data = file.read_bytes()
+        assert data.startswith(b"\xef\xbb\xbf---\r\nkey: v\r\n")
+        assert data.count(b"\n") == data.count(b"\r\n")
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60)
+markdown = st.lists(
+    st.sampled_from(
+        ["# ", "## ", "---", "\n", "\n\n", "\r\n", "```", "- ", " ", "text", "[[a]]", "\t", ":", "é"]
+    ),
+    max_size=12,
+).map("".join)
+notes = st.tuples(texts, texts | markdown, texts | markdown)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(notes, min_size=1, max_size=12))
+def test_random_notes_read_back(given_notes: list[tuple[str, str, str]]) -> None:
+    trio.run(write_and_read, given_notes)
+
+
+async def write_and_read(given_notes: list[tuple[str, str, str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with serving(Path(folder), settled=False) as lithos, trio.open_nursery() as nursery:
+            for number, note in enumerate(given_notes):
+                nursery.start_soon(write_one, lithos, number, *note)
+
+
+async def write_one(lithos: Lithos, number: int, title: str, first: str, second: str) -> None:
+    wanted = one_line(f"{number} {title}")
+    note = await lithos.create(
+        f"{number} {title}", first, path=f"n{number}.md", metadata={"t": title, "f": first}
+    )
+    await check(lithos, note, wanted, first)
+    await lithos.write(f"{number} {title}", second, id=note, tags=[second[:20]])
+    await check(lithos, note, wanted, second)
+    read = (await lithos.read(note))["metadata"]
+    assert read["extra"] == {"t": title, "f": first}
+    assert read["tags"] == ([second[:20].strip()] if second[:20].strip() else [])
+
+
+def one_line(text: str) -> str:
+    """Line breaks, with the blank space around them, are spaces in a title."""
+    return " ".join(
+        part.strip()
+        for part in re.split(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", text.strip())
+        if part.strip()
+    )
