@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import trio
 
-from lithos.app import running_server
 from lithos.cli.output import print_json, print_line, print_pairs
 from lithos.cli.session import CommandFailed, Session
 from lithos.front.client import OwnerClient
@@ -47,6 +46,8 @@ async def _run(session: Session) -> int:
             f"There are no notes in {data}: the folder {folder} is missing. "
             "Name the data directory with --data-dir, or start a server there first."
         )
+    from lithos.app import running_server  # not before it is needed: its libraries load slowly
+
     async with running_server(session.config) as server:
         with trio.move_on_after(READY_WAIT):
             await server.searchable()

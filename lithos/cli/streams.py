@@ -32,6 +32,7 @@ class LossyStream(io.TextIOBase):
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._pending = ""
         self._lost = 0
         self._is_torn = False
 
@@ -42,11 +43,19 @@ class LossyStream(io.TextIOBase):
         return True
 
     def write(self, text: str, /) -> int:
-        """Write what fits; raises `OSError` when the reader has gone."""
+        """Take text; whole lines are written at once. Raises `OSError` when the reader has gone."""
+        self._pending += text
+        if "\n" in text:
+            self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what fits of what was taken; the rest is lost, and the next text that fits says so."""
+        text, self._pending = self._pending, ""
         if not text:
-            return 0
-        notice = f"(lithos: {self._lost} lines were lost, nobody read them)\n" if self._lost else ""
+            return
         line_end = "\n" if self._is_torn else ""
+        notice = f"(lithos: {self._lost} lines were lost, nobody read them)\n" if self._lost else ""
         rest = memoryview(f"{line_end}{notice}{text}".encode("utf-8", "backslashreplace"))
         patience = 0
         while rest and self._takes(patience):
@@ -55,7 +64,6 @@ class LossyStream(io.TextIOBase):
         if patience:
             self._lost, self._is_torn = 0, bool(rest)
         self._lost += bool(rest)
-        return len(text)
 
     def _takes(self, patience: int) -> bool:
         waiting = select.poll()

@@ -1,0 +1,172 @@
+"""The commands that ask, beside a running server and without one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos
+from tests.e2e.vault import NOTES, make_vault, snapshot
+
+HEAVY = ("apsw", "mcp", "model2vec", "numpy", "pydantic", "quart", "tantivy", "trio", "usearch", "yaml")
+STATS = ("Documents:", "Search chunks:", "Graph nodes:", "Graph edges:", "Tags:", "Agents:", "Active tasks:")
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = tmp_path_factory.mktemp("commands") / "data"
+    make_vault(data)
+    return data
+
+
+@pytest.fixture(scope="module", params=["beside a server", pytest.param("alone", marks=pytest.mark.slow)])
+def data(request: pytest.FixtureRequest, vault: Path) -> Iterator[Path]:
+    """The vault, once with a running server and once without."""
+    if request.param == "alone":
+        yield vault
+    else:
+        with running_lithos(vault):
+            yield vault
+
+
+def ask(*arguments: str | Path, code: int = 0) -> str:
+    """Run a command that must end with `code` and say nothing on stderr; its stdout."""
+    done = run_lithos(*arguments)
+    assert (done.returncode, done.stderr) == (code, "")
+    return done.stdout
+
+
+def ask_json(*arguments: str | Path, code: int = 0) -> dict[str, object]:
+    """The same with `--json`: stdout is one JSON document on one line."""
+    printed = ask(*arguments, "--json", code=code)
+    assert printed.count("\n") == 1
+    answer = json.loads(printed)
+    assert isinstance(answer, dict)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("mode", "query", "title", "label"),
+    [
+        ((), "zanzibar", "From Windows", "(score: "),
+        (("--fulltext",), "東京", "東京大学", "(score: "),
+        (("--semantic",), "replicated log consensus leader", "Raft", "(similarity: "),
+        (("--hybrid",), "cafe", "Café culture", "(score: "),
+    ],
+)
+def test_search_finds_in_every_mode(
+    mode: tuple[str, ...], query: str, title: str, label: str, data: Path
+) -> None:
+    """behaviours 197, 209"""
+    rows = ask_json("search", query, *mode, "-d", data)["results"]
+    assert isinstance(rows, list)
+    assert title in [row["title"] for row in rows]
+    printed = ask("-d", data, "search", query, *mode, "-n", "1").splitlines()
+    assert len(printed) == 3
+    assert printed[0].startswith("1. ")
+    assert label in printed[0]
+    assert printed[1].startswith("   Path: ")
+
+
+def test_search_says_when_nothing_is_found(data: Path) -> None:
+    assert ask("-d", data, "search", "xylophonist") == "No results found.\n"
+    assert ask_json("-d", data, "search", "xylophonist")["results"] == []
+
+
+def test_stats_counts_the_notes(data: Path) -> None:
+    """behaviours 140, 209"""
+    printed = ask("-d", data, "stats")
+    assert printed.startswith("Lithos Statistics\n")
+    assert all(name in printed for name in STATS)
+    answer = ask_json("-d", data, "stats")
+    assert (answer["documents"], answer["data_dir"]) == (NOTES, str(data))
+    assert answer["index_drift_detected"] is False
+
+
+def test_inspect_tells_of_health_agents_and_notes(data: Path) -> None:
+    """behaviours 161, 209"""
+    assert ask("inspect", "health", "-d", data).startswith("Health: ok\n")
+    assert ask_json("-d", data, "inspect", "health")["status"] == "ok"
+    assert isinstance(ask_json("inspect", "agents", "-d", data)["agents"], list)
+    assert ask("inspect", "agents", "-d", data)
+    shown = ask("inspect", "doc", "notes/windows", "-d", data)
+    assert "notes/windows.md" in shown
+    assert "Line one" not in shown
+    assert "Line one about zanzibar." in ask("inspect", "doc", "notes/windows.md", "--content", "-d", data)
+    note = ask_json("inspect", "doc", "notes/windows.md", "-d", data)
+    assert "content" not in note
+    assert ask_json("inspect", "doc", str(note["id"]), "--content", "-d", data)["title"] == "From Windows"
+
+
+def test_a_missing_note_exits_1_and_says_what_to_do(data: Path) -> None:
+    missing = run_lithos("-d", data, "--json", "inspect", "doc", "no/such/note")
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "no/such/note" in missing.stderr
+    assert "lithos_list" in missing.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error(data: Path) -> None:
+    command = [*LITHOS, "-d", str(data), "inspect", "doc", "Reading list.md", "--content"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 1
+
+
+def test_questions_change_no_file(data: Path) -> None:
+    """behaviour 176"""
+    folder = data / "knowledge"
+    before = snapshot(folder)
+    ask("-d", data, "search", "raft", "--hybrid")
+    assert snapshot(folder) == before
+
+
+def test_health_exits_1_when_something_is_degraded(tmp_path: Path) -> None:
+    """behaviours 161, 183"""
+    make_vault(tmp_path / "data")
+    env = {"LITHOS_SEARCH__EMBEDDING_MODEL": str(tmp_path / "no-such-model")}
+    degraded = run_lithos("-d", tmp_path / "data", "inspect", "health", "--json", env=env)
+    assert degraded.returncode == 1
+    model = json.loads(degraded.stdout)["components"]["embedding_model"]
+    assert model["status"] == "degraded"
+    assert model["error"]
+
+
+@pytest.mark.parametrize("command", [["stats"], ["search", "x"], ["inspect", "health"]])
+def test_a_missing_data_directory_is_told_and_not_made(command: list[str], tmp_path: Path) -> None:
+    missing = run_lithos("-d", tmp_path / "nowhere", *command, "--json")
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert str(tmp_path / "nowhere") in missing.stderr
+    assert "--data-dir" in missing.stderr
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["search"], ["search", "x", "--semantic", "--hybrid"]])
+def test_a_wrong_command_line_exits_2(arguments: list[str]) -> None:
+    refused = run_lithos(*arguments)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "usage: lithos" in refused.stderr
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_version_and_help_import_nothing_heavy(option: str) -> None:
+    program = (
+        "import atexit, sys\n"
+        "from lithos.cli import main\n"
+        f"heavy = {HEAVY!r}\n"
+        "atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))\n"
+        f"main([{option!r}])\n"
+    )
+    shown = subprocess.run(
+        [LITHOS[0], "-c", program], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (shown.returncode, shown.stderr) == (0, "[]\n")
+    assert "lithos" in shown.stdout

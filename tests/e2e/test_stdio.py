@@ -1,0 +1,164 @@
+"""`lithos serve` on stdio: only protocol on stdout, an end with stdin, and no reader of stderr needed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.process import LITHOS, START_BOUND, STOP_BOUND, clean_environment
+from tests.e2e.vault import make_vault
+
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+
+
+class StdioServer:
+    """A server that is spoken to by hand."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self._received = b""
+
+    def send(self, method: str, number: int | None = None, **params: object) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        self.send_line(json.dumps(message if number is None else message | {"id": number}))
+
+    def send_line(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def call(self, number: int, tool: str, **arguments: object) -> None:
+        self.send("tools/call", number, name=tool, arguments=arguments)
+
+    def greet(self) -> None:
+        self.send("initialize", 0, **HELLO)
+        assert self.answer()["id"] == 0
+        self.send("notifications/initialized")
+
+    def answer(self) -> dict[str, object]:
+        """The next line of stdout, which must be a protocol message."""
+        until = time.monotonic() + START_BOUND
+        while b"\n" not in self._received:
+            assert select.select([self.process.stdout], [], [], max(0.0, until - time.monotonic()))[0], (
+                "silence"
+            )
+            part = os.read(self.process.stdout.fileno(), 65536)  # type: ignore[union-attr]
+            assert part, self._received
+            self._received += part
+        line, _, self._received = self._received.partition(b"\n")
+        message: dict[str, object] = json.loads(line)
+        assert message["jsonrpc"] == "2.0"
+        return message
+
+    def close_input(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def rest(self) -> bytes:
+        """What else came on stdout until the end; the exit code must be 0."""
+        assert self.process.stdout is not None
+        rest = self._received + self.process.stdout.read()
+        assert self.process.wait(STOP_BOUND) == 0
+        return rest
+
+
+@contextmanager
+def stdio_server(data: Path, stderr: int, **env: str) -> Iterator[StdioServer]:
+    with subprocess.Popen(
+        [*LITHOS, "-d", str(data), "serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        env=clean_environment(env),
+    ) as process:
+        try:
+            yield StdioServer(process)
+        finally:
+            process.kill()
+
+
+def test_only_protocol_is_on_stdout_and_everything_asked_is_answered(tmp_path: Path) -> None:
+    """behaviour 204"""
+    make_vault(tmp_path / "data")
+    with (
+        (tmp_path / "stderr").open("w") as errors,
+        stdio_server(tmp_path / "data", errors.fileno(), LITHOS_LOG_LEVEL="debug") as server,
+    ):
+        server.greet()
+        server.send_line("this is no JSON")
+        for number in range(1, 20):
+            server.call(number, "lithos_write", title=f"Note {number}", content="text", agent="a")
+        server.close_input()  # with most calls still running
+        messages = [json.loads(line) for line in server.rest().splitlines()]
+    answers = {message["id"]: message for message in messages if message.get("id") is not None}
+    assert set(answers) == set(range(1, 20))
+    assert all(answer["result"]["structuredContent"]["status"] == "created" for answer in answers.values())
+    assert all(message["jsonrpc"] == "2.0" for message in messages)
+    log = (tmp_path / "stderr").read_text()
+    assert "Starting MCP server (stdio transport)..." in log
+    assert "Traceback" not in log
+    assert len(list((tmp_path / "data" / "knowledge").glob("note-*.md"))) == 19
+
+
+def test_a_client_that_never_reads_stderr_cannot_block_the_server(tmp_path: Path) -> None:
+    """behaviours 176, 204"""
+    folder = tmp_path / "data" / "knowledge"
+    folder.mkdir(parents=True)
+    for number in range(300):  # one warning each at the start
+        (folder / f"broken-{number}.md").write_bytes(b"---\nx: [\n---\n" if number % 2 else b"\x00\xff\xfe")
+    reading, writing = os.pipe()
+    try:
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 16384)
+        with stdio_server(tmp_path / "data", writing, LITHOS_LOG_LEVEL="debug") as server:
+            server.greet()
+            for number in range(1, 30):
+                server.call(number, "lithos_write", title=f"Note {number}", content="text", agent="a")
+                assert server.answer()["id"] == number
+            full = os.read(reading, 16384)
+            server.call(30, "lithos_stats")
+            assert server.answer()["id"] == 30
+            server.process.send_signal(signal.SIGTERM)
+            assert server.rest() == b""
+        assert full.startswith(b"Initializing Lithos...\n")
+        os.set_blocking(reading, False)
+        assert b"lines were lost" in os.read(reading, 65536)
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+@pytest.mark.parametrize("ending", ["SIGTERM", "SIGINT"])
+def test_a_signal_ends_a_server_whose_stdin_stays_open(ending: str, tmp_path: Path) -> None:
+    with stdio_server(tmp_path / "data", subprocess.DEVNULL) as server:
+        server.greet()
+        server.process.send_signal(signal.Signals[ending])
+        assert server.rest() == b""
+
+
+def test_a_second_process_finds_the_address_of_a_stdio_server_in_the_lock(tmp_path: Path) -> None:
+    """behaviours 197, 201"""
+    data = tmp_path / "data"
+    with stdio_server(data, subprocess.DEVNULL) as server:
+        server.greet()
+        owner = json.loads((data / ".lithos" / "lock").read_bytes())
+        assert owner["pid"] == server.process.pid
+        assert owner["url"].startswith("http://127.0.0.1:")
+        assert len(owner["token"]) >= 32
+        asked = subprocess.run(
+            [*LITHOS, "-d", str(data), "--json", "stats"],
+            capture_output=True, timeout=START_BOUND, env=clean_environment(), check=True,
+        )  # fmt: skip
+        assert json.loads(asked.stdout)["documents"] == 0
+        server.close_input()
+        assert server.rest() == b""
+    assert (data / ".lithos" / "lock").read_bytes() == b""
