@@ -34,6 +34,9 @@ LEG_NOTES = 200
 #: Up to so many notes pass a filter: score them exactly instead of filtering nearest neighbours.
 EXACT_NOTES = 2_000
 WARMING_WAIT = 10.0
+#: Characters of a full-text query. Every pair in a run of unsegmented script is a term of its own, and
+#: 300,000 of them stop the event loop for twenty seconds. Meaning still gets the whole query.
+LONGEST_QUERY = 4_000
 
 
 @frozen
@@ -184,7 +187,7 @@ class Retrieval:
         lexical: Sequence[tuple[int, float]] = ()
         semantic: Sequence[VectorHit] = ()
         try:
-            node = plain_words(request.query)
+            node = plain_words(request.query[:LONGEST_QUERY])
             lexical = self._fulltext.search(node, wanted, request.filters) if node is not None else ()
         except IndexFailed as failure:
             failures["fulltext"] = str(failure)
@@ -202,7 +205,7 @@ class Retrieval:
             self._fuse(lexical, [(hit.serial, hit.similarity) for hit in semantic]),
             {hit.serial: hit for hit in semantic},
             frozenset(serial for serial, _ in lexical),
-            query_terms(request.query),
+            query_terms(request.query[:LONGEST_QUERY]),
             tuple(failures),
             message,
         )
@@ -278,6 +281,8 @@ def _passes(entry: Entry, filters: Filters) -> bool:
 
 def _parse(query: str) -> Node | None:
     """A query that does not parse matches nothing."""
+    if len(query) > LONGEST_QUERY:
+        return None
     try:
         return parse_query(query)
     except QuerySyntaxError:
