@@ -44,6 +44,9 @@ from lithos.tools.registry import Tools
 from lithos.tools.search import SearchTools
 from lithos.tools.system import SystemTools
 
+#: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
+FULLTEXT_SLICE = 1_000
+
 
 @frozen
 class Server:
@@ -101,7 +104,12 @@ class Assembly:
             port, embedding, partial(load_embedder, model), data / ".usearch", model
         )
         self.fulltext_indexer = Indexer(
-            "fulltext", FulltextPort(stores.fulltext), self.catalogue, stores.files, Threads()
+            "fulltext",
+            FulltextPort(stores.fulltext),
+            self.catalogue,
+            stores.files,
+            Threads(),
+            repair_slice=FULLTEXT_SLICE,
         )
         self.vector_indexer = Indexer("vectors", port, self.catalogue, stores.files, embedding)
         indexers = (self.fulltext_indexer, self.vector_indexer)
