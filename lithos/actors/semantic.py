@@ -8,7 +8,7 @@ an error: everything else keeps working.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 
@@ -122,8 +122,14 @@ class SemanticBackend:
         """Vectors in use."""
         return self.port.vectors.chunk_count() if self.port.vectors else 0
 
-    async def load(self, indexer: Indexer) -> None:
-        """Load the model, open its vectors and have them brought up to date."""
+    async def load(
+        self, indexer: Indexer, after: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    ) -> None:
+        """Load the model, open its vectors and have them brought up to date.
+
+        Whatever is missing is embedded `after` that wait: the two cores of a small machine have
+        something to do for the full-text index first, which everybody waits for.
+        """
         try:
             embedder, vectors = await self._blocking.run(self._open)
         except EmbedderUnavailable as problem:
@@ -134,6 +140,7 @@ class SemanticBackend:
         self.port.embedder, self.port.vectors = embedder, vectors
         if vectors.quarantined is not None:
             log.warning("damaged vector store set aside", path=str(vectors.quarantined))
+        await after()
         indexer.mark_stale()
         await indexer.converged()
         self.settled.set()

@@ -160,7 +160,7 @@ class Assembly:
             await nursery.start(partial(supervise, indexer.mailbox, indexer.start))
         await nursery.start(partial(supervise, publisher, self.publisher.start, closes=downstream))
         await nursery.start(partial(supervise, self.writer.mailbox, self.writer.start, closes=[publisher]))
-        background.start_soon(self.semantic.load, self.vector_indexer)
+        background.start_soon(self.semantic.load, self.vector_indexer, self.fulltext_indexer.converged)
         background.start_soon(self.vector_indexer.converge)
         await background.start(self.fulltext_indexer.converge)
         return self._serve()
