@@ -47,6 +47,8 @@ class FakeIndex:
     failing: bool = False
     crashing: int = 0
     ready: bool = True
+    #: What the indexer asks of every index: how many notes a repair applies at once.
+    repair_size: int = 10
 
     def is_ready(self) -> bool:
         return self.ready
@@ -76,17 +78,30 @@ class Gate(Inline):
     """Runs calls at once, but holds them back while it is shut."""
 
     def __init__(self) -> None:
-        self._opened = trio.Event()
-        self._opened.set()
+        self._is_open = True
+        self._waiting: list[trio.Event] = []
 
     def shut(self) -> None:
-        self._opened = trio.Event()
+        self._is_open = False
 
     def open(self) -> None:
-        self._opened.set()
+        self._is_open = True
+        while self._waiting:
+            self.let_newest()
+
+    def let_oldest(self) -> None:
+        """Let the call pass that has waited longest."""
+        self._waiting.pop(0).set()
+
+    def let_newest(self) -> None:
+        """Let the call pass that came last."""
+        self._waiting.pop().set()
 
     async def run(self, call: Callable[[], Any]) -> Any:
-        await self._opened.wait()
+        if not self._is_open:
+            turn = trio.Event()
+            self._waiting.append(turn)
+            await turn.wait()
         return await super().run(call)
 
 
@@ -101,8 +116,8 @@ def make_entry(serial: int = 1, path: str | None = None, **fields: Any) -> Entry
     return Entry(serial, path, note, digest, FileState(1, serial), True, tuple(links))
 
 
-def make_upsert(entry: Entry, content: str = "", *, repair: bool = False) -> Upsert:
-    return Upsert(entry, Document(note=entry.note, content=content), repair)
+def make_upsert(entry: Entry, content: str = "") -> Upsert:
+    return Upsert(entry, Document(note=entry.note, content=content))
 
 
 def put_file(files: NoteFiles, path: str, text: str) -> bytes:
@@ -129,13 +144,14 @@ async def served(
     mailbox: Mailbox[Any, Any], start: Any, *beside: Callable[..., Any]
 ) -> AsyncIterator[trio.Nursery]:
     """The actor under its supervisor, and tasks beside it; leaving closes the mailbox and drains."""
-    async with trio.open_nursery() as background, trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, mailbox, start))
-        for task in beside:
-            background.start_soon(task)
-        yield background
+    async with trio.open_nursery() as actors:
+        await actors.start(partial(supervise, mailbox, start))
+        async with trio.open_nursery() as background:
+            for task in beside:
+                background.start_soon(task)
+            yield background
+            background.cancel_scope.cancel()
         mailbox.close()
-        background.cancel_scope.cancel()
 
 
 def make_indexer(name: str, index: FakeIndex, catalogue: Catalogue, files: NoteFiles) -> Indexer:

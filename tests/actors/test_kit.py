@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import trio
-from pytest import RaisesGroup
 from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.kit import (
@@ -375,7 +374,7 @@ async def test_the_actor_gives_up_after_three_restarts():
         while True:
             await Recorder(box).ask(1)
 
-    with RaisesGroup(ActorGaveUp):
+    with pytest.RaisesGroup(ActorGaveUp):
         async with trio.open_nursery() as nursery:
             await nursery.start(partial(supervise, box, simple(flush, size=1)))
             nursery.start_soon(pester)
@@ -623,11 +622,10 @@ async def test_giving_up_tears_the_whole_nursery_down():
         while True:
             await Recorder(box).ask(1)
 
-    with RaisesGroup(RaisesGroup(ActorGaveUp)):
-        async with trio.open_nursery() as outer:
-            async with trio.open_nursery() as inner:
-                await inner.start(partial(supervise, box, simple(flush, size=1)))
-                outer.start_soon(front)
+    with pytest.RaisesGroup(pytest.RaisesGroup(ActorGaveUp)):
+        async with trio.open_nursery() as outer, trio.open_nursery() as inner:
+            await inner.start(partial(supervise, box, simple(flush, size=1)))
+            outer.start_soon(front)
 
 
 # -- starting ---------------------------------------------------------------------------------------

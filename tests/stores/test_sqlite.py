@@ -55,12 +55,8 @@ def test_a_transaction_is_all_or_nothing(path):
     connection = open_at(path)
     with transaction(connection):
         connection.execute("INSERT INTO t VALUES(1,'a')")
-    with pytest.raises(KeyError), transaction(connection):
-        connection.execute("INSERT INTO t VALUES(2,'b')")
-        raise KeyError
     with pytest.raises(apsw.ConstraintError), transaction(connection):
-        connection.execute("INSERT INTO t VALUES(3,'c')")
-        connection.execute("INSERT INTO t VALUES(1,'again')")
+        connection.executemany("INSERT INTO t VALUES(?,'x')", [(2,), (1,)])
     assert connection.execute("SELECT a FROM t").fetchall() == [(1,)]
     assert not connection.in_transaction
     connection.close()

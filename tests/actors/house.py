@@ -1,0 +1,142 @@
+"""The writing side as a whole, over fake indexes and real files, journal and manifest."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from lithos.actors.blocking import Inline
+from lithos.actors.broadcaster import Broadcaster
+from lithos.actors.catalogue import Catalogue
+from lithos.actors.coordinator import Coordinator
+from lithos.actors.kit import supervise
+from lithos.actors.preparation import Preparation
+from lithos.actors.publisher import Publisher
+from lithos.actors.requests import DeleteNote, WriteNote, WriteOutcome, WriteRequest
+from lithos.actors.scan import ScanResult, scan_folder
+from lithos.actors.writer import Writer
+from lithos.core.events import Event
+from lithos.stores.coordination import CoordinationStore
+from lithos.stores.files import NoteFiles
+from lithos.stores.manifest import Manifest
+from tests.fakes import Clock, FakeIndex, Gate, make_indexer
+
+
+class House:
+    """Stores and actors of one data directory; `killed` forgets all that is in memory only."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.clock = Clock()
+        self._ids = 0
+        self.open()
+
+    def open(self) -> None:
+        self.files = NoteFiles(self.root / "knowledge")
+        self.files.create_root()
+        self.store = CoordinationStore.open(self.root / "coordination.db", self.clock())
+        self.manifest = Manifest.open(self.root / "manifest.db", self.clock())
+        self.catalogue = Catalogue()
+        self.gate = Gate()
+        self.indexes = [FakeIndex(), FakeIndex()]
+        self.indexers = [
+            make_indexer(f"index{n}", index, self.catalogue, self.files)
+            for n, index in enumerate(self.indexes)
+        ]
+        self.broadcaster = Broadcaster(1000, 1000)
+        self.coordinator = Coordinator(
+            self.store, Inline(), self.broadcaster, self.clock, events_enabled=True, journal_size=1000
+        )
+        self.publisher = Publisher(self.coordinator.mailbox, self.indexers, self.manifest, Inline())
+        self.preparation = Preparation(self.catalogue, 1000, self.clock, self._new_id)
+        self.writer = Writer(
+            self.catalogue,
+            self.files,
+            self.gate,
+            [indexer.mailbox for indexer in self.indexers],
+            self.publisher.mailbox,
+            self.preparation,
+        )
+
+    def close(self) -> None:
+        self.manifest.close()
+        self.store.close()
+
+    def restart(self) -> ScanResult:
+        """Close, open and scan; what the scan found is journalled as at a start."""
+        self.close()
+        self.open()
+        return self.scan()
+
+    def _new_id(self) -> str:
+        self._ids += 1
+        return f"00000000-0000-4000-9000-{self._ids:012}"
+
+    def scan(self) -> ScanResult:
+        """Scan into a fresh catalogue's place, without announcing."""
+        position = self.manifest.seq
+        announced = [] if position is None else self.store.events_after(position)
+        return scan_folder(self.files, self.manifest, self.catalogue, announced, self.clock())
+
+    def settle(self, result: ScanResult) -> None:
+        """Journal what a scan found and let the manifest remember it."""
+        first = self.store.next_seq()
+        events = [Event(seq=first + n, draft=draft) for n, draft in enumerate(result.events)]
+        with self.store.transaction():
+            self.store.append_events(events)
+        self.manifest.store(result.rows, result.removed, self.store.next_seq() - 1)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[trio.Nursery]:
+        """All actors; leaving closes the writer's mailbox and drains."""
+        downstream: list[Any] = [indexer.mailbox for indexer in self.indexers]
+        downstream.append(self.coordinator.mailbox)
+        publisher, writer = self.publisher.mailbox, self.writer.mailbox
+        async with trio.open_nursery() as actors:
+            await actors.start(partial(supervise, self.coordinator.mailbox, self.coordinator.start))
+            for indexer in self.indexers:
+                await actors.start(partial(supervise, indexer.mailbox, indexer.start))
+            await actors.start(partial(supervise, publisher, self.publisher.start, closes=downstream))
+            await actors.start(partial(supervise, writer, self.writer.start, closes=[publisher]))
+            async with trio.open_nursery() as background:
+                for indexer in self.indexers:
+                    background.start_soon(indexer.converge)
+                yield background
+                background.cancel_scope.cancel()
+            writer.close()
+
+    async def ask(self, request: WriteRequest) -> WriteOutcome:
+        """Carry a request out; raises its refusal."""
+        accepted = await self.writer.mailbox.ask(request)
+        return await accepted.reply()
+
+    async def create(self, title: str, content: str = "text", **fields: Any) -> WriteOutcome:
+        return await self.ask(WriteNote(agent="a", title=title, content=content, **fields))
+
+    async def update(self, note_id: str, title: str, content: str = "text", **fields: Any) -> WriteOutcome:
+        return await self.ask(WriteNote(agent="a", id=note_id, title=title, content=content, **fields))
+
+    async def delete(self, note_id: str) -> WriteOutcome:
+        return await self.ask(DeleteNote(id=note_id, agent="a"))
+
+    def told(self) -> list[tuple[str, str]]:
+        """Type and path of every journalled event."""
+        return [
+            (event.draft.type, str(event.draft.payload.get("path") or event.draft.payload["dest_path"]))
+            for event in self.store.events_after(0)
+        ]
+
+    def is_consistent(self) -> bool:
+        """Files, catalogue, indexes and manifest agree."""
+        entries = {entry.path: entry for entry in self.catalogue}
+        states = {file.path: file.state for file in self.files.list_notes()}
+        return (
+            states == {path: entry.state for path, entry in entries.items()}
+            and all(index.held == self.catalogue.stamps() for index in self.indexes)
+            and self.manifest.load() == [entries[path].to_row() for path in sorted(entries)]
+        )
