@@ -19,7 +19,8 @@ from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, run_batches
 from lithos.actors.requests import Change, WriteOutcome
 from lithos.core.errors import StorageFailed
 from lithos.stores.index_failure import IndexFailed
-from lithos.stores.manifest import Manifest
+from lithos.stores.manifest import Manifest, ManifestRow
+from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.publisher")
@@ -41,6 +42,8 @@ class Publication:
     is_reminder: bool = False
 
 
+#: What the manifest has to learn: rows by path, None for a file that is gone.
+_Rows = dict[str, ManifestRow | None]
 PublisherMailbox = Mailbox[Publication, WriteOutcome]
 
 
@@ -61,7 +64,9 @@ class Publisher:
         self._blocking = blocking
         self._withheld: list[Change] = []
         #: Announced, but the journal could not be written yet: the manifest must not run ahead of it.
-        self._unjournalled: list[Change] = []
+        self._unjournalled: _Rows = {}
+        #: Journalled, but the manifest could not be written yet: it must not forget them either.
+        self._unrecorded: _Rows = {}
 
     @property
     def withheld(self) -> int:
@@ -123,15 +128,26 @@ class Publisher:
         journalled = await self._coordinator.ask(
             AppendEvents(tuple(change.event for change in changes)), within=600.0
         )
+        self._unjournalled |= {
+            change.entry.path: None if change.document is None else change.entry.to_row()
+            for change in changes
+        }
         if journalled is Journalled.LATER:
-            self._unjournalled.extend(changes)
             return
-        seq = journalled if isinstance(journalled, int) else None
-        rows = {change.entry.path: change for change in (*self._unjournalled, *changes)}
+        self._unrecorded |= self._unjournalled
         self._unjournalled.clear()
-        kept = [change.entry.to_row() for change in rows.values() if change.document is not None]
-        gone = [path for path, change in rows.items() if change.document is None]
-        await self._blocking.run(lambda: self._manifest.store(kept, gone, seq))
+        await self._record(journalled if isinstance(journalled, int) else None)
+
+    async def _record(self, seq: int | None) -> None:
+        """Bring the manifest up to date; it can be rebuilt, so its failure fails nobody's request."""
+        kept = [row for row in self._unrecorded.values() if row is not None]
+        gone = [path for path, row in self._unrecorded.items() if row is None]
+        try:
+            await self._blocking.run(lambda: self._manifest.store(kept, gone, seq))
+        except (DatabaseFailed, OSError) as failure:
+            log.error("manifest refuses to write", waiting=len(self._unrecorded), reason=str(failure))
+            return
+        self._unrecorded.clear()
 
     async def _remember_withheld(self) -> None:
         """Once a repair has brought withheld changes into an index, have them announced in turn."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import apsw
 import attrs
 import outcome
 import pytest
@@ -287,3 +288,21 @@ async def test_queued_publications_are_announced_before_the_end(desk):
         envelopes = [await desk.mailbox.post(make_publication(n)) for n in range(30)]
     assert len(desk.journal) == 30
     assert all(envelope.done.is_set() for envelope in envelopes)
+
+
+async def test_a_manifest_that_cannot_be_written_fails_nobody_and_catches_up(desk, monkeypatch):
+    """It can be rebuilt: a full disk there is no reason to call a stored note unknown."""
+
+    def full(*_):
+        raise apsw.FullError("database or disk is full")
+
+    async with served(desk.coordinator, desk.start_coordinator), desk.served():
+        with monkeypatch.context() as patch:
+            patch.setattr(desk.manifest, "store", full)
+            for publication in (make_publication(1), make_publication(2), make_publication(2, removal=True)):
+                assert await desk.mailbox.ask(publication)
+        assert (desk.rows(), desk.manifest.seq) == ({}, None)
+        await desk.mailbox.ask(make_publication(3))
+    assert desk.journal == ["1v1", "2v1", "2v1", "3v1"]
+    assert desk.rows() == {"n1.md": 1, "n3.md": 1}
+    assert desk.mailbox.stats.restarts == 0

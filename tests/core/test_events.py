@@ -1,0 +1,46 @@
+"""Events as values."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import attrs
+import pytest
+
+from lithos.core import events
+from lithos.core.events import Event, EventDraft, origin_digest
+
+
+def make_draft() -> EventDraft:
+    return EventDraft(
+        type=events.NOTE_CREATED, agent="a", payload={"id": "x"}, timestamp=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+
+
+def test_the_names_are_those_of_the_wire():
+    assert {
+        events.NOTE_CREATED,
+        events.NOTE_UPDATED,
+        events.NOTE_DELETED,
+        events.NOTE_RENAMED,
+        events.AGENT_REGISTERED,
+    } == {"note.created", "note.updated", "note.deleted", "note.renamed", "agent.registered"}
+
+
+def test_an_event_comes_from_a_tool_and_has_no_tags_unless_said_otherwise():
+    draft = make_draft()
+    assert (draft.origin, draft.tags) == ("tool", ())
+
+
+def test_events_are_values():
+    event = Event(seq=1, draft=make_draft())
+    assert event == Event(seq=1, draft=make_draft())
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        event.seq = 2
+
+
+@pytest.mark.parametrize(
+    ("origin", "digest"), [("tool", None), ("scan:00ff", "00ff"), ("tool:", ""), ("a:b:c", "b:c"), ("", None)]
+)
+def test_the_digest_is_what_follows_the_source(origin, digest):
+    assert origin_digest(origin) == digest
