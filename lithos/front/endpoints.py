@@ -15,7 +15,9 @@ from mcp.types import INVALID_REQUEST, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from lithos.front.body import replaying
-from lithos.front.ports import AsgiApp, Receive, Scope, Send
+from lithos.front.direct import answer_directly, read_direct_call
+from lithos.front.mcp import call_tool_box
+from lithos.front.ports import AsgiApp, Receive, Scope, Send, ToolBox
 from lithos.front.replies import answer
 from lithos.front.session import run_session
 
@@ -27,8 +29,11 @@ MESSAGES_PATH: Final = "/messages/"
 class McpEndpoints:
     """The MCP paths of one server. `shutdown` ends the SSE sessions once their calls are answered."""
 
-    def __init__(self, server: Server[Any], max_body_bytes: int, shutdown: trio.Event) -> None:
+    def __init__(
+        self, server: Server[Any], toolbox: ToolBox, max_body_bytes: int, shutdown: trio.Event
+    ) -> None:
         self._server = server
+        self._toolbox = toolbox
         self._shutdown = shutdown
         self._streamable = StreamableHTTPSessionManager(
             server, stateless=True, json_response=True, max_request_body_size=max_body_bytes
@@ -59,7 +64,13 @@ class McpEndpoints:
             message = "Not Acceptable: Client must accept both application/json and text/event-stream"
             await answer(scope, receive, send, 406, _rpc_error(message))
         else:
-            await self._streamable.handle_request(scope, receive, send)
+            body: bytes = (await receive()).get("body", b"")
+            call = read_direct_call(scope, body)
+            if call is None:
+                await self._streamable.handle_request(scope, replaying(body, receive), send)
+            else:
+                result = await call_tool_box(self._toolbox, call.name, call.arguments)
+                await answer_directly(send, call, result)
 
     async def _get_sse(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "GET":

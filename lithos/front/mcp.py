@@ -13,6 +13,7 @@ from mcp.types import CallToolRequestParams, PaginatedRequestParams
 
 from lithos.front.ports import ToolBox
 from lithos.front.replies import compact_json
+from lithos.front.slices import join_slices
 from lithos.telemetry import get_logger
 from lithos.tools.contract import ArgumentFault, ToolSpec, UnknownTool
 
@@ -46,7 +47,7 @@ def build_mcp_server(toolbox: ToolBox, version: str) -> Server[Any]:
         return listing
 
     async def call_tool(ctx: Context, params: CallToolRequestParams) -> Any:
-        return await _call(toolbox, params.name, params.arguments or {})
+        return await call_tool_box(toolbox, params.name, params.arguments or {})
 
     server: Server[Any] = Server(
         SERVER_NAME,
@@ -69,10 +70,10 @@ def build_mcp_server(toolbox: ToolBox, version: str) -> Server[Any]:
     return server
 
 
-async def _call(toolbox: ToolBox, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one tool; only cancellation leaves as an exception."""
+async def call_tool_box(toolbox: ToolBox, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one tool and return its encoded result; only cancellation leaves as an exception."""
     try:
-        return encode_result(await toolbox.call(name, arguments))
+        return await encode_result(await toolbox.call(name, arguments))
     except ArgumentFault as fault:
         return encode_fault(fault.message)
     except UnknownTool as missing:
@@ -90,10 +91,10 @@ async def _call(toolbox: ToolBox, name: str, arguments: Mapping[str, Any]) -> di
         raise cancelled from None
 
 
-def encode_result(result: Mapping[str, Any] | None) -> dict[str, Any]:
+async def encode_result(result: Mapping[str, Any] | None) -> dict[str, Any]:
     """Encode a tool's answer: the same JSON as one text block and as structured content."""
     structured = {"result": None} if result is None else result
-    content = [{"type": "text", "text": compact_json(result)}]
+    content = [{"type": "text", "text": await join_slices(result, compact_json)}]
     return {
         "content": content,
         "structuredContent": structured,

@@ -56,7 +56,7 @@ async def serve_http(
         settings.host, settings.auth_token, settings.allowed_hosts, settings.allowed_origins
     )
     server = build_mcp_server(toolbox, settings.version)
-    mcp = McpEndpoints(server, settings.max_body_bytes, shutdown)
+    mcp = McpEndpoints(server, toolbox, settings.max_body_bytes, shutdown)
     app = cast(AsgiApp, create_app(health, routes))
     dispatch = _by_path(mcp.routes, app)
     exchanges = Exchanges(Gate(dispatch, policy, settings.max_body_bytes, rejected), {SSE_PATH})
