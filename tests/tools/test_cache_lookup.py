@@ -120,3 +120,19 @@ async def test_bad_values_are_refused(tmp_path: Path) -> None:
             for value in values:
                 answer = await lithos.call("lithos_cache_lookup", query=QUERY, **{name: value})
                 assert name in refusal(answer, "invalid_input")
+
+
+async def test_the_nearest_candidate_comes_first(tmp_path: Path) -> None:
+    """behaviour 73: among equally sure answers, and as the stale one, the nearest counts."""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        far = await lithos.create(
+            "Savanna", "Of zebras and their stripes, and lions, and grass.", ttl_hours=1
+        )
+        near = await lithos.create(QUERY, TEXT, ttl_hours=1)
+        rows = await lithos.call("lithos_search", query=QUERY, mode="semantic")
+        assert [row["id"] for row in rows["results"]] == [near, far]
+        assert (await look_up(lithos))["document"]["id"] == near
+        clock.advance(hours=2)
+        assert (await look_up(lithos))["stale_id"] == near
+        assert (await look_up(lithos, limit=1, min_confidence=1))["stale_id"] == near

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lithos.tools.contract import ArgumentFault
+from lithos.tools.contract import ArgumentFault, ToolSpec
 from tests.servers import Lithos, refusal, serving
 
 REQUIRED: dict[str, dict[str, Any]] = {
@@ -24,6 +24,11 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "lithos_agent_list": {},
 }
 UNSTORABLE = {"a NUL": "a\0b", "a lone surrogate": "a\ud800b", "the other half": "\udc00"}
+
+
+def required_of(spec: ToolSpec) -> dict[str, Any]:
+    """Arguments that a tool cannot do without."""
+    return REQUIRED.get(spec.name) or dict.fromkeys(spec.input_schema.get("required", ()), "a")
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -48,7 +53,7 @@ async def call_all(lithos: Lithos, values: tuple[Any, ...]) -> int:
     for spec in lithos.server.tools.listed():
         for name in spec.input_schema["properties"]:
             for value in values:
-                message = await outcome(lithos, spec.name, REQUIRED[spec.name] | {name: value})
+                message = await outcome(lithos, spec.name, required_of(spec) | {name: value})
                 assert len(message) < 1100, (spec.name, name, message[:300])
                 calls += 1
     return calls
@@ -67,7 +72,7 @@ async def test_text_that_no_file_can_hold_is_refused_everywhere(tmp_path: Path) 
                         value = {"k": [{text: 1}]}
                     elif schema["type"] != "string":
                         continue
-                    answer = await lithos.call(spec.name, **REQUIRED[spec.name] | {name: value})
+                    answer = await lithos.call(spec.name, **required_of(spec) | {name: value})
                     assert name in refusal(answer, "invalid_input")
         assert lithos.files() == []
         assert lithos.events() == []
