@@ -8,20 +8,33 @@ silently skipped.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import trio
 
 from lithos.core.events import Event
 
+Accepts = Callable[[Event], bool]
+
+
+def _everything(_: Event) -> bool:
+    return True
+
 
 class Subscription:
     """One listener's queue; `overflowed` tells that it was cut off for being too slow."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, accepts: Accepts) -> None:
+        self.capacity = capacity
+        self.accepts = accepts
         self._send, self.events = trio.open_memory_channel[Event](capacity)
         self.overflowed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many events are queued."""
+        return self._send.statistics().current_buffer_used
 
     def offer(self, event: Event) -> bool:
         """Queue an event; False when the listener is full and was cut off."""
@@ -48,31 +61,57 @@ class Broadcaster:
         self._queue = queue
         self._subscriptions: list[Subscription] = []
         self._is_closed = False
+        #: The seq of the newest event delivered.
+        self.head = 0
         #: Listeners cut off so far.
         self.drops = 0
 
     def publish(self, events: Sequence[Event]) -> None:
         """Deliver a committed batch, in order."""
         self.recent.extend(events)
+        if events:
+            self.head = events[-1].seq
         for subscription in list(self._subscriptions):
-            if not all(subscription.offer(event) for event in events):
+            if not all(subscription.offer(event) for event in events if subscription.accepts(event)):
                 self._subscriptions.remove(subscription)
                 self.drops += 1
 
-    @contextmanager
-    def subscribe(self) -> Iterator[Subscription]:
-        """Listen from now on; after `close` there is nothing to come."""
-        subscription = Subscription(self._queue)
+    def after(self, seq: int) -> list[Event] | None:
+        """The events later than `seq`, when the ring reaches back that far; it spares a journal read."""
+        if seq >= self.head:
+            return []
+        if not self.recent or self.recent[0].seq > seq:
+            return None
+        return [event for event in self.recent if event.seq > seq]
+
+    def listen(self, accepts: Accepts = _everything) -> Subscription:
+        """Listen from now on, to what `accepts` wants; after `close` there is nothing to come."""
+        subscription = Subscription(self._queue, accepts)
         if self._is_closed:
             subscription.end()
         else:
             self._subscriptions.append(subscription)
+        return subscription
+
+    def leave(self, subscription: Subscription) -> None:
+        """Stop listening; doing it twice is harmless."""
+        subscription.end()
+        if subscription in self._subscriptions:
+            self._subscriptions.remove(subscription)
+
+    @contextmanager
+    def subscribe(self) -> Iterator[Subscription]:
+        """Listen to everything inside the block."""
+        subscription = self.listen()
         try:
             yield subscription
         finally:
-            subscription.end()
-            if subscription in self._subscriptions:
-                self._subscriptions.remove(subscription)
+            self.leave(subscription)
+
+    @property
+    def utilisation(self) -> float:
+        """The fullest subscriber's share of its queue, 0..1."""
+        return max((one.waiting / one.capacity for one in self._subscriptions), default=0.0)
 
     def close(self) -> None:
         """End every subscription, also those to come."""

@@ -1,17 +1,16 @@
 """The coordinator: owns `coordination.db`, and with it the one total order of events.
 
 Everything that waits is committed as one transaction (group commit). Durable things (events,
-registrations) are answered after their commit; last-seen times and access rows may lose their last
-second, so they are kept in memory and ride along with the next commit.
+registrations, task commands) are answered after their commit; last-seen times and access rows may
+lose their last second, so they are kept in memory and ride along with the next commit.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
-from enum import Enum
-from typing import Any
 
 import attrs
 import trio
@@ -19,13 +18,37 @@ from attrs import frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.broadcaster import Broadcaster
+from lithos.actors.coordinator_messages import (
+    AppendEvents,
+    CoordinatorMailbox,
+    CoordinatorMessage,
+    CoordinatorReply,
+    Flush,
+    Journalled,
+    RegisterAgent,
+    RunCommand,
+)
 from lithos.actors.kit import Inbox, Mailbox, run_batches
+from lithos.actors.task_board import TaskBoard
 from lithos.core.agents import READ, Agent, AuditRow
-from lithos.core.errors import StorageFailed
+from lithos.core.claims import ClaimTimes
+from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.events import AGENT_REGISTERED, Event, EventDraft
+from lithos.core.task_commands import TaskCommand
 from lithos.stores.coordination import CoordinationStore
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
+
+__all__ = [
+    "AppendEvents",
+    "Coordinator",
+    "CoordinatorMailbox",
+    "Flush",
+    "Journalled",
+    "RegisterAgent",
+    "RunCommand",
+    "make_id",
+]
 
 log = get_logger("lithos.coordinator")
 
@@ -40,47 +63,27 @@ AUDIT_BACKLOG = 100_000
 PRUNE_EVERY = 1_000
 
 
-class Journalled(Enum):
-    """What became of events without a seq: `LATER` is retried, `OFF` means events are disabled."""
-
-    LATER = "later"
-    OFF = "off"
-
-
-@frozen
-class AppendEvents:
-    """Journal events in this order; the reply is the last one's seq, or why there is none."""
-
-    drafts: tuple[EventDraft, ...]
-
-
-@frozen
-class RegisterAgent:
-    """Insert or merge an agent and announce it; the reply is whether it is new."""
-
-    id: str
-    name: str | None
-    type: str | None
-    metadata: Mapping[str, Any] | None
-
-
-@frozen
-class Flush:
-    """Commit what rides along, now."""
-
-
-CoordinatorMessage = AppendEvents | RegisterAgent | Flush
-CoordinatorReply = int | Journalled | bool | None
-CoordinatorMailbox = Mailbox[CoordinatorMessage, CoordinatorReply]
-
-
 @frozen
 class _Step:
-    """One message of a batch, worked out: what it writes and what it answers."""
+    """One message of a batch, as far as it can be worked out before the transaction."""
 
-    events: tuple[Event, ...]
-    agent: Agent | None
-    reply: CoordinatorReply
+    drafts: tuple[EventDraft, ...] = ()
+    agent: Agent | None = None
+    command: TaskCommand | None = None
+    reply: CoordinatorReply = None
+
+
+@frozen
+class _Committed:
+    """What a transaction made of its steps: replies in order, and the events in theirs."""
+
+    replies: list[CoordinatorReply | Exception]
+    events: list[Event]
+
+
+def make_id() -> str:
+    """A fresh lowercase UUID."""
+    return str(uuid.uuid4())
 
 
 class Coordinator:
@@ -95,21 +98,26 @@ class Coordinator:
         *,
         events_enabled: bool,
         journal_size: int,
+        claim_times: ClaimTimes = ClaimTimes(),  # noqa: B008 - frozen
+        new_id: Callable[[], str] = make_id,
     ) -> None:
         self.mailbox: CoordinatorMailbox = Mailbox("coordinator", CAPACITY)
         self._store = store
         self._blocking = blocking
         self._broadcaster = broadcaster
         self._clock = clock
+        self._board = TaskBoard(store.task_rows(), claim_times, new_id)
         self._events_enabled = events_enabled
         self._journal_size = journal_size
         self._since_prune = PRUNE_EVERY  # a server that restarts often must prune too
         self._next_seq = store.next_seq()
+        broadcaster.head = self.head
         self.agents: dict[str, Agent] = {agent.id: agent for agent in store.agents()}
         self._reads: Counter[str] = Counter(store.read_counts())
         self._touched: set[str] = set()
         self._audit: deque[AuditRow] = deque(maxlen=AUDIT_BACKLOG)
-        self._unwritten: list[Event] = []
+        #: Events of changes that are stored, while the journal cannot be written.
+        self._unwritten: list[EventDraft] = []
         #: Why the last commit failed, until one succeeds.
         self.failure: str | None = None
 
@@ -164,45 +172,70 @@ class Coordinator:
     async def _flush(self, messages: Sequence[CoordinatorMessage]) -> list[CoordinatorReply | Exception]:
         new_agents: dict[str, Agent] = {}
         steps = [self._work_out(message, new_agents) for message in messages]
-        events = [*self._unwritten, *(event for step in steps for event in step.events)]
         touched, self._touched = self._touched, set()
         agents = [*(self.agents[agent_id] for agent_id in touched), *new_agents.values()]
         audit, self._audit = self._audit, deque(maxlen=AUDIT_BACKLOG)
         try:
-            await self._blocking.run(lambda: self._commit(events, agents, audit))
+            committed = await self._blocking.run(lambda: self._commit(steps, agents, audit))
         except (DatabaseFailed, OSError) as failure:
             self._touched |= touched
             self._audit = deque([*audit, *self._audit], maxlen=AUDIT_BACKLOG)
             return self._keep_for_later(steps, failure)
         if self.failure is not None:
-            log.info("coordination database works again", events=len(events))
+            log.info("coordination database works again", events=len(committed.events))
         self.failure = None
         self._unwritten.clear()
         for agent in new_agents.values():
             self._enter(agent)
-        if events:
-            self._broadcaster.publish(events)
-        return [step.reply for step in steps]
+        if committed.events:
+            self._next_seq = committed.events[-1].seq + 1
+            self._broadcaster.publish(committed.events)
+        return committed.replies
 
-    def _commit(self, events: Sequence[Event], agents: Sequence[Agent], audit: Collection[AuditRow]) -> None:
-        if not (events or agents or audit):
-            return
-        is_prune_due = self._since_prune + len(events) > PRUNE_EVERY
+    def _commit(
+        self, steps: Sequence[_Step], agents: Sequence[Agent], audit: Collection[AuditRow]
+    ) -> _Committed:
+        """One transaction. A refused command undoes only itself."""
+        if not (self._unwritten or agents or audit or any(step.drafts or step.command for step in steps)):
+            return _Committed([step.reply for step in steps], [])
+        now = self._clock()
+        committed = _Committed([], self._number(self._unwritten, self._next_seq))
         with self._store.transaction():
-            self._store.append_events(events)
+            for step in steps:
+                self._carry_out(step, committed, now)
+            self._store.append_events(committed.events)
             self._store.put_agents(agents)
             self._store.add_audit(audit)
+            is_prune_due = self._since_prune + len(committed.events) > PRUNE_EVERY
             if is_prune_due:
                 self._store.prune_events(self._journal_size)
-        self._since_prune = 0 if is_prune_due else self._since_prune + len(events)
+        self._since_prune = 0 if is_prune_due else self._since_prune + len(committed.events)
+        return committed
+
+    def _carry_out(self, step: _Step, committed: _Committed, now: datetime) -> None:
+        reply, drafts = step.reply, step.drafts
+        if step.command is not None:
+            try:
+                with self._store.savepoint():
+                    done = self._board.execute(step.command, now)
+            except LithosError as refusal:
+                committed.replies.append(refusal)
+                return
+            reply, drafts = done.reply, done.events
+        events = self._number(drafts, self._next_seq + len(committed.events))
+        committed.events.extend(events)
+        if reply is Journalled.OFF and events:
+            reply = events[-1].seq
+        committed.replies.append(reply)
 
     def _work_out(self, message: CoordinatorMessage, new_agents: dict[str, Agent]) -> _Step:
         if isinstance(message, AppendEvents):
-            events = self._number(message.drafts)
-            return _Step(events, None, events[-1].seq if events else Journalled.OFF)
+            return _Step(drafts=message.drafts, reply=Journalled.OFF)
         if isinstance(message, RegisterAgent):
             return self._register(message, new_agents)
-        return _Step((), None, None)
+        if isinstance(message, RunCommand):
+            return _Step(command=message.command)
+        return _Step()
 
     def _register(self, message: RegisterAgent, new_agents: dict[str, Agent]) -> _Step:
         now = self._clock()
@@ -222,7 +255,7 @@ class Coordinator:
             payload={"agent_id": message.id, "name": agent.name or ""},
             timestamp=now,
         )
-        return _Step(self._number((draft,)), agent, known is None)
+        return _Step(drafts=(draft,), agent=agent, reply=known is None)
 
     def _enter(self, agent: Agent) -> None:
         """Remember a registered agent, which may have acted again while it was written."""
@@ -230,12 +263,11 @@ class Coordinator:
         last_seen = max(agent.last_seen_at, seen.last_seen_at) if seen else agent.last_seen_at
         self.agents[agent.id] = attrs.evolve(agent, last_seen_at=last_seen)
 
-    def _number(self, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:
+    def _number(self, drafts: Sequence[EventDraft], first: int) -> list[Event]:
+        """Give events their places; the order is final only with the commit."""
         if not self._events_enabled:
-            return ()
-        events = tuple(Event(seq=self._next_seq + i, draft=draft) for i, draft in enumerate(drafts))
-        self._next_seq += len(events)
-        return events
+            return []
+        return [Event(seq=first + position, draft=draft) for position, draft in enumerate(drafts)]
 
     def _keep_for_later(
         self, steps: Sequence[_Step], failure: Exception
@@ -246,14 +278,14 @@ class Coordinator:
         self.failure = str(failure)
         replies: list[CoordinatorReply | Exception] = []
         for step in steps:
-            if step.agent is not None:
+            if step.agent is not None or step.command is not None:
                 replies.append(
                     StorageFailed(
-                        f"The agent could not be registered: {failure}. Nothing was changed; "
+                        f"The change could not be stored: {failure}. Nothing was changed; "
                         "retry when the disk has space and is writable."
                     )
                 )
             else:
-                self._unwritten.extend(step.events)
-                replies.append(Journalled.LATER if step.events else step.reply)
+                self._unwritten.extend(step.drafts)
+                replies.append(Journalled.LATER if step.drafts else step.reply)
         return replies

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import uuid
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -17,7 +16,7 @@ from lithos import __version__
 from lithos.actors.blocking import Threads
 from lithos.actors.broadcaster import Broadcaster
 from lithos.actors.catalogue import Catalogue
-from lithos.actors.coordinator import AppendEvents, Coordinator
+from lithos.actors.coordinator import AppendEvents, Coordinator, make_id
 from lithos.actors.fulltext import FulltextPort
 from lithos.actors.indexer import Indexer
 from lithos.actors.kit import Mailbox, supervise
@@ -29,8 +28,11 @@ from lithos.actors.writer import Writer
 from lithos.app.clock import utc_now
 from lithos.app.stores import Stores
 from lithos.config import Config
+from lithos.core.claims import ClaimTimes
 from lithos.core.times import format_time
 from lithos.services.agents import Agents
+from lithos.services.coordination import Coordination
+from lithos.services.event_stream import EventStreams
 from lithos.services.knowledge import Knowledge
 from lithos.services.retrieval import Retrieval, RetrievalSettings
 from lithos.services.state import ServerState, StateParts
@@ -43,6 +45,8 @@ from lithos.tools.order import in_order
 from lithos.tools.registry import Tools
 from lithos.tools.search import SearchTools
 from lithos.tools.system import SystemTools
+from lithos.tools.task_graph import TaskGraphTools
+from lithos.tools.tasks import TaskTools
 
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
 FULLTEXT_SLICE = 1_000
@@ -59,6 +63,7 @@ class Server:
     catalogue: Catalogue
     coordinator: Coordinator
     broadcaster: Broadcaster
+    streams: EventStreams
     semantic: SemanticBackend
     fulltext_indexer: Indexer
     vector_indexer: Indexer
@@ -95,7 +100,12 @@ class Assembly:
             clock,
             events_enabled=config.events.enabled,
             journal_size=config.events.journal_size,
+            claim_times=ClaimTimes(
+                config.coordination.claim_default_ttl_minutes, config.coordination.claim_max_ttl_minutes
+            ),
         )
+        #: One thread for the one read connection of the coordination database.
+        self._coordination_reading = Threads()
         sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
         port = VectorPort(sizes)
         embedding = Threads()
@@ -124,7 +134,7 @@ class Assembly:
                 self.catalogue,
                 config.storage.max_content_size_bytes,
                 clock,
-                lambda: str(uuid.uuid4()),
+                make_id,
             ),
         )
         self._sizes = sizes
@@ -179,10 +189,16 @@ class Assembly:
         )
         knowledge = Knowledge(self.catalogue, self.writer.mailbox, self.coordinator, retrieval, texts, clock)
         state = ServerState(self._state_parts())
+        coordination = Coordination(
+            self.coordinator, stores.coordination.readable_task_rows(), self._coordination_reading, clock
+        )
+        streams = EventStreams(self.broadcaster, stores.coordination, self._coordination_reading)
         families = (
             NoteTools(knowledge, clock).tools(),
             SearchTools(retrieval, knowledge, clock).tools(),
             AgentTools(Agents(self.coordinator)).tools(),
+            TaskTools(coordination).tools(),
+            TaskGraphTools(coordination).tools(),
             SystemTools(state).tools(),
         )
         tools = Tools(
@@ -198,6 +214,7 @@ class Assembly:
             catalogue=self.catalogue,
             coordinator=self.coordinator,
             broadcaster=self.broadcaster,
+            streams=streams,
             semantic=self.semantic,
             fulltext_indexer=self.fulltext_indexer,
             vector_indexer=self.vector_indexer,
@@ -218,7 +235,7 @@ class Assembly:
             publisher=self.publisher,
             knowledge_folder=config.storage.data_dir / config.storage.knowledge_subdir,
             events_enabled=config.events.enabled,
-            reading=self._reading,
+            reading=self._coordination_reading,
             clock=self._clock,
             version=__version__,
         )

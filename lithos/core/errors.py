@@ -89,3 +89,81 @@ class SearchBackendFailed(LithosError):
     """No search backend could answer."""
 
     code = "search_backend_error"
+
+
+class ClaimFailed(LithosError):
+    """Task missing or closed, or aspect held; extras: `reason`, for `held` also `held_by`, `expires_at`."""
+
+    code = "claim_failed"
+
+
+class ClaimNotFound(LithosError):
+    """This agent holds no such claim."""
+
+    code = "claim_not_found"
+
+
+class TaskNotFound(LithosError):
+    """The task is unknown, or not open where it must be."""
+
+    code = "task_not_found"
+
+
+class ReceiptNotFound(LithosError):
+    """The receipt is unknown or of another task."""
+
+    code = "receipt_not_found"
+
+
+class TaskNotResolved(LithosError):
+    """The task to reopen is open."""
+
+    code = "task_not_resolved"
+
+
+class InvalidTaskType(LithosError):
+    """Not `task`, `epic` or `gate`."""
+
+    code = "invalid_task_type"
+
+
+class InvalidMetadataKey(LithosError):
+    """`depends_on` or `blocked_on` in task metadata."""
+
+    code = "invalid_metadata_key"
+
+
+class InvalidEdgeType(LithosError):
+    """Not a task edge type."""
+
+    code = "invalid_edge_type"
+
+
+class SelfEdge(LithosError):
+    """A task linked to itself."""
+
+    code = "self_edge"
+
+
+class NotAGate(LithosError):
+    """`waits_on_gate` from a task that is no gate."""
+
+    code = "not_a_gate"
+
+
+class Cycle(LithosError):
+    """The edge would close a cycle."""
+
+    code = "cycle"
+
+
+class ParentExists(LithosError):
+    """The child has another parent."""
+
+    code = "parent_exists"
+
+
+class InvalidRelationType(LithosError):
+    """A spawn relation other than `discovered_from` or `blocks`."""
+
+    code = "invalid_relation_type"

@@ -18,23 +18,14 @@ from attrs import frozen
 from lithos.core.agents import Agent, AuditRow
 from lithos.core.events import Event, EventDraft
 from lithos.core.times import format_time, parse_time
+from lithos.stores.coordination_upgrade import upgrade
 from lithos.stores.sqlite import Durability, open_database, open_reader, transaction
+from lithos.stores.tasks import TASK_SCHEMA, TaskRows
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS agents(
     id TEXT PRIMARY KEY, name TEXT, type TEXT, first_seen_at TEXT NOT NULL,
     last_seen_at TEXT NOT NULL, metadata TEXT NOT NULL DEFAULT '{}');
-CREATE TABLE IF NOT EXISTS tasks(
-    id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT, status TEXT NOT NULL DEFAULT 'open',
-    task_type TEXT NOT NULL DEFAULT 'task', created_by TEXT NOT NULL, created_at TEXT NOT NULL,
-    tags TEXT NOT NULL DEFAULT '[]', outcome TEXT, resolved_at TEXT, metadata TEXT NOT NULL DEFAULT '{}');
-CREATE INDEX IF NOT EXISTS tasks_status ON tasks(status);
-CREATE TABLE IF NOT EXISTS claims(
-    id INTEGER PRIMARY KEY, task_id TEXT NOT NULL, agent TEXT NOT NULL, aspect TEXT NOT NULL,
-    claimed_at TEXT NOT NULL, expires_at TEXT NOT NULL, fence INTEGER NOT NULL DEFAULT 0,
-    UNIQUE(task_id, aspect));
-CREATE INDEX IF NOT EXISTS claims_task ON claims(task_id);
-CREATE INDEX IF NOT EXISTS claims_expiry ON claims(expires_at);
 CREATE TABLE IF NOT EXISTS access_log(
     id INTEGER PRIMARY KEY, agent_id TEXT NOT NULL DEFAULT 'unknown', doc_id TEXT NOT NULL,
     operation TEXT NOT NULL, timestamp TEXT NOT NULL);
@@ -48,6 +39,7 @@ CREATE TABLE IF NOT EXISTS cursors(
     subscriber TEXT PRIMARY KEY, seq INTEGER NOT NULL, updated_at TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
+_FULL_SCHEMA = TASK_SCHEMA + _SCHEMA
 
 
 @frozen
@@ -72,9 +64,9 @@ class CoordinationStore:
 
         Raises `CorruptDatabase`: tasks and claims are authoritative, so the caller must not go on.
         """
-        writer = open_database(path, _SCHEMA, Durability.FULL)
+        writer = open_database(path, _FULL_SCHEMA, Durability.FULL)
         with transaction(writer):
-            # Seqs of a new journal start at the clock, so that one lost with its file is never reused.
+            # Seqs and fences of a new file start at the clock, so that none lost with its file is reused.
             first = int(now.timestamp() * 1000)
             writer.execute(
                 "INSERT OR IGNORE INTO meta"
@@ -82,11 +74,25 @@ class CoordinationStore:
                 (first,),
             )
             writer.execute("INSERT OR IGNORE INTO meta VALUES('pruned_through', 0)")
+            writer.execute("INSERT OR IGNORE INTO counters VALUES('fence', ?)", (first,))
+            upgrade(writer, now)
         return cls(writer, open_reader(path))
 
     def transaction(self) -> AbstractContextManager[None]:
         """One durable write transaction."""
         return transaction(self._writer)
+
+    def savepoint(self) -> AbstractContextManager[object]:
+        """A part of a transaction that an exception undoes by itself."""
+        return self._writer
+
+    def task_rows(self) -> TaskRows:
+        """Tasks as the writing caller sees them."""
+        return TaskRows(self._writer)
+
+    def readable_task_rows(self) -> TaskRows:
+        """Tasks over the read connection."""
+        return TaskRows(self._reader)
 
     # -- writing, inside a transaction ---------------------------------------------------------
 
@@ -118,6 +124,14 @@ class CoordinationStore:
                 for agent in agents
             ],
         )  # fmt: skip
+
+    def move_cursor(self, subscriber: str, seq: int, now: datetime) -> None:
+        """Remember how far a subscriber has got; a cursor never goes back."""
+        self._writer.execute(
+            "INSERT INTO cursors VALUES(?,?,?) ON CONFLICT(subscriber) DO UPDATE SET seq=excluded.seq,"
+            " updated_at=excluded.updated_at WHERE excluded.seq>cursors.seq",
+            (subscriber, seq, format_time(now)),
+        )
 
     def add_audit(self, rows: Iterable[AuditRow]) -> None:
         """Append to the access log."""
@@ -183,6 +197,15 @@ class CoordinationStore:
             )
             for number, type, agent, payload, tags, at, origin in rows
         ]
+
+    def has_event(self, seq: int) -> bool:
+        """Whether the journal holds this seq."""
+        return bool(self._reader.execute("SELECT 1 FROM events WHERE seq=?", (seq,)).fetchall())
+
+    def cursor(self, subscriber: str) -> int | None:
+        """Where a named subscriber has got to."""
+        rows = self._reader.execute("SELECT seq FROM cursors WHERE subscriber=?", (subscriber,)).fetchall()
+        return _as_int(rows[0][0]) if rows else None
 
     def counts(self, now: datetime) -> CoordinationCounts:
         """Open tasks, running claims, and claims past their time."""

@@ -1,0 +1,122 @@
+"""The task graph: what a task waits for, and what it may not be linked to (coordination spec, section 3).
+
+Edges are given as (from, to) pairs per type; nothing here knows where they are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from attrs import frozen
+
+from lithos.core.gates import is_gate_open_to_pass, read_ready_at
+from lithos.core.tasks import BLOCKS, Task
+
+
+@frozen
+class Blocker:
+    """Why a task cannot start: `kind` is `blocker_unsatisfiable`, `gate`, `cycle` or `task`."""
+
+    kind: str
+    task_id: str
+    type: str
+    status: str
+    message: str
+
+
+@frozen
+class TaskGraph:
+    """Tasks by id and, per waiting task, its blocking edges as (predecessor id, edge type)."""
+
+    tasks: Mapping[str, Task]
+    waits_for: Mapping[str, Sequence[tuple[str, str]]]
+
+    def blockers(self, task_id: str, now: datetime) -> list[Blocker]:
+        """The unsatisfied blockers of a task, in the order of their edges."""
+        found = (
+            self._blocker(task_id, self.tasks[source], kind, now)
+            for source, kind in self.waits_for.get(task_id, ())
+        )
+        return [blocker for blocker in found if blocker is not None]
+
+    def is_ready(self, task: Task, now: datetime) -> bool:
+        """Open, a plain task, and nothing unsatisfied before it."""
+        return task.is_open and task.task_type == "task" and not self.holders(task.id, now)
+
+    def holders(self, task_id: str, now: datetime) -> set[str]:
+        """The ids of the predecessors that hold a task back."""
+        return {
+            source
+            for source, kind in self.waits_for.get(task_id, ())
+            if not is_satisfied(self.tasks[source], kind, now)
+        }
+
+    def _blocker(self, task_id: str, before: Task, edge_type: str, now: datetime) -> Blocker | None:
+        if is_satisfied(before, edge_type, now):
+            return None
+        kind, message = self._explain(task_id, before, edge_type)
+        return Blocker(kind, before.id, edge_type, before.status, message)
+
+    def _explain(self, task_id: str, before: Task, edge_type: str) -> tuple[str, str]:
+        name = f"{before.title!r} ({before.id})"
+        if before.status == "cancelled":
+            return "blocker_unsatisfiable", (
+                f"{name} was cancelled and can never be completed: intervention is needed. "
+                "Reopen it, or cancel this task."
+            )
+        if edge_type != BLOCKS:
+            return "gate", _explain_gate(before, name)
+        path = find_path(task_id, before.id, self._successors_among_waiters())
+        if path is not None:
+            return "cycle", f"The tasks wait for each other: {' -> '.join([*path, task_id])}."
+        return "task", f"Waits for {name} to be completed."
+
+    def _successors_among_waiters(self) -> Callable[[str], Iterable[str]]:
+        successors: dict[str, list[str]] = {}
+        for waiter, sources in self.waits_for.items():
+            for source, _ in sources:
+                successors.setdefault(source, []).append(waiter)
+        return lambda task_id: successors.get(task_id, ())
+
+
+def is_satisfied(before: Task, edge_type: str, now: datetime) -> bool:
+    """Whether a predecessor holds nobody back over an edge of this type."""
+    if edge_type == BLOCKS:
+        return before.status == "completed"
+    return is_gate_open_to_pass(before, now)
+
+
+def find_path(start: str, goal: str, successors: Callable[[str], Iterable[str]]) -> list[str] | None:
+    """The shortest way from `start` to `goal` along edges, both included; None when there is none."""
+    came_from: dict[str, str | None] = {start: None}
+    frontier = [start]
+    while frontier:
+        reached: list[str] = []
+        for node in frontier:
+            if node == goal:
+                return _walk_back(node, came_from)
+            for successor in successors(node):
+                if successor not in came_from:
+                    came_from[successor] = node
+                    reached.append(successor)
+        frontier = reached
+    return None
+
+
+def _walk_back(node: str, came_from: Mapping[str, str | None]) -> list[str]:
+    path = [node]
+    while (previous := came_from[path[-1]]) is not None:
+        path.append(previous)
+    return path[::-1]
+
+
+def _explain_gate(gate: Task, name: str) -> str:
+    kind = gate.metadata.get("gate_type")
+    if kind == "timer":
+        ready_at = read_ready_at(gate.metadata)
+        when = (
+            f"opens at {ready_at.isoformat(timespec='seconds')}" if ready_at else "has no readable ready_at"
+        )
+        return f"Waits for the timer gate {name}, which {when}."
+    return f"Waits for the {kind} gate {name}; it opens by being completed."

@@ -1,0 +1,151 @@
+"""The Prometheus instruments (events-http spec, section 7). A leaf: everybody but `core` may count.
+
+One `Metrics` per server, with a registry of its own. Label values come from bounded sets: never
+note ids, agents or queries. Durations are in seconds. Gauges that mirror state are read from it
+when `/metrics` is scraped (`Metrics.watch`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Final
+
+from attrs import frozen
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_PREFIX: Final = "lithos_"
+#: From a tenth of a millisecond (a noop) to a slow disk.
+_BUCKETS: Final = (
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+)  # fmt: skip
+
+_COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "tool_calls": ("Tool calls.", ("tool",)),
+    "tool_errors": ("Tool calls that ended with an error, by its code.", ("tool", "error")),
+    "knowledge_operations": ("Changes and reads of notes.", ("op",)),
+    "search_operations": ("Searches.", ("mode",)),
+    "coordination_operations": ("Changes of tasks, claims, findings and agents.", ("op",)),
+    "cache_lookups": ("Cache look-ups by their outcome.", ("outcome",)),
+    "reconcile_operations": ("Reconcile runs.", ("scope", "status")),
+    "file_watcher_events": ("Changes seen in the notes folder.", ("event",)),
+    "events": ("Journalled events.", ("type",)),
+    "sse_events_delivered": ("Events sent to SSE clients.", ()),
+    "ws_events_delivered": ("Events sent to WebSocket clients.", ()),
+    "event_subscriber_drops": ("Subscribers cut off for being too slow.", ("kind",)),
+    "http_rejected": ("Requests refused before they reached an endpoint.", ("reason",)),
+    "fulltext_dropped": ("Changes the full-text index refused.", ("operation", "reason")),
+}
+_HISTOGRAMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "tool_duration_seconds": ("Time of a tool call.", ("tool", "outcome")),
+    "knowledge_write_duration_seconds": ("Time until a change is acknowledged.", ("op", "success")),
+    "search_duration_seconds": ("Time of a search.", ("mode", "success")),
+    "cache_lookup_duration_seconds": ("Time of a cache look-up.", ()),
+    "journal_append_duration_seconds": ("Time of a journal commit.", ()),
+    "actor_processing_seconds": ("Time of one batch of an actor.", ("actor",)),
+}
+GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "build_info": ("Version.", ("version",)),
+    "startup_duration_seconds": ("Time of the start.", ()),
+    "documents": ("Notes.", ()),
+    "stale_documents": ("Notes past their expiry.", ()),
+    "fulltext_documents": ("Notes in the full-text index.", ()),
+    "vector_chunks": ("Chunks in the vector index.", ()),
+    "graph_nodes": ("Notes and placeholders in the link graph.", ()),
+    "graph_edges": ("Links between them.", ()),
+    "agents": ("Known agents.", ()),
+    "active_claims": ("Running claims.", ()),
+    "expired_claims": ("Stored claims past their time.", ()),
+    "sse_active_clients": ("SSE clients.", ()),
+    "ws_active_clients": ("WebSocket clients.", ()),
+    "event_head_seq": ("Position of the newest event.", ()),
+    "event_journal_events": ("Events in the journal.", ()),
+    "event_queue_utilisation": ("Fullest share of a subscriber's queue.", ("slot",)),
+    "actor_mailbox_depth": ("Messages waiting for an actor.", ("actor",)),
+    "actor_restarts": ("Restarts of an actor.", ("actor",)),
+    "semantic_state": ("1 for the state the embedding model is in.", ("state",)),
+}
+
+
+@frozen
+class Sample:
+    """One value of a gauge; `labels` in the order of the gauge's definition."""
+
+    name: str
+    value: float
+    labels: tuple[str, ...] = ()
+
+
+Source = Callable[[], Iterable[Sample]]
+
+
+class Metrics:
+    """All instruments of one server."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._counters = {
+            name: Counter(_PREFIX + name, text, labels, registry=self._registry)
+            for name, (text, labels) in _COUNTERS.items()
+        }
+        self._histograms = {
+            name: Histogram(_PREFIX + name, text, labels, registry=self._registry, buckets=_BUCKETS)
+            for name, (text, labels) in _HISTOGRAMS.items()
+        }
+        self._sources: list[Source] = []
+        ProcessCollector(registry=self._registry)
+        self._registry.register(_Gauges(self._sources))
+
+    def count(self, name: str, *labels: str, by: float = 1) -> None:
+        """Count on; `labels` in the order of the definition."""
+        counter = self._counters[name]
+        (counter.labels(*labels) if labels else counter).inc(by)
+
+    def observe(self, name: str, seconds: float, *labels: str) -> None:
+        """Record a duration."""
+        histogram = self._histograms[name]
+        (histogram.labels(*labels) if labels else histogram).observe(seconds)
+
+    @contextmanager
+    def timed(self, name: str, *labels: str) -> Iterator[None]:
+        """Record how long the body took, however it ends."""
+        began = perf_counter()
+        try:
+            yield
+        finally:
+            self.observe(name, perf_counter() - began, *labels)
+
+    def watch(self, source: Source) -> None:
+        """Ask a source for gauge values at every scrape; one that fails only drops its own."""
+        self._sources.append(source)
+
+    def render(self) -> bytes:
+        """Everything as Prometheus text."""
+        return generate_latest(self._registry)
+
+
+class _Gauges:
+    """Collects the sources' values into families; called by the registry at each scrape."""
+
+    def __init__(self, sources: list[Source]) -> None:
+        self._sources = sources
+
+    def collect(self) -> Iterator[Metric]:
+        families: dict[str, GaugeMetricFamily] = {}
+        for source in self._sources:
+            for sample in source():
+                text, labels = GAUGES[sample.name]
+                family = families.setdefault(
+                    sample.name, GaugeMetricFamily(_PREFIX + sample.name, text, labels=labels)
+                )
+                family.add_metric(sample.labels, sample.value)
+        yield from families.values()
+
+
+def metric_names() -> set[str]:
+    """Every name `/metrics` may show, without the process ones; histograms by their base name."""
+    counters = {f"{_PREFIX}{name}_total" for name in _COUNTERS}
+    return counters | {_PREFIX + name for name in (*_HISTOGRAMS, *GAUGES)}

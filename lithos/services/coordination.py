@@ -1,0 +1,252 @@
+"""Tasks, claims and findings: commands through the coordinator, queries over the read connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.coordinator import Coordinator, RunCommand
+from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.core.errors import InvalidInput, ReceiptNotFound, StorageFailed, TaskNotFound
+from lithos.core.matching import check_metadata_match, has_all, matches_metadata
+from lithos.core.task_commands import CompleteTask, TaskCommand
+from lithos.core.task_graph import Blocker
+from lithos.core.tasks import (
+    EDGE_TYPES,
+    PARENT_CHILD,
+    TASK_STATUSES,
+    TASK_TYPES,
+    Claim,
+    Finding,
+    Task,
+    TaskEdge,
+)
+from lithos.stores.tasks import TaskRows
+
+T = TypeVar("T")
+
+COMMAND_DEADLINE = 30.0
+
+
+@frozen(kw_only=True)
+class TaskFilter:
+    """Filters of task lists; `since` is inclusive, as is `resolved_since`."""
+
+    agent: str | None = None
+    status: str | None = None
+    tags: tuple[str, ...] = ()
+    since: datetime | None = None
+    resolved_since: datetime | None = None
+    metadata_match: Mapping[str, Any] | None = None
+    task_type: str | None = None
+    project: str | None = None
+
+    def passes(self, task: Task) -> bool:
+        """Whether a task meets all filters."""
+        return (
+            (self.agent is None or task.created_by == self.agent)
+            and (self.status is None or task.status == self.status)
+            and (self.task_type is None or task.task_type == self.task_type)
+            and has_all(task.tags, self.tags)
+            and (self.since is None or task.created_at >= self.since)
+            and (
+                self.resolved_since is None
+                or (task.resolved_at is not None and task.resolved_at >= self.resolved_since)
+            )
+            and matches_metadata(task.metadata, self.metadata_match)
+            and (self.project is None or matches_metadata(task.metadata, {"project": self.project}))
+        )
+
+
+@frozen
+class TaskView:
+    """A task with what was asked for beside it."""
+
+    task: Task
+    claims: Sequence[Claim] | None = None
+    blockers: Sequence[Blocker] | None = None
+
+
+@frozen
+class DirectedEdge:
+    """An edge as seen from one of its tasks: `outgoing` or `incoming`."""
+
+    edge: TaskEdge
+    direction: str
+
+
+class Coordination:
+    """The use cases around tasks."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        rows: TaskRows,
+        reading: Blocking,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._coordinator = coordinator
+        self._rows = rows
+        self._reading = reading
+        self._clock = clock
+
+    async def run(self, command: TaskCommand) -> Any:
+        """Carry a command out, durably; its reply. Raises the refusal, or `StorageFailed`."""
+        self._coordinator.touch(command.agent)
+        try:
+            return await self._coordinator.mailbox.ask(RunCommand(command), within=COMMAND_DEADLINE)
+        except ShuttingDown:
+            raise StorageFailed(
+                "The server is stopping; nothing was changed. Retry after its restart."
+            ) from None
+        except (ActorDown, trio.TooSlowError) as failure:
+            raise StorageFailed(
+                f"The outcome of this change is unknown: {str(failure) or 'it took too long'}. "
+                "Look at the task again before you retry."
+            ) from failure
+
+    async def complete(self, command: CompleteTask) -> list[str]:
+        """Complete a task; the ids it unblocked. Feedback is checked first (memory spec, section 6)."""
+        has_feedback = command.cited_nodes is not None or command.misleading_nodes is not None
+        if has_feedback and command.receipt_id is not None:
+            # Receipts come with lithos_retrieve; until then none can be of this task.
+            raise ReceiptNotFound(
+                f"There is no receipt {command.receipt_id!r} for this task, which stays open. "
+                "Leave receipt_id out, or give the one that a retrieve call for this task answered."
+            )
+        unblocked: list[str] = await self.run(command)
+        return unblocked
+
+    async def list_tasks(self, wanted: TaskFilter, *, with_claims: bool) -> list[TaskView]:
+        """Tasks newest first. Raises `InvalidInput`."""
+        _check_filter(wanted)
+        now = self._clock()
+
+        def read() -> list[TaskView]:
+            claims = self._rows.active_claims(now) if with_claims else {}
+            found = self._rows.tasks(status=wanted.status, created_by=wanted.agent)
+            return [
+                TaskView(task, claims.get(task.id, ()) if with_claims else None)
+                for task in found
+                if wanted.passes(task)
+            ]
+
+        return await self._read(read)
+
+    async def status(self, task_id: str | None) -> list[TaskView]:
+        """One task with its claims, or all open ones; an unknown id gives nothing."""
+        if task_id is None:
+            return await self.list_tasks(TaskFilter(status="open"), with_claims=True)
+        now = self._clock()
+
+        def read() -> list[TaskView]:
+            task = self._rows.task(task_id)
+            return [] if task is None else [TaskView(task, self._rows.active_claims(now).get(task_id, ()))]
+
+        return await self._read(read)
+
+    async def get(self, task_id: str) -> Task:
+        """One task. Raises `TaskNotFound`."""
+        task = await self._read(lambda: self._rows.task(task_id))
+        if task is None:
+            raise TaskNotFound(f"Task '{task_id}' not found.")
+        return task
+
+    async def findings(self, task_id: str, since: datetime | None) -> list[Finding]:
+        """A task's findings later than `since`, oldest first."""
+        found = await self._read(lambda: self._rows.findings(task_id))
+        return [finding for finding in found if since is None or finding.created_at > since]
+
+    async def ready(self, wanted: TaskFilter, limit: int, *, with_claims: bool) -> list[TaskView]:
+        """Open tasks that nothing holds back, newest first."""
+        _check_filter(wanted)
+        _check_limit(limit)
+        now = self._clock()
+
+        def read() -> list[TaskView]:
+            candidates = self._candidates(wanted)
+            graph = self._rows.graph_before(task.id for task in candidates)
+            claims = self._rows.active_claims(now) if with_claims else {}
+            ready = [task for task in candidates if graph.is_ready(task, now)][:limit]
+            return [TaskView(task, claims.get(task.id, ()) if with_claims else None) for task in ready]
+
+        return await self._read(read)
+
+    async def blocked(self, wanted: TaskFilter, limit: int) -> list[TaskView]:
+        """Open tasks that wait for something, newest first, with the reasons."""
+        _check_filter(wanted)
+        _check_limit(limit)
+        now = self._clock()
+
+        def read() -> list[TaskView]:
+            candidates = self._candidates(wanted)
+            graph = self._rows.graph_before(task.id for task in candidates)
+            held = [task for task in candidates if graph.holders(task.id, now)][:limit]
+            return [TaskView(task, blockers=graph.blockers(task.id, now)) for task in held]
+
+        return await self._read(read)
+
+    async def children(self, task_id: str, *, recursive: bool, include_closed: bool) -> list[Task]:
+        """Children breadth-first, oldest first per parent; closed ones are walked through all the same."""
+
+        def read() -> list[Task]:
+            seen, level, found = {task_id}, [task_id], list[Task]()
+            while level:
+                reached = [child for parent in level for child in self._children_of(parent)]
+                fresh = [task for task in {task.id: task for task in reached}.values() if task.id not in seen]
+                seen.update(task.id for task in fresh)
+                found += fresh
+                level = [task.id for task in fresh] if recursive else []
+            return [task for task in found if include_closed or task.is_open]
+
+        return await self._read(read)
+
+    async def edges(self, task_id: str, direction: str, types: tuple[str, ...]) -> list[DirectedEdge]:
+        """A task's edges, outgoing ones first. Raises `InvalidInput`."""
+        if direction not in ("both", "incoming", "outgoing"):
+            raise InvalidInput(f"direction must be both, incoming or outgoing; not {direction!r}.")
+        for kind in types:
+            if kind not in EDGE_TYPES:
+                raise InvalidInput(f"types may contain {', '.join(EDGE_TYPES)}; not {kind!r}.")
+
+        def read() -> list[DirectedEdge]:
+            outgoing = self._rows.edges_from(task_id, types) if direction != "incoming" else []
+            incoming = self._rows.edges_to(task_id, types) if direction != "outgoing" else []
+            return [DirectedEdge(edge, "outgoing") for edge in outgoing] + [
+                DirectedEdge(edge, "incoming") for edge in incoming
+            ]
+
+        return await self._read(read)
+
+    def _candidates(self, wanted: TaskFilter) -> list[Task]:
+        found = self._rows.tasks(status="open")
+        return [task for task in found if task.task_type == "task" and wanted.passes(task)]
+
+    def _children_of(self, task_id: str) -> list[Task]:
+        found = (self._rows.task(child) for child in self._rows.successors(task_id, (PARENT_CHILD,)))
+        return sorted(
+            (task for task in found if task is not None), key=lambda task: (task.created_at, task.id)
+        )
+
+    async def _read(self, query: Callable[[], T]) -> T:
+        return await self._reading.run(query)
+
+
+def _check_filter(wanted: TaskFilter) -> None:
+    check_metadata_match(wanted.metadata_match)
+    for name, value, known in (
+        ("status", wanted.status, TASK_STATUSES),
+        ("task_type", wanted.task_type, TASK_TYPES),
+    ):
+        if value is not None and value not in known:
+            raise InvalidInput(f"{name} must be one of {', '.join(known)}; not {value!r}.")
+
+
+def _check_limit(limit: int) -> None:
+    if limit < 1:
+        raise InvalidInput(f"limit must be at least 1, not {limit}.")

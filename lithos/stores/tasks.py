@@ -1,0 +1,303 @@
+"""Tasks, claims, findings and task edges in `coordination.db`, row by row.
+
+`TaskRows` works on any connection: the writer's inside a transaction, the reader's for queries.
+It stores and finds; what may happen is decided by its callers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import apsw
+
+from lithos.core.task_graph import TaskGraph
+from lithos.core.tasks import BLOCKING_TYPES, Claim, Finding, Task, TaskEdge
+from lithos.core.times import format_optional, format_time, parse_time
+
+TASK_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS tasks(
+    id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT, status TEXT NOT NULL DEFAULT 'open',
+    task_type TEXT NOT NULL DEFAULT 'task', created_by TEXT NOT NULL, created_at TEXT NOT NULL,
+    tags TEXT NOT NULL DEFAULT '[]', outcome TEXT, resolved_at TEXT, metadata TEXT NOT NULL DEFAULT '{}');
+CREATE INDEX IF NOT EXISTS tasks_status ON tasks(status);
+CREATE TABLE IF NOT EXISTS claims(
+    id INTEGER PRIMARY KEY, task_id TEXT NOT NULL, agent TEXT NOT NULL, aspect TEXT NOT NULL,
+    claimed_at TEXT NOT NULL, expires_at TEXT NOT NULL, fence INTEGER NOT NULL DEFAULT 0,
+    UNIQUE(task_id, aspect));
+CREATE INDEX IF NOT EXISTS claims_task ON claims(task_id);
+CREATE INDEX IF NOT EXISTS claims_expiry ON claims(expires_at);
+CREATE TABLE IF NOT EXISTS findings(
+    id TEXT PRIMARY KEY, task_id TEXT NOT NULL, agent TEXT NOT NULL, summary TEXT NOT NULL,
+    knowledge_id TEXT, created_at TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS findings_task ON findings(task_id);
+CREATE TABLE IF NOT EXISTS task_edges(
+    id INTEGER PRIMARY KEY, from_task_id TEXT NOT NULL, to_task_id TEXT NOT NULL, type TEXT NOT NULL,
+    metadata TEXT NOT NULL DEFAULT '{}', created_by TEXT NOT NULL, created_at TEXT NOT NULL,
+    UNIQUE(from_task_id, to_task_id, type));
+CREATE INDEX IF NOT EXISTS task_edges_from ON task_edges(from_task_id, type);
+CREATE INDEX IF NOT EXISTS task_edges_to ON task_edges(to_task_id, type);
+CREATE TABLE IF NOT EXISTS counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+"""
+_TASK_COLUMNS: Final = (
+    "id,title,description,status,task_type,created_by,created_at,tags,outcome,resolved_at,metadata"
+)
+_CLAIM_COLUMNS: Final = "task_id,agent,aspect,expires_at,fence"
+_EDGE_COLUMNS: Final = "from_task_id,to_task_id,type,metadata,created_by,created_at"
+#: SQLite's limit on bound values is far above; this keeps statements short.
+_AT_ONCE: Final = 500
+
+
+class TaskRows:
+    """Tasks and what belongs to them, over one connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    # -- tasks ---------------------------------------------------------------------------------
+
+    def task(self, task_id: str) -> Task | None:
+        """One task."""
+        rows = self._connection.execute(f"SELECT {_TASK_COLUMNS} FROM tasks WHERE id=?", (task_id,))  # noqa: S608
+        return next((_task(row) for row in rows), None)
+
+    def tasks(self, *, status: str | None = None, created_by: str | None = None) -> list[Task]:
+        """Tasks newest first."""
+        rows = self._connection.execute(
+            f"SELECT {_TASK_COLUMNS} FROM tasks"  # noqa: S608 - a constant
+            " WHERE (?1 IS NULL OR status=?1) AND (?2 IS NULL OR created_by=?2)"
+            " ORDER BY created_at DESC, rowid DESC",
+            (status, created_by),
+        )
+        return [_task(row) for row in rows]
+
+    def put_task(self, task: Task) -> None:
+        """Insert or replace a task."""
+        values = (
+            task.id, task.title, task.description, task.status, task.task_type, task.created_by,
+            format_time(task.created_at), _dump(list(task.tags)), task.outcome,
+            format_optional(task.resolved_at), _dump(dict(task.metadata)),
+        )  # fmt: skip
+        self._connection.execute(
+            f"INSERT INTO tasks({_TASK_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?)"
+            " ON CONFLICT(id) DO UPDATE SET title=excluded.title, description=excluded.description,"
+            " status=excluded.status, task_type=excluded.task_type, tags=excluded.tags,"
+            " outcome=excluded.outcome, resolved_at=excluded.resolved_at, metadata=excluded.metadata",
+            values,
+        )
+
+    # -- claims --------------------------------------------------------------------------------
+
+    def claim(self, task_id: str, aspect: str) -> Claim | None:
+        """The claim on an aspect, also an expired one."""
+        rows = self._connection.execute(
+            f"SELECT {_CLAIM_COLUMNS} FROM claims WHERE task_id=? AND aspect=?",  # noqa: S608 - a constant
+            (task_id, aspect),
+        )
+        return next((_claim(row) for row in rows), None)
+
+    def active_claims(self, now: datetime) -> dict[str, list[Claim]]:
+        """Unexpired claims by task, in the order they were first made."""
+        found: dict[str, list[Claim]] = {}
+        for row in self._connection.execute(
+            f"SELECT {_CLAIM_COLUMNS} FROM claims WHERE expires_at>? ORDER BY id",  # noqa: S608 - a constant
+            (format_time(now),),
+        ):
+            claim = _claim(row)
+            found.setdefault(claim.task_id, []).append(claim)
+        return found
+
+    def put_claim(self, claim: Claim, now: datetime) -> None:
+        """Insert a claim, or hand the aspect over."""
+        self._connection.execute(
+            "INSERT INTO claims(task_id,agent,aspect,claimed_at,expires_at,fence) VALUES(?,?,?,?,?,?)"
+            " ON CONFLICT(task_id,aspect) DO UPDATE SET agent=excluded.agent,"
+            " claimed_at=excluded.claimed_at, expires_at=excluded.expires_at, fence=excluded.fence",
+            (
+                claim.task_id, claim.agent, claim.aspect, format_time(now),
+                format_time(claim.expires_at), claim.fence,
+            ),
+        )  # fmt: skip
+
+    def drop_claim(self, task_id: str, aspect: str) -> None:
+        """Remove one claim."""
+        self._connection.execute("DELETE FROM claims WHERE task_id=? AND aspect=?", (task_id, aspect))
+
+    def drop_claims(self, task_id: str) -> None:
+        """Remove all claims of a task."""
+        self._connection.execute("DELETE FROM claims WHERE task_id=?", (task_id,))
+
+    def take_fence(self) -> int:
+        """The next value of the one fence counter."""
+        rows = self._connection.execute(
+            "INSERT INTO counters VALUES('fence', 1)"
+            " ON CONFLICT(name) DO UPDATE SET value=value+1 RETURNING value"
+        ).fetchall()
+        return int(str(rows[0][0]))
+
+    # -- findings ------------------------------------------------------------------------------
+
+    def findings(self, task_id: str) -> list[Finding]:
+        """A task's findings, oldest first."""
+        rows = self._connection.execute(
+            "SELECT id,task_id,agent,summary,knowledge_id,created_at FROM findings"
+            " WHERE task_id=? ORDER BY created_at, rowid",
+            (task_id,),
+        )
+        return [
+            Finding(
+                id=row[0],
+                task_id=row[1],
+                agent=row[2],
+                summary=row[3],
+                knowledge_id=row[4],
+                created_at=parse_time(row[5]),
+            )
+            for row in _texts(rows)
+        ]
+
+    def add_finding(self, finding: Finding) -> None:
+        """Append a finding."""
+        self._connection.execute(
+            "INSERT INTO findings VALUES(?,?,?,?,?,?)",
+            (
+                finding.id, finding.task_id, finding.agent, finding.summary, finding.knowledge_id,
+                format_time(finding.created_at),
+            ),
+        )  # fmt: skip
+
+    # -- edges ---------------------------------------------------------------------------------
+
+    def edges_from(self, task_id: str, types: Sequence[str] = ()) -> list[TaskEdge]:
+        """Edges that leave a task, oldest first."""
+        return self._edges("from_task_id=?", task_id, types)
+
+    def edges_to(self, task_id: str, types: Sequence[str] = ()) -> list[TaskEdge]:
+        """Edges that arrive at a task, oldest first."""
+        return self._edges("to_task_id=?", task_id, types)
+
+    def put_edge(self, edge: TaskEdge) -> None:
+        """Insert an edge; an existing one gets the new metadata only."""
+        self._connection.execute(
+            f"INSERT INTO task_edges({_EDGE_COLUMNS}) VALUES(?,?,?,?,?,?)"
+            " ON CONFLICT(from_task_id,to_task_id,type) DO UPDATE SET metadata=excluded.metadata",
+            (
+                edge.source, edge.target, edge.type, _dump(dict(edge.metadata)), edge.created_by,
+                format_time(edge.created_at),
+            ),
+        )  # fmt: skip
+
+    def successors(self, task_id: str, types: Sequence[str]) -> list[str]:
+        """Ids at the far end of a task's outgoing edges."""
+        return [edge.target for edge in self.edges_from(task_id, types)]
+
+    def graph_before(self, task_ids: Iterable[str]) -> TaskGraph:
+        """The tasks, everything they wait for, directly or not, and the edges between."""
+        waits: dict[str, list[tuple[str, str]]] = {}
+        frontier = list(dict.fromkeys(task_ids))
+        while frontier:
+            waits.update({task_id: [] for task_id in frontier})
+            reached: dict[str, None] = {}
+            for source, target, kind in self._blocking_edges_to(frontier):
+                waits[target].append((source, kind))
+                if source not in waits:
+                    reached[source] = None
+            frontier = list(reached)
+        return TaskGraph(self._tasks_by_id(list(waits)), waits)
+
+    def _blocking_edges_to(self, task_ids: Sequence[str]) -> list[tuple[str, str, str]]:
+        found: list[tuple[str, str, str]] = []
+        for part in _slices(task_ids):
+            rows = self._connection.execute(
+                "SELECT from_task_id,to_task_id,type FROM task_edges"  # noqa: S608 - placeholders only
+                f" WHERE to_task_id IN ({_marks(part)}) AND type IN ({_marks(BLOCKING_TYPES)}) ORDER BY id",
+                (*part, *BLOCKING_TYPES),
+            )
+            found += [(row[0], row[1], row[2]) for row in _texts(rows)]
+        return found
+
+    def _tasks_by_id(self, task_ids: Sequence[str]) -> dict[str, Task]:
+        found: dict[str, Task] = {}
+        for part in _slices(task_ids):
+            rows = self._connection.execute(
+                f"SELECT {_TASK_COLUMNS} FROM tasks WHERE id IN ({_marks(part)})",  # noqa: S608
+                tuple(part),
+            )
+            found |= {task.id: task for task in map(_task, rows)}
+        return found
+
+    def _edges(self, condition: str, task_id: str, types: Sequence[str]) -> list[TaskEdge]:
+        among = f" AND type IN ({_marks(types)})" if types else ""
+        rows = self._connection.execute(
+            f"SELECT {_EDGE_COLUMNS} FROM task_edges WHERE {condition}{among} ORDER BY id",  # noqa: S608
+            (task_id, *types),
+        )
+        return [
+            TaskEdge(
+                source=row[0],
+                target=row[1],
+                type=row[2],
+                metadata=_load(row[3]),
+                created_by=row[4],
+                created_at=parse_time(row[5]),
+            )
+            for row in _texts(rows)
+        ]
+
+
+def _task(row: Sequence[Any]) -> Task:
+    return Task(
+        id=row[0],
+        title=row[1],
+        description=row[2],
+        status=row[3],
+        task_type=row[4],
+        created_by=row[5],
+        created_at=parse_time(row[6]),
+        tags=_load_tags(row[7]),
+        outcome=row[8],
+        resolved_at=None if row[9] is None else parse_time(row[9]),
+        metadata=_load(row[10]),
+    )
+
+
+def _claim(row: Sequence[Any]) -> Claim:
+    return Claim(
+        task_id=row[0], agent=row[1], aspect=row[2], expires_at=parse_time(row[3]), fence=int(row[4])
+    )
+
+
+def _texts(rows: Iterable[Sequence[Any]]) -> Iterable[Sequence[Any]]:
+    """Rows whose columns the schema types; SQLite's own typing cannot say so."""
+    return rows
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _load(text: str) -> Mapping[str, Any]:
+    """Metadata that cannot be read counts as none (coordination spec, section 1)."""
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _load_tags(text: str) -> tuple[str, ...]:
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError):
+        return ()
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ",".join("?" * len(values))
+
+
+def _slices(values: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (values[begin : begin + _AT_ONCE] for begin in range(0, len(values), _AT_ONCE))

@@ -1,0 +1,143 @@
+"""Tools of the task graph: what is ready, what waits and why, and how tasks relate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lithos.core.healing import one_line
+from lithos.core.task_commands import ReopenTask, SpawnTask, UpsertTaskEdge
+from lithos.services.coordination import Coordination, TaskFilter
+from lithos.tools.registry import Answer, Tool
+from lithos.tools.task_arguments import (
+    BlockedArguments,
+    ChildrenArguments,
+    EdgeArguments,
+    ListEdgesArguments,
+    ReadyArguments,
+    ReopenArguments,
+    SpawnArguments,
+    TaskArguments,
+)
+from lithos.tools.task_rows import edge_row, task_record, view_row
+
+
+class TaskGraphTools:
+    """Handlers; each takes its arguments class."""
+
+    def __init__(self, coordination: Coordination) -> None:
+        self._coordination = coordination
+
+    def tools(self) -> Sequence[Tool]:
+        """The family."""
+        return (
+            Tool("lithos_task_get", "full", "RI", "One task.", TaskArguments, self.get),
+            Tool(
+                "lithos_task_reopen", "full", "I", "Open a closed task again.", ReopenArguments, self.reopen
+            ),
+            Tool(
+                "lithos_task_ready",
+                "full",
+                "RI",
+                "Open tasks that can start now.",
+                ReadyArguments,
+                self.ready,
+            ),
+            Tool(
+                "lithos_task_blocked",
+                "full",
+                "RI",
+                "Open tasks that wait, with the reasons.",
+                BlockedArguments,
+                self.blocked,
+            ),
+            Tool(
+                "lithos_task_children",
+                "full",
+                "RI",
+                "Children of a task or epic.",
+                ChildrenArguments,
+                self.children,
+            ),
+            Tool(
+                "lithos_task_edge_upsert",
+                "full",
+                "I",
+                "Relate two tasks: blocks, waits_on_gate, parent_child, discovered_from.",
+                EdgeArguments,
+                self.link,
+            ),
+            Tool("lithos_task_edge_list", "full", "RI", "Edges of a task.", ListEdgesArguments, self.edges),
+            Tool(
+                "lithos_task_spawn",
+                "full",
+                "",
+                "Create a task that comes out of another and inherits from it.",
+                SpawnArguments,
+                self.spawn,
+            ),
+        )
+
+    async def get(self, given: TaskArguments) -> Answer:
+        """`lithos_task_get`."""
+        return {"task": task_record(await self._coordination.get(given.task_id))}
+
+    async def reopen(self, given: ReopenArguments) -> Answer:
+        """`lithos_task_reopen`."""
+        command = ReopenTask(task_id=given.task_id, agent=given.agent)
+        return {"success": True, "reblocked": await self._coordination.run(command)}
+
+    async def ready(self, given: ReadyArguments) -> Answer:
+        """`lithos_task_ready`."""
+        views = await self._coordination.ready(_filter(given), given.limit, with_claims=given.with_claims)
+        return {"tasks": [view_row(view) for view in views]}
+
+    async def blocked(self, given: BlockedArguments) -> Answer:
+        """`lithos_task_blocked`."""
+        views = await self._coordination.blocked(_filter(given), given.limit)
+        return {"tasks": [view_row(view) for view in views]}
+
+    async def children(self, given: ChildrenArguments) -> Answer:
+        """`lithos_task_children`."""
+        found = await self._coordination.children(
+            given.task_id, recursive=given.recursive, include_closed=given.include_closed
+        )
+        return {"tasks": [task_record(task) for task in found]}
+
+    async def link(self, given: EdgeArguments) -> Answer:
+        """`lithos_task_edge_upsert`."""
+        await self._coordination.run(
+            UpsertTaskEdge(
+                source=given.from_task_id,
+                target=given.to_task_id,
+                type=given.type,
+                agent=given.agent,
+                metadata=given.metadata or {},
+            )
+        )
+        return {"success": True}
+
+    async def edges(self, given: ListEdgesArguments) -> Answer:
+        """`lithos_task_edge_list`."""
+        found = await self._coordination.edges(given.task_id, given.direction, given.types or ())
+        return {"edges": [edge_row(directed) for directed in found]}
+
+    async def spawn(self, given: SpawnArguments) -> Answer:
+        """`lithos_task_spawn`."""
+        task_id = await self._coordination.run(
+            SpawnTask(
+                source_task_id=given.source_task_id,
+                title=one_line(given.title),
+                agent=given.agent,
+                description=given.description,
+                relation_type=given.relation_type,
+                inherit_project=given.inherit_project,
+                inherit_tags=given.inherit_tags,
+                inherit_context=given.inherit_context,
+                metadata=given.metadata or {},
+            )
+        )
+        return {"task_id": task_id}
+
+
+def _filter(given: ReadyArguments | BlockedArguments) -> TaskFilter:
+    return TaskFilter(tags=given.tags or (), metadata_match=given.metadata_match, project=given.project)

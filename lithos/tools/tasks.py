@@ -1,0 +1,214 @@
+"""Tools that hand out work: tasks, claims and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lithos.core.errors import InvalidInput
+from lithos.core.healing import one_line
+from lithos.core.task_commands import (
+    CancelTask,
+    ClaimAspect,
+    CompleteTask,
+    CreateTask,
+    PostFinding,
+    ReleaseClaim,
+    RenewClaim,
+    UpdateTask,
+)
+from lithos.core.times import format_time
+from lithos.services.coordination import Coordination, TaskFilter
+from lithos.tools.inputs import read_time, unique
+from lithos.tools.registry import Answer, Tool
+from lithos.tools.task_arguments import (
+    CancelArguments,
+    ClaimArguments,
+    CompleteArguments,
+    CreateArguments,
+    ListArguments,
+    ListFindingsArguments,
+    PostFindingArguments,
+    ReleaseArguments,
+    StatusArguments,
+    UpdateArguments,
+)
+from lithos.tools.task_rows import finding_row, view_row
+
+
+class TaskTools:
+    """Handlers; each takes its arguments class."""
+
+    def __init__(self, coordination: Coordination) -> None:
+        self._coordination = coordination
+
+    def tools(self) -> Sequence[Tool]:
+        """The family."""
+        return (
+            Tool(
+                "lithos_task_create", "core", "", "Create a task, epic or gate.", CreateArguments, self.create
+            ),
+            Tool("lithos_task_update", "standard", "I", "Change a task.", UpdateArguments, self.update),
+            Tool(
+                "lithos_task_claim",
+                "core",
+                "",
+                "Claim one aspect of a task so that nobody else works on it; note the fence.",
+                ClaimArguments,
+                self.claim,
+            ),
+            Tool("lithos_task_renew", "standard", "", "Hold your claim longer.", ClaimArguments, self.renew),
+            Tool("lithos_task_release", "standard", "I", "Give a claim up.", ReleaseArguments, self.release),
+            Tool(
+                "lithos_task_complete",
+                "core",
+                "I",
+                "Complete a task, releasing its claims; say which notes helped or misled.",
+                CompleteArguments,
+                self.complete,
+            ),
+            Tool("lithos_task_cancel", "standard", "I", "Cancel a task.", CancelArguments, self.cancel),
+            Tool("lithos_task_list", "core", "RI", "List tasks, newest first.", ListArguments, self.list_all),
+            Tool(
+                "lithos_task_status",
+                "standard",
+                "RI",
+                "Tasks with their claims.",
+                StatusArguments,
+                self.status,
+            ),
+            Tool(
+                "lithos_finding_post",
+                "core",
+                "",
+                "Report progress or a result on a task.",
+                PostFindingArguments,
+                self.post_finding,
+            ),
+            Tool(
+                "lithos_finding_list",
+                "core",
+                "RI",
+                "Findings of a task, oldest first.",
+                ListFindingsArguments,
+                self.list_findings,
+            ),
+        )
+
+    async def create(self, given: CreateArguments) -> Answer:
+        """`lithos_task_create`."""
+        task_id = await self._coordination.run(
+            CreateTask(
+                title=one_line(given.title),
+                agent=given.agent,
+                description=given.description,
+                tags=unique(given.tags) or (),
+                metadata=given.metadata or {},
+                task_type=given.task_type,
+                depends_on=given.depends_on or (),
+                parent_task_id=given.parent_task_id,
+            )
+        )
+        return {"task_id": task_id}
+
+    async def update(self, given: UpdateArguments) -> Answer:
+        """`lithos_task_update`."""
+        if given.title is not None and not given.title.strip():
+            raise InvalidInput("title must not be blank; leave it out to keep the old one.")
+        await self._coordination.run(
+            UpdateTask(
+                task_id=given.task_id,
+                agent=given.agent,
+                title=None if given.title is None else one_line(given.title),
+                description=given.description,
+                tags=unique(given.tags),
+                metadata=given.metadata,
+            )
+        )
+        return {"success": True, "message": f"Task {given.task_id} updated"}
+
+    async def claim(self, given: ClaimArguments) -> Answer:
+        """`lithos_task_claim`."""
+        claim = await self._coordination.run(
+            ClaimAspect(
+                task_id=given.task_id,
+                aspect=given.aspect,
+                agent=given.agent,
+                ttl_minutes=given.ttl_minutes,
+            )
+        )
+        return {"success": True, "expires_at": format_time(claim.expires_at), "fence": claim.fence}
+
+    async def renew(self, given: ClaimArguments) -> Answer:
+        """`lithos_task_renew`."""
+        claim = await self._coordination.run(
+            RenewClaim(
+                task_id=given.task_id,
+                aspect=given.aspect,
+                agent=given.agent,
+                ttl_minutes=given.ttl_minutes,
+            )
+        )
+        return {"success": True, "new_expires_at": format_time(claim.expires_at), "fence": claim.fence}
+
+    async def release(self, given: ReleaseArguments) -> Answer:
+        """`lithos_task_release`."""
+        await self._coordination.run(
+            ReleaseClaim(task_id=given.task_id, aspect=given.aspect, agent=given.agent)
+        )
+        return {"success": True}
+
+    async def complete(self, given: CompleteArguments) -> Answer:
+        """`lithos_task_complete`."""
+        unblocked = await self._coordination.complete(
+            CompleteTask(
+                task_id=given.task_id,
+                agent=given.agent,
+                outcome=given.outcome,
+                cited_nodes=given.cited_nodes,
+                misleading_nodes=given.misleading_nodes,
+                receipt_id=given.receipt_id,
+            )
+        )
+        return {"success": True, "unblocked": unblocked}
+
+    async def cancel(self, given: CancelArguments) -> Answer:
+        """`lithos_task_cancel`."""
+        await self._coordination.run(
+            CancelTask(task_id=given.task_id, agent=given.agent, reason=given.reason)
+        )
+        return {"success": True}
+
+    async def list_all(self, given: ListArguments) -> Answer:
+        """`lithos_task_list`."""
+        wanted = TaskFilter(
+            agent=given.agent,
+            status=given.status,
+            tags=given.tags or (),
+            since=read_time("since", given.since),
+            resolved_since=read_time("resolved_since", given.resolved_since),
+            metadata_match=given.metadata_match,
+            task_type=given.task_type,
+        )
+        views = await self._coordination.list_tasks(wanted, with_claims=given.with_claims)
+        return {"tasks": [view_row(view) for view in views]}
+
+    async def status(self, given: StatusArguments) -> Answer:
+        """`lithos_task_status`."""
+        return {"tasks": [view_row(view) for view in await self._coordination.status(given.task_id)]}
+
+    async def post_finding(self, given: PostFindingArguments) -> Answer:
+        """`lithos_finding_post`."""
+        finding_id = await self._coordination.run(
+            PostFinding(
+                task_id=given.task_id,
+                agent=given.agent,
+                summary=given.summary,
+                knowledge_id=given.knowledge_id,
+            )
+        )
+        return {"finding_id": finding_id}
+
+    async def list_findings(self, given: ListFindingsArguments) -> Answer:
+        """`lithos_finding_list`."""
+        found = await self._coordination.findings(given.task_id, read_time("since", given.since))
+        return {"findings": [finding_row(finding) for finding in found]}

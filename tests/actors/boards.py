@@ -1,0 +1,62 @@
+"""A task board over a database in memory, driven without actors."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import apsw
+
+from lithos.actors.task_board import TaskBoard
+from lithos.core.claims import ClaimTimes
+from lithos.core.errors import LithosError
+from lithos.core.events import EventDraft
+from lithos.core.task_commands import CreateTask, TaskCommand
+from lithos.stores.tasks import TASK_SCHEMA, TaskRows
+
+START = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+
+class Board:
+    """Runs commands as the coordinator does: each in a savepoint, at a clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.connection = apsw.Connection(":memory:")
+        self.connection.execute(TASK_SCHEMA)
+        self.rows = TaskRows(self.connection)
+        self.now = START
+        self.events: list[EventDraft] = []
+        numbers = itertools.count(1)
+        self.board = TaskBoard(self.rows, ClaimTimes(), lambda: f"id-{next(numbers):04}")
+
+    def run(self, command: TaskCommand) -> Any:
+        """The reply; a refusal is raised and leaves nothing behind."""
+        with self.connection:
+            done = self.board.execute(command, self.now)
+        self.events += done.events
+        return done.reply
+
+    def refusal(self, command: TaskCommand) -> LithosError:
+        """The refusal of a command that must be refused, and must announce and change nothing."""
+        before = self.dump(), len(self.events)
+        try:
+            self.run(command)
+        except LithosError as refusal:
+            assert (self.dump(), len(self.events)) == before
+            return refusal
+        raise AssertionError(f"{command} was not refused")
+
+    def create(self, title: str = "T", **fields: Any) -> str:
+        """A new task's id."""
+        task_id: str = self.run(CreateTask(title=title, agent="maker", **fields))
+        return task_id
+
+    def pass_time(self, **delta: float) -> None:
+        """Move the clock."""
+        self.now += timedelta(**delta)
+
+    def dump(self) -> list[Any]:
+        """Everything that is stored."""
+        tables = ("tasks", "claims", "findings", "task_edges")
+        return [self.connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in tables]
