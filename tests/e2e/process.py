@@ -80,9 +80,11 @@ class Lithos:
         self.process.stdout.close()
 
 
-def start_lithos(data: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Lithos:
+def start_lithos(
+    data: Path, *arguments: str, env: Mapping[str, str] | None = None, stderr: Path | None = None
+) -> Lithos:
     """Start `lithos serve -t http` on a port of the system's choice and wait for its address."""
-    errors = data.with_name(f"{data.name}.stderr")
+    errors = stderr or data.with_name(f"{data.name}.stderr")
     with errors.open("ab") as sink:
         process = subprocess.Popen(
             [*LITHOS, "-d", str(data), "--json", "serve", "-t", "http", "-p", "0", *arguments],
@@ -129,9 +131,11 @@ def read_line(process: subprocess.Popen[bytes], within: float) -> bytes:
 
 
 @contextmanager
-def running_lithos(data: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[Lithos]:
+def running_lithos(
+    data: Path, *arguments: str, env: Mapping[str, str] | None = None, stderr: Path | None = None
+) -> Iterator[Lithos]:
     """A server for the block; stopped afterwards unless the block did, and then with exit code 0."""
-    server = start_lithos(data, *arguments, env=env)
+    server = start_lithos(data, *arguments, env=env, stderr=stderr)
     try:
         yield server
         if server.process.poll() is None:
