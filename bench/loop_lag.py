@@ -3,7 +3,8 @@
 `python -m bench.loop_lag --notes 10000`. The server runs in this process, its clients in another.
 `embedding` is the time from listening to searchable after a first start, `steady` a load of reads,
 writes, deletions and whole listings. `lag` is how late a task wakes that wants to wake every 5 ms;
-`steps` are the longest turns any task took, with the code it was in when half over.
+`steps` are the longest turns any task took, with their share of processor time (a busy machine
+stretches the rest) and the code they were in when half over.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ class StepWatch(trio.abc.Instrument):
     """The longest turns of tasks, and what they were doing; a thread looks over their shoulder."""
 
     def __init__(self) -> None:
-        self.longest: list[tuple[float, str, str]] = []
+        self.longest: list[tuple[float, float, str, str]] = []
         self._began: float | None = None
+        self._cpu_began = 0.0
         self._seen = ""
         self._loop_thread = threading.get_ident()
         self._ended = threading.Event()
@@ -51,7 +53,7 @@ class StepWatch(trio.abc.Instrument):
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         self._seen = ""
-        self._began = time.perf_counter()
+        self._began, self._cpu_began = time.perf_counter(), time.thread_time()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         began, self._began = self._began, None
@@ -59,7 +61,8 @@ class StepWatch(trio.abc.Instrument):
             return  # the turn in which the watch was set up
         seconds = time.perf_counter() - began
         if seconds >= LONG_STEP:
-            self.longest.append((seconds, task.name, self._seen))
+            cpu = time.thread_time() - self._cpu_began
+            self.longest.append((cpu, seconds, task.name, self._seen))
             self.longest.sort(reverse=True)
             del self.longest[SHOWN:]
 
@@ -147,7 +150,8 @@ async def _measure(data: Path, options: argparse.Namespace) -> None:
 
 def _figures(meter: LagMeter, watch: StepWatch) -> dict[str, Any]:
     steps = [
-        {"ms": round(1000 * seconds, 1), "task": name, "in": place} for seconds, name, place in watch.longest
+        {"cpu_ms": round(1000 * cpu, 1), "ms": round(1000 * seconds, 1), "task": name, "in": place}
+        for cpu, seconds, name, place in watch.longest
     ]
     watch.restart()
     return {"lag": meter.take(), "steps": steps}

@@ -23,6 +23,7 @@ from lithos.core.paths import resolve_read_path
 from lithos.core.truncation import truncate
 from lithos.core.urls import normalise_url
 from lithos.services.retrieval import Retrieval
+from lithos.services.slices import slices
 from lithos.services.texts import NoteTexts
 from lithos.stores.fulltext import Filters
 
@@ -129,7 +130,7 @@ class Knowledge:
         links = tuple(scan_links(document.content))
         return ReadNote(entry, document, content, truncated, links, count)
 
-    def list_notes(self, request: ListRequest) -> tuple[list[Entry], int]:
+    async def list_notes(self, request: ListRequest) -> tuple[list[Entry], int]:
         """One page of the notes that pass all filters, and how many pass."""
         if request.offset < 0 or request.limit < 0:
             raise InvalidInput("limit and offset must not be negative.")
@@ -139,7 +140,9 @@ class Knowledge:
             if request.content_query and request.content_query.strip()
             else list(self._catalogue)
         )
-        passing = [entry for entry in candidates if _is_listed(entry, request)]
+        passing: list[Entry] = []
+        async for some in slices(candidates):
+            passing += [entry for entry in some if _is_listed(entry, request)]
         return passing[request.offset : request.offset + request.limit], len(passing)
 
     def tags(self, prefix: str | None) -> dict[str, int]:

@@ -13,6 +13,7 @@ from lithos.core.errors import InvalidInput
 from lithos.core.healing import one_line
 from lithos.core.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.services.knowledge import Knowledge, ListRequest
+from lithos.services.slices import slices
 from lithos.tools.arguments import argument
 from lithos.tools.inputs import (
     check_choice,
@@ -190,7 +191,7 @@ class NoteTools:
 
     async def list_notes(self, arguments: ListArguments) -> Answer:
         """`lithos_list`."""
-        items, total = self._knowledge.list_notes(
+        listed, total = await self._knowledge.list_notes(
             ListRequest(
                 path_prefix=arguments.path_prefix,
                 tags=arguments.tags,
@@ -204,7 +205,10 @@ class NoteTools:
                 entities=arguments.entities,
             )
         )
-        return {"items": [list_row(entry) for entry in items], "total": total}
+        items: list[dict[str, Any]] = []
+        async for some in slices(listed):
+            items += [list_row(entry) for entry in some]
+        return {"items": items, "total": total}
 
     async def tags(self, arguments: TagsArguments) -> Answer:
         """`lithos_tags`."""
