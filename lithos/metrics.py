@@ -1,13 +1,13 @@
 """The Prometheus instruments (events-http spec, section 7). A leaf: everybody but `core` may count.
 
 One `Metrics` per server, with a registry of its own. Label values come from bounded sets: never
-note ids, agents or queries. Durations are in seconds. Gauges that mirror state are read from it
-when `/metrics` is scraped (`Metrics.watch`).
+note ids, agents or queries. Durations are in seconds. Gauges mirror state: whoever scrapes collects them
+first and hands them to `Metrics.render`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Final
@@ -79,9 +79,6 @@ class Sample:
     labels: tuple[str, ...] = ()
 
 
-Source = Callable[[], Iterable[Sample]]
-
-
 class Metrics:
     """All instruments of one server."""
 
@@ -95,9 +92,9 @@ class Metrics:
             name: Histogram(_PREFIX + name, text, labels, registry=self._registry, buckets=_BUCKETS)
             for name, (text, labels) in _HISTOGRAMS.items()
         }
-        self._sources: list[Source] = []
+        self._gauges = _Gauges()
         ProcessCollector(registry=self._registry)
-        self._registry.register(_Gauges(self._sources))
+        self._registry.register(self._gauges)
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Count on; `labels` in the order of the definition."""
@@ -118,30 +115,26 @@ class Metrics:
         finally:
             self.observe(name, perf_counter() - began, *labels)
 
-    def watch(self, source: Source) -> None:
-        """Ask a source for gauge values at every scrape; one that fails only drops its own."""
-        self._sources.append(source)
-
-    def render(self) -> bytes:
-        """Everything as Prometheus text."""
+    def render(self, samples: Iterable[Sample]) -> bytes:
+        """Everything as Prometheus text, with these gauges. Takes milliseconds: call it in a thread."""
+        self._gauges.samples = list(samples)
         return generate_latest(self._registry)
 
 
 class _Gauges:
-    """Collects the sources' values into families; called by the registry at each scrape."""
+    """The gauges of the scrape under way, as the registry wants them."""
 
-    def __init__(self, sources: list[Source]) -> None:
-        self._sources = sources
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
 
     def collect(self) -> Iterator[Metric]:
         families: dict[str, GaugeMetricFamily] = {}
-        for source in self._sources:
-            for sample in source():
-                text, labels = GAUGES[sample.name]
-                family = families.setdefault(
-                    sample.name, GaugeMetricFamily(_PREFIX + sample.name, text, labels=labels)
-                )
-                family.add_metric(sample.labels, sample.value)
+        for sample in self.samples:
+            text, labels = GAUGES[sample.name]
+            family = families.setdefault(
+                sample.name, GaugeMetricFamily(_PREFIX + sample.name, text, labels=labels)
+            )
+            family.add_metric(sample.labels, sample.value)
         yield from families.values()
 
 

@@ -11,6 +11,7 @@ import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from time import perf_counter
 
 import attrs
 import trio
@@ -100,12 +101,15 @@ class Coordinator:
         journal_size: int,
         claim_times: ClaimTimes = ClaimTimes(),  # noqa: B008 - frozen
         new_id: Callable[[], str] = make_id,
+        on_commit: Callable[[Sequence[Event], float], None] | None = None,
     ) -> None:
         self.mailbox: CoordinatorMailbox = Mailbox("coordinator", CAPACITY)
         self._store = store
         self._blocking = blocking
         self._broadcaster = broadcaster
         self._clock = clock
+        #: Told the events of every commit and the seconds it took.
+        self._on_commit = on_commit
         self._board = TaskBoard(store.task_rows(), claim_times, new_id)
         self._events_enabled = events_enabled
         self._journal_size = journal_size
@@ -175,6 +179,7 @@ class Coordinator:
         touched, self._touched = self._touched, set()
         agents = [*(self.agents[agent_id] for agent_id in touched), *new_agents.values()]
         audit, self._audit = self._audit, deque(maxlen=AUDIT_BACKLOG)
+        began = perf_counter()
         try:
             committed = await self._blocking.run(lambda: self._commit(steps, agents, audit))
         except (DatabaseFailed, OSError) as failure:
@@ -190,6 +195,8 @@ class Coordinator:
         if committed.events:
             self._next_seq = committed.events[-1].seq + 1
             self._broadcaster.publish(committed.events)
+            if self._on_commit is not None:
+                self._on_commit(committed.events, perf_counter() - began)
         return committed.replies
 
     def _commit(

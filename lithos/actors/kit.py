@@ -74,7 +74,17 @@ class MailboxStats:
     handled: int = 0
     batches: int = 0
     busy_seconds: float = 0.0
+    #: Told the duration of every batch.
+    on_batch: Callable[[float], None] | None = None
     restarts: int = 0
+
+    def record(self, messages: int, seconds: float) -> None:
+        """Add one batch."""
+        self.handled += messages
+        self.batches += 1
+        self.busy_seconds += seconds
+        if self.on_batch is not None:
+            self.on_batch(seconds)
 
 
 class Mailbox(Generic[M, R]):
@@ -167,9 +177,7 @@ async def run_batches(
         for envelope, reply in zip(batch, replies, strict=True):
             envelope.resolve(outcome.Error(reply) if isinstance(reply, Exception) else outcome.Value(reply))
         if stats is not None:
-            stats.handled += len(batch)
-            stats.batches += 1
-            stats.busy_seconds += trio.current_time() - began
+            stats.record(len(batch), trio.current_time() - began)
 
 
 async def _collect(

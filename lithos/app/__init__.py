@@ -48,11 +48,12 @@ async def running_server(config: Config, *, clock: Callable[[], datetime] = utc_
             async with trio.open_nursery() as background:
                 server = await assembly.start(nursery, background)
                 await assembly.announce(scanned)
+                assembly.startup_seconds = time.perf_counter() - began
                 log.info(
                     "ready",
                     notes=len(assembly.catalogue),
                     examined=scanned.examined,
-                    seconds=round(time.perf_counter() - began, 3),
+                    seconds=round(assembly.startup_seconds, 3),
                 )
                 try:
                     yield server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -29,10 +29,13 @@ from lithos.app.clock import utc_now
 from lithos.app.stores import Stores
 from lithos.config import Config
 from lithos.core.claims import ClaimTimes
+from lithos.core.events import Event
 from lithos.core.times import format_time
+from lithos.metrics import Metrics
 from lithos.services.agents import Agents
 from lithos.services.coordination import Coordination
 from lithos.services.event_stream import EventStreams
+from lithos.services.gauges import Gauges
 from lithos.services.knowledge import Knowledge
 from lithos.services.retrieval import Retrieval, RetrievalSettings
 from lithos.services.state import ServerState, StateParts
@@ -40,6 +43,7 @@ from lithos.services.texts import NoteTexts
 from lithos.stores.embedder import load_embedder
 from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.tools.agents import AgentTools
+from lithos.tools.metering import ToolMeter
 from lithos.tools.notes import NoteTools
 from lithos.tools.order import in_order
 from lithos.tools.registry import Tools
@@ -69,6 +73,8 @@ class Server:
     vector_indexer: Indexer
     writer: Writer
     lock: OwnerLock
+    metrics: Metrics
+    gauges: Gauges
 
     def publish_address(self, url: str, token: str | None = None) -> None:
         """Tell others through the lock where this server answers."""
@@ -91,6 +97,8 @@ class Assembly:
         self._clock = clock
         self._reading = reading
         data = config.storage.data_dir
+        self.metrics = Metrics()
+        self.startup_seconds = 0.0
         self.catalogue = Catalogue()
         self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
         self.coordinator = Coordinator(
@@ -103,6 +111,7 @@ class Assembly:
             claim_times=ClaimTimes(
                 config.coordination.claim_default_ttl_minutes, config.coordination.claim_max_ttl_minutes
             ),
+            on_commit=self._count_events,
         )
         #: One thread for the one read connection of the coordination database.
         self._coordination_reading = Threads()
@@ -188,7 +197,14 @@ class Assembly:
             clock,
         )
         knowledge = Knowledge(self.catalogue, self.writer.mailbox, self.coordinator, retrieval, texts, clock)
-        state = ServerState(self._state_parts())
+        parts = self._state_parts()
+        state = ServerState(parts)
+        mailboxes = self._mailboxes()
+        gauges = Gauges(
+            self.metrics, parts, mailboxes, self.broadcaster, startup_seconds=lambda: self.startup_seconds
+        )
+        for mailbox in mailboxes:
+            mailbox.stats.on_batch = partial(self._observe_batch, mailbox.name)
         coordination = Coordination(
             self.coordinator, stores.coordination.readable_task_rows(), self._coordination_reading, clock
         )
@@ -205,6 +221,7 @@ class Assembly:
             in_order(tool for family in families for tool in family),
             config.server.tools,
             outcome_status=config.server.write_outcomes == "status",
+            meter=ToolMeter(self.metrics),
         )
         return Server(
             tools=tools,
@@ -220,7 +237,26 @@ class Assembly:
             vector_indexer=self.vector_indexer,
             writer=self.writer,
             lock=stores.lock,
+            metrics=self.metrics,
+            gauges=gauges,
         )
+
+    def _mailboxes(self) -> tuple[Mailbox[Any, Any], ...]:
+        return (
+            self.writer.mailbox,
+            self.fulltext_indexer.mailbox,
+            self.vector_indexer.mailbox,
+            self.publisher.mailbox,
+            self.coordinator.mailbox,
+        )
+
+    def _observe_batch(self, actor: str, seconds: float) -> None:
+        self.metrics.observe("actor_processing_seconds", seconds, actor)
+
+    def _count_events(self, events: Sequence[Event], seconds: float) -> None:
+        self.metrics.observe("journal_append_duration_seconds", seconds)
+        for event in events:
+            self.metrics.count("events", event.draft.type)
 
     def _state_parts(self) -> StateParts:
         config, stores = self._config, self._stores

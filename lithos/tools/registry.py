@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from time import perf_counter
 from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
 from lithos.core.errors import LithosError
 from lithos.tools.arguments import ArgumentReader, schema_of
-from lithos.tools.contract import ToolSpec, UnknownTool
+from lithos.tools.contract import ArgumentFault, ToolSpec, UnknownTool
+from lithos.tools.metering import Call, ToolMeter
 
 Profile = Literal["core", "standard", "full"]
 PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")
@@ -59,11 +61,19 @@ def _shorten(message: str) -> str:
 class Tools:
     """All tools of one server, in their fixed order."""
 
-    def __init__(self, tools: Sequence[Tool], profile: Profile, *, outcome_status: bool = False) -> None:
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        profile: Profile,
+        *,
+        outcome_status: bool = False,
+        meter: ToolMeter | None = None,
+    ) -> None:
         self._by_name = {tool.name: tool for tool in tools}
         shown = PROFILES[: PROFILES.index(profile) + 1]
         self._listed = tuple(tool.spec() for tool in tools if tool.profile in shown)
         self._outcome_status = outcome_status
+        self._meter = meter or ToolMeter()
 
     def listed(self) -> Sequence[ToolSpec]:
         """What `tools/list` shows."""
@@ -77,10 +87,23 @@ class Tools:
         tool = self._by_name.get(name)
         if tool is None:
             raise UnknownTool(name)
+        began = perf_counter()
+        answer: Answer = None
+        outcome = "exception"
+        error: str | None = "exception"
         try:
-            return await tool.handler(tool.reader.read(arguments))
+            answer = await tool.handler(tool.reader.read(arguments))
+            outcome, error = "ok", None
         except LithosError as refusal:
-            return self._envelope(refusal)
+            outcome, error = "error", refusal.code
+            answer = self._envelope(refusal)
+        except ArgumentFault:
+            outcome, error = "error", "invalid_arguments"
+            raise
+        finally:
+            seconds = perf_counter() - began
+            self._meter.record(Call(name, arguments, answer, outcome, error, seconds))
+        return answer
 
     def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
         own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES
