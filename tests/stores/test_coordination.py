@@ -54,6 +54,9 @@ def columns(path, table: str) -> list[str]:
             "id title description status task_type created_by created_at tags outcome resolved_at metadata",
         ),
         ("claims", "id task_id agent aspect claimed_at expires_at fence"),
+        ("findings", "id task_id agent summary knowledge_id created_at"),
+        ("task_edges", "id from_task_id to_task_id type metadata created_by created_at"),
+        ("counters", "name value"),
         ("access_log", "id agent_id doc_id operation timestamp"),
         ("events", "seq type agent payload tags timestamp origin"),
         ("cursors", "subscriber seq updated_at"),
@@ -75,7 +78,8 @@ def test_the_indexes_of_the_spec_are_there(store, path):
         if row[0] == 0
     }
     connection.close()
-    wanted = {("tasks", "status"), ("claims", "task_id"), ("claims", "expires_at")}
+    wanted = {("tasks", "status"), ("claims", "task_id"), ("claims", "expires_at"), ("findings", "task_id")}
+    wanted |= {("task_edges", "from_task_id"), ("task_edges", "to_task_id")}
     assert indexed >= wanted | {("access_log", column) for column in ("agent_id", "doc_id", "timestamp")}
 
 
