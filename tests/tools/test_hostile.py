@@ -11,24 +11,14 @@ import pytest
 from lithos.tools.contract import ArgumentFault, ToolSpec
 from tests.servers import Lithos, refusal, serving
 
-REQUIRED: dict[str, dict[str, Any]] = {
-    "lithos_write": {"title": "T", "content": "x", "agent": "a"},
-    "lithos_read": {"id": "x"},
-    "lithos_delete": {"id": "x", "agent": "a"},
-    "lithos_search": {"query": "x"},
-    "lithos_cache_lookup": {"query": "x"},
-    "lithos_list": {},
-    "lithos_tags": {},
-    "lithos_agent_register": {"id": "a"},
-    "lithos_agent_info": {"id": "a"},
-    "lithos_agent_list": {},
-}
 UNSTORABLE = {"a NUL": "a\0b", "a lone surrogate": "a\ud800b", "the other half": "\udc00"}
 
 
 def required_of(spec: ToolSpec) -> dict[str, Any]:
-    """Arguments that a tool cannot do without."""
-    return REQUIRED.get(spec.name) or dict.fromkeys(spec.input_schema.get("required", ()), "a")
+    """Arguments that are well typed for any tool, also for those to come."""
+    plain = {"string": "x", "number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
+    properties = spec.input_schema["properties"]
+    return {name: plain[properties[name]["type"]] for name in spec.input_schema.get("required", ())}
 
 
 def nested(depth: int) -> dict[str, Any]:
