@@ -13,7 +13,14 @@ from time import perf_counter
 from typing import Final
 
 from attrs import frozen
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -83,6 +90,7 @@ class Metrics:
     """All instruments of one server."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # a series of creation times beside every counter helps nobody
         self._registry = CollectorRegistry()
         self._counters = {
             name: Counter(_PREFIX + name, text, labels, registry=self._registry)

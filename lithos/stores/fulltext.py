@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,6 +84,8 @@ class FulltextIndex:
         except (ValueError, OSError, RuntimeError) as error:  # Tantivy reports a full disk as `ValueError`.
             # A writer that failed stays dead and panics on rollback; without it the batch is forgotten.
             self._writer = None
+            # The frames of the failure would keep the writer, and with it tantivy's lock, alive.
+            traceback.clear_frames(error.__traceback__)
             raise IndexFailed(
                 f"The full-text index in {self._directory} could not be written: {error}"
             ) from error

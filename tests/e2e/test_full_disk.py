@@ -42,9 +42,6 @@ def fill(ballast: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=False, reason="the traceback of a failed commit may keep tantivy's writer, and with it its lock"
-)
 async def test_a_full_disk_refuses_writes_loses_nothing_and_heals_without_restart(small_disk: Path) -> None:
     """behaviours 1, 193"""
     data, ballast = small_disk / "data", small_disk / "ballast"
