@@ -18,8 +18,6 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.e2e.process import LITHOS
 
-TRANSPORTS = ("mcp", "sse", "stdio")
-
 
 @asynccontextmanager
 async def connected(transport: str, *, url: str = "", data: Path | None = None) -> AsyncIterator[Client]:

@@ -95,6 +95,7 @@ def test_foreign_hosts_and_origins_are_refused(guarded: Lithos, headers: dict[st
     assert ask(guarded, "POST", "/mcp", Authorization=f"Bearer {TOKEN}", **headers)[0] == status
 
 
+@pytest.mark.slow
 def test_an_open_bind_without_token_warns(tmp_path: Path) -> None:
     """behaviour 203"""
     with running_lithos(tmp_path / "data", "--host", "0.0.0.0") as server:

@@ -130,6 +130,7 @@ async def test_odd_arguments_are_refused_or_stored_but_never_crash(server: Litho
             assert "results" in answer or answer["code"] == "invalid_input", answer
 
 
+@pytest.mark.slow
 async def test_odd_files_are_served_or_skipped_with_a_word_in_the_log(tmp_path: Path) -> None:
     """behaviours 22, 176, 182"""
     data = tmp_path / "data"

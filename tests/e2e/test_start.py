@@ -24,6 +24,7 @@ def test_a_second_server_exits_4_and_names_the_holder(tmp_path: Path) -> None:
     assert (data / ".lithos" / "lock").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_told_with_exit_1(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -96,6 +97,7 @@ def test_a_corrupt_coordination_database_stops_the_start_and_keeps_its_bytes(tmp
     assert [file.name for file in database.parent.iterdir() if "coordination" in file.name] == [database.name]
 
 
+@pytest.mark.slow
 def test_a_data_directory_that_is_a_file_is_told_with_exit_1(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     refused = run_lithos("-d", tmp_path / "data", "serve", "-t", "http", "-p", "0")

@@ -137,6 +137,7 @@ def test_a_client_that_never_reads_stderr_cannot_block_the_server(tmp_path: Path
         os.close(writing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["SIGTERM", "SIGINT"])
 def test_a_signal_ends_a_server_whose_stdin_stays_open(ending: str, tmp_path: Path) -> None:
     with stdio_server(tmp_path / "data", subprocess.DEVNULL) as server:
@@ -145,6 +146,7 @@ def test_a_signal_ends_a_server_whose_stdin_stays_open(ending: str, tmp_path: Pa
         assert server.rest() == b""
 
 
+@pytest.mark.slow
 def test_a_second_process_finds_the_address_of_a_stdio_server_in_the_lock(tmp_path: Path) -> None:
     """behaviours 197, 201"""
     data = tmp_path / "data"

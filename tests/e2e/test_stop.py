@@ -80,6 +80,7 @@ def test_sigterm_ends_open_sse_streams_and_idle_connections(server: Lithos, conn
     assert [read_to_end(connection) for connection in idle] == [b"", b"", b""]
 
 
+@pytest.mark.slow
 def test_sigint_stops_in_spite_of_clients_that_never_read(server: Lithos, connect: Connect) -> None:
     big = {"title": "Big", "content": "word " * 150_000, "agent": "a"}
     writer, unread = connect(), connect()
@@ -150,6 +151,7 @@ def test_sigterm_during_the_start_ends_with_exit_0(tmp_path: Path) -> None:
     assert len(list(folder.iterdir())) == 1500
 
 
+@pytest.mark.slow
 def test_a_signal_that_came_while_modules_loaded_ends_the_start(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"

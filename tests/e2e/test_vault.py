@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.clients import TRANSPORTS, call, connected
+from tests.e2e.clients import call, connected
 from tests.e2e.process import running_lithos
 from tests.e2e.vault import COMMENTED, MTIME_NS, NOTES, make_vault, snapshot
 
@@ -45,7 +45,10 @@ async def use_everything(transport: str, url: str, data: Path) -> None:
         assert stats["documents"] >= NOTES
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize(
+    "transport",
+    ["mcp", pytest.param("sse", marks=pytest.mark.slow), pytest.param("stdio", marks=pytest.mark.slow)],
+)
 async def test_a_served_vault_keeps_every_foreign_byte_and_mtime(transport: str, tmp_path: Path) -> None:
     """behaviours 176, 180, 181, 195, 204"""
     data = tmp_path / "data"
