@@ -90,7 +90,8 @@ class Metrics:
     """All instruments of one server."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # a series of creation times beside every counter helps nobody
+        # A series of creation times beside every counter helps nobody.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
         self._counters = {
             name: Counter(_PREFIX + name, text, labels, registry=self._registry)

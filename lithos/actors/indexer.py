@@ -34,6 +34,8 @@ BATCH = 64
 #: Notes of a repair at once: few, so that a write never waits long behind a rebuild.
 REPAIR_SLICE = 64
 REPAIR_DELAY = 5.0
+#: Notes compared in one turn of the event loop: a few milliseconds.
+LOOK_SLICE = 1_000
 
 
 class Indexed(Enum):
@@ -114,6 +116,8 @@ class Indexer:
         self._is_converged = False
         self._converging = trio.Event()
         self._has_ended = False
+        #: Why the index will never be ready; changes are then refused instead of deferred.
+        self.unusable: str | None = None
         #: Why the last batch failed, until one succeeds.
         self.failure: str | None = None
 
@@ -175,6 +179,8 @@ class Indexer:
     async def _flush(self, messages: Sequence[IndexMessage]) -> list[Indexed | Exception]:
         if not self.index.is_ready():
             self.mark_stale()
+            if self.unusable is not None:
+                return [IndexFailed(self.unusable)] * len(messages)
             return [Indexed.DEFERRED] * len(messages)
         latest: dict[int, Upsert | Removal] = {}
         for message in _spread(messages):
@@ -201,7 +207,7 @@ class Indexer:
 
     async def _repair(self) -> bool:
         """Bring the index in line; False when something failed and another try is needed."""
-        wanted = {entry.serial: self.index.expected(entry) for entry in self._catalogue}
+        wanted = await self._wanted()
         held = await self._blocking.run(lambda: dict(self.index.stamps()))
         plan = plan_index(wanted, held)
         if plan.total:
@@ -217,6 +223,15 @@ class Indexer:
             loaded = await self._load_all(present)
             complete &= await self._send(Slice(tuple(upsert for upsert in loaded if upsert is not None)))
         return complete
+
+    async def _wanted(self) -> dict[int, int]:
+        """What the index should hold; what changes meanwhile comes through the mailbox."""
+        wanted: dict[int, int] = {}
+        for number, entry in enumerate(self._catalogue):
+            if number % LOOK_SLICE == LOOK_SLICE - 1:
+                await trio.lowlevel.checkpoint()
+            wanted[entry.serial] = self.index.expected(entry)
+        return wanted
 
     async def _load_all(self, entries: Sequence[Entry]) -> list[Upsert | None]:
         return await self._blocking.run(lambda: [_load(self._files, entry) for entry in entries])

@@ -133,7 +133,7 @@ class SemanticBackend:
         try:
             embedder, vectors = await self._blocking.run(self._open)
         except EmbedderUnavailable as problem:
-            self.reason = problem.reason
+            self.reason = indexer.unusable = problem.reason
             log.error("embedding model unavailable", model=self.model_name, reason=self.reason)
             self.settled.set()
             return

@@ -16,7 +16,7 @@ from lithos import __version__
 from lithos.actors.blocking import Threads
 from lithos.actors.broadcaster import Broadcaster
 from lithos.actors.catalogue import Catalogue
-from lithos.actors.coordinator import AppendEvents, Coordinator, make_id
+from lithos.actors.coordinator import AppendEvents, Coordinator, Journalled, make_id
 from lithos.actors.fulltext import FulltextPort
 from lithos.actors.indexer import Indexer
 from lithos.actors.kit import Mailbox, supervise
@@ -160,9 +160,9 @@ class Assembly:
         seq = self.coordinator.head
         if scanned.events:
             journalled = await self.coordinator.mailbox.ask(AppendEvents(scanned.events), within=600.0)
-            if not isinstance(journalled, int):
-                return
-            seq = journalled
+            if journalled is Journalled.LATER:
+                return  # the manifest must not run ahead of the journal
+            seq = journalled if isinstance(journalled, int) else seq
         if scanned.rows or scanned.removed or self._stores.manifest.seq is None:
             await self._reading.run(lambda: self._stores.manifest.store(scanned.rows, scanned.removed, seq))
 

@@ -126,9 +126,15 @@ class FulltextIndex:
         return self._last_updated
 
     def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]:
-        """Return (serial, BM25 score) of the `limit` best notes, best first, ties by serial."""
-        query = self._translator.translate(node, filters)
-        return _best(self._searcher, query, limit) if query is not None else []
+        """Return (serial, BM25 score) of the `limit` best notes, best first, ties by serial.
+
+        Raises `IndexFailed` when the engine cannot read its files.
+        """
+        try:
+            query = self._translator.translate(node, filters)
+            return _best(self._searcher, query, limit) if query is not None else []
+        except (ValueError, OSError, RuntimeError) as error:
+            raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
 
     def search_all(self, node: Node, filters: Filters) -> list[tuple[int, float]]:
         """Return what `search` does, without a limit."""

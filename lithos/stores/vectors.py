@@ -217,7 +217,12 @@ class VectorIndex:
 
     def _nearest(self, vector: Matrix, count: int) -> tuple[NDArray[np.uint64], Matrix]:
         with self._lock:
-            found = self._index.search(vector, min(count, max(1, len(self._index))), exact=True, threads=1)
+            try:
+                found = self._index.search(
+                    vector, min(count, max(1, len(self._index))), exact=True, threads=1
+                )
+            except RuntimeError as error:
+                raise IndexFailed(f"The vector index cannot be searched: {error}") from error
         return found.keys, np.clip(1 - found.distances, 0, 1)
 
     def _fetch(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Matrix]:

@@ -201,3 +201,21 @@ async def test_a_full_disk_refuses_the_write_and_changes_nothing(
         assert lithos.files() == ["zebra.md"]
         assert (await lithos.read(note))["version"] == 1
         await lithos.create("New")
+
+
+async def test_an_engine_that_cannot_read_its_files_degrades_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 60"""
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Alpha", "alpha words")
+
+        def fail(*_: object, **__: object) -> None:
+            raise ValueError("io error while reading a segment")
+
+        monkeypatch.setattr("lithos.stores.fulltext._best", fail)
+        answer = await lithos.call("lithos_search", query="alpha words")
+        assert [row["title"] for row in answer["results"]] == ["Alpha"]
+        assert answer["failed_backends"] == ["fulltext"]
+        assert "io error" in answer["message"]
+        refusal(await lithos.call("lithos_search", query="alpha", mode="fulltext"), "search_backend_error")
