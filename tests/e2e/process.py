@@ -99,8 +99,7 @@ def start_lithos(
         assert line, f"no address: exit {process.poll()}: {errors.read_text()}"
         return Lithos(process, json.loads(line)["url"], errors)
     except BaseException:
-        process.kill()
-        process.wait()
+        Lithos(process, "", errors).close()
         raise
 
 
