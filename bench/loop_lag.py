@@ -4,12 +4,14 @@
 `embedding` is the time from listening to searchable after a first start, `steady` a load of reads,
 writes, deletions and whole listings. `lag` is how late a task wakes that wants to wake every 5 ms;
 `steps` are the longest turns any task took, with their share of processor time (a busy machine
-stretches the rest) and the code they were in when half over.
+stretches the rest) and the code they were last seen in; `collections` are the longest pauses of the
+garbage collector.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import linecache
 import subprocess
 import sys
@@ -78,7 +80,7 @@ class StepWatch(trio.abc.Instrument):
     def _look(self) -> None:
         while not self._ended.wait(LONG_STEP / 2):
             began = self._began
-            if began is not None and time.perf_counter() - began > LONG_STEP / 2 and not self._seen:
+            if began is not None and time.perf_counter() - began > LONG_STEP / 2:
                 self._seen = _place(sys._current_frames().get(self._loop_thread))
 
 
@@ -92,6 +94,31 @@ def _place(frame: FrameType | None) -> str:
             places.append(f"{Path(code.co_filename).name}:{frame.f_lineno} {line[:60]}")
         frame = frame.f_back
     return " < ".join(places)
+
+
+class CollectorWatch:
+    """How long the garbage collector stopped everything, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+        self._began = 0.0
+        gc.callbacks.append(self._note)
+
+    def _note(self, phase: str, details: dict[str, int]) -> None:
+        if phase == "start":
+            self._began = time.perf_counter()
+        else:
+            self.pauses.append(round(1000 * (time.perf_counter() - self._began), 1))
+
+    def take(self) -> list[float]:
+        """The longest since the last call."""
+        longest = sorted(self.pauses, reverse=True)[:SHOWN]
+        self.pauses.clear()
+        return longest
+
+    def close(self) -> None:
+        """Stop watching."""
+        gc.callbacks.remove(self._note)
 
 
 class LagMeter:
@@ -131,30 +158,35 @@ def main() -> None:
 
 async def _measure(data: Path, options: argparse.Namespace) -> None:
     figures: dict[str, Any] = {}
-    watch, meter = StepWatch(), LagMeter()
+    watch, meter, collector = StepWatch(), LagMeter(), CollectorWatch()
     trio.lowlevel.add_instrument(watch)
     async with _listening(data) as (server, port), trio.open_nursery() as nursery:
         nursery.start_soon(meter.run)
         watch.restart()
+        collector.take()
         began = time.perf_counter()
         await server.searchable()
         await trio.sleep(1.0)  # the first snapshot of the vectors is part of it
-        figures["embedding"] = {"seconds": round(time.perf_counter() - began, 1), **_figures(meter, watch)}
+        figures["embedding"] = {
+            "seconds": round(time.perf_counter() - began, 1),
+            **_figures(meter, watch, collector),
+        }
         calls = await _drive(port, options.seconds)
-        figures["steady"] = {"load": calls, **_figures(meter, watch)}
+        figures["steady"] = {"load": calls, **_figures(meter, watch, collector)}
         nursery.cancel_scope.cancel()
     trio.lowlevel.remove_instrument(watch)
     watch.close()
+    collector.close()
     print_report("loop_lag", notes=options.notes, **figures)
 
 
-def _figures(meter: LagMeter, watch: StepWatch) -> dict[str, Any]:
+def _figures(meter: LagMeter, watch: StepWatch, collector: CollectorWatch) -> dict[str, Any]:
     steps = [
         {"cpu_ms": round(1000 * cpu, 1), "ms": round(1000 * seconds, 1), "task": name, "in": place}
         for cpu, seconds, name, place in watch.longest
     ]
     watch.restart()
-    return {"lag": meter.take(), "steps": steps}
+    return {"lag": meter.take(), "steps": steps, "collections_ms": collector.take()}
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 import attrs
+import trio
 from attrs import frozen
 
 from lithos.core.links import LinkTable
@@ -19,6 +20,9 @@ from lithos.core.model import Note
 from lithos.core.paths import namespace_of, slug_of
 from lithos.stores.files import FileState
 from lithos.stores.manifest import ManifestRow
+
+#: Notes whose links are counted in one turn of the event loop: a few milliseconds.
+_COUNTED_AT_ONCE = 500
 
 
 @frozen(slots=False)
@@ -107,6 +111,31 @@ class LinkCounts:
     nodes: int
     edges: int
     unresolved: int
+
+
+class _LinkCounter:
+    """Counts links note by note; each target is resolved once."""
+
+    def __init__(self, table: LinkTable) -> None:
+        self._table = table
+        self._resolved: dict[str, str | None] = {}
+        self._edges: set[tuple[str, str]] = set()
+        self._placeholders: set[str] = set()
+        self._unresolved = 0
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            for target in entry.links:
+                if target not in self._resolved:
+                    self._resolved[target] = self._table.resolve(target)
+                found = self._resolved[target]
+                if found is None:
+                    self._unresolved += 1
+                    self._placeholders.add(target)
+                self._edges.add((entry.note.id, f"[[{target}]]" if found is None else found))
+
+    def counts(self, notes: int) -> LinkCounts:
+        return LinkCounts(notes + len(self._placeholders), len(self._edges), self._unresolved)
 
 
 class Catalogue:
@@ -198,7 +227,24 @@ class Catalogue:
     def link_counts(self) -> LinkCounts:
         """Counted anew only after a change."""
         if self._link_counts is None or self._link_counts[0] != self._generation:
-            self._link_counts = (self._generation, self._count_links())
+            counter = _LinkCounter(self.link_table)
+            counter.add(self._by_id.values())
+            self._link_counts = (self._generation, counter.counts(len(self)))
+        return self._link_counts[1]
+
+    async def count_links(self) -> LinkCounts:
+        """The same without holding others up; what changes meanwhile may count or not."""
+        if self._link_counts is not None and self._link_counts[0] == self._generation:
+            return self._link_counts[1]
+        generation, entries, counter = (
+            self._generation,
+            list(self._by_id.values()),
+            _LinkCounter(self.link_table),
+        )
+        for start in range(0, len(entries), _COUNTED_AT_ONCE):
+            counter.add(entries[start : start + _COUNTED_AT_ONCE])
+            await trio.lowlevel.checkpoint()
+        self._link_counts = (generation, counter.counts(len(entries)))
         return self._link_counts[1]
 
     def _claim(self, entry: Entry) -> None:
@@ -247,19 +293,3 @@ class Catalogue:
             self.tags[tag] -= 1
             if not self.tags[tag]:
                 del self.tags[tag]
-
-    def _count_links(self) -> LinkCounts:
-        resolved: dict[str, str | None] = {}
-        edges: set[tuple[str, str]] = set()
-        placeholders: set[str] = set()
-        unresolved = 0
-        for entry in self._by_id.values():
-            for target in entry.links:
-                if target not in resolved:
-                    resolved[target] = self.link_table.resolve(target)
-                found = resolved[target]
-                if found is None:
-                    unresolved += 1
-                    placeholders.add(target)
-                edges.add((entry.note.id, f"[[{target}]]" if found is None else found))
-        return LinkCounts(len(self._by_id) + len(placeholders), len(edges), unresolved)

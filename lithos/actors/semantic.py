@@ -193,7 +193,9 @@ class SemanticBackend:
         assert self.port.vectors is not None
         return self.port.vectors.search(vector, notes, threshold)
 
-    def search_among(self, vector: np.ndarray, serials: Sequence[int], threshold: float) -> list[VectorHit]:
-        """The same among given notes only, exactly."""
+    def search_among(
+        self, vector: np.ndarray, serials: Sequence[int], notes: int, threshold: float
+    ) -> list[VectorHit]:
+        """The same among given notes only."""
         assert self.port.vectors is not None
-        return self.port.vectors.search_among(vector, serials, threshold)
+        return self.port.vectors.search_among(vector, serials, threshold, notes)

@@ -6,6 +6,7 @@ the writer's mailbox, and the end of mail walks downstream: writer, publisher, i
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -30,6 +31,9 @@ DRAIN = 20.0
 #: With a busy Python thread each hand-over of the interpreter costs up to the switch interval.
 SWITCH_INTERVAL = 0.0005
 
+#: New containers before the collector looks at them; one long listing makes tens of thousands.
+COLLECT_AFTER = 20_000
+
 
 @asynccontextmanager
 async def running_server(config: Config, *, clock: Callable[[], datetime] = utc_now) -> AsyncIterator[Server]:
@@ -46,8 +50,10 @@ async def running_server(config: Config, *, clock: Callable[[], datetime] = utc_
         scanned = await writing.run(assembly.scan)
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as background:
+                gc.set_threshold(COLLECT_AFTER)
                 server = await assembly.start(nursery, background)
                 await assembly.announce(scanned)
+                background.start_soon(_spare_collector, server)
                 assembly.startup_seconds = time.perf_counter() - began
                 log.info(
                     "ready",
@@ -64,6 +70,17 @@ async def running_server(config: Config, *, clock: Callable[[], datetime] = utc_
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
             await assembly.semantic.close()
     finally:
+        gc.unfreeze()
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
             await writing.run(lambda: close_stores(stores))
     log.info("stopped")
+
+
+async def _spare_collector(server: Server) -> None:
+    """Take what stays for good out of the collector's sight; everything else is freed as ever.
+
+    It would walk all notes again and again, a fifth of a second for 10,000 of them.
+    """
+    gc.freeze()
+    await server.searchable()
+    gc.freeze()

@@ -227,7 +227,7 @@ class Retrieval:
             return self._semantic.search(vector, notes, threshold)
         passing = [entry.serial for entry in self._catalogue if _passes(entry, filters)]
         if len(passing) <= EXACT_NOTES:
-            return self._semantic.search_among(vector, passing, threshold)[:notes]
+            return self._semantic.search_among(vector, passing, notes, threshold)
         allowed, asked = frozenset(passing), 5 * notes
         while True:
             found = self._semantic.search(vector, asked, threshold)

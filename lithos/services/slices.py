@@ -10,7 +10,7 @@ import trio
 T = TypeVar("T")
 
 #: Notes looked at in one turn of the event loop: some two milliseconds.
-SLICE: Final = 500
+SLICE: Final = 250
 
 
 async def slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
