@@ -208,10 +208,10 @@ class Coordinator:
         now = self._clock()
         committed = _Committed([], self._number(self._unwritten, self._next_seq))
         with self._store.transaction():
+            self._store.put_agents(agents)
             for step in steps:
                 self._carry_out(step, committed, now)
             self._store.append_events(committed.events)
-            self._store.put_agents(agents)
             self._store.add_audit(audit)
             is_prune_due = self._since_prune + len(committed.events) > PRUNE_EVERY
             if is_prune_due:

@@ -6,26 +6,17 @@ caller rolls its savepoint back).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 import attrs
-from attrs import frozen
 
+from lithos.actors.task_claims import TaskClaims
+from lithos.actors.task_events import Done, as_json_text, make_event
 from lithos.actors.task_relations import link_tasks
-from lithos.core.claims import ClaimTimes, check_claimable, check_owned
-from lithos.core.errors import (
-    InvalidInput,
-    InvalidMetadataKey,
-    InvalidRelationType,
-    InvalidTaskType,
-    TaskNotFound,
-    TaskNotResolved,
-)
-from lithos.core.events import EventDraft
-from lithos.core.gates import normalise_gate_metadata
+from lithos.core.claims import ClaimTimes
+from lithos.core.errors import InvalidRelationType, InvalidTaskType, TaskNotFound, TaskNotResolved
 from lithos.core.task_commands import (
     CancelTask,
     ClaimAspect,
@@ -40,14 +31,13 @@ from lithos.core.task_commands import (
     UpdateTask,
     UpsertTaskEdge,
 )
+from lithos.core.task_metadata import check_keys, merge_metadata
 from lithos.core.tasks import (
     BLOCKING_TYPES,
     BLOCKS,
     DISCOVERED_FROM,
-    FORBIDDEN_METADATA,
     PARENT_CHILD,
     TASK_TYPES,
-    Claim,
     Finding,
     Task,
     TaskEdge,
@@ -57,27 +47,19 @@ from lithos.stores.tasks import TaskRows
 _INHERITED_CONTEXT = ("priority", "parallelizable", "phase")
 
 
-@frozen
-class Done:
-    """What a command answers and announces."""
-
-    reply: Any
-    events: tuple[EventDraft, ...] = ()
-
-
 class TaskBoard:
     """Commands over rows; `now` and new ids come from outside."""
 
     def __init__(self, rows: TaskRows, times: ClaimTimes, new_id: Callable[[], str]) -> None:
         self._rows = rows
-        self._times = times
         self._new_id = new_id
+        claims = TaskClaims(rows, times)
         self._handlers: Mapping[type, Callable[[Any, datetime], Done]] = {
             CreateTask: self._create,
             UpdateTask: self._update,
-            ClaimAspect: self._claim,
-            RenewClaim: self._renew,
-            ReleaseClaim: self._release,
+            ClaimAspect: claims.claim,
+            RenewClaim: claims.renew,
+            ReleaseClaim: claims.release,
             CompleteTask: self._complete,
             CancelTask: self._cancel,
             ReopenTask: self._reopen,
@@ -95,6 +77,7 @@ class TaskBoard:
             raise InvalidTaskType(
                 f"task_type must be one of {', '.join(TASK_TYPES)}; not {command.task_type!r}."
             )
+        check_keys(command.metadata)
         task = Task(
             id=self._new_id(),
             title=command.title,
@@ -103,75 +86,45 @@ class TaskBoard:
             created_by=command.agent,
             created_at=now,
             tags=command.tags,
-            metadata=_checked_metadata(command.task_type, {}, command.metadata),
+            metadata=merge_metadata(command.task_type, {}, command.metadata),
         )
         self._rows.put_task(task)
         for before in dict.fromkeys(command.depends_on):
             self._relate(before, task.id, BLOCKS, command.agent, now)
         if command.parent_task_id is not None:
             self._relate(command.parent_task_id, task.id, PARENT_CHILD, command.agent, now)
-        return Done(task.id, (_event("task.created", command.agent, now, task_id=task.id, title=task.title),))
+        return _created(task)
 
     def _update(self, command: UpdateTask, now: datetime) -> Done:
-        fields = {
-            name: value
-            for name in ("title", "description", "tags")
-            if (value := getattr(command, name)) is not None
-        }
-        if not fields and command.metadata is None:
-            raise InvalidInput("Nothing to change: give title, description, tags or metadata.")
+        check_keys(command.metadata)
         task = self._task(command.task_id)
-        if fields and not task.is_open:
+        given = {name: getattr(command, name) for name in ("title", "description", "tags")}
+        changes = {name: value for name, value in given.items() if value is not None}
+        if changes and not task.is_open:
             raise TaskNotFound(
                 f"The task {task.title!r} is {task.status}; only its metadata can still change. "
                 "Reopen it with lithos_task_reopen to change more."
             )
-        patch = command.metadata or {}
-        if not fields and not patch:
+        if command.metadata:
+            changes["metadata"] = merge_metadata(task.task_type, task.metadata, command.metadata)
+        if not changes:
             return Done(None)
-        metadata = _checked_metadata(task.task_type, task.metadata, patch)
-        self._rows.put_task(attrs.evolve(task, metadata=metadata, **fields))
-        return Done(None, (_event("task.updated", command.agent, now, task_id=task.id),))
-
-    def _claim(self, command: ClaimAspect, now: datetime) -> Done:
-        held = self._rows.claim(command.task_id, command.aspect)
-        check_claimable(command.task_id, self._rows.task(command.task_id), held, command.agent, now)
-        claim = Claim(
-            task_id=command.task_id,
-            agent=command.agent,
-            aspect=command.aspect,
-            expires_at=self._times.expiry(command.ttl_minutes, now),
-            fence=self._rows.take_fence(),
-        )
-        self._rows.put_claim(claim, now)
-        return Done(claim, (_claim_event("task.claimed", claim, now, fence=claim.fence),))
-
-    def _renew(self, command: RenewClaim, now: datetime) -> Done:
-        held = self._rows.claim(command.task_id, command.aspect)
-        mine = check_owned(command.task_id, command.aspect, held, command.agent, now)
-        claim = attrs.evolve(mine, expires_at=self._times.expiry(command.ttl_minutes, now))
-        self._rows.put_claim(claim, now)
-        return Done(claim)
-
-    def _release(self, command: ReleaseClaim, now: datetime) -> Done:
-        held = self._rows.claim(command.task_id, command.aspect)
-        mine = check_owned(command.task_id, command.aspect, held, command.agent)
-        self._rows.drop_claim(command.task_id, command.aspect)
-        return Done(None, (_claim_event("task.released", mine, now),))
+        self._rows.put_task(attrs.evolve(task, **changes))
+        return Done(None, (make_event("task.updated", command.agent, now, task_id=task.id),))
 
     def _complete(self, command: CompleteTask, now: datetime) -> Done:
         task = self._open_task(command.task_id)
         self._close(task, "completed", now, command.outcome)
-        event = _event(
+        event = make_event(
             "task.completed",
             command.agent,
             now,
             task_id=task.id,
             agent=command.agent,
             outcome=command.outcome,
-            cited_nodes=_as_json(command.cited_nodes),
-            misleading_nodes=_as_json(command.misleading_nodes),
-            receipt_id=json.dumps(command.receipt_id),
+            cited_nodes=as_json_text(command.cited_nodes),
+            misleading_nodes=as_json_text(command.misleading_nodes),
+            receipt_id=as_json_text(command.receipt_id),
         )
         dependents = self._dependents(task.id)
         graph = self._rows.graph_before(dependents)
@@ -182,7 +135,7 @@ class TaskBoard:
         task = self._open_task(command.task_id)
         self._close(task, "cancelled", now, None)
         by = command.agent
-        event = _event("task.cancelled", by, now, task_id=task.id, agent=by, reason=command.reason)
+        event = make_event("task.cancelled", by, now, task_id=task.id, agent=by, reason=command.reason)
         return Done(None, (event,))
 
     def _reopen(self, command: ReopenTask, now: datetime) -> Done:
@@ -194,17 +147,8 @@ class TaskBoard:
         summary = f"[Reopened] task reopened (was {task.status})"
         if task.outcome:
             summary += f"; prior outcome: {task.outcome}"
-        self._rows.add_finding(
-            Finding(
-                id=self._new_id(),
-                task_id=task.id,
-                agent=command.agent,
-                summary=summary,
-                knowledge_id=None,
-                created_at=now,
-            )
-        )
-        event = _event(
+        self._add_finding(task.id, command.agent, now, summary)
+        event = make_event(
             "task.reopened",
             command.agent,
             now,
@@ -233,10 +177,7 @@ class TaskBoard:
                 f"relation_type must be {DISCOVERED_FROM} or {BLOCKS}, not {command.relation_type!r}."
             )
         source = self._task(command.source_task_id)
-        keys = (("project",) if command.inherit_project else ()) + (
-            _INHERITED_CONTEXT if command.inherit_context else ()
-        )
-        inherited = {key: source.metadata[key] for key in keys if key in source.metadata}
+        check_keys(command.metadata)
         task = Task(
             id=self._new_id(),
             title=command.title,
@@ -244,25 +185,17 @@ class TaskBoard:
             created_by=command.agent,
             created_at=now,
             tags=source.tags if command.inherit_tags else (),
-            metadata=_checked_metadata("task", inherited, command.metadata),
+            metadata=merge_metadata("task", _inherited(command, source), command.metadata),
         )
         self._rows.put_task(task)
         self._relate(source.id, task.id, command.relation_type, command.agent, now)
-        return Done(task.id, (_event("task.created", command.agent, now, task_id=task.id, title=task.title),))
+        return _created(task)
 
     def _post(self, command: PostFinding, now: datetime) -> Done:
         task = self._task(command.task_id)
-        finding = Finding(
-            id=self._new_id(),
-            task_id=task.id,
-            agent=command.agent,
-            summary=command.summary,
-            knowledge_id=command.knowledge_id,
-            created_at=now,
-        )
-        self._rows.add_finding(finding)
+        finding = self._add_finding(task.id, command.agent, now, command.summary, command.knowledge_id)
         named = {} if finding.knowledge_id is None else {"knowledge_id": finding.knowledge_id}
-        event = _event(
+        event = make_event(
             "finding.posted",
             command.agent,
             now,
@@ -289,6 +222,20 @@ class TaskBoard:
         self._rows.put_task(attrs.evolve(task, status=status, resolved_at=now, outcome=outcome))
         self._rows.drop_claims(task.id)
 
+    def _add_finding(
+        self, task_id: str, agent: str, now: datetime, summary: str, knowledge_id: str | None = None
+    ) -> Finding:
+        finding = Finding(
+            id=self._new_id(),
+            task_id=task_id,
+            agent=agent,
+            summary=summary,
+            knowledge_id=knowledge_id,
+            created_at=now,
+        )
+        self._rows.add_finding(finding)
+        return finding
+
     def _relate(self, source: str, target: str, kind: str, agent: str, now: datetime) -> None:
         edge = TaskEdge(source=source, target=target, type=kind, created_by=agent, created_at=now)
         link_tasks(self._rows, edge)
@@ -305,28 +252,14 @@ class TaskBoard:
         ]
 
 
-def _checked_metadata(task_type: str, old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Merged metadata; a null deletes a key. Raises `InvalidMetadataKey`, `InvalidInput`."""
-    for key in FORBIDDEN_METADATA:
-        if key in patch:
-            raise InvalidMetadataKey(
-                f"metadata.{key} is not used. Relate tasks with depends_on at creation or "
-                "lithos_task_edge_upsert."
-            )
-    merged = {**old, **patch}
-    kept = {key: value for key, value in merged.items() if value is not None or key not in patch}
-    return normalise_gate_metadata(kept) if task_type == "gate" else kept
+def _created(task: Task) -> Done:
+    event = make_event("task.created", task.created_by, task.created_at, task_id=task.id, title=task.title)
+    return Done(task.id, (event,))
 
 
-def _event(kind: str, by: str, now: datetime, /, **payload: Any) -> EventDraft:
-    return EventDraft(type=kind, agent=by, payload=payload, timestamp=now)
-
-
-def _claim_event(kind: str, claim: Claim, now: datetime, **more: Any) -> EventDraft:
-    return _event(
-        kind, claim.agent, now, task_id=claim.task_id, agent=claim.agent, aspect=claim.aspect, **more
+def _inherited(command: SpawnTask, source: Task) -> dict[str, Any]:
+    """What a spawned task takes over from its source's metadata."""
+    keys = (("project",) if command.inherit_project else ()) + (
+        _INHERITED_CONTEXT if command.inherit_context else ()
     )
-
-
-def _as_json(values: Sequence[str] | None) -> str:
-    return json.dumps(None if values is None else list(values), ensure_ascii=False)
+    return {key: source.metadata[key] for key in keys if key in source.metadata}

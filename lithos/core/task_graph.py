@@ -6,7 +6,10 @@ Edges are given as (from, to) pairs per type; nothing here knows where they are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 
 from attrs import frozen
 
@@ -67,17 +70,26 @@ class TaskGraph:
             )
         if edge_type != BLOCKS:
             return "gate", _explain_gate(before, name)
-        path = find_path(task_id, before.id, self._successors_among_waiters())
-        if path is not None:
-            return "cycle", f"The tasks wait for each other: {' -> '.join([*path, task_id])}."
+        if task_id in self._tangled and before.id in self._tangled:
+            path = find_path(before.id, task_id, self._predecessors)
+            if path is not None:
+                return "cycle", f"The tasks wait for each other: {' -> '.join([*path[::-1], task_id])}."
         return "task", f"Waits for {name} to be completed."
 
-    def _successors_among_waiters(self) -> Callable[[str], Iterable[str]]:
-        successors: dict[str, list[str]] = {}
-        for waiter, sources in self.waits_for.items():
-            for source, _ in sources:
-                successors.setdefault(source, []).append(waiter)
-        return lambda task_id: successors.get(task_id, ())
+    @cached_property
+    def _tangled(self) -> frozenset[str]:
+        """The tasks on cycles, and those that wait for one; every other search for a path is in vain."""
+        sorter = TopologicalSorter({one: set(self._predecessors(one)) for one in self.waits_for})
+        with suppress(CycleError):
+            sorter.prepare()
+        free = set[str]()
+        while loose := sorter.get_ready():
+            free.update(loose)
+            sorter.done(*loose)
+        return frozenset(self.waits_for.keys() - free)
+
+    def _predecessors(self, task_id: str) -> list[str]:
+        return [source for source, _ in self.waits_for.get(task_id, ())]
 
 
 def is_satisfied(before: Task, edge_type: str, now: datetime) -> bool:

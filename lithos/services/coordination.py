@@ -18,7 +18,6 @@ from lithos.core.task_commands import CompleteTask, TaskCommand
 from lithos.core.task_graph import Blocker
 from lithos.core.tasks import (
     EDGE_TYPES,
-    PARENT_CHILD,
     TASK_STATUSES,
     TASK_TYPES,
     Claim,
@@ -98,20 +97,11 @@ class Coordination:
     async def run(self, command: TaskCommand) -> Any:
         """Carry a command out, durably; its reply. Raises the refusal, or `StorageFailed`."""
         self._coordinator.touch(command.agent)
-        try:
-            return await self._coordinator.mailbox.ask(RunCommand(command), within=COMMAND_DEADLINE)
-        except ShuttingDown:
-            raise StorageFailed(
-                "The server is stopping; nothing was changed. Retry after its restart."
-            ) from None
-        except (ActorDown, trio.TooSlowError) as failure:
-            raise StorageFailed(
-                f"The outcome of this change is unknown: {str(failure) or 'it took too long'}. "
-                "Look at the task again before you retry."
-            ) from failure
+        return await self._submit(command)
 
     async def complete(self, command: CompleteTask) -> list[str]:
         """Complete a task; the ids it unblocked. Feedback is checked first (memory spec, section 6)."""
+        self._coordinator.touch(command.agent)
         has_feedback = command.cited_nodes is not None or command.misleading_nodes is not None
         if has_feedback and command.receipt_id is not None:
             # Receipts come with lithos_retrieve; until then none can be of this task.
@@ -119,7 +109,7 @@ class Coordination:
                 f"There is no receipt {command.receipt_id!r} for this task, which stays open. "
                 "Leave receipt_id out, or give the one that a retrieve call for this task answered."
             )
-        unblocked: list[str] = await self.run(command)
+        unblocked: list[str] = await self._submit(command)
         return unblocked
 
     async def list_tasks(self, wanted: TaskFilter, *, with_claims: bool) -> list[TaskView]:
@@ -146,7 +136,8 @@ class Coordination:
 
         def read() -> list[TaskView]:
             task = self._rows.task(task_id)
-            return [] if task is None else [TaskView(task, self._rows.active_claims(now).get(task_id, ()))]
+            claims = self._rows.active_claims(now, task_id)
+            return [] if task is None else [TaskView(task, claims.get(task_id, ()))]
 
         return await self._read(read)
 
@@ -187,6 +178,7 @@ class Coordination:
             candidates = self._candidates(wanted)
             graph = self._rows.graph_before(task.id for task in candidates)
             held = [task for task in candidates if graph.holders(task.id, now)][:limit]
+            graph = self._rows.graph_before((task.id for task in held), transitively=True)
             return [TaskView(task, blockers=graph.blockers(task.id, now)) for task in held]
 
         return await self._read(read)
@@ -197,7 +189,7 @@ class Coordination:
         def read() -> list[Task]:
             seen, level, found = {task_id}, [task_id], list[Task]()
             while level:
-                reached = [child for parent in level for child in self._children_of(parent)]
+                reached = [child for parent in level for child in self._rows.children(parent)]
                 fresh = [task for task in {task.id: task for task in reached}.values() if task.id not in seen]
                 seen.update(task.id for task in fresh)
                 found += fresh
@@ -223,15 +215,22 @@ class Coordination:
 
         return await self._read(read)
 
+    async def _submit(self, command: TaskCommand) -> Any:
+        try:
+            return await self._coordinator.mailbox.ask(RunCommand(command), within=COMMAND_DEADLINE)
+        except ShuttingDown:
+            raise StorageFailed(
+                "The server is stopping; nothing was changed. Retry after its restart."
+            ) from None
+        except (ActorDown, trio.TooSlowError) as failure:
+            raise StorageFailed(
+                f"The outcome of this change is unknown: {str(failure) or 'it took too long'}. "
+                "Look at the task again before you retry."
+            ) from failure
+
     def _candidates(self, wanted: TaskFilter) -> list[Task]:
         found = self._rows.tasks(status="open")
         return [task for task in found if task.task_type == "task" and wanted.passes(task)]
-
-    def _children_of(self, task_id: str) -> list[Task]:
-        found = (self._rows.task(child) for child in self._rows.successors(task_id, (PARENT_CHILD,)))
-        return sorted(
-            (task for task in found if task is not None), key=lambda task: (task.created_at, task.id)
-        )
 
     async def _read(self, query: Callable[[], T]) -> T:
         return await self._reading.run(query)

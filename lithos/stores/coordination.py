@@ -19,19 +19,18 @@ from lithos.core.agents import Agent, AuditRow
 from lithos.core.events import Event, EventDraft
 from lithos.core.times import format_time, parse_time
 from lithos.stores.coordination_upgrade import upgrade
+from lithos.stores.json_columns import load_object
 from lithos.stores.sqlite import Durability, open_database, open_reader, transaction
-from lithos.stores.tasks import TASK_SCHEMA, TaskRows
+from lithos.stores.task_schema import TASK_INDEXES, TASK_TABLES
+from lithos.stores.tasks import TaskRows
 
-_SCHEMA = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS agents(
     id TEXT PRIMARY KEY, name TEXT, type TEXT, first_seen_at TEXT NOT NULL,
     last_seen_at TEXT NOT NULL, metadata TEXT NOT NULL DEFAULT '{}');
 CREATE TABLE IF NOT EXISTS access_log(
     id INTEGER PRIMARY KEY, agent_id TEXT NOT NULL DEFAULT 'unknown', doc_id TEXT NOT NULL,
     operation TEXT NOT NULL, timestamp TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS access_log_agent ON access_log(agent_id);
-CREATE INDEX IF NOT EXISTS access_log_doc ON access_log(doc_id);
-CREATE INDEX IF NOT EXISTS access_log_time ON access_log(timestamp);
 CREATE TABLE IF NOT EXISTS events(
     seq INTEGER PRIMARY KEY, type TEXT NOT NULL, agent TEXT NOT NULL, payload TEXT NOT NULL,
     tags TEXT NOT NULL, timestamp TEXT NOT NULL, origin TEXT NOT NULL);
@@ -39,7 +38,11 @@ CREATE TABLE IF NOT EXISTS cursors(
     subscriber TEXT PRIMARY KEY, seq INTEGER NOT NULL, updated_at TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
-_FULL_SCHEMA = TASK_SCHEMA + _SCHEMA
+_INDEXES = """
+CREATE INDEX IF NOT EXISTS access_log_agent ON access_log(agent_id);
+CREATE INDEX IF NOT EXISTS access_log_doc ON access_log(doc_id);
+CREATE INDEX IF NOT EXISTS access_log_time ON access_log(timestamp);
+"""
 
 
 @frozen
@@ -64,8 +67,10 @@ class CoordinationStore:
 
         Raises `CorruptDatabase`: tasks and claims are authoritative, so the caller must not go on.
         """
-        writer = open_database(path, _FULL_SCHEMA, Durability.FULL)
+        writer = open_database(path, TASK_TABLES + _TABLES, Durability.FULL)
         with transaction(writer):
+            upgrade(writer, now)
+            writer.execute(TASK_INDEXES + _INDEXES)
             # Seqs and fences of a new file start at the clock, so that none lost with its file is reused.
             first = int(now.timestamp() * 1000)
             writer.execute(
@@ -74,8 +79,12 @@ class CoordinationStore:
                 (first,),
             )
             writer.execute("INSERT OR IGNORE INTO meta VALUES('pruned_through', 0)")
-            writer.execute("INSERT OR IGNORE INTO counters VALUES('fence', ?)", (first,))
-            upgrade(writer, now)
+            # A file put back from a copy cannot tell how many fences were taken after it, but the clock can.
+            writer.execute(
+                "INSERT INTO counters SELECT 'fence', MAX(?, COALESCE(MAX(fence), 0)) FROM claims WHERE true"
+                " ON CONFLICT(name) DO UPDATE SET value=MAX(value, excluded.value)",
+                (first,),
+            )
         return cls(writer, open_reader(path))
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -115,7 +124,8 @@ class CoordinationStore:
     def put_agents(self, agents: Iterable[Agent]) -> None:
         """Insert or replace agents."""
         self._writer.executemany(
-            "INSERT OR REPLACE INTO agents VALUES(?,?,?,?,?,?)",
+            "INSERT OR REPLACE INTO agents(id,name,type,first_seen_at,last_seen_at,metadata)"
+            " VALUES(?,?,?,?,?,?)",
             [
                 (
                     agent.id, agent.name, agent.type, format_time(agent.first_seen_at),
@@ -152,7 +162,7 @@ class CoordinationStore:
                 type=type,
                 first_seen_at=parse_time(first),
                 last_seen_at=parse_time(last),
-                metadata=_load_object(metadata),
+                metadata=load_object(metadata),
             )
             for id, name, type, first, last, metadata in rows
         ]
@@ -258,10 +268,3 @@ def _as_int(value: object) -> int:
     assert isinstance(value, int)
     return value
 
-
-def _load_object(text: str) -> dict[str, object]:
-    try:
-        content = json.loads(text)
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}

@@ -7,44 +7,22 @@ It stores and finds; what may happen is decided by its callers.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 import apsw
 
 from lithos.core.task_graph import TaskGraph
-from lithos.core.tasks import BLOCKING_TYPES, Claim, Finding, Task, TaskEdge
+from lithos.core.tasks import BLOCKING_TYPES, PARENT_CHILD, Claim, Finding, Task, TaskEdge
 from lithos.core.times import format_optional, format_time, parse_time
+from lithos.stores.json_columns import load_json, load_object
 
-TASK_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS tasks(
-    id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT, status TEXT NOT NULL DEFAULT 'open',
-    task_type TEXT NOT NULL DEFAULT 'task', created_by TEXT NOT NULL, created_at TEXT NOT NULL,
-    tags TEXT NOT NULL DEFAULT '[]', outcome TEXT, resolved_at TEXT, metadata TEXT NOT NULL DEFAULT '{}');
-CREATE INDEX IF NOT EXISTS tasks_status ON tasks(status);
-CREATE TABLE IF NOT EXISTS claims(
-    id INTEGER PRIMARY KEY, task_id TEXT NOT NULL, agent TEXT NOT NULL, aspect TEXT NOT NULL,
-    claimed_at TEXT NOT NULL, expires_at TEXT NOT NULL, fence INTEGER NOT NULL DEFAULT 0,
-    UNIQUE(task_id, aspect));
-CREATE INDEX IF NOT EXISTS claims_task ON claims(task_id);
-CREATE INDEX IF NOT EXISTS claims_expiry ON claims(expires_at);
-CREATE TABLE IF NOT EXISTS findings(
-    id TEXT PRIMARY KEY, task_id TEXT NOT NULL, agent TEXT NOT NULL, summary TEXT NOT NULL,
-    knowledge_id TEXT, created_at TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS findings_task ON findings(task_id);
-CREATE TABLE IF NOT EXISTS task_edges(
-    id INTEGER PRIMARY KEY, from_task_id TEXT NOT NULL, to_task_id TEXT NOT NULL, type TEXT NOT NULL,
-    metadata TEXT NOT NULL DEFAULT '{}', created_by TEXT NOT NULL, created_at TEXT NOT NULL,
-    UNIQUE(from_task_id, to_task_id, type));
-CREATE INDEX IF NOT EXISTS task_edges_from ON task_edges(from_task_id, type);
-CREATE INDEX IF NOT EXISTS task_edges_to ON task_edges(to_task_id, type);
-CREATE TABLE IF NOT EXISTS counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
-"""
 _TASK_COLUMNS: Final = (
     "id,title,description,status,task_type,created_by,created_at,tags,outcome,resolved_at,metadata"
 )
 _CLAIM_COLUMNS: Final = "task_id,agent,aspect,expires_at,fence"
+_FINDING_COLUMNS: Final = "id,task_id,agent,summary,knowledge_id,created_at"
 _EDGE_COLUMNS: Final = "from_task_id,to_task_id,type,metadata,created_by,created_at"
 #: SQLite's limit on bound values is far above; this keeps statements short.
 _AT_ONCE: Final = 500
@@ -98,12 +76,13 @@ class TaskRows:
         )
         return next((_claim(row) for row in rows), None)
 
-    def active_claims(self, now: datetime) -> dict[str, list[Claim]]:
-        """Unexpired claims by task, in the order they were first made."""
+    def active_claims(self, now: datetime, task_id: str | None = None) -> dict[str, list[Claim]]:
+        """Unexpired claims (of one task) by task, in the order they were first made."""
         found: dict[str, list[Claim]] = {}
         for row in self._connection.execute(
-            f"SELECT {_CLAIM_COLUMNS} FROM claims WHERE expires_at>? ORDER BY id",  # noqa: S608 - a constant
-            (format_time(now),),
+            f"SELECT {_CLAIM_COLUMNS} FROM claims"  # noqa: S608 - a constant
+            " WHERE expires_at>?1 AND (?2 IS NULL OR task_id=?2) ORDER BY rowid",
+            (format_time(now), task_id),
         ):
             claim = _claim(row)
             found.setdefault(claim.task_id, []).append(claim)
@@ -120,6 +99,13 @@ class TaskRows:
                 format_time(claim.expires_at), claim.fence,
             ),
         )  # fmt: skip
+
+    def extend_claim(self, claim: Claim) -> None:
+        """Store a claim's new end."""
+        self._connection.execute(
+            "UPDATE claims SET expires_at=? WHERE task_id=? AND aspect=?",
+            (format_time(claim.expires_at), claim.task_id, claim.aspect),
+        )
 
     def drop_claim(self, task_id: str, aspect: str) -> None:
         """Remove one claim."""
@@ -142,7 +128,7 @@ class TaskRows:
     def findings(self, task_id: str) -> list[Finding]:
         """A task's findings, oldest first."""
         rows = self._connection.execute(
-            "SELECT id,task_id,agent,summary,knowledge_id,created_at FROM findings"
+            f"SELECT {_FINDING_COLUMNS} FROM findings"  # noqa: S608 - a constant
             " WHERE task_id=? ORDER BY created_at, rowid",
             (task_id,),
         )
@@ -161,7 +147,7 @@ class TaskRows:
     def add_finding(self, finding: Finding) -> None:
         """Append a finding."""
         self._connection.execute(
-            "INSERT INTO findings VALUES(?,?,?,?,?,?)",
+            f"INSERT INTO findings({_FINDING_COLUMNS}) VALUES(?,?,?,?,?,?)",
             (
                 finding.id, finding.task_id, finding.agent, finding.summary, finding.knowledge_id,
                 format_time(finding.created_at),
@@ -190,13 +176,29 @@ class TaskRows:
         )  # fmt: skip
 
     def successors(self, task_id: str, types: Sequence[str]) -> list[str]:
-        """Ids at the far end of a task's outgoing edges."""
-        return [edge.target for edge in self.edges_from(task_id, types)]
+        """Ids of the tasks at the far end of a task's outgoing edges."""
+        rows = self._connection.execute(
+            "SELECT to_task_id FROM task_edges JOIN tasks ON tasks.id=to_task_id"  # noqa: S608 - placeholders
+            f" WHERE from_task_id=? AND type IN ({_marks(types)}) ORDER BY task_edges.rowid",
+            (task_id, *types),
+        )
+        return [row[0] for row in _texts(rows)]
 
-    def graph_before(self, task_ids: Iterable[str]) -> TaskGraph:
-        """The tasks, everything they wait for, directly or not, and the edges between."""
+    def children(self, task_id: str) -> list[Task]:
+        """The tasks below a parent, oldest first."""
+        columns = ",".join(f"tasks.{name}" for name in _TASK_COLUMNS.split(","))
+        rows = self._connection.execute(
+            f"SELECT {columns} FROM task_edges JOIN tasks ON tasks.id=to_task_id"  # noqa: S608 - constants
+            " WHERE from_task_id=? AND type=? ORDER BY tasks.created_at, tasks.rowid",
+            (task_id, PARENT_CHILD),
+        )
+        return [_task(row) for row in rows]
+
+    def graph_before(self, task_ids: Iterable[str], *, transitively: bool = False) -> TaskGraph:
+        """The tasks, what they wait for (`transitively`: all that waits for in turn), and the edges."""
         waits: dict[str, list[tuple[str, str]]] = {}
-        frontier = list(dict.fromkeys(task_ids))
+        found = list(dict.fromkeys(task_ids))
+        frontier = found
         while frontier:
             waits.update({task_id: [] for task_id in frontier})
             reached: dict[str, None] = {}
@@ -204,15 +206,18 @@ class TaskRows:
                 waits[target].append((source, kind))
                 if source not in waits:
                     reached[source] = None
-            frontier = list(reached)
-        return TaskGraph(self._tasks_by_id(list(waits)), waits)
+            found += reached
+            frontier = list(reached) if transitively else []
+        return TaskGraph(self._tasks_by_id(found), waits)
 
     def _blocking_edges_to(self, task_ids: Sequence[str]) -> list[tuple[str, str, str]]:
         found: list[tuple[str, str, str]] = []
         for part in _slices(task_ids):
             rows = self._connection.execute(
                 "SELECT from_task_id,to_task_id,type FROM task_edges"  # noqa: S608 - placeholders only
-                f" WHERE to_task_id IN ({_marks(part)}) AND type IN ({_marks(BLOCKING_TYPES)}) ORDER BY id",
+                " JOIN tasks ON tasks.id=from_task_id"
+                f" WHERE to_task_id IN ({_marks(part)}) AND type IN ({_marks(BLOCKING_TYPES)})"
+                " ORDER BY task_edges.rowid",
                 (*part, *BLOCKING_TYPES),
             )
             found += [(row[0], row[1], row[2]) for row in _texts(rows)]
@@ -231,7 +236,7 @@ class TaskRows:
     def _edges(self, condition: str, task_id: str, types: Sequence[str]) -> list[TaskEdge]:
         among = f" AND type IN ({_marks(types)})" if types else ""
         rows = self._connection.execute(
-            f"SELECT {_EDGE_COLUMNS} FROM task_edges WHERE {condition}{among} ORDER BY id",  # noqa: S608
+            f"SELECT {_EDGE_COLUMNS} FROM task_edges WHERE {condition}{among} ORDER BY rowid",  # noqa: S608
             (task_id, *types),
         )
         return [
@@ -239,7 +244,7 @@ class TaskRows:
                 source=row[0],
                 target=row[1],
                 type=row[2],
-                metadata=_load(row[3]),
+                metadata=load_object(row[3]),
                 created_by=row[4],
                 created_at=parse_time(row[5]),
             )
@@ -259,7 +264,7 @@ def _task(row: Sequence[Any]) -> Task:
         tags=_load_tags(row[7]),
         outcome=row[8],
         resolved_at=None if row[9] is None else parse_time(row[9]),
-        metadata=_load(row[10]),
+        metadata=load_object(row[10]),
     )
 
 
@@ -278,20 +283,8 @@ def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _load(text: str) -> Mapping[str, Any]:
-    """Metadata that cannot be read counts as none (coordination spec, section 1)."""
-    try:
-        value = json.loads(text)
-    except (TypeError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _load_tags(text: str) -> tuple[str, ...]:
-    try:
-        value = json.loads(text)
-    except (TypeError, ValueError):
-        return ()
+def _load_tags(text: str | None) -> tuple[str, ...]:
+    value = load_json(text)
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 

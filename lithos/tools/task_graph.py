@@ -18,7 +18,7 @@ from lithos.tools.task_arguments import (
     SpawnArguments,
     TaskArguments,
 )
-from lithos.tools.task_rows import edge_row, task_record, view_row
+from lithos.tools.task_rows import edge_row, sliced_rows, task_record, view_rows
 
 
 class TaskGraphTools:
@@ -89,19 +89,19 @@ class TaskGraphTools:
     async def ready(self, given: ReadyArguments) -> Answer:
         """`lithos_task_ready`."""
         views = await self._coordination.ready(_filter(given), given.limit, with_claims=given.with_claims)
-        return {"tasks": [view_row(view) for view in views]}
+        return {"tasks": await view_rows(views)}
 
     async def blocked(self, given: BlockedArguments) -> Answer:
         """`lithos_task_blocked`."""
         views = await self._coordination.blocked(_filter(given), given.limit)
-        return {"tasks": [view_row(view) for view in views]}
+        return {"tasks": await view_rows(views)}
 
     async def children(self, given: ChildrenArguments) -> Answer:
         """`lithos_task_children`."""
         found = await self._coordination.children(
             given.task_id, recursive=given.recursive, include_closed=given.include_closed
         )
-        return {"tasks": [task_record(task) for task in found]}
+        return {"tasks": await sliced_rows(found, task_record)}
 
     async def link(self, given: EdgeArguments) -> Answer:
         """`lithos_task_edge_upsert`."""
@@ -119,7 +119,7 @@ class TaskGraphTools:
     async def edges(self, given: ListEdgesArguments) -> Answer:
         """`lithos_task_edge_list`."""
         found = await self._coordination.edges(given.task_id, given.direction, given.types or ())
-        return {"edges": [edge_row(directed) for directed in found]}
+        return {"edges": await sliced_rows(found, edge_row)}
 
     async def spawn(self, given: SpawnArguments) -> Answer:
         """`lithos_task_spawn`."""

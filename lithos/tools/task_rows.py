@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from lithos.core.tasks import Claim, Finding, Task
 from lithos.core.times import format_optional, format_time
 from lithos.services.coordination import DirectedEdge, TaskView
+from lithos.services.slices import slices
+
+T = TypeVar("T")
 
 
 def task_record(task: Task) -> dict[str, Any]:
@@ -36,7 +40,7 @@ def claim_row(claim: Claim) -> dict[str, Any]:
     }
 
 
-def view_row(view: TaskView) -> dict[str, Any]:
+def _view_row(view: TaskView) -> dict[str, Any]:
     """A record with the claims and blockers that were asked for."""
     row = task_record(view.task)
     if view.claims is not None:
@@ -78,3 +82,16 @@ def edge_row(directed: DirectedEdge) -> dict[str, Any]:
         "created_by": edge.created_by,
         "created_at": format_time(edge.created_at),
     }
+
+
+async def view_rows(views: Sequence[TaskView]) -> list[dict[str, Any]]:
+    """Records with what was asked for beside them; others may run in between."""
+    return await sliced_rows(views, _view_row)
+
+
+async def sliced_rows(items: Sequence[T], row: Callable[[T], dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each item; others may run in between."""
+    rows: list[dict[str, Any]] = []
+    async for some in slices(items):
+        rows += map(row, some)
+    return rows

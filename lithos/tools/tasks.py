@@ -32,7 +32,7 @@ from lithos.tools.task_arguments import (
     StatusArguments,
     UpdateArguments,
 )
-from lithos.tools.task_rows import finding_row, view_row
+from lithos.tools.task_rows import finding_row, sliced_rows, view_rows
 
 
 class TaskTools:
@@ -114,6 +114,8 @@ class TaskTools:
         """`lithos_task_update`."""
         if given.title is not None and not given.title.strip():
             raise InvalidInput("title must not be blank; leave it out to keep the old one.")
+        if all(value is None for value in (given.title, given.description, given.tags, given.metadata)):
+            raise InvalidInput("Nothing to change: give title, description, tags or metadata.")
         await self._coordination.run(
             UpdateTask(
                 task_id=given.task_id,
@@ -190,11 +192,11 @@ class TaskTools:
             task_type=given.task_type,
         )
         views = await self._coordination.list_tasks(wanted, with_claims=given.with_claims)
-        return {"tasks": [view_row(view) for view in views]}
+        return {"tasks": await view_rows(views)}
 
     async def status(self, given: StatusArguments) -> Answer:
         """`lithos_task_status`."""
-        return {"tasks": [view_row(view) for view in await self._coordination.status(given.task_id)]}
+        return {"tasks": await view_rows(await self._coordination.status(given.task_id))}
 
     async def post_finding(self, given: PostFindingArguments) -> Answer:
         """`lithos_finding_post`."""
@@ -203,7 +205,7 @@ class TaskTools:
                 task_id=given.task_id,
                 agent=given.agent,
                 summary=given.summary,
-                knowledge_id=given.knowledge_id,
+                knowledge_id=given.knowledge_id or None,
             )
         )
         return {"finding_id": finding_id}
@@ -211,4 +213,4 @@ class TaskTools:
     async def list_findings(self, given: ListFindingsArguments) -> Answer:
         """`lithos_finding_list`."""
         found = await self._coordination.findings(given.task_id, read_time("since", given.since))
-        return {"findings": [finding_row(finding) for finding in found]}
+        return {"findings": await sliced_rows(found, finding_row)}

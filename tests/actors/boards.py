@@ -13,7 +13,8 @@ from lithos.core.claims import ClaimTimes
 from lithos.core.errors import LithosError
 from lithos.core.events import EventDraft
 from lithos.core.task_commands import CreateTask, TaskCommand
-from lithos.stores.tasks import TASK_SCHEMA, TaskRows
+from lithos.stores.task_schema import TASK_INDEXES, TASK_TABLES
+from lithos.stores.tasks import TaskRows
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -23,7 +24,7 @@ class Board:
 
     def __init__(self) -> None:
         self.connection = apsw.Connection(":memory:")
-        self.connection.execute(TASK_SCHEMA)
+        self.connection.execute(TASK_TABLES + TASK_INDEXES)
         self.rows = TaskRows(self.connection)
         self.now = START
         self.events: list[EventDraft] = []
