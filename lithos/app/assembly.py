@@ -54,6 +54,9 @@ from lithos.tools.tasks import TaskTools
 
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
 FULLTEXT_SLICE = 1_000
+#: About as long as a commit takes, half of which is waiting for the disk: with 16 agents writing at once
+#: it halves the number of commits and of merges, and the slowest writes come through sooner.
+FULLTEXT_LINGER = 0.02
 
 
 @frozen
@@ -96,32 +99,16 @@ class Assembly:
         self._stores = stores
         self._clock = clock
         self._reading = reading
-        data = config.storage.data_dir
         self.metrics = Metrics()
         self.startup_seconds = 0.0
         self.catalogue = Catalogue()
         self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
-        self.coordinator = Coordinator(
-            stores.coordination,
-            Threads(),
-            self.broadcaster,
-            clock,
-            events_enabled=config.events.enabled,
-            journal_size=config.events.journal_size,
-            claim_times=ClaimTimes(
-                config.coordination.claim_default_ttl_minutes, config.coordination.claim_max_ttl_minutes
-            ),
-            on_commit=self._count_events,
-        )
+        self.coordinator = self._make_coordinator()
         #: One thread for the one read connection of the coordination database.
         self._coordination_reading = Threads()
-        sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
-        port = VectorPort(sizes)
-        embedding = Threads()
-        model = config.search.embedding_model
-        self.semantic = SemanticBackend(
-            port, embedding, partial(load_embedder, model), data / ".usearch", model
-        )
+        self._sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
+        self._embedding = Threads()
+        self.semantic = self._make_semantic()
         self.fulltext_indexer = Indexer(
             "fulltext",
             FulltextPort(stores.fulltext),
@@ -129,8 +116,11 @@ class Assembly:
             stores.files,
             Threads(),
             repair_slice=FULLTEXT_SLICE,
+            linger=FULLTEXT_LINGER,
         )
-        self.vector_indexer = Indexer("vectors", port, self.catalogue, stores.files, embedding)
+        self.vector_indexer = Indexer(
+            "vectors", self.semantic.port, self.catalogue, stores.files, self._embedding
+        )
         indexers = (self.fulltext_indexer, self.vector_indexer)
         self.publisher = Publisher(self.coordinator.mailbox, indexers, stores.manifest, Threads())
         self.writer = Writer(
@@ -139,14 +129,29 @@ class Assembly:
             Threads(),
             [indexer.mailbox for indexer in indexers],
             self.publisher.mailbox,
-            Preparation(
-                self.catalogue,
-                config.storage.max_content_size_bytes,
-                clock,
-                make_id,
-            ),
+            Preparation(self.catalogue, config.storage.max_content_size_bytes, clock, make_id),
         )
-        self._sizes = sizes
+
+    def _make_coordinator(self) -> Coordinator:
+        config = self._config
+        return Coordinator(
+            self._stores.coordination,
+            Threads(),
+            self.broadcaster,
+            self._clock,
+            events_enabled=config.events.enabled,
+            journal_size=config.events.journal_size,
+            claim_times=ClaimTimes(
+                config.coordination.claim_default_ttl_minutes, config.coordination.claim_max_ttl_minutes
+            ),
+            on_commit=self._count_events,
+        )
+
+    def _make_semantic(self) -> SemanticBackend:
+        model = self._config.search.embedding_model
+        directory = self._config.storage.data_dir / ".usearch"
+        load = partial(load_embedder, model)
+        return SemanticBackend(VectorPort(self._sizes), self._embedding, load, directory, model)
 
     def scan(self) -> ScanResult:
         """Fill the catalogue from the folder. Blocks."""
@@ -185,7 +190,7 @@ class Assembly:
         return self._serve()
 
     def _serve(self) -> Server:
-        config, stores, clock = self._config, self._stores, self._clock
+        stores, clock = self._stores, self._clock
         texts = NoteTexts(stores.files)
         retrieval = Retrieval(
             self.catalogue,
@@ -193,38 +198,15 @@ class Assembly:
             stores.fulltext,
             self.semantic,
             self.coordinator,
-            _retrieval_settings(config, self._sizes),
+            _retrieval_settings(self._config, self._sizes),
             clock,
         )
         knowledge = Knowledge(self.catalogue, self.writer.mailbox, self.coordinator, retrieval, texts, clock)
         parts = self._state_parts()
         state = ServerState(parts)
-        mailboxes = self._mailboxes()
-        gauges = Gauges(
-            self.metrics, parts, mailboxes, self.broadcaster, startup_seconds=lambda: self.startup_seconds
-        )
-        for mailbox in mailboxes:
-            mailbox.stats.on_batch = partial(self._observe_batch, mailbox.name)
-        coordination = Coordination(
-            self.coordinator, stores.coordination.readable_task_rows(), self._coordination_reading, clock
-        )
         streams = EventStreams(self.broadcaster, stores.coordination, self._coordination_reading)
-        families = (
-            NoteTools(knowledge, clock).tools(),
-            SearchTools(retrieval, knowledge, clock).tools(),
-            AgentTools(Agents(self.coordinator)).tools(),
-            TaskTools(coordination).tools(),
-            TaskGraphTools(coordination).tools(),
-            SystemTools(state).tools(),
-        )
-        tools = Tools(
-            in_order(tool for family in families for tool in family),
-            config.server.tools,
-            outcome_status=config.server.write_outcomes == "status",
-            meter=ToolMeter(self.metrics),
-        )
         return Server(
-            tools=tools,
+            tools=self._make_tools(knowledge, retrieval, state),
             state=state,
             knowledge=knowledge,
             retrieval=retrieval,
@@ -238,7 +220,33 @@ class Assembly:
             writer=self.writer,
             lock=stores.lock,
             metrics=self.metrics,
-            gauges=gauges,
+            gauges=self._make_gauges(parts),
+        )
+
+    def _make_tools(self, knowledge: Knowledge, retrieval: Retrieval, state: ServerState) -> Tools:
+        rows = self._stores.coordination.readable_task_rows()
+        coordination = Coordination(self.coordinator, rows, self._coordination_reading, self._clock)
+        families = (
+            NoteTools(knowledge, self._clock).tools(),
+            SearchTools(retrieval, knowledge, self._clock).tools(),
+            AgentTools(Agents(self.coordinator)).tools(),
+            TaskTools(coordination).tools(),
+            TaskGraphTools(coordination).tools(),
+            SystemTools(state).tools(),
+        )
+        return Tools(
+            in_order(tool for family in families for tool in family),
+            self._config.server.tools,
+            outcome_status=self._config.server.write_outcomes == "status",
+            meter=ToolMeter(self.metrics),
+        )
+
+    def _make_gauges(self, parts: StateParts) -> Gauges:
+        mailboxes = self._mailboxes()
+        for mailbox in mailboxes:
+            mailbox.stats.on_batch = partial(self._observe_batch, mailbox.name)
+        return Gauges(
+            self.metrics, parts, mailboxes, self.broadcaster, startup_seconds=lambda: self.startup_seconds
         )
 
     def _mailboxes(self) -> tuple[Mailbox[Any, Any], ...]:

@@ -10,10 +10,14 @@ import fcntl
 import json
 import os
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
 from attrs import asdict, frozen
+
+_TRIES = 10
+_PAUSE = 0.01
 
 
 @frozen
@@ -57,10 +61,8 @@ class OwnerLock:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            raise AlreadyOwned(self.path, read_owner(self.path)) from None
+            if not _try_lock(descriptor):
+                raise AlreadyOwned(self.path, read_owner(self.path))
         except BaseException:
             os.close(descriptor)
             raise
@@ -82,6 +84,18 @@ class OwnerLock:
             os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Take the lock; tries again for a moment, since who only asks (`is_owned`) holds it for an instant."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+        else:
+            return True
+    return False
 
 
 def read_owner(path: Path) -> OwnerRecord | None:
