@@ -15,13 +15,14 @@ import attrs
 from attrs import frozen
 
 from lithos.actors.catalogue import Catalogue
-from lithos.actors.requests import DeleteNote, WriteNote, WriteRequest
+from lithos.actors.requests import DeleteNote, PatchNote, WriteNote, WriteRequest
 from lithos.core.errors import (
     ContentTooLarge,
     DocNotFound,
     Duplicate,
     InvalidInput,
     LithosError,
+    NoteNotFound,
     PathCollision,
     SlugCollision,
     VersionConflict,
@@ -48,7 +49,10 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
     keys = {("id", request.id)} if request.id else set()
     if isinstance(request, DeleteNote):
         return keys
-    keys.add(("slug", slug_of(request.title, "")))
+    if request.title is not None:
+        keys.add(("slug", slug_of(request.title, "")))
+    if isinstance(request, PatchNote):
+        return keys
     if request.source_url:
         try:
             keys.add(("url", normalise_url(request.source_url)))
@@ -100,9 +104,7 @@ def decide_update(
     note = old.note
     check_version(request.expected_version, note)
     source_url = _decide_url(request.source_url, note, catalogue)
-    slug = slug_of(request.title, note.id)
-    if slug != slug_of(note.title, note.id):
-        _check_slug(slug, catalogue, note.id)
+    _check_new_title(request.title, note, catalogue)
     sources = note.derived_from_ids
     if request.derived_from_ids is not None:
         sources = normalise_sources(list(request.derived_from_ids), note.id)
@@ -112,20 +114,36 @@ def decide_update(
         changes["source"] = request.source_task or None
     if request.expires_at is not None:
         changes["expires_at"] = request.expires_at or None
-    new = attrs.evolve(
+    new = _next_version(
         note,
+        request.agent,
+        now,
         title=request.title,
         source_url=source_url,
         derived_from_ids=sources,
         extra=_merge(note.extra, request.metadata),
-        updated_at=now,
-        version=note.version + 1,
-        contributors=_contributors(note, request.agent),
         **changes,
     )
     _check_scope(new)
     warnings = _missing(sources, catalogue) if request.derived_from_ids is not None else ()
     return Decision(Document(note=new, content=request.content.strip()), path, warnings)
+
+
+def decide_patch(
+    request: PatchNote, old: Document, path: str, catalogue: Catalogue, *, now: datetime
+) -> Decision:
+    """A new version of an existing note whose content stays."""
+    note = old.note
+    check_version(request.expected_version, note)
+    changes: dict[str, Any] = {
+        name: value for name in ("title", "tags", "status") if (value := getattr(request, name)) is not None
+    }
+    if request.title is not None:
+        _check_new_title(request.title, note, catalogue)
+    if request.metadata:
+        changes["extra"] = _merge(note.extra, request.metadata)
+    new = _next_version(note, request.agent, now, **changes)
+    return Decision(Document(note=new, content=old.content), path, ())
 
 
 def check_values(request: WriteNote, content_limit: int) -> None:
@@ -168,12 +186,13 @@ def check_version(expected: int | None, note: Note) -> None:
         )
 
 
-def no_such_note(note_id: str) -> DocNotFound:
+def no_such_note(request: WriteRequest) -> LithosError:
     """The refusal for an unknown id."""
-    return DocNotFound(
-        f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list; to create a note, "
-        "leave id out."
-    )
+    found = f"No note has the id {(request.id or '')[:100]!r}. Find it with lithos_search or lithos_list"
+    if isinstance(request, PatchNote):
+        return NoteNotFound(f"{found}.")
+    hint = "; to create a note, leave id out" if isinstance(request, WriteNote) else ""
+    return DocNotFound(f"{found}{hint}.")
 
 
 def path_collision(path: str, catalogue: Catalogue) -> PathCollision:
@@ -212,6 +231,13 @@ def _decide_url(given: str | None, old: Note | None, catalogue: Catalogue) -> st
     return url
 
 
+def _check_new_title(title: str, note: Note, catalogue: Catalogue) -> None:
+    """A note keeps a slug that it shares already, as files may."""
+    slug = slug_of(title, note.id)
+    if slug != slug_of(note.title, note.id):
+        _check_slug(slug, catalogue, note.id)
+
+
 def _check_slug(slug: str, catalogue: Catalogue, own_id: str | None = None) -> None:
     owner = catalogue.slugs.owner(slug)
     if owner is not None and owner != own_id:
@@ -237,6 +263,11 @@ def _merge(old: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str,
     if not patch:
         return {}
     return {key: value for key, value in {**old, **patch}.items() if value is not None or key not in patch}
+
+
+def _next_version(note: Note, agent: str, now: datetime, **changes: Any) -> Note:
+    contributors = _contributors(note, agent)
+    return attrs.evolve(note, updated_at=now, version=note.version + 1, contributors=contributors, **changes)
 
 
 def _contributors(note: Note, agent: str) -> tuple[str, ...]:

@@ -17,11 +17,12 @@ from lithos.actors.decisions import (
     Decision,
     check_values,
     decide_creation,
+    decide_patch,
     decide_update,
     no_such_note,
     path_collision,
 )
-from lithos.actors.requests import DeleteNote, WriteNote, WriteOutcome
+from lithos.actors.requests import DeleteNote, UpdateRequest, WriteNote, WriteOutcome
 from lithos.core.errors import InvalidInput, LithosError, StorageFailed
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, EventDraft
 from lithos.core.frontmatter import (
@@ -84,13 +85,14 @@ class Preparation:
         entry = _entry(decision, data, self._catalogue.take_serial())
         return _prepared(Put(decision.path, data, None), entry, decision, request.agent, created=True)
 
-    def prepare_update(self, request: WriteNote, source: ReadFile | Exception | None) -> Prepared:
+    def prepare_update(self, request: UpdateRequest, source: ReadFile | Exception | None) -> Prepared:
         """A new version of what `source`, the note's file, says now."""
         assert request.id is not None
-        check_values(request, self._content_limit)
+        if isinstance(request, WriteNote):
+            check_values(request, self._content_limit)
         entry = self._catalogue.get(request.id)
         if entry is None or source is None:
-            raise no_such_note(request.id)
+            raise no_such_note(request)
         if isinstance(source, Exception):
             raise _explain_unreadable(entry.path, source)
         decision, data = self._rewrite(request, entry, source)
@@ -98,34 +100,37 @@ class Preparation:
         operation = Put(entry.path, data, source.state)
         return _prepared(operation, new, decision, request.agent, created=False)
 
-    def _rewrite(self, request: WriteNote, entry: Entry, source: ReadFile) -> tuple[Decision, bytes]:
+    def _rewrite(self, request: UpdateRequest, entry: Entry, source: ReadFile) -> tuple[Decision, bytes]:
         modified = from_nanoseconds(source.state.mtime_ns)
         try:
             old = parse_document(source.data, entry.path, modified)
         except UnreadableNote as problem:
             raise _cannot_update(entry.path, problem) from problem
         if old.note.id != entry.note.id:
-            raise no_such_note(entry.note.id)
-        decision = decide_update(
-            request,
-            old,
-            entry.path,
-            self._catalogue,
-            now=self._clock(),
-            content_limit=self._content_limit,
-        )
+            raise no_such_note(request)
+        decision = self._decide(request, old, entry.path)
+        replace = isinstance(request, WriteNote)
         try:
-            data = rewrite_document(source.data, entry.path, modified, decision.document, replace_body=True)
+            data = rewrite_document(
+                source.data, entry.path, modified, decision.document, replace_body=replace
+            )
         except UnreadableNote as problem:
             _render(decision.document)  # when no file could hold these values, the file is not to blame
             raise _cannot_update(entry.path, problem) from problem
         return decision, data
 
+    def _decide(self, request: UpdateRequest, old: Document, path: str) -> Decision:
+        now = self._clock()
+        if isinstance(request, WriteNote):
+            limit = self._content_limit
+            return decide_update(request, old, path, self._catalogue, now=now, content_limit=limit)
+        return decide_patch(request, old, path, self._catalogue, now=now)
+
     def prepare_deletion(self, request: DeleteNote, source: ReadFile | Exception | None) -> Prepared:
         """The end of a note; `source`, its file, must not be another note's by now."""
         entry = self._catalogue.get(request.id)
         if entry is None or (isinstance(source, ReadFile) and _is_of_another(entry, source)):
-            raise no_such_note(request.id)
+            raise no_such_note(request)
         event = EventDraft(
             type=NOTE_DELETED,
             agent=request.agent,

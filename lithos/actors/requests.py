@@ -44,6 +44,20 @@ class WriteNote:
 
 
 @frozen(kw_only=True)
+class PatchNote:
+    """Change some of a note's frontmatter; its body stays as it is, byte for byte."""
+
+    id: str
+    agent: str
+    title: str | None = None
+    tags: tuple[str, ...] | None = None
+    status: str | None = None
+    #: Merged per key; unlike in `WriteNote`, an empty one changes nothing.
+    metadata: Mapping[str, Any] | None = None
+    expected_version: int | None = None
+
+
+@frozen(kw_only=True)
 class DeleteNote:
     """Remove a note's file and everything derived from it."""
 
@@ -51,7 +65,8 @@ class DeleteNote:
     agent: str
 
 
-WriteRequest = WriteNote | DeleteNote
+UpdateRequest = WriteNote | PatchNote
+WriteRequest = UpdateRequest | DeleteNote
 
 
 @frozen

@@ -20,7 +20,7 @@ from lithos.actors.indexer import IndexMailbox, Removal, Upsert
 from lithos.actors.kit import Envelope, Inbox, Mailbox, run_batches
 from lithos.actors.preparation import Preparation, Prepared
 from lithos.actors.publisher import Publication, PublisherMailbox
-from lithos.actors.requests import Change, DeleteNote, WriteOutcome, WriteRequest
+from lithos.actors.requests import Change, DeleteNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.stores.files import (
     FileChanged,
@@ -136,7 +136,7 @@ class Writer:
     def _prepare(self, job: _Job) -> Prepared:
         if isinstance(job.request, DeleteNote):
             return self._preparation.prepare_deletion(job.request, job.source)
-        if job.request.id is None:
+        if isinstance(job.request, WriteNote) and job.request.id is None:
             return self._preparation.prepare_creation(job.request)
         return self._preparation.prepare_update(job.request, job.source)
 

@@ -12,7 +12,7 @@ from attrs import frozen
 from lithos.actors.catalogue import Catalogue, Entry
 from lithos.actors.coordinator import Coordinator
 from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.actors.requests import DeleteNote, WriteNote, WriteOutcome, WriteRequest
+from lithos.actors.requests import DeleteNote, PatchNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.actors.writer import WriterMailbox
 from lithos.core.agents import READ, UNKNOWN_AGENT, AuditRow
 from lithos.core.errors import DocNotFound, InvalidInput, StorageFailed
@@ -101,6 +101,11 @@ class Knowledge:
 
     async def write(self, request: WriteNote) -> WriteOutcome:
         """Create or update a note; returns once it is durable, searchable and journalled."""
+        self._coordinator.touch(request.agent)
+        return await self._submit(request)
+
+    async def patch(self, request: PatchNote) -> WriteOutcome:
+        """Change frontmatter of a note and leave its body alone; returns as `write` does."""
         self._coordinator.touch(request.agent)
         return await self._submit(request)
 

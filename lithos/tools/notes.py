@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from lithos.actors.requests import DeleteNote, WriteNote
+from lithos.actors.requests import DeleteNote, PatchNote, WriteNote
 from lithos.core.errors import InvalidInput
 from lithos.core.healing import one_line
 from lithos.core.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
@@ -26,7 +26,7 @@ from lithos.tools.inputs import (
     unique,
 )
 from lithos.tools.registry import Answer, Tool
-from lithos.tools.rows import list_row, read_row
+from lithos.tools.rows import list_row, outcome_row, read_row
 
 
 @frozen
@@ -53,6 +53,19 @@ class WriteArguments:
     status: str | None = argument("State of the note.", None, one_of=STATUSES)
     summaries: dict[str, Any] | None = argument("Object with short and/or long.", None)
     metadata: dict[str, Any] | None = argument("Further frontmatter keys; merged, null deletes a key.", None)
+
+
+@frozen
+class UpdateArguments:
+    """Parameters of `lithos_note_update`."""
+
+    id: str = argument("Note id.")
+    agent: str = argument("Your agent id.")
+    title: str | None = argument("New title.", None)
+    tags: tuple[str, ...] | None = argument("New tags; [] clears.", None)
+    status: str | None = argument("State of the note.", None, one_of=STATUSES)
+    metadata: dict[str, Any] | None = argument("Further frontmatter keys; merged, null deletes a key.", None)
+    expected_version: int | None = argument("Refuse the update if the note has another version.", None)
 
 
 @frozen
@@ -127,18 +140,19 @@ class NoteTools:
             Tool(
                 "lithos_tags", "standard", "RI", "Tags with their number of notes.", TagsArguments, self.tags
             ),
+            Tool(
+                "lithos_note_update",
+                "full",
+                "D",
+                "Change title, tags, status or metadata of a note; its text stays as it is.",
+                UpdateArguments,
+                self.update,
+            ),
         )
 
     async def write(self, arguments: WriteArguments) -> Answer:
         """`lithos_write`."""
-        outcome = await self._knowledge.write(self._write_request(arguments))
-        return {
-            "status": outcome.status,
-            "id": outcome.id,
-            "path": outcome.path,
-            "version": outcome.version,
-            "warnings": list(outcome.warnings),
-        }
+        return outcome_row(await self._knowledge.write(self._write_request(arguments)))
 
     def _write_request(self, given: WriteArguments) -> WriteNote:
         check_ttl(given.ttl_hours, given.expires_at)
@@ -173,6 +187,25 @@ class NoteTools:
             summaries=given.summaries,
             metadata=given.metadata,
         )
+
+    async def update(self, given: UpdateArguments) -> Answer:
+        """`lithos_note_update`."""
+        if given.title is None and given.tags is None and given.status is None and not given.metadata:
+            raise InvalidInput("Nothing to change: give title, tags, status or metadata with at least a key.")
+        if given.title is not None and not given.title.strip():
+            raise InvalidInput("title must not be blank; leave it out to keep the old one.")
+        check_choice("status", given.status, STATUSES)
+        check_metadata(given.metadata)
+        request = PatchNote(
+            id=given.id,
+            agent=given.agent.strip(),
+            title=None if given.title is None else one_line(given.title),
+            tags=unique(given.tags),
+            status=given.status,
+            metadata=given.metadata,
+            expected_version=given.expected_version,
+        )
+        return outcome_row(await self._knowledge.patch(request))
 
     async def read(self, arguments: ReadArguments) -> Answer:
         """`lithos_read`."""

@@ -30,6 +30,7 @@ ORDER: Final = (
     "lithos_finding_post",
     "lithos_finding_list",
     "lithos_stats",
+    "lithos_note_update",
     "lithos_task_get",
     "lithos_task_reopen",
     "lithos_task_ready",

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from lithos.actors.catalogue import Entry
+from lithos.actors.requests import WriteOutcome
 from lithos.core.model import Note
 from lithos.core.times import format_optional, format_time
 from lithos.services.knowledge import ReadNote
@@ -39,6 +40,17 @@ def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
         "entities": list(note.entities),
         "entities_extractor": note.entities_extractor,
         "extra": dict(note.extra),
+    }
+
+
+def outcome_row(outcome: WriteOutcome) -> dict[str, Any]:
+    """The answer of `lithos_write` and `lithos_note_update`."""
+    return {
+        "status": outcome.status,
+        "id": outcome.id,
+        "path": outcome.path,
+        "version": outcome.version,
+        "warnings": list(outcome.warnings),
     }
 
 
