@@ -26,6 +26,7 @@ from lithos.actors.coordinator_messages import (
     CoordinatorReply,
     Flush,
     Journalled,
+    MoveCursor,
     RegisterAgent,
     RunCommand,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "CoordinatorMailbox",
     "Flush",
     "Journalled",
+    "MoveCursor",
     "RegisterAgent",
     "RunCommand",
     "make_id",
@@ -71,7 +73,18 @@ class _Step:
     drafts: tuple[EventDraft, ...] = ()
     agent: Agent | None = None
     command: TaskCommand | None = None
+    cursor: MoveCursor | None = None
     reply: CoordinatorReply = None
+
+    @property
+    def must_be_stored(self) -> bool:
+        """Whether its sender must hear when it could not be written."""
+        return bool(self.agent or self.command or self.cursor)
+
+    @property
+    def needs_transaction(self) -> bool:
+        """Whether anything of it is written."""
+        return bool(self.drafts or self.must_be_stored)
 
 
 @frozen
@@ -203,7 +216,7 @@ class Coordinator:
         self, steps: Sequence[_Step], agents: Sequence[Agent], audit: Collection[AuditRow]
     ) -> _Committed:
         """One transaction. A refused command undoes only itself."""
-        if not (self._unwritten or agents or audit or any(step.drafts or step.command for step in steps)):
+        if not (self._unwritten or agents or audit or any(step.needs_transaction for step in steps)):
             return _Committed([step.reply for step in steps], [])
         now = self._clock()
         committed = _Committed([], self._number(self._unwritten, self._next_seq))
@@ -221,6 +234,8 @@ class Coordinator:
 
     def _carry_out(self, step: _Step, committed: _Committed, now: datetime) -> None:
         reply, drafts = step.reply, step.drafts
+        if step.cursor is not None:
+            reply = self._move_cursor(step.cursor, now)
         if step.command is not None:
             try:
                 with self._store.savepoint():
@@ -235,6 +250,14 @@ class Coordinator:
             reply = events[-1].seq
         committed.replies.append(reply)
 
+    def _move_cursor(self, cursor: MoveCursor, now: datetime) -> int:
+        stored = self._store.cursor_being_written(cursor.subscriber)
+        if cursor.seq is None and stored is not None:
+            return stored
+        seq = self.head if cursor.seq is None else cursor.seq
+        self._store.move_cursor(cursor.subscriber, seq, now)
+        return seq if stored is None else max(seq, stored)
+
     def _work_out(self, message: CoordinatorMessage, new_agents: dict[str, Agent]) -> _Step:
         if isinstance(message, AppendEvents):
             return _Step(drafts=message.drafts, reply=Journalled.OFF)
@@ -242,6 +265,8 @@ class Coordinator:
             return self._register(message, new_agents)
         if isinstance(message, RunCommand):
             return _Step(command=message.command)
+        if isinstance(message, MoveCursor):
+            return _Step(cursor=message)
         return _Step()
 
     def _register(self, message: RegisterAgent, new_agents: dict[str, Agent]) -> _Step:
@@ -285,7 +310,7 @@ class Coordinator:
         self.failure = str(failure)
         replies: list[CoordinatorReply | Exception] = []
         for step in steps:
-            if step.agent is not None or step.command is not None:
+            if step.must_be_stored:
                 replies.append(
                     StorageFailed(
                         f"The change could not be stored: {failure}. Nothing was changed; "

@@ -45,11 +45,22 @@ class RunCommand:
 
 
 @frozen
+class MoveCursor:
+    """Remember durably how far a subscriber has got; the reply is where its cursor then is.
+
+    A cursor only moves forward; without `seq` a new one begins at the head and an old one stays.
+    """
+
+    subscriber: str
+    seq: int | None = None
+
+
+@frozen
 class Flush:
     """Commit what rides along, now."""
 
 
-CoordinatorMessage = AppendEvents | RegisterAgent | RunCommand | Flush
-#: A seq, a `Journalled`, whether an agent is new, or what a task command promises.
+CoordinatorMessage = AppendEvents | RegisterAgent | RunCommand | MoveCursor | Flush
+#: A seq, a `Journalled`, whether an agent is new, a cursor, or what a task command promises.
 CoordinatorReply = Any
 CoordinatorMailbox = Mailbox[CoordinatorMessage, CoordinatorReply]

@@ -1,13 +1,15 @@
 """Following events from a position: the journal first, then live, each event once and in order.
 
-A subscriber first reads pages of the journal until little is left, then subscribes and reads the
-rest, so that a long replay never fills its live queue (events-http spec, section 2).
+A subscriber first reads pages of the journal until little is left, then listens and reads the rest,
+so that a long replay never fills its live queue (events-http spec, section 2).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
+from typing import Final
 
 import trio
 from attrs import frozen
@@ -18,7 +20,9 @@ from lithos.core.events import Event
 from lithos.stores.coordination import CoordinationStore
 
 #: Events per journal page: some 200 kB, a few milliseconds in a thread.
-PAGE = 500
+PAGE: Final = 500
+#: How much of an unknown position is repeated to who gave it.
+QUOTED: Final = 100
 
 
 @frozen
@@ -60,7 +64,11 @@ class StreamEnded(Exception):
 
 
 class EventStream:
-    """One subscriber's way through the events. Close it when done."""
+    """One subscriber's way through the events. Close it when done.
+
+    One task receives; another may replace `wanted` or `seek` meanwhile. A cancelled `receive` or `seek`
+    loses nothing.
+    """
 
     def __init__(
         self, broadcaster: Broadcaster, store: CoordinationStore, reading: Blocking, wanted: EventFilter
@@ -68,76 +76,105 @@ class EventStream:
         self._broadcaster = broadcaster
         self._store = store
         self._reading = reading
-        self._wanted = wanted
-        self._position = broadcaster.head
+        #: Applies to everything that is received from now on.
+        self.wanted = wanted
+        #: Everything up to this seq is queued, received, or not asked for.
+        self.position = broadcaster.head
         self._pending: deque[Event | Resync] = deque()
         self._subscription: Subscription | None = None
+        self._is_live = False
+        self._seeks = 0
 
-    async def seek(self, since: str | None) -> None:
-        """Begin after `since`; None begins at the head. An unknown position yields a `Resync` first."""
-        if since is None:
-            return
-        known = await self._reading.run(lambda: self._known_position(since))
+    async def seek(self, since: str) -> None:
+        """Go on after `since`. An unknown position yields a `Resync`, then what is new from now on."""
+        known = await self._reading.run(partial(self._known_position, since.strip()))
+        self.close()
+        self._seeks += 1
+        self._subscription, self._is_live = None, False
+        self._pending.clear()
         if known is None:
-            self._pending.append(Resync(since))
+            self._lose_track(since)
         else:
-            self._position = known
+            self.position = known
 
     async def receive(self) -> Event | Resync:
         """The next event that passes the filter.
 
-        Raises `SubscriberOverflow` after the last event that was queued in time, `StreamEnded`.
+        Raises `SubscriberOverflow` after the last event that was queued in time, `StreamEnded`, and
+        `DatabaseFailed` when the journal cannot be read.
         """
         while True:
             if self._pending:
-                return self._pending.popleft()
-            if self._subscription is None:
+                item = self._pending.popleft()
+                if isinstance(item, Resync) or self.wanted.passes(item):
+                    return item
+            elif self._subscription is None or not self._is_live:
                 await self._read_on()
-                continue
-            event = await self._next_live(self._subscription)
-            if event.seq > self._position:
-                self._position = event.seq
-                return event
+            else:
+                await self._take_live(self._subscription)
+
+    @property
+    def has_overflowed(self) -> bool:
+        """Whether the subscriber was cut off for being too slow."""
+        return self._subscription is not None and self._subscription.overflowed
 
     def close(self) -> None:
         """Stop listening."""
         if self._subscription is not None:
             self._broadcaster.leave(self._subscription)
 
-    async def _next_live(self, subscription: Subscription) -> Event:
+    async def _take_live(self, subscription: Subscription) -> None:
         try:
-            return await subscription.events.receive()
+            event = await subscription.events.receive()
         except trio.EndOfChannel:
-            raise (SubscriberOverflow if subscription.overflowed else StreamEnded) from None
+            if subscription is self._subscription:
+                raise (SubscriberOverflow if subscription.overflowed else StreamEnded) from None
+            return
+        if subscription is self._subscription and event.seq > self.position:
+            self.position = event.seq
+            self._pending.append(event)
 
     async def _read_on(self) -> None:
-        """Take a page of the journal; at its end go live, then take what came meanwhile."""
-        page = await self._page()
-        if len(page) < PAGE:
-            self._subscription = self._broadcaster.listen(self._wanted.passes)
-            while await self._page():
-                continue
+        """Take a page; near the end of the journal listen, and go live once nothing is left to read."""
+        count = await self._take_page()
+        if count is None:
+            return
+        if self._subscription is None:
+            if count < PAGE:
+                self._subscription = self._broadcaster.listen(self._accepts)
+        elif not count:
+            self._is_live = True
 
-    async def _page(self) -> list[Event]:
-        """Queue the next events of the journal, or of the ring when it reaches back far enough."""
-        recent = self._broadcaster.after(self._position)
+    def _accepts(self, event: Event) -> bool:
+        return self.wanted.passes(event)
+
+    async def _take_page(self) -> int | None:
+        """Queue the next events and return how many; None when a `seek` made them useless."""
+        await trio.lowlevel.checkpoint()
+        position, seeks = self.position, self._seeks
+        recent, pruned_through = self._broadcaster.after(position), 0
+        events = recent or []
         if recent is None:
-            page = await self._reading.run(lambda: self._store.events_after(self._position, PAGE))
-        else:
-            page = recent
-            await trio.lowlevel.checkpoint()
-        if page:
-            self._position = page[-1].seq
-            self._pending.extend(event for event in page if self._wanted.passes(event))
-        return page
+            events, pruned_through = await self._reading.run(partial(self._store.page_after, position, PAGE))
+            if seeks != self._seeks:
+                return None
+        if pruned_through > position:
+            # Retention overtook a slow reader.
+            self._lose_track(str(position))
+        elif events:
+            self.position = events[-1].seq
+            self._pending.extend(events)
+        return len(events)
+
+    def _lose_track(self, since: str) -> None:
+        self._pending.append(Resync(since[:QUOTED]))
+        self.position = self._broadcaster.head
 
     def _known_position(self, since: str) -> int | None:
-        """The seq if the journal holds it or was pruned exactly through it."""
-        text = since.strip()
-        if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        """The seq, if every event after it is in the journal."""
+        if not (since.isascii() and since.isdigit()) or len(since) > 18:
             return None
-        seq = int(text)
-        return seq if seq == self._store.pruned_through() or self._store.has_event(seq) else None
+        return int(since) if self._store.knows_position(int(since)) else None
 
 
 class EventStreams:
@@ -156,5 +193,6 @@ class EventStreams:
     async def open(self, since: str | None, wanted: EventFilter) -> EventStream:
         """A stream after `since`, or from the head."""
         stream = EventStream(self._broadcaster, self._store, self._reading, wanted)
-        await stream.seek(since)
+        if since is not None:
+            await stream.seek(since)
         return stream

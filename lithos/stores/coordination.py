@@ -87,6 +87,12 @@ class CoordinationStore:
             )
         return cls(writer, open_reader(path))
 
+    @classmethod
+    def open_read_only(cls, path: Path) -> CoordinationStore:
+        """Open an existing database for reading only, whoever else has it open."""
+        reader = open_reader(path)
+        return cls(reader, reader)
+
     def transaction(self) -> AbstractContextManager[None]:
         """One durable write transaction."""
         return transaction(self._writer)
@@ -142,6 +148,10 @@ class CoordinationStore:
             " updated_at=excluded.updated_at WHERE excluded.seq>cursors.seq",
             (subscriber, seq, format_time(now)),
         )
+
+    def cursor_being_written(self, subscriber: str) -> int | None:
+        """Where a named subscriber has got to, as the open transaction sees it."""
+        return _cursor(self._writer, subscriber)
 
     def add_audit(self, rows: Iterable[AuditRow]) -> None:
         """Append to the access log."""
@@ -208,14 +218,26 @@ class CoordinationStore:
             for number, type, agent, payload, tags, at, origin in rows
         ]
 
-    def has_event(self, seq: int) -> bool:
-        """Whether the journal holds this seq."""
-        return bool(self._reader.execute("SELECT 1 FROM events WHERE seq=?", (seq,)).fetchall())
+    def page_after(self, seq: int, limit: int) -> tuple[list[Event], int]:
+        """At most `limit` events later than `seq`, in order, and `pruned_through` at the same moment."""
+        with self._reader:
+            events, pruned_through = self.events_after(seq, limit), self.pruned_through()
+        return events, pruned_through
+
+    def knows_position(self, seq: int) -> bool:
+        """Whether every event after `seq` is still here.
+
+        That is so where the journal holds `seq` or was pruned through it, at its head, and just before
+        a first event (a journal that begins anew jumps ahead).
+        """
+        if seq in (self.pruned_through(), self.next_seq() - 1):
+            return True
+        held = self._reader.execute("SELECT 1 FROM events WHERE seq IN (?,?)", (seq, seq + 1)).fetchall()
+        return bool(held)
 
     def cursor(self, subscriber: str) -> int | None:
         """Where a named subscriber has got to."""
-        rows = self._reader.execute("SELECT seq FROM cursors WHERE subscriber=?", (subscriber,)).fetchall()
-        return _as_int(rows[0][0]) if rows else None
+        return _cursor(self._reader, subscriber)
 
     def counts(self, now: datetime) -> CoordinationCounts:
         """Open tasks, running claims, and claims past their time."""
@@ -257,6 +279,11 @@ def _event_row(event: Event) -> tuple[int, str, str, str, str, str, str]:
         event.seq, draft.type, draft.agent, json.dumps(draft.payload, ensure_ascii=False),
         json.dumps(draft.tags, ensure_ascii=False), format_time(draft.timestamp), draft.origin,
     )  # fmt: skip
+
+
+def _cursor(connection: apsw.Connection, subscriber: str) -> int | None:
+    rows = connection.execute("SELECT seq FROM cursors WHERE subscriber=?", (subscriber,)).fetchall()
+    return _as_int(rows[0][0]) if rows else None
 
 
 def _count(rows: Iterable[Sequence[object]]) -> int:
