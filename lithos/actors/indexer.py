@@ -104,7 +104,9 @@ class Indexer:
         blocking: Blocking,
         *,
         repair_slice: int = REPAIR_SLICE,
+        linger: float = 0.0,
     ) -> None:
+        """`linger`: seconds a batch waits for more while several write at once."""
         self.name = name
         self.mailbox: IndexMailbox = Mailbox(name, CAPACITY)
         self.index = index
@@ -112,6 +114,7 @@ class Indexer:
         self._files = files
         self._blocking = blocking
         self._repair_slice = repair_slice
+        self._linger = linger
         self._stale = trio.Event()
         self._is_converged = False
         self._converging = trio.Event()
@@ -146,7 +149,15 @@ class Indexer:
         self.mark_stale()
         task_status.started()
         try:
-            await run_batches(inbox, self._flush, size=BATCH, limit=600.0, stats=self.mailbox.stats)
+            await run_batches(
+                inbox,
+                self._flush,
+                size=BATCH,
+                linger=self._linger,
+                linger_alone=False,
+                limit=600.0,
+                stats=self.mailbox.stats,
+            )
         except BaseException:
             self.mark_stale()  # the batch it died with may be missing
             raise

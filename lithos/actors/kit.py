@@ -151,19 +151,25 @@ async def run_batches(
     *,
     size: int,
     linger: float = 0.0,
+    linger_alone: bool = True,
     limit: float = 60.0,
     stats: MailboxStats | None = None,
 ) -> None:
     """Serve the inbox until its last sender closes.
 
     A batch is flushed when it has `size` messages or its oldest has waited `linger` seconds; with
-    no linger it takes what waits already. `flush` runs shielded but for at most `limit` seconds: it
-    lands whole or crashes. It returns one reply per message; an exception instance is a refusal.
+    no linger it takes what waits already. Without `linger_alone` it lingers only after a batch of
+    several: a lone sender has nothing to add before it is answered.
+
+    `flush` runs shielded but for at most `limit` seconds: it lands whole or crashes. It returns one
+    reply per message; an exception instance is a refusal.
     """
+    crowded = linger_alone
     async for first in inbox:
-        batch = await _collect(inbox, first, size, linger)
+        batch = await _collect(inbox, first, size, linger if crowded else 0.0)
         if not batch:
             continue
+        crowded = linger_alone or len(batch) > 1
         began = trio.current_time()
         try:
             with trio.fail_after(limit, shield=True):
