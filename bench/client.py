@@ -117,13 +117,17 @@ class SdkClient:
 
 @frozen
 class Latencies:
-    """What many calls took, in milliseconds, and how many a second came through."""
+    """What many calls took, in milliseconds, and how many a second came through.
+
+    `processor` is what the server's processor time was per call, in milliseconds.
+    """
 
     p50: float
     p95: float
     p99: float
     worst: float
     rate: float
+    processor: float
 
 
 @define
@@ -148,12 +152,13 @@ async def drive(
         opened: list[Client] = [
             await stack.enter_async_context(kind(server.host, server.port)) for _ in range(clients)
         ]
-        began = time.perf_counter()
+        began, processor_began = time.perf_counter(), server.processor_seconds()
         async with trio.open_nursery() as nursery:
             for client in opened:
                 nursery.start_soon(_ask_in_turn, client, progress, request)
         seconds = time.perf_counter() - began
-    return summarise(progress.taken, seconds)
+        processor = server.processor_seconds() - processor_began
+    return summarise(progress.taken, seconds, processor)
 
 
 async def _ask_in_turn(client: Client, progress: _Progress, request: Callable[[int], Request]) -> None:
@@ -166,11 +171,19 @@ async def _ask_in_turn(client: Client, progress: _Progress, request: Callable[[i
         progress.taken.append(time.perf_counter() - began)
 
 
-def summarise(seconds: list[float], elapsed: float) -> Latencies:
-    """Percentiles in milliseconds."""
+def summarise(seconds: list[float], elapsed: float, processor: float) -> Latencies:
+    """Percentiles in milliseconds; all arguments are seconds."""
     ordered = sorted(1000 * second for second in seconds)
 
     def at(share: float) -> float:
         return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)
 
-    return Latencies(at(0.5), at(0.95), at(0.99), round(ordered[-1], 3), round(len(ordered) / elapsed, 1))
+    count = len(ordered)
+    return Latencies(
+        p50=at(0.5),
+        p95=at(0.95),
+        p99=at(0.99),
+        worst=round(ordered[-1], 3),
+        rate=round(count / elapsed, 1),
+        processor=round(1000 * processor / count, 3),
+    )

@@ -60,7 +60,7 @@ async def _measure(server: Serving, options: argparse.Namespace) -> None:
             for kind, request in kinds.items():
                 rounds[kind].append(await drive(server, clients, options.calls, request, sdk=options.sdk))
         figures[f"clients_{clients}"] = {
-            "ratio": _ratios(rounds),
+            "to_noop": _ratios(rounds),
             **{kind: middle_of(of_kind) for kind, of_kind in rounds.items()},
         }
     before = server.resident()
@@ -75,12 +75,13 @@ def _asking(texts: list[str], mode: str) -> Callable[[int], Request]:
 
 def _ratios(rounds: dict[str, list[Latencies]]) -> dict[str, float]:
     """Median of the ratios inside the rounds: the load of the machine cancels out."""
-    noops = rounds["noop"]
-    return {
-        f"{kind}_to_noop": middle([one.p50 / noop.p50 for one, noop in zip(of_kind, noops, strict=True)], 2)
-        for kind, of_kind in rounds.items()
-        if kind != "noop"
-    }
+    ratios: dict[str, float] = {}
+    for kind, of_kind in rounds.items():
+        if kind != "noop":
+            pairs = list(zip(of_kind, rounds["noop"], strict=True))
+            ratios[kind] = middle([one.p50 / noop.p50 for one, noop in pairs], 2)
+            ratios[f"{kind}_processor"] = middle([one.processor / noop.processor for one, noop in pairs], 2)
+    return ratios
 
 
 if __name__ == "__main__":

@@ -47,6 +47,11 @@ class Serving:
         """The most memory that was ever resident, in MiB."""
         return self._status("VmHWM")
 
+    def processor_seconds(self) -> float:
+        """Processor time used so far; unlike a latency it does not grow with what else the machine does."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def _status(self, field: str) -> float:
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith(f"{field}:"):
