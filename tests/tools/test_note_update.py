@@ -18,7 +18,10 @@ from lithos.tools.contract import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
 NOTE_ID = "11111111-1111-4111-8111-111111111111"
-BODY = b"\r\n\r\n# Odd note  \r\n\r\n\r\n  indented\ttext \r\nmixed\nbreaks\r\n[[Other]] \xe2\x80\x8b\r\n\r\n```\r\n---\r\n```\r\n \r\n"
+BODY = (
+    b"\r\n\r\n# Odd note  \r\n\r\n\r\n  indented\ttext \r\nmixed\nbreaks\r\n"
+    b"[[Other]] \xe2\x80\x8b\r\n\r\n```\r\n---\r\n```\r\n \r\n"
+)
 ODD = (
     b"---\r\n# by hand\r\nid: " + NOTE_ID.encode() + b"\r\ntitle:   'Odd note' # quoted\r\nauthor: ann\r\n"
     b"tags: [a,   b]\r\nproject: x\r\nversion: 3\r\n---" + BODY
