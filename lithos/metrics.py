@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from time import perf_counter
+from time import perf_counter, time_ns
 from typing import Final
 
 from attrs import frozen
@@ -92,6 +92,8 @@ class Metrics:
     def __init__(self) -> None:
         # A series of creation times beside every counter helps nobody.
         disable_created_metrics()  # type: ignore[no-untyped-call]
+        #: When counting began, in nanoseconds since 1970.
+        self.began_ns = time_ns()
         self._registry = CollectorRegistry()
         self._counters = {
             name: Counter(_PREFIX + name, text, labels, registry=self._registry)
@@ -128,6 +130,11 @@ class Metrics:
         """Everything as Prometheus text, with these gauges. Takes milliseconds: call it in a thread."""
         self._gauges.samples = list(samples)
         return generate_latest(self._registry)
+
+    def families(self, samples: Iterable[Sample]) -> list[Metric]:
+        """What `render` renders, as values. Takes milliseconds: call it in a thread."""
+        self._gauges.samples = list(samples)
+        return list(self._registry.collect())
 
 
 class _Gauges:

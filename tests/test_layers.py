@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "lithos"
 
 #: Lowest first: a room imports itself and what stands before it.
 ROOMS = ("core", "stores", "actors", "services", "tools", "front", "app", "cli", "__main__")
-LEAVES = ("config", "metrics", "telemetry")
+LEAVES = ("config", "metrics", "otlp", "telemetry")
 
 STORE_LIBRARIES = {"apsw", "model2vec", "rustworkx", "sqlite3", "tantivy", "usearch"}
 IMPURE = {

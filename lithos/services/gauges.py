@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import trio
+from prometheus_client.core import Metric
 
 from lithos.actors.broadcaster import Broadcaster
 from lithos.actors.kit import Mailbox
@@ -42,9 +43,15 @@ class Gauges:
 
     async def scrape(self) -> bytes:
         """Everything as Prometheus text; a failing database only drops its own gauges."""
+        return await trio.to_thread.run_sync(self._metrics.render, await self._samples())
+
+    async def families(self) -> list[Metric]:
+        """What `scrape` renders, as values."""
+        return await trio.to_thread.run_sync(self._metrics.families, await self._samples())
+
+    async def _samples(self) -> list[Sample]:
         samples = [*self._state(), *self._actors(), *await self._database()]
-        samples += [Sample(name, value()) for name, value in self._watched.items()]
-        return await trio.to_thread.run_sync(self._metrics.render, samples)
+        return samples + [Sample(name, value()) for name, value in self._watched.items()]
 
     def _state(self) -> Iterator[Sample]:
         parts = self._parts
