@@ -33,7 +33,9 @@ from lithos.core.events import Event
 from lithos.core.times import format_time
 from lithos.metrics import Metrics
 from lithos.services.agents import Agents
+from lithos.services.audit import AccessLog
 from lithos.services.coordination import Coordination
+from lithos.services.cursors import Cursors
 from lithos.services.event_stream import EventStreams
 from lithos.services.gauges import Gauges
 from lithos.services.knowledge import Knowledge
@@ -71,6 +73,8 @@ class Server:
     coordinator: Coordinator
     broadcaster: Broadcaster
     streams: EventStreams
+    cursors: Cursors
+    access_log: AccessLog
     semantic: SemanticBackend
     fulltext_indexer: Indexer
     vector_indexer: Indexer
@@ -214,6 +218,8 @@ class Assembly:
             coordinator=self.coordinator,
             broadcaster=self.broadcaster,
             streams=streams,
+            cursors=Cursors(self.coordinator.mailbox, stores.coordination, self._coordination_reading),
+            access_log=AccessLog(self.coordinator.mailbox, stores.coordination, self._coordination_reading),
             semantic=self.semantic,
             fulltext_indexer=self.fulltext_indexer,
             vector_indexer=self.vector_indexer,

@@ -6,21 +6,20 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import trio
 
 from lithos import __version__
 from lithos.app import Server, running_server
+from lithos.cli.endpoints import serve_front
 from lithos.cli.metrics_export import exported_metrics
 from lithos.cli.output import print_json
 from lithos.cli.session import Session
 from lithos.cli.signals import STOPPING
 from lithos.config import Config
-from lithos.front.metrics import metrics_route
 from lithos.front.ports import FrontSettings
-from lithos.front.serve import serve_http
 from lithos.front.stdio import serve_stdio
 from lithos.telemetry import get_logger
 
@@ -77,7 +76,7 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         return
     async with trio.open_nursery() as nursery:
         settings = _front_settings(config, config.server.host, config.server.port, config.server.auth_token)
-        front = _front(settings, server, shutdown)
+        front = partial(serve_front, settings, server, config.events, shutdown)
         host, port = await nursery.start(front)
         url = _url(host, port)
         server.publish_address(url)
@@ -89,25 +88,12 @@ async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -
     async with trio.open_nursery() as nursery:
         token = secrets.token_urlsafe(32)
         settings = _front_settings(session.config, "127.0.0.1", 0, token)
-        front = _front(settings, server, shutdown)
+        front = partial(serve_front, settings, server, session.config.events, shutdown)
         host, port = await nursery.start(front)
         server.publish_address(_url(host, port), token)
         _say(session, "Starting MCP server (stdio transport)...")
         await serve_stdio(server.tools, __version__, shutdown=shutdown)
         shutdown.set()
-
-
-def _front(settings: FrontSettings, server: Server, shutdown: trio.Event) -> Callable[..., Awaitable[None]]:
-    """The HTTP front of a server, to be started in a nursery."""
-    return partial(
-        serve_http,
-        settings,
-        server.tools,
-        server.state,
-        shutdown=shutdown,
-        routes=[metrics_route(server.gauges.scrape)],
-        rejected=partial(server.metrics.count, "http_rejected"),
-    )
 
 
 def _front_settings(config: Config, host: str, port: int, token: str | None) -> FrontSettings:

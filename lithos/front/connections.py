@@ -10,18 +10,17 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, Updated
-from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
-from lithos.front.limits import HEAD_BYTES, IDLE_PATIENCE, SEND_PATIENCE, SEND_PIECE
+from lithos.front.limits import HEAD_BYTES, IDLE_PATIENCE, MESSAGE_BYTES, SEND_PATIENCE, SEND_PIECE
 from lithos.front.ports import AsgiApp
+from lithos.front.upgrades import Http1Protocol
 from lithos.telemetry import get_logger
 
 log = get_logger(__name__)
@@ -38,6 +37,7 @@ def hypercorn_config() -> Config:
     config.keep_alive_timeout = IDLE_PATIENCE
     config.keep_alive_max_requests = 1_000_000
     config.h11_max_incomplete_size = HEAD_BYTES
+    config.websocket_max_message_size = MESSAGE_BYTES
     return config
 
 
@@ -111,13 +111,6 @@ class Connection:
             log.debug("client left in the middle of a request head")
 
 
-class _Http1(H11Protocol):
-    """HTTP/1.1 only: an offer to upgrade to HTTP/2 is ignored, as it may be."""
-
-    async def _check_protocol(self, event: h11.Request) -> None:
-        """Let every request pass as HTTP/1.1."""
-
-
 class _Server(TCPServer):
     """Hypercorn's connection handler, but without waiting for a client that left."""
 
@@ -125,7 +118,7 @@ class _Server(TCPServer):
 
     async def _read_data(self) -> None:
         chosen = self.protocol
-        chosen.protocol = _Http1(
+        chosen.protocol = Http1Protocol(
             chosen.app,
             chosen.config,
             chosen.context,

@@ -27,5 +27,11 @@ IDLE_PATIENCE: Final = 75.0
 REFUSED_BODY_SECONDS: Final = 2.0
 """How long the body of a refused request is read and dropped, so that the refusal can be read."""
 
+PING_INTERVAL: Final = 15.0
+"""How often a WebSocket is pinged; the pong has as long to come."""
+
+MESSAGE_BYTES: Final = 64 * 1024
+"""Largest message of a WebSocket client; above it the connection is closed with 1009."""
+
 HEAD_BYTES: Final = 32 * 1024
 """Largest request head; above it the answer is 431."""

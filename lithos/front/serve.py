@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import cast
+from types import MappingProxyType
+from typing import Final, cast
 
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
@@ -33,6 +34,8 @@ from lithos.telemetry import get_logger
 
 log = get_logger(__name__)
 
+NO_APPS: Final[Mapping[str, AsgiApp]] = MappingProxyType({})
+
 
 async def serve_http(
     settings: FrontSettings,
@@ -41,6 +44,7 @@ async def serve_http(
     *,
     shutdown: trio.Event,
     routes: Iterable[RouteModule] = (),
+    apps: Mapping[str, AsgiApp] = NO_APPS,
     rejected: Callable[[str], None] = ignore_rejection,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -48,7 +52,8 @@ async def serve_http(
 
     The stop ends event streams at once and lets running calls finish for `STOP_GRACE`; it is over
     within `STOP_GRACE`, twice `STOP_FLUSH` and a moment, whatever the clients do. Raises `PortInUse` or
-    `CannotListen` before it starts. `rejected` is told the reason of every refusal.
+    `CannotListen` before it starts. `rejected` is told the reason of every refusal. `apps` serve single
+    paths over HTTP, past Quart.
     """
     config = hypercorn_config()
     listeners = await open_listeners(settings.host, settings.port)
@@ -58,7 +63,7 @@ async def serve_http(
     server = build_mcp_server(toolbox, settings.version)
     mcp = McpEndpoints(server, toolbox, settings.max_body_bytes, shutdown)
     app = cast(AsgiApp, create_app(health, routes))
-    dispatch = _by_path(mcp.routes, app)
+    dispatch = _by_path({**mcp.routes, **apps}, app)
     exchanges = Exchanges(Gate(dispatch, policy, settings.max_body_bytes, rejected), {SSE_PATH})
     connections = Connections(exchanges, config)
     _warn_if_open(policy)
@@ -106,7 +111,7 @@ async def _stop(connections: Connections, exchanges: Exchanges) -> None:
 
 
 def _by_path(routes: dict[str, AsgiApp], otherwise: AsgiApp) -> AsgiApp:
-    """Send HTTP requests to the MCP paths past Quart; everything else is Quart's."""
+    """Send HTTP requests to some paths past Quart; everything else is Quart's."""
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         app = routes.get(scope["path"]) if scope["type"] == "http" else None

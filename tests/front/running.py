@@ -11,8 +11,8 @@ import trio
 from attrs import define, evolve, field
 
 from lithos.front.http import RouteModule
-from lithos.front.ports import FrontSettings
-from lithos.front.serve import serve_http
+from lithos.front.ports import AsgiApp, FrontSettings
+from lithos.front.serve import NO_APPS, serve_http
 from lithos.tools.contract import ArgumentFault, ToolSpec, UnknownTool
 
 SETTINGS = FrontSettings(host="127.0.0.1", port=0, version="9.8.7", max_body_bytes=100_000)
@@ -125,7 +125,9 @@ async def read_until(stream: trio.SocketStream, wanted: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def running_front(routes: Iterable[RouteModule] = (), **changes: Any) -> AsyncIterator[Front]:
+async def running_front(
+    routes: Iterable[RouteModule] = (), apps: Mapping[str, AsgiApp] = NO_APPS, **changes: Any
+) -> AsyncIterator[Front]:
     """Run a front on a free port; leaving stops it, which must not take longer than `STOP_BOUND`."""
     tools, shutdown, rejected = FakeToolBox(), trio.Event(), []
     serve = partial(
@@ -135,6 +137,7 @@ async def running_front(routes: Iterable[RouteModule] = (), **changes: Any) -> A
         FakeHealth(),
         shutdown=shutdown,
         routes=routes,
+        apps=apps,
         rejected=rejected.append,
     )
     front: Front | None = None

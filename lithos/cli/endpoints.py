@@ -1,0 +1,67 @@
+"""The HTTP front of a running server: its endpoints joined to its parts."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import trio
+
+from lithos.app import Server
+from lithos.config import EventsConfig
+from lithos.front import events, ws
+from lithos.front.audit import audit_route
+from lithos.front.metrics import metrics_route
+from lithos.front.ports import FrontSettings
+from lithos.front.serve import serve_http
+from lithos.front.subscribers import Subscribers
+
+
+async def serve_front(
+    settings: FrontSettings,
+    server: Server,
+    config: EventsConfig,
+    shutdown: trio.Event,
+    *,
+    task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until `shutdown`, which ends event streams first; `started()` gives the real host and port."""
+    sse = _subscribers(server, "sse", "SSE", config, config.sse_enabled, config.max_sse_clients)
+    websockets = _subscribers(server, "ws", "WebSocket", config, config.ws_enabled, config.max_ws_clients)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_end_streams, server, shutdown)
+        await serve_http(
+            settings,
+            server.tools,
+            server.state,
+            shutdown=shutdown,
+            apps={events.PATH: events.SseEndpoint(server.streams, sse)},
+            routes=[
+                metrics_route(server.gauges.scrape),
+                audit_route(server.access_log),
+                ws.WsEndpoint(server.streams, server.cursors, websockets).add_routes,
+            ],
+            rejected=partial(server.metrics.count, "http_rejected"),
+            task_status=task_status,
+        )
+        nursery.cancel_scope.cancel()
+
+
+async def _end_streams(server: Server, shutdown: trio.Event) -> None:
+    await shutdown.wait()
+    server.broadcaster.close()
+
+
+def _subscribers(
+    server: Server, kind: str, name: str, config: EventsConfig, enabled: bool, limit: int
+) -> Subscribers:
+    """The places for one kind of client, with its counters and its gauge."""
+    count = server.metrics.count
+    subscribers = Subscribers(
+        name,
+        enabled=config.enabled and enabled,
+        limit=limit,
+        delivered=partial(count, f"{kind}_events_delivered"),
+        dropped=partial(count, "event_subscriber_drops", kind),
+    )
+    server.gauges.watch(f"{kind}_active_clients", lambda: subscribers.active)
+    return subscribers

@@ -1,0 +1,183 @@
+"""`GET /events/ws`: events over a WebSocket, filters and durable cursors (events-http spec, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final, cast
+
+import trio
+from quart import Response, Websocket, websocket
+from quart_trio import QuartTrio
+
+from lithos.core.errors import StorageFailed
+from lithos.front.frames import event_record, resync_record
+from lithos.front.replies import compact_json
+from lithos.front.subscribers import Query, Subscribers, read_query
+from lithos.front.ws_commands import Ack, BadFrame, read_command
+from lithos.services.cursors import Cursors
+from lithos.services.event_stream import EventStream, EventStreams, Resync, StreamEnded, SubscriberOverflow
+
+PATH: Final = "/events/ws"
+GOING_AWAY, TRY_AGAIN_LATER = 1001, 1013
+NAME_LENGTH: Final = 200
+#: Seconds after the end in which frames that had arrived are read, and in which a cursor is stored.
+LAST_FRAMES, LAST_STORE = 0.05, 2.0
+
+
+class WsEndpoint:
+    """The endpoint as routes of the Quart application."""
+
+    def __init__(self, streams: EventStreams, cursors: Cursors, subscribers: Subscribers) -> None:
+        self._streams = streams
+        self._cursors = cursors
+        self._subscribers = subscribers
+
+    def add_routes(self, app: QuartTrio) -> None:
+        """Add the endpoint to the application."""
+
+        @app.websocket(PATH)
+        async def serve_events() -> Response | None:
+            return await self._admit(cast(Websocket, websocket._get_current_object()))  # type: ignore[attr-defined]
+
+    async def _admit(self, socket: Websocket) -> Response | None:
+        """Serve one client, or answer its request for an upgrade with a refusal."""
+        query = read_query(socket.query_string)
+        refusal = self._subscribers.refusal()
+        if refusal is None and len(query.subscriber or "") > NAME_LENGTH:
+            refusal = 400, f"The subscriber's name is longer than {NAME_LENGTH} characters"
+        if refusal is not None:
+            return _refuse(*refusal)
+        with self._subscribers.place():
+            try:
+                cursor = await self._find_cursor(query)
+            except StorageFailed as failure:
+                return _refuse(503, str(failure))
+            await self._serve(socket, query, cursor)
+        return None
+
+    async def _find_cursor(self, query: Query) -> int | None:
+        """The subscriber's cursor; a new one begins now, unless the client says where."""
+        if query.subscriber is None:
+            return None
+        if query.since is not None:
+            return await self._cursors.find(query.subscriber)
+        return await self._cursors.start(query.subscriber)
+
+    async def _serve(self, socket: Websocket, query: Query, cursor: int | None) -> None:
+        resumed = None if cursor is None else str(cursor)
+        stream = await self._streams.open(query.since or resumed, query.wanted)
+        hello = {"type": "hello", "head": self._streams.head, "cursor": cursor}
+        try:
+            await socket.accept()
+            await socket.send(compact_json(hello))
+            await _Conversation(socket, stream, self._cursors, query.subscriber, self._subscribers).run()
+        finally:
+            stream.close()
+            if stream.has_overflowed:
+                self._subscribers.dropped()
+
+
+class _Conversation:
+    """One client after the hello."""
+
+    def __init__(
+        self,
+        socket: Websocket,
+        stream: EventStream,
+        cursors: Cursors,
+        subscriber: str | None,
+        subscribers: Subscribers,
+    ) -> None:
+        self._socket = socket
+        self._stream = stream
+        self._cursors = cursors
+        self._subscriber = subscriber
+        self._subscribers = subscribers
+        #: What may be acknowledged: what was sent, and where the client began.
+        self._sent = stream.position
+        self._acknowledged = trio.Event()
+
+    async def run(self) -> None:
+        """Talk until the client leaves (which cancels this) or the stream ends."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._answer_frames)
+                nursery.start_soon(self._store_cursor)
+                code = await self._deliver()
+                nursery.cancel_scope.cancel()
+            await self._socket.close(code)
+        finally:
+            await self._take_leave()
+
+    async def _deliver(self) -> int:
+        """Send what comes; the code to close with."""
+        while True:
+            try:
+                item = await self._stream.receive()
+            except SubscriberOverflow:
+                return TRY_AGAIN_LATER
+            except StreamEnded:
+                return GOING_AWAY
+            if isinstance(item, Resync):
+                self._sent = max(self._sent, self._stream.position)
+                await self._send(resync_record(item))
+            else:
+                self._sent = max(self._sent, item.seq)
+                await self._send(event_record(item))
+                self._subscribers.delivered()
+
+    async def _answer_frames(self) -> None:
+        while True:
+            try:
+                await self._obey(await self._socket.receive())
+            except BadFrame as fault:
+                await self._send({"type": "error", "code": "invalid_input", "message": str(fault)})
+
+    async def _obey(self, frame: str | bytes | None) -> None:
+        command = read_command(frame)
+        if isinstance(command, Ack):
+            self._acknowledge(command.seq)
+            return
+        if command.since is not None:
+            await self._stream.seek(command.since)
+        self._stream.wanted = command.wanted
+
+    def _acknowledge(self, seq: int) -> None:
+        if self._subscriber is None:
+            return
+        if seq > self._sent:
+            raise BadFrame(f"That seq was not sent on this connection; the last one was {self._sent}.")
+        self._cursors.acknowledge(self._subscriber, seq)
+        self._acknowledged.set()
+
+    async def _store_cursor(self) -> None:
+        """Store acknowledgements as they come; those that come meanwhile are stored together."""
+        while True:
+            await self._acknowledged.wait()
+            self._acknowledged = trio.Event()
+            if self._subscriber is not None:
+                await self._cursors.store(self._subscriber)
+
+    async def _take_leave(self) -> None:
+        """Read the acknowledgements that came before the end, and store the last one."""
+        if self._subscriber is None:
+            return
+        with trio.move_on_after(LAST_FRAMES, shield=True):
+            while True:
+                self._hear_last(await self._socket.receive())
+        with trio.move_on_after(LAST_STORE, shield=True):
+            await self._cursors.store(self._subscriber)
+
+    def _hear_last(self, frame: str | bytes | None) -> None:
+        with suppress(BadFrame):  # nobody is there to be told
+            command = read_command(frame)
+            if isinstance(command, Ack):
+                self._acknowledge(command.seq)
+
+    async def _send(self, content: Mapping[str, Any]) -> None:
+        await self._socket.send(compact_json(content))
+
+
+def _refuse(status: int, text: str) -> Response:
+    return Response(text, status=status, content_type="text/plain; charset=utf-8")
