@@ -20,7 +20,7 @@ from lithos.core.events import Event, EventDraft
 from lithos.core.times import format_time, parse_time
 from lithos.stores.coordination_upgrade import upgrade
 from lithos.stores.json_columns import load_object
-from lithos.stores.sqlite import Durability, open_database, open_reader, transaction
+from lithos.stores.sqlite import Durability, open_database, open_reader, savepoint, transaction
 from lithos.stores.task_schema import TASK_INDEXES, TASK_TABLES
 from lithos.stores.tasks import TaskRows
 
@@ -97,9 +97,9 @@ class CoordinationStore:
         """One durable write transaction."""
         return transaction(self._writer)
 
-    def savepoint(self) -> AbstractContextManager[object]:
+    def savepoint(self) -> AbstractContextManager[None]:
         """A part of a transaction that an exception undoes by itself."""
-        return self._writer
+        return savepoint(self._writer)
 
     def task_rows(self) -> TaskRows:
         """Tasks as the writing caller sees them."""

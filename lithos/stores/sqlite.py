@@ -84,6 +84,22 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def savepoint(connection: apsw.Connection) -> Iterator[None]:
+    """A part of a transaction, undone by itself on an exception.
+
+    A full disk makes SQLite roll the whole transaction back at once, and then there is no savepoint.
+    """
+    connection.execute("SAVEPOINT part")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO part; RELEASE part")
+        raise
+    connection.execute("RELEASE part")
+
+
 def quarantine(path: Path, now: datetime) -> Path:
     """Move a damaged file aside as `<name>.corrupt-<YYYYmmddTHHMMSSZ>[-n]` and return the new path.
 
