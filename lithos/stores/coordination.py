@@ -294,4 +294,3 @@ def _count(rows: Iterable[Sequence[object]]) -> int:
 def _as_int(value: object) -> int:
     assert isinstance(value, int)
     return value
-
