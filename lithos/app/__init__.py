@@ -31,8 +31,9 @@ DRAIN = 20.0
 #: With a busy Python thread each hand-over of the interpreter costs up to the switch interval.
 SWITCH_INTERVAL = 0.0005
 
-#: New containers before the collector looks at them; one long listing makes tens of thousands.
-COLLECT_AFTER = 20_000
+#: The collector looks at the newest containers after 5,000 more of them, at all that came since the start
+#: after 2.5 million: one long listing makes a hundred thousand, and a look at them is a pause for everyone.
+COLLECT_AFTER = (5_000, 10, 50)
 
 
 @asynccontextmanager
@@ -50,7 +51,7 @@ async def running_server(config: Config, *, clock: Callable[[], datetime] = utc_
         scanned = await writing.run(assembly.scan)
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as background:
-                gc.set_threshold(COLLECT_AFTER)
+                gc.set_threshold(*COLLECT_AFTER)
                 server = await assembly.start(nursery, background)
                 await assembly.announce(scanned)
                 background.start_soon(_spare_collector, server)
