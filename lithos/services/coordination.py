@@ -233,7 +233,11 @@ class Coordination:
         return [task for task in found if task.task_type == "task" and wanted.passes(task)]
 
     async def _read(self, query: Callable[[], T]) -> T:
-        return await self._reading.run(query)
+        def look() -> T:
+            with self._rows.snapshot():
+                return query()
+
+        return await self._reading.run(look)
 
 
 def _check_filter(wanted: TaskFilter) -> None:

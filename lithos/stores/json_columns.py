@@ -20,5 +20,11 @@ def load_object(text: str | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def load_texts(text: str | None) -> tuple[str, ...]:
+    """The texts of a list; anything else reads as none."""
+    value = load_json(text)
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")

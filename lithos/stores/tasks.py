@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ import apsw
 from lithos.core.task_graph import TaskGraph
 from lithos.core.tasks import BLOCKING_TYPES, PARENT_CHILD, Claim, Finding, Task, TaskEdge
 from lithos.core.times import format_optional, format_time, parse_time
-from lithos.stores.json_columns import load_json, load_object
+from lithos.stores.json_columns import load_object, load_texts
 
 _TASK_COLUMNS: Final = (
     "id,title,description,status,task_type,created_by,created_at,tags,outcome,resolved_at,metadata"
@@ -33,6 +34,10 @@ class TaskRows:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
+
+    def snapshot(self) -> AbstractContextManager[object]:
+        """Everything read inside is of one moment."""
+        return self._connection
 
     # -- tasks ---------------------------------------------------------------------------------
 
@@ -261,7 +266,7 @@ def _task(row: Sequence[Any]) -> Task:
         task_type=row[4],
         created_by=row[5],
         created_at=parse_time(row[6]),
-        tags=_load_tags(row[7]),
+        tags=load_texts(row[7]),
         outcome=row[8],
         resolved_at=None if row[9] is None else parse_time(row[9]),
         metadata=load_object(row[10]),
@@ -281,11 +286,6 @@ def _texts(rows: Iterable[Sequence[Any]]) -> Iterable[Sequence[Any]]:
 
 def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _load_tags(text: str | None) -> tuple[str, ...]:
-    value = load_json(text)
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 def _marks(values: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -120,3 +121,17 @@ def test_a_graph_may_be_larger_than_one_statement(rows: TaskRows) -> None:
     whole = rows.graph_before(names, transitively=True)
     assert whole.waits_for[names[0]] == [(names[1], WAITS_ON_GATE)]
     assert len(whole.tasks) == 1_300
+
+
+def test_a_snapshot_shows_one_moment_while_others_write(tmp_path: Path) -> None:
+    """behaviour 120: a task is never listed as ready by edges of one moment and statuses of another."""
+    writer = apsw.Connection(str(tmp_path / "tasks.db"))
+    writer.execute("PRAGMA journal_mode=WAL").fetchall()
+    writer.execute(TASK_TABLES + TASK_INDEXES)
+    put(TaskRows(writer), "a")
+    reader = TaskRows(apsw.Connection(str(tmp_path / "tasks.db"), flags=apsw.SQLITE_OPEN_READONLY))
+    with reader.snapshot():
+        assert len(reader.tasks()) == 1
+        put(TaskRows(writer), "b")
+        assert len(reader.tasks()) == 1
+    assert len(reader.tasks()) == 2
