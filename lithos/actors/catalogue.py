@@ -11,18 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-import attrs
-import trio
 from attrs import frozen
 
-from lithos.core.links import LinkTable
+from lithos.actors.graph import NoteGraph
 from lithos.core.model import Note
 from lithos.core.paths import namespace_of, slug_of
 from lithos.stores.files import FileState
 from lithos.stores.manifest import ManifestRow
-
-#: Notes whose links are counted in one turn of the event loop: a few milliseconds.
-_COUNTED_AT_ONCE = 500
 
 
 @frozen(slots=False)
@@ -104,40 +99,6 @@ class Claims:
             del self._claimants[key]
 
 
-@attrs.define
-class LinkCounts:
-    """The link graph in numbers; nodes include placeholders."""
-
-    nodes: int
-    edges: int
-    unresolved: int
-
-
-class _LinkCounter:
-    """Counts links note by note; each target is resolved once."""
-
-    def __init__(self, table: LinkTable) -> None:
-        self._table = table
-        self._resolved: dict[str, str | None] = {}
-        self._edges: set[tuple[str, str]] = set()
-        self._placeholders: set[str] = set()
-        self._unresolved = 0
-
-    def add(self, entries: Iterable[Entry]) -> None:
-        for entry in entries:
-            for target in entry.links:
-                if target not in self._resolved:
-                    self._resolved[target] = self._table.resolve(target)
-                found = self._resolved[target]
-                if found is None:
-                    self._unresolved += 1
-                    self._placeholders.add(target)
-                self._edges.add((entry.note.id, f"[[{target}]]" if found is None else found))
-
-    def counts(self, notes: int) -> LinkCounts:
-        return LinkCounts(notes + len(self._placeholders), len(self._edges), self._unresolved)
-
-
 class Catalogue:
     """All notes by id, path, slug, URL, tag and number."""
 
@@ -148,11 +109,10 @@ class Catalogue:
         self.slugs = Claims()
         self.urls = Claims()
         self.tags: Counter[str] = Counter()
-        self.link_table = LinkTable()
+        #: Links and provenance, always as current as the notes.
+        self.graph = NoteGraph()
         #: Files that are not indexed, and why: unreadable ones and second files of one id.
         self.skipped: dict[str, str] = {}
-        self._generation = 0
-        self._link_counts: tuple[int, LinkCounts] | None = None
         self._next_serial = 1
 
     def __len__(self) -> int:
@@ -200,7 +160,7 @@ class Catalogue:
         for entry in sorted(ordered, key=lambda entry: entry.serial):
             self._by_serial[entry.serial] = entry.note.id
             self.reserve_serials(entry.serial)
-        self._generation += 1
+        self.graph.load(ordered)
 
     def put(self, entry: Entry) -> None:
         """Add a note or replace what was known of it; it keeps its place in the listing."""
@@ -212,7 +172,7 @@ class Catalogue:
                 self.remove(old.note.id)
             self._claim(entry)
             self._by_serial[entry.serial] = entry.note.id
-        self._generation += 1
+        self.graph.put(entry)
 
     def remove(self, note_id: str) -> Entry | None:
         """Forget a note; what was known of it."""
@@ -221,31 +181,8 @@ class Catalogue:
             return None
         self._release(entry)
         del self._by_serial[entry.serial]
-        self._generation += 1
+        self.graph.remove(note_id)
         return entry
-
-    def link_counts(self) -> LinkCounts:
-        """Counted anew only after a change."""
-        if self._link_counts is None or self._link_counts[0] != self._generation:
-            counter = _LinkCounter(self.link_table)
-            counter.add(self._by_id.values())
-            self._link_counts = (self._generation, counter.counts(len(self)))
-        return self._link_counts[1]
-
-    async def count_links(self) -> LinkCounts:
-        """The same without holding others up; what changes meanwhile may count or not."""
-        if self._link_counts is not None and self._link_counts[0] == self._generation:
-            return self._link_counts[1]
-        generation, entries, counter = (
-            self._generation,
-            list(self._by_id.values()),
-            _LinkCounter(self.link_table),
-        )
-        for start in range(0, len(entries), _COUNTED_AT_ONCE):
-            counter.add(entries[start : start + _COUNTED_AT_ONCE])
-            await trio.lowlevel.checkpoint()
-        self._link_counts = (generation, counter.counts(len(entries)))
-        return self._link_counts[1]
 
     def _claim(self, entry: Entry) -> None:
         note = entry.note
@@ -255,7 +192,6 @@ class Catalogue:
         if note.source_url:
             self.urls.add(note.source_url, note.id)
         self.tags.update(set(note.tags))
-        self.link_table.add(note.id, entry.path, note.title, note.aliases)
 
     def _release(self, entry: Entry) -> None:
         note = entry.note
@@ -265,7 +201,6 @@ class Catalogue:
         if note.source_url:
             self.urls.discard(note.source_url, note.id)
         self._drop_tags(note)
-        self.link_table.remove(note.id)
 
     def _replace(self, old: Entry, new: Entry) -> None:
         """Swap entries, keeping claims that did not change: a note must not lose its place in line."""
@@ -285,8 +220,6 @@ class Catalogue:
                 self.urls.add(new.note.source_url, note_id)
         self._drop_tags(old.note)
         self.tags.update(set(new.note.tags))
-        self.link_table.remove(note_id)
-        self.link_table.add(note_id, new.path, new.note.title, new.note.aliases)
 
     def _drop_tags(self, note: Note) -> None:
         for tag in set(note.tags):

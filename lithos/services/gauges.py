@@ -55,7 +55,7 @@ class Gauges:
 
     def _state(self) -> Iterator[Sample]:
         parts = self._parts
-        links, now = parts.catalogue.link_counts(), parts.clock()
+        links, now = parts.catalogue.graph.counts(), parts.clock()
         yield Sample("build_info", 1, (parts.version,))
         yield Sample("startup_duration_seconds", self._startup_seconds())
         yield Sample("documents", len(parts.catalogue))

@@ -69,7 +69,7 @@ class ServerState:
         parts = self._parts
         now = parts.clock()
         counts = await parts.reading.run(lambda: parts.coordination.counts(now))
-        links = await parts.catalogue.count_links()
+        links = parts.catalogue.graph.counts()
         documents, indexed = len(parts.catalogue), parts.fulltext.document_count()
         vectors = parts.semantic.port.vectors
         vector_time = format_optional(vectors.last_updated if vectors else None)

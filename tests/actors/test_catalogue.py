@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lithos.actors.catalogue import Catalogue, Claims, Entry, LinkCounts, entry_of
+from lithos.actors.catalogue import Catalogue, Claims, Entry, entry_of
+from lithos.actors.graph import LinkCounts
 from lithos.core.links import LinkTable
 from lithos.core.paths import slug_of
 from tests.fakes import make_entry
@@ -108,15 +109,14 @@ def test_removing_an_unknown_note_changes_nothing(catalogue):
     assert catalogue.remove("x") is None
 
 
-def test_links_are_counted_with_placeholders_and_again_after_a_change(catalogue):
+def test_links_are_counted_with_placeholders_and_follow_every_change(catalogue):
     catalogue.put(make_entry(1, "a.md", links=("b", "b", "nowhere", "nowhere", "elsewhere")))
     catalogue.put(make_entry(2, "b.md", links=("a",)))
-    assert catalogue.link_counts() == LinkCounts(nodes=4, edges=4, unresolved=3)
-    assert catalogue.link_counts() is catalogue.link_counts()
+    assert catalogue.graph.counts() == LinkCounts(nodes=4, edges=4, unresolved=3)
     catalogue.put(make_entry(3, "nowhere.md"))
-    assert catalogue.link_counts() == LinkCounts(nodes=4, edges=4, unresolved=1)
+    assert catalogue.graph.counts() == LinkCounts(nodes=4, edges=4, unresolved=1)
     catalogue.remove(make_entry(2).note.id)
-    assert catalogue.link_counts() == LinkCounts(nodes=4, edges=3, unresolved=3)
+    assert catalogue.graph.counts() == LinkCounts(nodes=4, edges=3, unresolved=3)
 
 
 def test_a_stamp_changes_with_path_and_bytes_only():
@@ -217,7 +217,7 @@ def test_any_history_leaves_what_a_naive_twin_has(history):
     for kind, claims in (("slug", catalogue.slugs), ("url", catalogue.urls)):
         assert claims.surplus == sum(max(len(q) - 1, 0) for (k, _), q in twin.queues.items() if k == kind)
     assert catalogue.stamps() == {entry.serial: entry.stamp for entry in twin.entries.values()}
-    assert catalogue.link_counts() == twin.link_counts()
+    assert catalogue.graph.counts() == twin.link_counts()
     assert all(catalogue.at_path(entry.path) == entry for entry in twin.entries.values())
 
 

@@ -361,10 +361,10 @@ def test_links_are_known_for_files_that_were_not_read_again(house):
     put(house, "a.md", note(1) + "\n[[b]] and [[nowhere]]\n")
     put(house, "b.md", note(2))
     first_scan(house)
-    counts = house.catalogue.link_counts()
+    counts = house.catalogue.graph.counts()
     assert counts.unresolved == 1
     house.restart()
-    assert house.catalogue.link_counts() == counts
+    assert house.catalogue.graph.counts() == counts
 
 
 # -- kills ------------------------------------------------------------------------------------------
