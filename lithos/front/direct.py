@@ -18,13 +18,14 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic_core import from_json, to_json
 
 from lithos.front.ports import Scope, Send
-from lithos.front.slices import join_slices
+from lithos.front.slices import encode_slices
 
 _VERSION_HEADER: Final = MCP_PROTOCOL_VERSION_HEADER.encode()
 _VERSIONS: Final = frozenset(version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS)
 _CONTENT_TYPES: Final = frozenset((b"application/json", b"application/json; charset=utf-8"))
 #: Characters encoded in one turn of the event loop: about two milliseconds.
 TEXT_SLICE: Final = 256 * 1024
+SENT_AT_ONCE: Final = 64 * 1024
 _MESSAGE_KEYS: Final = {"jsonrpc", "id", "method", "params"}
 _PARAMETER_KEYS: Final = {"name", "arguments", "_meta"}
 
@@ -82,33 +83,39 @@ def _is_plain(params: Any) -> bool:
 
 
 async def answer_directly(send: Send, call: DirectCall, result: Mapping[str, Any]) -> None:
-    """Send an encoded tool result as the SDK would."""
-    body = await _encode(call.request_id, result)
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    """Send an encoded tool result as the SDK would, a long one in pieces."""
+    parts = await _encode(call.request_id, result)
+    length = sum(map(len, parts))
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % length)]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    if length > SENT_AT_ONCE:
+        for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        parts = []
+    await send({"type": "http.response.body", "body": b"".join(parts), "more_body": False})
 
 
-async def _encode_text(text: str) -> bytes:
-    """Encode a text, letting others run between the parts of a very long one."""
-    parts = [to_json(text[:TEXT_SLICE])[1:-1]]
-    for start in range(TEXT_SLICE, len(text), TEXT_SLICE):
-        await trio.lowlevel.checkpoint()
-        parts.append(to_json(text[start : start + TEXT_SLICE])[1:-1])
-    return b'"%b"' % b"".join(parts)
-
-
-async def _encode(request_id: int | str, result: Mapping[str, Any]) -> bytes:
+async def _encode(request_id: int | str, result: Mapping[str, Any]) -> list[bytes]:
+    """The parts of the body."""
     (block,) = result["content"]
     parts = [
         b'{"jsonrpc":"2.0","id":',
         to_json(request_id),
-        b',"result":{"content":[{"text":',
-        await _encode_text(block["text"]),
-        b',"type":"text"}],"isError":',
+        b',"result":{"content":[{"text":"',
+        *await _encode_text(block["text"]),
+        b'","type":"text"}],"isError":',
         to_json(result["isError"]),
     ]
     if "structuredContent" in result:
-        structured = await join_slices(result["structuredContent"], lambda part: to_json(part).decode())
-        parts += [b',"structuredContent":', structured.encode()]
-    return b"".join([*parts, b"}}"])
+        slices = await encode_slices(result["structuredContent"], lambda part: to_json(part).decode())
+        parts += [b',"structuredContent":', *(part.encode() for part in slices)]
+    return [*parts, b"}}"]
+
+
+async def _encode_text(text: str) -> list[bytes]:
+    """The inside of a JSON string; between the parts of a very long one others may run."""
+    parts = [to_json(text[:TEXT_SLICE])[1:-1]]
+    for start in range(TEXT_SLICE, len(text), TEXT_SLICE):
+        await trio.lowlevel.checkpoint()
+        parts.append(to_json(text[start : start + TEXT_SLICE])[1:-1])
+    return parts

@@ -70,7 +70,7 @@ async def call(self: FakeToolBox, name: str, arguments: Any) -> Any:
     if name == "numbers":
         return {"a": [1e-7, 1e16, 0.1, -0.0, 1e300, 2**63, 2**70, 3.0], "b": {"c": None, "d": True}}
     if name == "rows":
-        return {"items": [{"number": n, "text": f"é {n}"} for n in range(3 * SLICE + 1)], "total": 7}
+        return {"items": [{"number": n, "text": f"é {n}" * 40} for n in range(5 * SLICE + 1)], "total": 7}
     return await original_call(self, name, arguments)
 
 
