@@ -191,4 +191,8 @@ async def open_ws(
     url = f"ws://{front.host}:{front.port}/events/ws?{query}"
     async with open_websocket_url(url, extra_headers=headers) as socket:
         client = WsClient(socket)
-        yield client, await client.next()
+        try:
+            yield client, await client.next()
+        finally:
+            if socket.closed is not None:  # the library leaves open what the server closed
+                await socket._stream.aclose()
