@@ -27,6 +27,7 @@ _SCHEMA_TYPES: Mapping[Any, Mapping[str, Any]] = {
     tuple: {"type": "array", "items": {"type": "string"}},
     dict: {"type": "object"},
     object: {"type": "number"},
+    list: {"anyOf": [{"type": "object"}, {"type": "array", "items": {}}]},
 }
 
 
@@ -95,13 +96,19 @@ class ArgumentReader:
             is_required_text = attribute.default is attrs.NOTHING and isinstance(value, str)
             if is_required_text and not attribute.metadata["may_be_blank"] and not value.strip():
                 raise InvalidInput(f"{name} must not be blank.")
+        if isinstance(values.get("agent"), str):
+            # "ann" and "ann " are one agent, whatever tool is told.
+            values["agent"] = values["agent"].strip()
         return self._cls(**values)
 
 
 def _kind(hint: Any) -> Any:
-    """`str | None` -> str, `tuple[str, ...] | None` -> tuple, `dict[str, Any]` -> dict."""
+    """`str | None` -> str, `tuple[str, ...] | None` -> tuple, `dict[str, Any]` -> dict.
+
+    `dict[str, Any] | list[Any]` -> list, which takes both.
+    """
     if get_origin(hint) in (Union, types.UnionType):
-        (hint,) = [part for part in get_args(hint) if part is not type(None)]
+        *_, hint = [part for part in get_args(hint) if part is not type(None)]
     return get_origin(hint) or hint
 
 
@@ -149,6 +156,13 @@ def _read_object(name: str, value: Any) -> dict[str, Any]:
     return value
 
 
+def _read_structure(name: str, value: Any) -> dict[str, Any] | list[Any]:
+    if not isinstance(value, dict | list):
+        raise InvalidInput(f"{name} must be an object or an array, not {_describe(value)}.")
+    _check_nested(name, value)
+    return value
+
+
 _READERS: Mapping[Any, Callable[[str, Any], Any]] = {
     str: _read_text,
     int: _read_integer,
@@ -156,6 +170,7 @@ _READERS: Mapping[Any, Callable[[str, Any], Any]] = {
     bool: _read_flag,
     tuple: _read_texts,
     dict: _read_object,
+    list: _read_structure,
     # Judged by the tool, which answers with an envelope.
     object: lambda _, value: value,
 }

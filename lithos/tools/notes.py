@@ -167,7 +167,7 @@ class NoteTools:
         if given.namespace is not None and not given.namespace.strip():
             raise InvalidInput("namespace must not be blank; leave it out to follow the folder.")
         return WriteNote(
-            agent=given.agent.strip(),
+            agent=given.agent,
             title=one_line(given.title),
             content=given.content,
             id=given.id or None,
@@ -198,7 +198,7 @@ class NoteTools:
         check_metadata(given.metadata)
         request = PatchNote(
             id=given.id,
-            agent=given.agent.strip(),
+            agent=given.agent,
             title=None if given.title is None else one_line(given.title),
             tags=unique(given.tags),
             status=given.status,
@@ -219,7 +219,7 @@ class NoteTools:
 
     async def delete(self, arguments: DeleteArguments) -> Answer:
         """`lithos_delete`."""
-        await self._knowledge.delete(DeleteNote(id=arguments.id, agent=arguments.agent.strip()))
+        await self._knowledge.delete(DeleteNote(id=arguments.id, agent=arguments.agent))
         return {"success": True}
 
     async def list_notes(self, arguments: ListArguments) -> Answer:
