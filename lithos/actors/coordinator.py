@@ -143,6 +143,11 @@ class Coordinator:
         """The seq of the newest event, or the one before the first."""
         return self._next_seq - 1
 
+    @property
+    def unwritten_origins(self) -> frozenset[str]:
+        """The origins of events that it keeps until the journal can be written."""
+        return frozenset(draft.origin for draft in self._unwritten)
+
     def touch(self, agent_id: str) -> None:
         """Note that an agent acted; an unknown one is inserted."""
         now = self._clock()

@@ -135,8 +135,9 @@ def decide_patch(
     """A new version of an existing note whose content stays."""
     note = old.note
     check_version(request.expected_version, note)
+    fields = ("title", "tags", "status", "supersedes")
     changes: dict[str, Any] = {
-        name: value for name in ("title", "tags", "status") if (value := getattr(request, name)) is not None
+        name: value for name in fields if (value := getattr(request, name)) is not None
     }
     if request.title is not None:
         _check_new_title(request.title, note, catalogue)

@@ -52,6 +52,8 @@ class PatchNote:
     title: str | None = None
     tags: tuple[str, ...] | None = None
     status: str | None = None
+    #: The note that this one replaces.
+    supersedes: str | None = None
     #: Merged per key; unlike in `WriteNote`, an empty one changes nothing.
     metadata: Mapping[str, Any] | None = None
     expected_version: int | None = None

@@ -91,6 +91,18 @@ class SearchBackendFailed(LithosError):
     code = "search_backend_error"
 
 
+class NotFound(LithosError):
+    """No edge has this id (`lithos_conflict_resolve`)."""
+
+    code = "not_found"
+
+
+class UpdateFailed(LithosError):
+    """The edge could not be updated; nothing was changed."""
+
+    code = "update_failed"
+
+
 class ClaimFailed(LithosError):
     """Task missing or closed, or aspect held; extras: `reason`, for `held` also `held_by`, `expires_at`."""
 

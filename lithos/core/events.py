@@ -13,6 +13,7 @@ NOTE_UPDATED: Final = "note.updated"
 NOTE_DELETED: Final = "note.deleted"
 NOTE_RENAMED: Final = "note.renamed"
 AGENT_REGISTERED: Final = "agent.registered"
+EDGE_UPSERTED: Final = "edge.upserted"
 
 
 @frozen(kw_only=True)
@@ -20,7 +21,8 @@ class EventDraft:
     """An event before it has its place in the order.
 
     `origin` never leaves the process: `<source>` or `<source>:<digest>`, where the digest is that of
-    the note file the event tells of, so that a start scan knows whether a change was announced.
+    the note file the event tells of, so that a start scan knows whether a change was announced; for
+    an edge it is the id of its outbox row, so that the event is journalled once.
     """
 
     type: str

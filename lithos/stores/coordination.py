@@ -218,6 +218,12 @@ class CoordinationStore:
             for number, type, agent, payload, tags, at, origin in rows
         ]
 
+    def journalled(self, kind: str, origins: Iterable[str]) -> set[str]:
+        """Which of these origins the journal has, among its events of one type."""
+        wanted = set(origins)
+        rows = self._reader.execute("SELECT origin FROM events WHERE type=?", (kind,))
+        return {str(origin) for (origin,) in rows if origin in wanted}
+
     def page_after(self, seq: int, limit: int) -> tuple[list[Event], int]:
         """At most `limit` events later than `seq`, in order, and `pruned_through` at the same moment."""
         with self._reader:
