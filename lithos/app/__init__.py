@@ -1,7 +1,8 @@
 """The composition root: stores, then actors, then services, then tools, then the front.
 
 Start and stop are one nursery deep: the actors run in it, the front beside them. Stopping closes
-the writer's mailbox, and the end of mail walks downstream: writer, publisher, indexers, coordinator.
+the memory's mailbox, and the end of mail walks downstream: memory, writer, publisher, indexers,
+coordinator.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from datetime import datetime
 import trio
 
 from lithos.actors.blocking import Threads
-from lithos.app.assembly import Assembly, Server
+from lithos.app.assembly import Assembly
 from lithos.app.clock import utc_now
+from lithos.app.server import Server
 from lithos.app.stores import close_stores, open_stores
 from lithos.config import Config
 from lithos.telemetry import get_logger
@@ -66,9 +68,10 @@ async def running_server(config: Config, *, clock: Callable[[], datetime] = utc_
                     yield server
                 finally:
                     background.cancel_scope.cancel()
-            assembly.writer.mailbox.close()
+            assembly.memory.mailbox.close()
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
+            await assembly.graph_cache.flush()
             await assembly.semantic.close()
     finally:
         gc.unfreeze()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 import trio
-from attrs import frozen
 
 from lithos import __version__
 from lithos.actors.blocking import Threads
@@ -18,19 +15,20 @@ from lithos.actors.broadcaster import Broadcaster
 from lithos.actors.catalogue import Catalogue
 from lithos.actors.coordinator import AppendEvents, Coordinator, Journalled, make_id
 from lithos.actors.fulltext import FulltextPort
+from lithos.actors.graph_cache import GraphCache
 from lithos.actors.indexer import Indexer
 from lithos.actors.kit import Mailbox, supervise
+from lithos.actors.memory import Memory
 from lithos.actors.preparation import Preparation
 from lithos.actors.publisher import Publisher
 from lithos.actors.scan import ScanResult, scan_folder
 from lithos.actors.semantic import ChunkSizes, SemanticBackend, VectorPort
 from lithos.actors.writer import Writer
-from lithos.app.clock import utc_now
+from lithos.app.server import Server
 from lithos.app.stores import Stores
 from lithos.config import Config
 from lithos.core.claims import ClaimTimes
 from lithos.core.events import Event
-from lithos.core.times import format_time
 from lithos.metrics import Metrics
 from lithos.services.agents import Agents
 from lithos.services.audit import AccessLog
@@ -38,13 +36,16 @@ from lithos.services.coordination import Coordination
 from lithos.services.cursors import Cursors
 from lithos.services.event_stream import EventStreams
 from lithos.services.gauges import Gauges
+from lithos.services.graph import Graph
 from lithos.services.knowledge import Knowledge
+from lithos.services.memory import Edges
 from lithos.services.retrieval import Retrieval, RetrievalSettings
 from lithos.services.state import ServerState, StateParts
 from lithos.services.texts import NoteTexts
 from lithos.stores.embedder import load_embedder
-from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.tools.agents import AgentTools
+from lithos.tools.edges import EdgeTools
+from lithos.tools.graph import GraphTools
 from lithos.tools.metering import ToolMeter
 from lithos.tools.notes import NoteTools
 from lithos.tools.order import in_order
@@ -61,38 +62,6 @@ FULLTEXT_SLICE = 1_000
 FULLTEXT_LINGER = 0.02
 
 
-@frozen
-class Server:
-    """A running server as its front and tests see it."""
-
-    tools: Tools
-    state: ServerState
-    knowledge: Knowledge
-    retrieval: Retrieval
-    catalogue: Catalogue
-    coordinator: Coordinator
-    broadcaster: Broadcaster
-    streams: EventStreams
-    cursors: Cursors
-    access_log: AccessLog
-    semantic: SemanticBackend
-    fulltext_indexer: Indexer
-    vector_indexer: Indexer
-    writer: Writer
-    lock: OwnerLock
-    metrics: Metrics
-    gauges: Gauges
-
-    def publish_address(self, url: str, token: str | None = None) -> None:
-        """Tell others through the lock where this server answers."""
-        self.lock.publish(OwnerRecord(os.getpid(), socket.gethostname(), url, format_time(utc_now()), token))
-
-    async def searchable(self) -> None:
-        """Wait until full text and meaning cover every note (or there is no model)."""
-        await self.fulltext_indexer.converged()
-        await self.semantic.settled.wait()
-
-
 class Assembly:
     """Actors and services over open stores."""
 
@@ -106,10 +75,12 @@ class Assembly:
         self.metrics = Metrics()
         self.startup_seconds = 0.0
         self.catalogue = Catalogue()
+        self.graph_cache = GraphCache(self.catalogue.graph, config.storage.data_dir, Threads())
         self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
         self.coordinator = self._make_coordinator()
         #: One thread for the one read connection of the coordination database.
         self._coordination_reading = Threads()
+        self.memory = self._make_memory()
         self._sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
         self._embedding = Threads()
         self.semantic = self._make_semantic()
@@ -151,6 +122,11 @@ class Assembly:
             on_commit=self._count_events,
         )
 
+    def _make_memory(self) -> Memory:
+        stores = self._stores
+        journal, reading = stores.coordination, self._coordination_reading
+        return Memory(stores.edges, Threads(), self.coordinator, journal, reading, self._clock)
+
     def _make_semantic(self) -> SemanticBackend:
         model = self._config.search.embedding_model
         directory = self._config.storage.data_dir / ".usearch"
@@ -160,6 +136,7 @@ class Assembly:
     def scan(self) -> ScanResult:
         """Fill the catalogue from the folder. Blocks."""
         stores = self._stores
+        self.graph_cache.read()
         position = stores.manifest.seq
         announced = [] if position is None else stores.coordination.events_after(position)
         return scan_folder(stores.files, stores.manifest, self.catalogue, announced, self._clock())
@@ -184,12 +161,15 @@ class Assembly:
             coordinator,
         ]
         await nursery.start(partial(supervise, coordinator, self.coordinator.start))
+        memory, writer = self.memory.mailbox, self.writer.mailbox
+        await nursery.start(partial(supervise, memory, self.memory.start, closes=[writer]))
         for indexer in (self.fulltext_indexer, self.vector_indexer):
             await nursery.start(partial(supervise, indexer.mailbox, indexer.start))
         await nursery.start(partial(supervise, publisher, self.publisher.start, closes=downstream))
-        await nursery.start(partial(supervise, self.writer.mailbox, self.writer.start, closes=[publisher]))
+        await nursery.start(partial(supervise, writer, self.writer.start, closes=[publisher]))
         background.start_soon(self.semantic.load, self.vector_indexer, self.fulltext_indexer.converged)
         background.start_soon(self.vector_indexer.converge)
+        background.start_soon(self.graph_cache.keep)
         await background.start(self.fulltext_indexer.converge)
         return self._serve()
 
@@ -204,6 +184,7 @@ class Assembly:
             self.coordinator,
             _retrieval_settings(self._config, self._sizes),
             clock,
+            self._reading,
         )
         knowledge = Knowledge(self.catalogue, self.writer.mailbox, self.coordinator, retrieval, texts, clock)
         parts = self._state_parts()
@@ -235,6 +216,8 @@ class Assembly:
         families = (
             NoteTools(knowledge, self._clock).tools(),
             SearchTools(retrieval, knowledge, self._clock).tools(),
+            GraphTools(Graph(self.catalogue)).tools(),
+            EdgeTools(self._make_edges(knowledge)).tools(),
             AgentTools(Agents(self.coordinator)).tools(),
             TaskTools(coordination).tools(),
             TaskGraphTools(coordination).tools(),
@@ -246,6 +229,10 @@ class Assembly:
             outcome_status=self._config.server.write_outcomes == "status",
             meter=ToolMeter(self.metrics),
         )
+
+    def _make_edges(self, knowledge: Knowledge) -> Edges:
+        memory, store = self.memory.mailbox, self._stores.edges
+        return Edges(memory, store, Threads(), self.coordinator, knowledge, self.catalogue)
 
     def _make_gauges(self, parts: StateParts) -> Gauges:
         mailboxes = self._mailboxes()
@@ -261,6 +248,7 @@ class Assembly:
             self.fulltext_indexer.mailbox,
             self.vector_indexer.mailbox,
             self.publisher.mailbox,
+            self.memory.mailbox,
             self.coordinator.mailbox,
         )
 

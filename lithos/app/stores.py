@@ -11,6 +11,7 @@ from lithos.app.clock import utc_now
 from lithos.config import Config
 from lithos.core.times import format_time
 from lithos.stores.coordination import CoordinationStore
+from lithos.stores.edges import EdgeStore
 from lithos.stores.files import NoteFiles
 from lithos.stores.fulltext import FulltextIndex
 from lithos.stores.lock import OwnerLock
@@ -28,6 +29,7 @@ class Stores:
     lock: OwnerLock
     files: NoteFiles
     coordination: CoordinationStore
+    edges: EdgeStore
     manifest: Manifest
     fulltext: FulltextIndex
 
@@ -51,6 +53,7 @@ def open_stores(config: Config) -> Stores:
             log.info("leftover temporary files removed", files=swept)
         migrate(data, now)
         coordination = CoordinationStore.open(private / "coordination.db", now)
+        edges = EdgeStore.open(private / "edges.db", now)
         manifest = Manifest.open(private / "manifest.db", now)
         if config.index.rebuild_on_start:
             _drop_indexes(data)
@@ -60,12 +63,12 @@ def open_stores(config: Config) -> Stores:
         raise
     if fulltext.was_rebuilt and not manifest.is_new:
         log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
-    return Stores(lock, files, coordination, manifest, fulltext)
+    return Stores(lock, files, coordination, edges, manifest, fulltext)
 
 
 def _drop_indexes(data: Path) -> None:
     """Forget rebuildable state: the start then makes it anew from the notes."""
-    for name in (".tantivy", ".usearch"):
+    for name in (".tantivy", ".usearch", ".graph"):
         if (data / name).exists():
             shutil.rmtree(data / name)
 
@@ -74,5 +77,6 @@ def close_stores(stores: Stores) -> None:
     """Close everything and give the data directory up. Blocks."""
     stores.fulltext.close()
     stores.manifest.close()
+    stores.edges.close()
     stores.coordination.close()
     stores.lock.release()

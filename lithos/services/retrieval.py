@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Literal
 
 from attrs import field, frozen
 
+from lithos.actors.blocking import Blocking
 from lithos.actors.catalogue import Catalogue, Entry
 from lithos.actors.coordinator import Coordinator
 from lithos.actors.semantic import (
@@ -20,19 +21,20 @@ from lithos.actors.semantic import (
 from lithos.core.agents import SEARCH_RESULT, UNKNOWN_AGENT, AuditRow
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.fusion import blend, reciprocal_rank
-from lithos.core.matching import has_all
 from lithos.core.query import Node, QuerySyntaxError, parse_query, plain_words, query_terms
 from lithos.core.snippet import make_snippet
+from lithos.services.graph_search import GraphSearch
+from lithos.services.nearest import Nearest
 from lithos.services.texts import NoteTexts
 from lithos.stores.fulltext import Filters, FulltextIndex
 from lithos.stores.index_failure import IndexFailed
 from lithos.stores.vectors import VectorHit
 
-MODES = ("hybrid", "fulltext", "semantic")
+MODES = ("hybrid", "fulltext", "semantic", "graph")
 #: Notes each leg of a fusion gives at least.
 LEG_NOTES = 200
-#: Up to so many notes pass a filter: score them exactly instead of filtering nearest neighbours.
-EXACT_NOTES = 2_000
+#: Hybrid hits from which a graph search without seeds starts.
+SEEDS = 5
 WARMING_WAIT = 10.0
 #: Characters of a full-text query. Every pair in a run of unsegmented script is a term of its own, and
 #: 300,000 of them stop the event loop for twenty seconds. Meaning still gets the whole query.
@@ -52,7 +54,10 @@ class RetrievalSettings:
 
 @frozen(kw_only=True)
 class SearchRequest:
-    """What is searched for; `threshold` None means the configured one."""
+    """What is searched for; `threshold` None means the configured one.
+
+    Only a graph search has seeds and a depth; without seeds it starts from what the query finds.
+    """
 
     query: str
     mode: str = "hybrid"
@@ -60,6 +65,8 @@ class SearchRequest:
     threshold: float | None = None
     filters: Filters = field(factory=Filters)
     agent_id: str | None = None
+    seed_ids: tuple[str, ...] = ()
+    graph_depth: int = 2
 
 
 @frozen
@@ -93,6 +100,9 @@ class _Ranked:
     message: str = ""
 
 
+_NOTHING = _Ranked((), {}, frozenset())
+
+
 class Retrieval:
     """Answers searches from the index handles; writes nothing but access rows."""
 
@@ -105,11 +115,14 @@ class Retrieval:
         coordinator: Coordinator,
         settings: RetrievalSettings,
         clock: Callable[[], datetime],
+        reading: Blocking,
     ) -> None:
         self._catalogue = catalogue
         self._texts = texts
         self._fulltext = fulltext
         self._semantic = semantic
+        self._nearest = Nearest(catalogue, semantic)
+        self._graph_search = GraphSearch(catalogue, self._nearest, reading)
         self._coordinator = coordinator
         self._settings = settings
         self._clock = clock
@@ -120,9 +133,11 @@ class Retrieval:
             raise InvalidMode(f"There is no search mode {request.mode!r}. Use one of: {', '.join(MODES)}.")
         threshold = self._threshold(request.threshold)
         limit = max(1, min(request.limit, self._settings.max_results))
-        if not request.query.strip():
+        if request.mode == "graph":
+            ranked = await self._rank_graph(request, threshold)
+        elif not request.query.strip():
             return SearchAnswer(())
-        if request.mode == "fulltext":
+        elif request.mode == "fulltext":
             ranked = self._rank_fulltext(request, limit)
         elif request.mode == "semantic":
             ranked = await self._rank_semantic(request, limit, threshold)
@@ -165,7 +180,7 @@ class Retrieval:
     def _rank_fulltext(self, request: SearchRequest, limit: int) -> _Ranked:
         node = _parse(request.query)
         if node is None:
-            return _Ranked((), {}, frozenset())
+            return _NOTHING
         try:
             found = self._fulltext.search(node, limit, request.filters)
         except IndexFailed as failure:
@@ -175,7 +190,7 @@ class Retrieval:
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         try:
             await self._semantic.ready(within=WARMING_WAIT)
-            found = self._semantic_leg(request, limit, threshold)
+            found = self._nearest.search(request.query, request.filters, limit, threshold)
         except (SemanticUnavailable, IndexFailed) as failure:
             raise _backend_failure(str(failure)) from failure
         scores = [(hit.serial, hit.similarity) for hit in found]
@@ -192,7 +207,7 @@ class Retrieval:
         except IndexFailed as failure:
             failures["fulltext"] = str(failure)
         try:
-            semantic = self._semantic_leg(request, wanted, threshold)
+            semantic = self._nearest.search(request.query, request.filters, wanted, threshold)
             if self._semantic.state is SemanticState.WARMING:
                 failures["semantic"] = "the semantic index is still being built"
         except (SemanticUnavailable, IndexFailed) as failure:
@@ -217,24 +232,22 @@ class Retrieval:
             return reciprocal_rank([[serial for serial, _ in leg] for leg in (lexical, semantic)])
         return blend(lexical, semantic, self._settings.semantic_weight)
 
-    def _semantic_leg(self, request: SearchRequest, notes: int, threshold: float) -> list[VectorHit]:
-        """The nearest notes that pass the filters."""
-        vector = self._semantic.encode(request.query)
-        if vector is None:
-            return []
-        filters = request.filters
-        if filters == Filters():
-            return self._semantic.search(vector, notes, threshold)
-        passing = [entry.serial for entry in self._catalogue if _passes(entry, filters)]
-        if len(passing) <= EXACT_NOTES:
-            return self._semantic.search_among(vector, passing, notes, threshold)
-        allowed, asked = frozenset(passing), 5 * notes
-        while True:
-            found = self._semantic.search(vector, asked, threshold)
-            kept = [hit for hit in found if hit.serial in allowed]
-            if len(kept) >= notes or len(found) < asked:
-                return kept[:notes]
-            asked *= 4
+    async def _rank_graph(self, request: SearchRequest, threshold: float) -> _Ranked:
+        start = _NOTHING
+        if not request.seed_ids and request.query.strip():
+            start = self._rank_hybrid(request, SEEDS, threshold)
+        seeds = request.seed_ids or tuple(islice(self._ids(start.scores), SEEDS))
+        scores = await self._graph_search.search(
+            request.query, seeds, request.graph_depth, request.filters, threshold
+        )
+        terms = query_terms(request.query[:LONGEST_QUERY])
+        found = frozenset(serial for serial, _ in scores)
+        return _Ranked(scores, {}, found, terms, start.failed, start.message)
+
+    def _ids(self, scores: Sequence[tuple[int, float]]) -> Iterator[str]:
+        """The notes of a ranking that still exist."""
+        entries = (self._catalogue.at_serial(serial) for serial, _ in scores)
+        return (entry.note.id for entry in entries if entry is not None)
 
     async def _present(self, request: SearchRequest, ranked: _Ranked, limit: int) -> tuple[Hit, ...]:
         """Read the texts of the best notes and cut their snippets."""
@@ -267,16 +280,6 @@ class Retrieval:
         self._coordinator.record_access(
             [AuditRow(agent, hit.entry.note.id, SEARCH_RESULT, now) for hit in hits]
         )
-
-
-def _passes(entry: Entry, filters: Filters) -> bool:
-    note = entry.note
-    return (
-        has_all(note.tags, filters.tags)
-        and (filters.author is None or note.author == filters.author)
-        and (filters.path_prefix is None or entry.path.startswith(filters.path_prefix))
-        and has_all(note.entities, filters.entities)
-    )
 
 
 def _parse(query: str) -> Node | None:

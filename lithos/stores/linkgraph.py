@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -185,8 +185,3 @@ def read_remembered(path: Path) -> Remembered | None:
 
 def _is_text(values: Iterable[object]) -> bool:
     return all(value is None or isinstance(value, str) for value in values)
-
-
-def ranks_of(order: Sequence[str]) -> dict[str, int]:
-    """The place of each note, from 1."""
-    return {note_id: place for place, note_id in enumerate(order, start=1)}

@@ -90,6 +90,8 @@ class SearchTools:
                     entities=arguments.entities or (),
                 ),
                 agent_id=arguments.agent_id,
+                seed_ids=arguments.seed_ids or (),
+                graph_depth=arguments.graph_depth,
             )
         )
         now = self._clock()

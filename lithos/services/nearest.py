@@ -1,0 +1,58 @@
+"""Nearest notes by meaning, with the filters of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lithos.actors.catalogue import Catalogue, Entry
+from lithos.actors.semantic import SemanticBackend
+from lithos.core.matching import has_all
+from lithos.stores.fulltext import Filters
+from lithos.stores.vectors import VectorHit
+
+#: Up to so many notes come into question: score them exactly instead of filtering nearest neighbours.
+EXACT_NOTES = 2_000
+
+
+class Nearest:
+    """Asks the vector index; everything here raises `SemanticUnavailable` and `IndexFailed`."""
+
+    def __init__(self, catalogue: Catalogue, semantic: SemanticBackend) -> None:
+        self._catalogue = catalogue
+        self._semantic = semantic
+
+    def search(self, query: str, filters: Filters, notes: int, threshold: float) -> list[VectorHit]:
+        """The nearest notes that pass the filters."""
+        if filters == Filters():
+            vector = self._semantic.encode(query)
+            return [] if vector is None else self._semantic.search(vector, notes, threshold)
+        passing = [entry.serial for entry in self._catalogue if passes(entry, filters)]
+        return self.search_among(query, passing, notes, threshold)
+
+    def search_among(
+        self, query: str, serials: Sequence[int], notes: int, threshold: float
+    ) -> list[VectorHit]:
+        """The nearest of these notes."""
+        vector = self._semantic.encode(query)
+        if vector is None:
+            return []
+        if len(serials) <= EXACT_NOTES:
+            return self._semantic.search_among(vector, serials, notes, threshold)
+        allowed, asked = frozenset(serials), 5 * notes
+        while True:
+            found = self._semantic.search(vector, asked, threshold)
+            kept = [hit for hit in found if hit.serial in allowed]
+            if len(kept) >= notes or len(found) < asked:
+                return kept[:notes]
+            asked *= 4
+
+
+def passes(entry: Entry, filters: Filters) -> bool:
+    """True when a note passes all filters."""
+    note = entry.note
+    return (
+        has_all(note.tags, filters.tags)
+        and (filters.author is None or note.author == filters.author)
+        and (filters.path_prefix is None or entry.path.startswith(filters.path_prefix))
+        and has_all(note.entities, filters.entities)
+    )

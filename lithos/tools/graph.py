@@ -1,0 +1,83 @@
+"""What surrounds a note."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from lithos.actors.catalogue import Entry
+from lithos.services.graph import SECTIONS, Graph, Related
+from lithos.tools.arguments import argument
+from lithos.tools.registry import Answer, Tool
+
+
+@frozen
+class RelatedArguments:
+    """Parameters of `lithos_related`."""
+
+    id: str = argument("Id of the note.")
+    include: tuple[str, ...] | None = argument("Any of links, provenance, edges; default all.", None)
+    depth: int = argument("Steps along links and provenance, 1..3.", 1)
+    namespace: str | None = argument("Only edges of this namespace.", None)
+
+
+class GraphTools:
+    """Handlers; each takes its arguments class."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def tools(self) -> Sequence[Tool]:
+        """The family in listing order."""
+        return (
+            Tool(
+                "lithos_related",
+                "standard",
+                "RI",
+                "Notes around a note: wiki-links, what it was derived from, typed edges.",
+                RelatedArguments,
+                self.relate,
+            ),
+        )
+
+    async def relate(self, arguments: RelatedArguments) -> Answer:
+        """`lithos_related`."""
+        wanted = SECTIONS if arguments.include is None else arguments.include
+        included = [section for section in SECTIONS if section in wanted]
+        related = await self._graph.relate(arguments.id, included, arguments.depth, arguments.namespace)
+        return {
+            "id": arguments.id,
+            "included": included,
+            **dict(_sections(related)),
+            "related_ids": sorted({*_ids(related)} - {arguments.id}),
+        }
+
+
+def _sections(related: Related) -> Iterator[tuple[str, Any]]:
+    """Each section that was asked for."""
+    links, provenance, edges = related.links, related.provenance, related.edges
+    if links is not None:
+        yield "links", {"outgoing": _rows(links.outgoing), "incoming": _rows(links.incoming)}
+    if provenance is not None:
+        unresolved = list(provenance.unresolved)
+        sources, derived = _rows(provenance.sources), _rows(provenance.derived)
+        yield "provenance", {"sources": sources, "derived": derived, "unresolved_sources": unresolved}
+    if edges is not None:
+        yield "edges", {"outgoing": list(edges.outgoing), "incoming": list(edges.incoming)}
+
+
+def _rows(entries: Iterable[Entry]) -> list[dict[str, str]]:
+    return [{"id": entry.note.id, "title": entry.note.title} for entry in entries]
+
+
+def _ids(related: Related) -> Iterator[str]:
+    """Every note named, those that only an edge knows included."""
+    if related.links is not None:
+        yield from (entry.note.id for entry in related.links.outgoing + related.links.incoming)
+    if related.provenance is not None:
+        yield from (entry.note.id for entry in related.provenance.sources + related.provenance.derived)
+    if related.edges is not None:
+        for edge in related.edges.outgoing + related.edges.incoming:
+            yield from (edge["from_id"], edge["to_id"])
