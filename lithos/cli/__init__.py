@@ -49,6 +49,10 @@ def _run(invocation: Invocation) -> int:
                 from lithos.cli.serve import run_serve
 
                 return run_serve(session, signals)
+            if invocation.command in ("wait", "events"):
+                from lithos.cli.events import run_events, run_wait
+
+                return run_wait(session) if invocation.command == "wait" else run_events(session)
             from lithos.cli.queries import run_query
 
             return run_query(session)

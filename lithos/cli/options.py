@@ -17,7 +17,8 @@ examples:
   lithos serve                          serve ./data over HTTP for many agents
   lithos serve -t stdio                 serve one client over stdin and stdout
   lithos -d ~/vault search "raft log"   search the notes in ~/vault/knowledge
-exit codes: 0 done, 1 failed, 2 usage or configuration, 4 data directory in use
+  lithos wait --task ID --timeout 600   wait until something happens to a task
+exit codes: 0 done, 1 failed, 2 usage or configuration, 3 wait timed out, 4 data directory in use
 """
 
 
@@ -69,7 +70,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(add("serve", "serve the notes to agents over MCP"))
     _add_search(add("search", "search the notes"))
     add("stats", "print numbers about the notes and their indexes")
-    _add_inspect(add("inspect", "look at the state of the server, its agents or one note"))
+    _add_inspect(add("inspect", "look at the state of the server, its agents, tasks or one note"))
+    _add_audit(add("audit", "tell who read which note"))
+    _add_wait(add("wait", "wait for an event and print it as JSON; exit 3 when none came in time"))
+    _add_events(add("events", "print events as JSON, one a line"))
     return parser
 
 
@@ -116,6 +120,52 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
 
     add("health", "components and their state; exit 1 when degraded")
     add("agents", "agents that were here")
+    tasks = add("tasks", "open tasks, newest first")
+    tasks.add_argument("--all", dest="closed", action="store_true", help="closed ones too")
     document = add("doc", "one note; exit 1 when there is none")
     document.add_argument("document", metavar="ID-or-PATH", help="note id, or path below knowledge/")
     document.add_argument("--content", action="store_true", help="print the text as well")
+
+
+def _add_audit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-a", "--agent", metavar="ID", help="only what this agent read")
+    parser.add_argument("-s", "--since", metavar="TIME", help="only what is later than this time (ISO 8601)")
+    parser.add_argument("-n", "--limit", type=_count, metavar="N", help="most rows (default: 50)")
+    parser.add_argument("--doc", metavar="ID", help="only reads of this note")
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--types", metavar="A,B", help="only events of these types")
+    parser.add_argument("--tags", metavar="A,B", help="only events with one of these tags")
+
+
+def _add_wait(parser: argparse.ArgumentParser) -> None:
+    _add_filters(parser)
+    parser.add_argument("--task", metavar="ID", help="only events of this task")
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument("--since", metavar="CURSOR", help="id of an event; what came after it counts too")
+    begin.add_argument("--cursor", metavar="NAME", help="go on after what this name was told, and remember")
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds to wait (default: for ever)")
+
+
+def _add_events(parser: argparse.ArgumentParser) -> None:
+    _add_filters(parser)
+    parser.add_argument("--since", metavar="CURSOR", help="id of an event; begin after it")
+    parser.add_argument("--limit", type=_count, metavar="N", help="end after so many")
+    parser.add_argument(
+        "--no-follow", dest="follow", action="store_false", help="end with the newest event there is"
+    )
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(text)
+    return seconds
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise ValueError(text)
+    return count

@@ -10,10 +10,12 @@ import trio
 
 from lithos.cli.output import print_json, print_line, print_pairs
 from lithos.cli.session import CommandFailed, Session
+from lithos.core.times import parse_time
 from lithos.front.client import OwnerClient
 from lithos.stores.lock import is_owned, read_owner
 
 SNIPPET_LENGTH = 100
+MOST_ROWS = 1000
 READY_WAIT = 600.0
 #: A server that starts says its address within a moment, another query is over by then.
 OWNER_WAIT = 10.0
@@ -30,9 +32,13 @@ class Asker(Protocol):
         """The body of `/health`."""
         ...
 
+    async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The body of `/audit`, asked with its parameters."""
+        ...
+
 
 def run_query(session: Session) -> int:
-    """Run `search`, `stats` or `inspect`; the exit code. Raises what `explained_failures` explains."""
+    """Run a command that asks; its exit code. Raises what `explained_failures` explains."""
     return trio.run(partial(_run, session))
 
 
@@ -86,6 +92,15 @@ class _Here:
         answer: Mapping[str, Any] = body
         return answer
 
+    async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        entries = await self._server.access_log.entries(
+            agent=query.get("agent_id"),
+            doc=query.get("doc_id"),
+            after=parse_time(query["after"]) if "after" in query else None,
+            limit=query["limit"],
+        )
+        return {"entries": entries}
+
 
 async def _answer(session: Session, asker: Asker) -> int:
     command = session.invocation.command
@@ -93,8 +108,12 @@ async def _answer(session: Session, asker: Asker) -> int:
         return await _search(session, asker)
     if command == "stats":
         return await _stats(session, asker)
+    if command == "audit":
+        return await _audit(session, asker)
     subject = session.invocation.typed["subject"]
-    return await {"health": _health, "agents": _agents, "doc": _document}[subject](session, asker)
+    return await {"health": _health, "agents": _agents, "tasks": _tasks, "doc": _document}[subject](
+        session, asker
+    )
 
 
 async def _search(session: Session, asker: Asker) -> int:
@@ -159,6 +178,41 @@ async def _agents(session: Session, asker: Asker) -> int:
         print_pairs("Agents", {row["id"]: f"last seen {row['last_seen_at']}" for row in answer["agents"]})
     else:
         print_line("No agents yet.")
+    return 0
+
+
+async def _tasks(session: Session, asker: Asker) -> int:
+    wanted = {} if session.invocation.typed.get("closed") else {"status": "open"}
+    answer = await _ask(asker, "lithos_task_list", {**wanted, "with_claims": True})
+    if session.invocation.as_json:
+        print_json(answer)
+        return 0
+    if not answer["tasks"]:
+        print_line("No tasks." if not wanted else "No open tasks.")
+    for row in answer["tasks"]:
+        claims = ", ".join(f"{claim['agent']} on {claim['aspect']}" for claim in row["claims"])
+        held = f" - {claims}" if claims else ""
+        print_line(f"{row['id']}  {row['status']:<9}  {row['title']}{held}")
+    return 0
+
+
+async def _audit(session: Session, asker: Asker) -> int:
+    typed = session.invocation.typed
+    asked = {"agent_id": typed.get("agent"), "doc_id": typed.get("doc"), "after": typed.get("since")}
+    query = {name: value for name, value in asked.items() if value}
+    try:
+        parse_time(query.get("after", "1970-01-01"))
+    except ValueError as error:
+        raise CommandFailed(f"--since is no time: {error}. Give ISO 8601.", exit_code=2) from None
+    answer = await asker.accesses({**query, "limit": min(typed.get("limit", 50), MOST_ROWS)})
+    if session.invocation.as_json:
+        print_json(answer)
+        return 0
+    if not answer["entries"]:
+        print_line("No accesses.")
+    for row in answer["entries"]:
+        line = f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {row['doc_id']}"
+        print_line(line)
     return 0
 
 

@@ -6,7 +6,7 @@ import http.client
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import trio
 
@@ -44,6 +44,13 @@ class OwnerClient:
     async def health(self) -> Mapping[str, Any]:
         """The body of `/health`. Raises `OwnerUnreachable`."""
         return await self._request("GET", "/health", None)
+
+    async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The body of `/audit`. Raises `OwnerUnreachable`."""
+        answer = await self._request("GET", f"/audit?{urlencode(query)}", None)
+        if "error" in answer:
+            raise OwnerUnreachable(f"The server refused: {answer.get('message', answer['error'])}")
+        return answer
 
     async def _request(self, method: str, path: str, body: str | None) -> dict[str, Any]:
         return await trio.to_thread.run_sync(self._exchange, method, path, body)

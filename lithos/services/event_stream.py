@@ -87,7 +87,7 @@ class EventStream:
 
     async def seek(self, since: str) -> None:
         """Go on after `since`. An unknown position yields a `Resync`, then what is new from now on."""
-        known = await self._reading.run(partial(self._known_position, since.strip()))
+        known = await self._reading.run(partial(self._known_position, since))
         self.close()
         self._seeks += 1
         self._subscription, self._is_live = None, False
@@ -172,9 +172,14 @@ class EventStream:
 
     def _known_position(self, since: str) -> int | None:
         """The seq, if every event after it is in the journal."""
-        if not (since.isascii() and since.isdigit()) or len(since) > 18:
-            return None
-        return int(since) if self._store.knows_position(int(since)) else None
+        seq = parse_position(since)
+        return seq if seq is not None and self._store.knows_position(seq) else None
+
+
+def parse_position(text: str) -> int | None:
+    """The seq that a position names; None when it is no number that a seq can be."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 class EventStreams:
