@@ -1,0 +1,137 @@
+"""Event streams of a real server, read over raw connections; and commands that run beside the test."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from tests.e2e.process import LITHOS, Lithos, clean_environment, read_line
+
+BOUND = 20.0
+
+
+@define
+class Sse:
+    """An open event stream."""
+
+    connection: http.client.HTTPConnection
+    response: http.client.HTTPResponse
+
+    def frame(self) -> dict[str, str]:
+        """The next frame, comments skipped; empty at the end of the stream."""
+        fields: dict[str, str] = {}
+        while line := self.response.readline():
+            text = line.decode().rstrip("\n")
+            if not text and fields:
+                return fields
+            name, _, value = text.partition(": ")
+            if name:
+                fields[name] = value
+        return {}
+
+    def titles(self, count: int) -> list[str]:
+        return [json.loads(self.frame()["data"])["title"] for _ in range(count)]
+
+
+@contextmanager
+def listening(server: Lithos, query: str = "", last_event_id: str | None = None) -> Iterator[Sse]:
+    """Listen to `/events`."""
+    connection = http.client.HTTPConnection(*server.address, timeout=BOUND)
+    headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
+    try:
+        connection.request("GET", f"/events?{query}", headers=headers)
+        response = connection.getresponse()
+        assert response.status == 200, response.read()
+        yield Sse(connection, response)
+    finally:
+        connection.close()
+
+
+def call_tool(server: Lithos, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The structured answer of a tool."""
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments},
+    }
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    connection = http.client.HTTPConnection(*server.address, timeout=BOUND)
+    try:
+        connection.request("POST", "/mcp", json.dumps(message), headers)
+        return dict(json.loads(connection.getresponse().read())["result"]["structuredContent"])
+    finally:
+        connection.close()
+
+
+def write_notes(server: Lithos, titles: list[str]) -> None:
+    for title in titles:
+        answer = call_tool(server, "lithos_write", title=title, content="Text.", agent="ada")
+        assert answer["status"] == "created", answer
+
+
+def gauge(server: Lithos, name: str) -> float:
+    """One unlabelled value of `/metrics`."""
+    connection = http.client.HTTPConnection(*server.address, timeout=BOUND)
+    try:
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+    finally:
+        connection.close()
+    (value,) = [line.split()[1] for line in text.splitlines() if line.startswith(f"{name} ")]
+    return float(value)
+
+
+def await_clients(server: Lithos, count: int) -> None:
+    """Until so many WebSocket clients are there."""
+    until = time.monotonic() + BOUND
+    while gauge(server, "lithos_ws_active_clients") != count:
+        assert time.monotonic() < until, f"no {count} WebSocket clients"
+
+
+@define
+class Command:
+    """A command that runs beside the test."""
+
+    process: subprocess.Popen[bytes]
+    printed: list[Any] = field(factory=list)
+
+    def line(self) -> Any:
+        """The next line it prints, as JSON."""
+        return json.loads(read_line(self.process, BOUND))
+
+    def end(self, code: int) -> list[Any]:
+        """Wait for the end with this exit code; what else was printed."""
+        output, errors = self.process.communicate(timeout=BOUND)
+        assert self.process.returncode == code, errors
+        return [json.loads(line) for line in output.splitlines()]
+
+
+@contextmanager
+def command(data: Path, *arguments: str) -> Iterator[Command]:
+    """Run a command of `lithos` on `data`; killed at the end of the block if it still runs."""
+    process = subprocess.Popen(
+        [*LITHOS, "-d", str(data), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+        cwd=data.parent,
+    )
+    try:
+        yield Command(process)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate(timeout=BOUND)
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()

@@ -1,0 +1,173 @@
+"""`lithos wait`, `events`, `audit` and `inspect tasks` beside a real server, across its restarts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.feeds import await_clients, call_tool, command, write_notes
+from tests.e2e.process import Lithos, run_lithos, running_lithos
+
+KEYS = ["id", "seq", "type", "agent", "payload", "tags", "timestamp"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lithos]:
+    with running_lithos(tmp_path_factory.mktemp("wait") / "data") as server:
+        yield server
+
+
+@pytest.fixture
+def data(server: Lithos) -> Path:
+    return server.stderr.with_name("data")
+
+
+def test_wait_in_another_process_returns_with_the_finding(server: Lithos, data: Path) -> None:
+    """behaviour 208: Show 1; events of other tasks do not end it."""
+    mine, other = (
+        call_tool(server, "lithos_task_create", title=title, agent="ada")["task_id"] for title in "ab"
+    )
+    with command(data, "wait", "--types", "finding.posted", "--task", mine, "--timeout", "20") as waiting:
+        await_clients(server, 1)
+        call_tool(server, "lithos_finding_post", task_id=other, agent="bob", summary="not this")
+        call_tool(server, "lithos_task_update", task_id=mine, agent="bob", title="c")
+        posted = call_tool(server, "lithos_finding_post", task_id=mine, agent="bob", summary="this")
+        (event,) = waiting.end(0)
+    assert list(event) == KEYS
+    assert (event["type"], event["agent"]) == ("finding.posted", "bob")
+    assert event["payload"]["task_id"] == mine
+    assert event["payload"]["finding_id"] == posted["finding_id"]
+
+
+def test_wait_exits_3_when_nothing_comes_in_time(server: Lithos, data: Path, tmp_path: Path) -> None:
+    """behaviours 208, 209: with a server and without one."""
+    for place in (data, tmp_path / "nowhere"):
+        waited = run_lithos("-d", place, "--json", "wait", "--types", "no.such", "--timeout", "0.3")
+        assert (waited.returncode, waited.stdout, waited.stderr) == (3, "", "")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_cursor_skips_no_event_between_calls_and_tells_none_twice(server: Lithos, data: Path) -> None:
+    """behaviour 208"""
+    arguments = ("wait", "--types", "note.created", "--cursor", "show", "--timeout")
+    assert run_lithos("-d", data, *arguments, "0.5").returncode == 3
+    titles = [f"Cursor {n}" for n in range(3)]
+    write_notes(server, titles)
+    for title in titles:
+        waited = run_lithos("-d", data, *arguments, "20")
+        assert (waited.returncode, json.loads(waited.stdout)["payload"]["title"]) == (0, title)
+    assert run_lithos("-d", data, *arguments, "0.5").returncode == 3
+
+
+def test_since_includes_earlier_events_and_an_unknown_one_is_told(server: Lithos, data: Path) -> None:
+    """behaviour 208"""
+    write_notes(server, ["Since 1", "Since 2"])
+    events = [
+        json.loads(line) for line in run_lithos("-d", data, "events", "--no-follow").stdout.splitlines()
+    ]
+    first, second = events[-2:]
+    waited = run_lithos("-d", data, "wait", "--since", first["id"], "--timeout", "20")
+    assert (waited.returncode, json.loads(waited.stdout)) == (0, second)
+    lost = run_lithos("-d", data, "wait", "--since", "17", "--task", "x", "--timeout", "20")
+    assert lost.returncode == 0
+    assert json.loads(lost.stdout)["type"] == "resync"
+
+
+@pytest.mark.slow
+def test_wait_waits_for_a_server_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """behaviour 208"""
+    data = tmp_path / "data"
+    data.mkdir()
+    with command(data, "wait", "--types", "note.created", "--timeout", "60") as waiting:
+        with running_lithos(data) as server:
+            await_clients(server, 1)
+        assert waiting.process.poll() is None
+        with running_lithos(data) as server:
+            write_notes(server, ["After the restart"])
+            (event,) = waiting.end(0)
+    assert event["payload"]["title"] == "After the restart"
+
+
+def test_events_follow_the_server_and_end_at_the_limit(server: Lithos, data: Path) -> None:
+    """behaviour 209"""
+    with command(data, "--json", "events", "--types", "note.created", "--limit", "2") as following:
+        await_clients(server, 1)
+        call_tool(server, "lithos_agent_register", id="eve")
+        write_notes(server, ["Followed 1"])
+        assert following.line()["payload"]["title"] == "Followed 1"
+        write_notes(server, ["Followed 2"])
+        (event,) = following.end(0)
+    assert list(event) == KEYS
+    assert event["payload"]["title"] == "Followed 2"
+
+
+@pytest.mark.slow
+def test_events_are_read_from_the_journal_without_a_server(tmp_path: Path) -> None:
+    """behaviour 209"""
+    data = tmp_path / "data"
+    with running_lithos(data) as server:
+        write_notes(server, ["One", "Two", "Three"])
+        beside = run_lithos("-d", data, "events", "--no-follow", "--types", "note.created")
+    alone = run_lithos("-d", data, "events", "--types", "note.created", "--json")
+    assert (alone.returncode, alone.stderr, alone.stdout) == (0, "", beside.stdout)
+    events = [json.loads(line) for line in alone.stdout.splitlines()]
+    assert [event["payload"]["title"] for event in events] == ["One", "Two", "Three"]
+    later = run_lithos("-d", data, "events", "--since", events[0]["id"], "--limit", "1")
+    assert json.loads(later.stdout) == events[1]
+    assert json.loads(run_lithos("-d", data, "events", "--since", "x").stdout)["type"] == "resync"
+    missing = run_lithos("-d", tmp_path / "nowhere", "events")
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "--data-dir" in missing.stderr
+
+
+def test_audit_tells_who_read_what(server: Lithos, data: Path) -> None:
+    """behaviours 138, 209"""
+    note = call_tool(server, "lithos_write", title="Audited", content="Text.", agent="ada")["id"]
+    for agent in ("zoe", "yan"):
+        call_tool(server, "lithos_read", id=note, agent_id=agent)
+    rows = json.loads(run_lithos("-d", data, "audit", "--doc", note, "--json").stdout)["entries"]
+    assert [row["agent_id"] for row in rows] == ["yan", "zoe"]
+    (line,) = run_lithos("-d", data, "audit", "-a", "zoe", "-s", "2020-01-01", "-n", "5").stdout.splitlines()
+    assert note in line
+    assert "read" in line
+    assert run_lithos("-d", data, "audit", "-a", "nobody").stdout == "No accesses.\n"
+    refused = run_lithos("-d", data, "audit", "-s", "yesterday")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--since" in refused.stderr
+
+
+def test_inspect_tasks_shows_open_ones_or_all(server: Lithos, data: Path) -> None:
+    """behaviour 209"""
+    done, held = (
+        call_tool(server, "lithos_task_create", title=title, agent="ada")["task_id"] for title in ("D", "H")
+    )
+    call_tool(server, "lithos_task_complete", task_id=done, agent="ada")
+    call_tool(server, "lithos_task_claim", task_id=held, agent="zoe", aspect="all of it")
+    shown = run_lithos("-d", data, "inspect", "tasks").stdout
+    assert done not in shown
+    assert "H - zoe on all of it" in shown
+    tasks = json.loads(run_lithos("-d", data, "inspect", "tasks", "--all", "--json").stdout)["tasks"]
+    assert {done, held} <= {task["id"] for task in tasks}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["wait", "--timeout", "-1"], ["wait", "--timeout", "nan"], ["wait", "--since", "1", "--cursor", "x"],
+        ["events", "--limit", "0"], ["audit", "-n", "x"],
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_exits_2(arguments: list[str], tmp_path: Path) -> None:
+    refused = run_lithos("-d", tmp_path, *arguments)
+    assert (refused.returncode, refused.stdout) == (2, "")
+
+
+@pytest.mark.slow
+def test_a_server_that_tells_no_events_is_told(tmp_path: Path) -> None:
+    with running_lithos(tmp_path / "data", env={"LITHOS_EVENTS__ENABLED": "false"}):
+        waited = run_lithos("-d", tmp_path / "data", "wait", "--timeout", "20")
+    assert (waited.returncode, waited.stdout) == (1, "")
+    assert "WebSocket delivery is disabled" in waited.stderr
