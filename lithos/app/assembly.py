@@ -36,7 +36,7 @@ from lithos.services.coordination import Coordination
 from lithos.services.cursors import Cursors
 from lithos.services.event_stream import EventStreams
 from lithos.services.gauges import Gauges
-from lithos.services.graph import Graph
+from lithos.services.graph import Graph, no_edges
 from lithos.services.knowledge import Knowledge
 from lithos.services.memory import Edges
 from lithos.services.retrieval import Retrieval, RetrievalSettings
@@ -213,11 +213,13 @@ class Assembly:
     def _make_tools(self, knowledge: Knowledge, retrieval: Retrieval, state: ServerState) -> Tools:
         rows = self._stores.coordination.readable_task_rows()
         coordination = Coordination(self.coordinator, rows, self._coordination_reading, self._clock)
+        edges = self._make_edges(knowledge)
+        graph = Graph(self.catalogue, edges.list_edges if self._config.lcma.enabled else no_edges)
         families = (
             NoteTools(knowledge, self._clock).tools(),
             SearchTools(retrieval, knowledge, self._clock).tools(),
-            GraphTools(Graph(self.catalogue)).tools(),
-            EdgeTools(self._make_edges(knowledge)).tools(),
+            GraphTools(graph).tools(),
+            EdgeTools(edges).tools(),
             AgentTools(Agents(self.coordinator)).tools(),
             TaskTools(coordination).tools(),
             TaskGraphTools(coordination).tools(),

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+import trio
 from attrs import frozen
 
 from lithos.actors.catalogue import Catalogue, Entry
+from lithos.core.edges import Edge, EdgeFilter
 from lithos.core.errors import DocNotFound
 
 #: What `lithos_related` can tell, in the order in which it tells it.
 SECTIONS = ("links", "provenance", "edges")
 DEEPEST = 3
 
-#: A typed edge as `lithos_edge_list` shows it, with at least `from_id` and `to_id`.
-EdgeRow: TypeAlias = Mapping[str, Any]
-#: Gives the typed edges of (note id, namespace or None for all): those that leave it, those that arrive.
-EdgesOf: TypeAlias = Callable[[str, str | None], Awaitable[tuple[Sequence[EdgeRow], Sequence[EdgeRow]]]]
+#: Gives the typed edges that pass, oldest first.
+ListEdges: TypeAlias = Callable[[EdgeFilter], Awaitable[Sequence[Edge]]]
 
 
-async def no_edges(note_id: str, namespace: str | None) -> tuple[Sequence[EdgeRow], Sequence[EdgeRow]]:
-    """The typed edges of every note while nobody keeps any."""
-    return (), ()
+async def no_edges(wanted: EdgeFilter) -> Sequence[Edge]:
+    """The typed edges where nobody keeps any."""
+    return ()
 
 
 def clamp_depth(depth: int) -> int:
@@ -36,7 +36,7 @@ class Related:
 
     links: Links | None = None
     provenance: Provenance | None = None
-    edges: Edges | None = None
+    edges: TypedEdges | None = None
 
 
 @frozen
@@ -57,19 +57,19 @@ class Provenance:
 
 
 @frozen
-class Edges:
+class TypedEdges:
     """Typed edges that leave the note, and that arrive at it."""
 
-    outgoing: tuple[EdgeRow, ...]
-    incoming: tuple[EdgeRow, ...]
+    outgoing: tuple[Edge, ...]
+    incoming: tuple[Edge, ...]
 
 
 class Graph:
     """Reads the graph that the catalogue keeps; changes nothing."""
 
-    def __init__(self, catalogue: Catalogue, edges_of: EdgesOf = no_edges) -> None:
+    def __init__(self, catalogue: Catalogue, list_edges: ListEdges = no_edges) -> None:
         self._catalogue = catalogue
-        self._edges_of = edges_of
+        self._list_edges = list_edges
 
     async def relate(
         self, note_id: str, sections: Iterable[str], depth: int, namespace: str | None
@@ -80,29 +80,33 @@ class Graph:
                 f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list."
             )
         depth = clamp_depth(depth)
-        links = self._links(note_id, depth) if "links" in sections else None
-        provenance = self._provenance(note_id, depth) if "provenance" in sections else None
-        edges = None
-        if "edges" in sections:
-            outgoing, incoming = await self._edges_of(note_id, namespace)
-            edges = Edges(tuple(outgoing), tuple(incoming))
+        links = await self._links(note_id, depth) if "links" in sections else None
+        provenance = await self._provenance(note_id, depth) if "provenance" in sections else None
+        edges = await self._edges(note_id, namespace) if "edges" in sections else None
         return Related(links=links, provenance=provenance, edges=edges)
 
-    def _links(self, note_id: str, depth: int) -> Links:
-        graph = self._catalogue.graph.links
-        return Links(
-            self._entries(note_id, graph.reach([note_id], depth, "outgoing")),
-            self._entries(note_id, graph.reach([note_id], depth, "incoming")),
-        )
+    async def _edges(self, note_id: str, namespace: str | None) -> TypedEdges:
+        outgoing = await self._list_edges(EdgeFilter(from_id=note_id, namespace=namespace))
+        incoming = await self._list_edges(EdgeFilter(to_id=note_id, namespace=namespace))
+        return TypedEdges(tuple(outgoing), tuple(incoming))
 
-    def _provenance(self, note_id: str, depth: int) -> Provenance:
+    async def _links(self, note_id: str, depth: int) -> Links:
+        outgoing = self._catalogue.graph.links.reach([note_id], depth, "outgoing")
+        await trio.lowlevel.checkpoint()  # each way may take some milliseconds
+        incoming = self._catalogue.graph.links.reach([note_id], depth, "incoming")
+        return Links(self._entries(note_id, outgoing), self._entries(note_id, incoming))
+
+    async def _provenance(self, note_id: str, depth: int) -> Provenance:
         graph = self._catalogue.graph.provenance
-        around = (graph.reach([note_id], depth, way) for way in ("outgoing", "incoming"))
-        sources, derived = (self._entries(note_id, dict.fromkeys(found, 0)) for found in around)
+        sources = dict.fromkeys(graph.reach([note_id], depth, "outgoing"), 0)
+        derived = dict.fromkeys(graph.reach([note_id], depth, "incoming"), 0)
+        await trio.lowlevel.checkpoint()
         entry = self._catalogue.get(note_id)
         stated = entry.note.derived_from_ids if entry is not None else ()
         missing = {source for source in stated if source not in self._catalogue}
-        return Provenance(sources, derived, tuple(sorted(missing)))
+        return Provenance(
+            self._entries(note_id, sources), self._entries(note_id, derived), tuple(sorted(missing))
+        )
 
     def _entries(self, note_id: str, steps: Mapping[str, int]) -> tuple[Entry, ...]:
         """The notes in order of steps, then id, without the one they surround."""

@@ -10,7 +10,9 @@ from attrs import frozen
 from lithos.actors.catalogue import Entry
 from lithos.services.graph import SECTIONS, Graph, Related
 from lithos.tools.arguments import argument
+from lithos.tools.edges import edge_row
 from lithos.tools.registry import Answer, Tool
+from lithos.tools.task_rows import sliced_rows
 
 
 @frozen
@@ -47,25 +49,30 @@ class GraphTools:
         wanted = SECTIONS if arguments.include is None else arguments.include
         included = [section for section in SECTIONS if section in wanted]
         related = await self._graph.relate(arguments.id, included, arguments.depth, arguments.namespace)
-        return {
-            "id": arguments.id,
-            "included": included,
-            **dict(_sections(related)),
-            "related_ids": sorted({*_ids(related)} - {arguments.id}),
-        }
+        answer: dict[str, Any] = {"id": arguments.id, "included": included, **_sections(related)}
+        edges = related.edges
+        if edges is not None:
+            outgoing, incoming = (
+                await sliced_rows(edges.outgoing, edge_row),
+                await sliced_rows(edges.incoming, edge_row),
+            )
+            answer["edges"] = {"outgoing": outgoing, "incoming": incoming}
+        return answer | {"related_ids": sorted({*_ids(related)} - {arguments.id})}
 
 
-def _sections(related: Related) -> Iterator[tuple[str, Any]]:
-    """Each section that was asked for."""
-    links, provenance, edges = related.links, related.provenance, related.edges
+def _sections(related: Related) -> dict[str, Any]:
+    """What notes say themselves, as far as asked for."""
+    links, provenance = related.links, related.provenance
+    sections: dict[str, Any] = {}
     if links is not None:
-        yield "links", {"outgoing": _rows(links.outgoing), "incoming": _rows(links.incoming)}
+        sections["links"] = {"outgoing": _rows(links.outgoing), "incoming": _rows(links.incoming)}
     if provenance is not None:
-        unresolved = list(provenance.unresolved)
-        sources, derived = _rows(provenance.sources), _rows(provenance.derived)
-        yield "provenance", {"sources": sources, "derived": derived, "unresolved_sources": unresolved}
-    if edges is not None:
-        yield "edges", {"outgoing": list(edges.outgoing), "incoming": list(edges.incoming)}
+        sections["provenance"] = {
+            "sources": _rows(provenance.sources),
+            "derived": _rows(provenance.derived),
+            "unresolved_sources": list(provenance.unresolved),
+        }
+    return sections
 
 
 def _rows(entries: Iterable[Entry]) -> list[dict[str, str]]:
@@ -80,4 +87,4 @@ def _ids(related: Related) -> Iterator[str]:
         yield from (entry.note.id for entry in related.provenance.sources + related.provenance.derived)
     if related.edges is not None:
         for edge in related.edges.outgoing + related.edges.incoming:
-            yield from (edge["from_id"], edge["to_id"])
+            yield from (edge.from_id, edge.to_id)
