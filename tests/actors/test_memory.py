@@ -210,7 +210,7 @@ async def test_a_conflict_that_cannot_be_settled_changes_and_tells_nothing(
 
 
 async def test_a_full_disk_refuses_everybody_and_the_next_change_works(desk):
-    """behaviours 1, 85"""
+    """behaviour 85"""
 
     async def body():
         edge = await desk.ask(PLAIN)
@@ -275,8 +275,6 @@ async def kill_at(desk, kill) -> None:
 
 
 async def test_a_kill_between_change_and_journal_leaves_exactly_one_event(desk):
-    """behaviour 193"""
-
     def kill():
         desk.journal_switch.failure = Killed()
 
@@ -291,8 +289,6 @@ async def test_a_kill_between_change_and_journal_leaves_exactly_one_event(desk):
 
 
 async def test_a_kill_between_journal_and_outbox_leaves_exactly_one_event(desk, monkeypatch):
-    """behaviour 193"""
-
     def kill():
         def clear_outbox(origins):
             raise Killed
@@ -308,8 +304,6 @@ async def test_a_kill_between_journal_and_outbox_leaves_exactly_one_event(desk, 
 
 
 async def test_a_kill_before_the_commit_leaves_nothing(desk):
-    """behaviour 193"""
-
     def kill():
         desk.edges_switch.failure = Killed()
 

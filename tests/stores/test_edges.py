@@ -46,7 +46,6 @@ def store(tmp_path):
 
 
 def test_reading_never_creates_the_file_and_the_first_write_does(store, tmp_path):
-    """behaviour 162"""
     assert (store.edges(ALL), store.outbox()) == ([], [])
     assert list(tmp_path.rglob("*.db*")) == []
     upsert(store)
