@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 NOTE_CREATED: Final = "note.created"
 NOTE_UPDATED: Final = "note.updated"
@@ -39,6 +39,8 @@ class Event:
 
     seq: int
     draft: EventDraft
+    #: Its forms on the wire, made once for all who get it; whoever encodes keeps them here.
+    encoded: dict[str, str] = field(factory=dict, eq=False, repr=False)
 
 
 def origin_digest(origin: str) -> str | None:

@@ -11,7 +11,7 @@ from quart import Response, Websocket, websocket
 from quart_trio import QuartTrio
 
 from lithos.core.errors import StorageFailed
-from lithos.front.frames import event_record, resync_record
+from lithos.front.frames import event_text, resync_record
 from lithos.front.replies import compact_json
 from lithos.front.subscribers import Query, Subscribers, read_query
 from lithos.front.ws_commands import Ack, BadFrame, read_command
@@ -124,7 +124,7 @@ class _Conversation:
                 await self._send(resync_record(item))
             else:
                 self._sent = max(self._sent, item.seq)
-                await self._send(event_record(item))
+                await self._socket.send(event_text(item))
                 self._subscribers.delivered()
 
     async def _answer_frames(self) -> None:

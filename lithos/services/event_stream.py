@@ -113,6 +113,17 @@ class EventStream:
             else:
                 await self._take_live(self._subscription)
 
+    def take_waiting(self, most: int) -> list[Event | Resync]:
+        """What can be had without waiting, at most so many."""
+        items: list[Event | Resync] = []
+        while len(items) < most:
+            if not self._pending and not self._take_queued():
+                break
+            item = self._pending.popleft()
+            if isinstance(item, Resync) or self.wanted.passes(item):
+                items.append(item)
+        return items
+
     @property
     def has_overflowed(self) -> bool:
         """Whether the subscriber was cut off for being too slow."""
@@ -123,6 +134,18 @@ class EventStream:
         if self._subscription is not None:
             self._broadcaster.leave(self._subscription)
 
+    def _take_queued(self) -> bool:
+        """Move one live event that waits already to the pending ones."""
+        subscription = self._subscription
+        if subscription is None or not self._is_live:
+            return False
+        try:
+            event = subscription.events.receive_nowait()
+        except (trio.WouldBlock, trio.EndOfChannel):
+            return False
+        self._accept(event)
+        return bool(self._pending)
+
     async def _take_live(self, subscription: Subscription) -> None:
         try:
             event = await subscription.events.receive()
@@ -130,7 +153,11 @@ class EventStream:
             if subscription is self._subscription:
                 raise (SubscriberOverflow if subscription.overflowed else StreamEnded) from None
             return
-        if subscription is self._subscription and event.seq > self.position:
+        if subscription is self._subscription:
+            self._accept(event)
+
+    def _accept(self, event: Event) -> None:
+        if event.seq > self.position:
             self.position = event.seq
             self._pending.append(event)
 

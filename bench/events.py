@@ -1,0 +1,248 @@
+"""Events: delivery to many subscribers under a write load, journal commits, and replay.
+
+`python -m bench.events`. *delivery*: writers change notes at a steady rate while SSE and WebSocket
+clients listen; the delay of an event is from its timestamp (when the change was decided, on the same
+clock) to its arrival. *journal*: appends one by one, each with its own sync, against appends that
+wait together and share one (group commit). *replay*: reading a journal from its beginning over SSE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from statistics import median, quantiles
+
+import trio
+from attrs import define, field
+from trio_websocket import ConnectionClosed, open_websocket_url
+
+from bench.client import RawClient
+from bench.report import middle, print_report
+from bench.server import Serving, data_directory, serving
+from lithos.actors.blocking import Threads
+from lithos.actors.broadcaster import Broadcaster
+from lithos.actors.coordinator import AppendEvents, Coordinator
+from lithos.core.events import Event, EventDraft
+from lithos.stores.coordination import CoordinationStore
+
+
+@define
+class _Delays:
+    """Seconds from change to arrival, of every event that any subscriber got."""
+
+    taken: list[float] = field(factory=list)
+    cut_off: int = 0
+
+    def note(self, timestamp: str) -> None:
+        self.taken.append((datetime.now(UTC) - datetime.fromisoformat(timestamp)).total_seconds())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.events", description=__doc__)
+    parser.add_argument("--subscribers", type=int, default=50, help="of each kind")
+    parser.add_argument("--rate", type=float, default=200.0, help="changes a second")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of load in one round")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--events", type=int, default=100_000, help="to replay")
+    options = parser.parse_args()
+    with data_directory(200) as data, serving(data) as server:
+        trio.run(_measure_delivery, server, options)
+    trio.run(_measure_journal, options)
+    _measure_replay(options)
+
+
+# -- delivery ----------------------------------------------------------------------------------
+
+
+async def _measure_delivery(server: Serving, options: argparse.Namespace) -> None:
+    rounds = [await _deliver(server, options) for _ in range(options.rounds)]
+    print_report(
+        "events.delivery",
+        subscribers={"sse": options.subscribers, "websocket": options.subscribers},
+        asked_rate=options.rate,
+        changes_per_second=middle([one["changes"] for one in rounds], 1),
+        deliveries_per_second=middle([one["deliveries"] for one in rounds], 0),
+        delay_ms={name: middle([one[name] for one in rounds], 1) for name in ("p50", "p95", "p99")},
+        cut_off=sum(one["cut_off"] for one in rounds),
+        rounds=options.rounds,
+    )
+
+
+async def _deliver(server: Serving, options: argparse.Namespace) -> dict[str, float]:
+    delays, changes = _Delays(), [0]
+    async with trio.open_nursery() as nursery:
+        for _ in range(options.subscribers):
+            await nursery.start(_listen_sse, server, delays)
+            await nursery.start(_listen_websocket, server, delays)
+        began = time.perf_counter()
+        async with trio.open_nursery() as writers:
+            for number in range(16):
+                writers.start_soon(_write_steadily, server, number, options, changes)
+        seconds = time.perf_counter() - began
+        await trio.sleep(0.5)  # the last events are still on their way
+        nursery.cancel_scope.cancel()
+    cuts = quantiles(delays.taken, n=100)
+    return {
+        "changes": changes[0] / seconds,
+        "deliveries": len(delays.taken) / seconds,
+        "p50": cuts[49] * 1000,
+        "p95": cuts[94] * 1000,
+        "p99": cuts[98] * 1000,
+        "cut_off": delays.cut_off,
+    }
+
+
+async def _write_steadily(
+    server: Serving, number: int, options: argparse.Namespace, changes: list[int]
+) -> None:
+    """One of 16 agents: findings on a task of its own, its share of the rate."""
+    pause = 16 / options.rate
+    async with RawClient(server.host, server.port) as client:
+        body = await client.exchange("lithos_task_create", {"title": f"Load {number}", "agent": "bench"})
+        task = json.loads(body)["result"]["structuredContent"]["task_id"]
+        ends = trio.current_time() + options.seconds
+        due = trio.current_time() + pause * number / 16
+        while due < ends:
+            await trio.sleep_until(due)
+            await client.call(
+                "lithos_finding_post", {"task_id": task, "agent": "bench", "summary": "a step further"}
+            )
+            changes[0] += 1
+            due += pause
+
+
+async def _listen_sse(
+    server: Serving, delays: _Delays, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    stream = await trio.open_tcp_stream(server.host, server.port)
+    async with stream:
+        await stream.send_all(f"GET /events HTTP/1.1\r\nHost: {server.host}:{server.port}\r\n\r\n".encode())
+        buffer = await stream.receive_some(65536)
+        task_status.started()
+        while True:
+            *frames, buffer = buffer.split(b"\n\n")
+            for frame in frames:
+                if b"\ndata: " in frame:
+                    delays.note(_timestamp(frame.decode()))
+                elif b": overflow" in frame:
+                    delays.cut_off += 1
+            data = await stream.receive_some(65536)
+            if not data:
+                return
+            buffer += data
+
+
+def _timestamp(text: str) -> str:
+    """Parsing each event whole would measure the subscribers."""
+    return text.rpartition('"timestamp":"')[2][:32]
+
+
+async def _listen_websocket(
+    server: Serving, delays: _Delays, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    async with open_websocket_url(f"ws://{server.host}:{server.port}/events/ws") as socket:
+        await socket.get_message()
+        task_status.started()
+        try:
+            while True:
+                delays.note(_timestamp(await socket.get_message()))
+        except ConnectionClosed:
+            delays.cut_off += 1
+
+
+# -- journal -----------------------------------------------------------------------------------
+
+
+async def _measure_journal(options: argparse.Namespace) -> None:
+    alone: list[float] = []
+    grouped: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="lithos-bench-") as folder:
+        for number in range(options.rounds):
+            alone.append(await _append(Path(folder) / f"alone{number}.db", appenders=1, each=500))
+            grouped.append(await _append(Path(folder) / f"grouped{number}.db", appenders=64, each=100))
+    ratios = [fast / slow for fast, slow in zip(grouped, alone, strict=True)]
+    print_report(
+        "events.journal",
+        one_sync_each_per_second=middle(alone, 0),
+        group_commit_per_second=middle(grouped, 0),
+        ratio=middle(ratios, 2),
+        rounds=options.rounds,
+    )
+
+
+async def _append(path: Path, *, appenders: int, each: int) -> float:
+    """Appends a second, each acknowledged after its commit."""
+    store = CoordinationStore.open(path, datetime.now(UTC))
+    coordinator = Coordinator(
+        store, Threads(), Broadcaster(500, 100), _now, events_enabled=True, journal_size=1_000_000
+    )
+
+    async def append() -> None:
+        for _ in range(each):
+            await coordinator.mailbox.ask(AppendEvents((_draft(),)))
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(coordinator.start, coordinator.mailbox.inbox))
+        began = time.perf_counter()
+        async with trio.open_nursery() as appending:
+            for _ in range(appenders):
+                appending.start_soon(append)
+        seconds = time.perf_counter() - began
+        coordinator.mailbox.close()
+    store.close()
+    return appenders * each / seconds
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _draft() -> EventDraft:
+    payload = {"id": "00000000-0000-4000-8000-000000000000", "title": "A note", "path": "a-note.md"}
+    return EventDraft(type="note.updated", agent="bench", payload=payload, timestamp=_now(), tags=("a", "b"))
+
+
+# -- replay ------------------------------------------------------------------------------------
+
+
+def _measure_replay(options: argparse.Namespace) -> None:
+    with data_directory(10) as data:
+        (data / ".lithos").mkdir()
+        store = CoordinationStore.open(data / ".lithos" / "coordination.db", _now())
+        first = store.next_seq()
+        with store.transaction():
+            store.append_events(Event(seq=first + n, draft=_draft()) for n in range(options.events))
+        store.close()
+        with serving(data) as server:
+            rates = [trio.run(_replay, server, options.events, first) for _ in range(options.rounds)]
+    print_report(
+        "events.replay",
+        events=options.events,
+        seconds=round(options.events / median(rates), 2),
+        events_per_second=middle(rates, 0),
+        rounds=options.rounds,
+    )
+
+
+async def _replay(server: Serving, events: int, first: int) -> float:
+    """Events a second from the first one to the last."""
+    stream = await trio.open_tcp_stream(server.host, server.port)
+    request = f"GET /events?since={first} HTTP/1.1\r\nHost: {server.host}:{server.port}\r\n\r\n"
+    began = time.perf_counter()
+    async with stream:
+        await stream.send_all(request.encode())
+        seen, rest = 0, b""
+        with trio.fail_after(300):
+            while seen < events - 1:  # all but the one that is the position itself
+                *frames, rest = (rest + await stream.receive_some(1 << 18)).split(b"\n\n")
+                seen += sum(b"event: note.updated" in frame for frame in frames)
+    return events / (time.perf_counter() - began)
+
+
+if __name__ == "__main__":
+    main()
