@@ -81,7 +81,8 @@ async def test_an_edge_is_listed_as_it_was_given(tmp_path: Path) -> None:
         (row,) = await edges(lithos)
         assert row == {
             "edge_id": first, "id": first, "from_id": "a", "to_id": "b", "type": "contradicts",
-            "weight": -1.0, "namespace": "n", "created_at": created, "updated_at": clock.text, "provenance_actor": None,
+            "weight": -1.0, "namespace": "n", "created_at": created, "updated_at": clock.text,
+            "provenance_actor": None,
             "provenance_type": None, "evidence": "[]", "conflict_state": None,
         }  # fmt: skip
         payload = {key: row[key] for key in ("edge_id", "from_id", "to_id", "type", "namespace")}
