@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import attrs
 import pytest
 import trio
 
@@ -296,6 +297,25 @@ async def test_a_damaged_file_is_set_aside_and_the_server_starts(tmp_path: Path)
         assert len(await edges(lithos)) == 1
         (moved,) = (tmp_path / ".lithos").glob("edges.db.corrupt-*")
         assert moved.read_bytes() == b"broken" * 1000
+
+
+async def test_a_start_tells_of_edges_left_in_the_outbox_before_what_the_scan_found(tmp_path: Path) -> None:
+    async with serving(tmp_path, settled=False) as lithos:
+        await lithos.create("A")
+        edge = await edge_id(lithos)
+        told = lithos.server.coordinator._store.events_after(0)[-1].draft
+    store = EdgeStore.open(tmp_path / ".lithos" / "edges.db", told.timestamp)
+    with store.transaction():
+        store.add_to_outbox([told, attrs.evolve(told, origin="tool:of-a-change-before-a-kill")])
+    store.close()
+    put_note(tmp_path, "b.md", "# B")
+    async with serving(tmp_path, settled=False) as lithos:
+        (*_, first, second) = [event.draft for event in lithos.server.coordinator._store.events_after(0)]
+        assert (first.type, first.payload["edge_id"], first.origin) == (
+            "edge.upserted", edge, "tool:of-a-change-before-a-kill",
+        )  # fmt: skip
+        assert (second.type, second.agent) == ("note.created", "scan")
+        assert lithos.server.coordinator._store.event_count() == 4
 
 
 async def test_they_are_listed_after_the_search_with_their_hints_and_parameters(tmp_path: Path) -> None:
