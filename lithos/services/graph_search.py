@@ -14,6 +14,9 @@ from lithos.services.slices import slices
 from lithos.stores.fulltext import Filters
 from lithos.stores.index_failure import IndexFailed
 
+#: Notes that the ranking by meaning gives at most, as each leg of a fusion does.
+NEAREST = 200
+
 
 class GraphSearch:
     """Reads the graph that the catalogue keeps; long computations leave the event loop."""
@@ -58,7 +61,7 @@ class GraphSearch:
         if not query.strip() or not serials:
             return []
         try:
-            found = self._nearest.search_among(query, serials, len(serials), threshold)
+            found = self._nearest.search_among(query, serials, NEAREST, threshold)
         except (SemanticUnavailable, IndexFailed):
             return []
         return [hit.serial for hit in found]
