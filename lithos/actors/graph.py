@@ -215,11 +215,4 @@ def _keys(note: LinkedNote) -> frozenset[Key]:
 
 def _names(keys: Iterable[Key]) -> set[str]:
     """Equal keys have equal names here, whatever their kind; a few names stand for a dozen keys."""
-    return {_reduce(name) for _, name in keys}
-
-
-def _reduce(name: str) -> str:
-    name = name.casefold().replace("-", " ")
-    while name.endswith(".md"):
-        name = name[:-3]
-    return name
+    return {name.casefold().replace("-", " ").removesuffix(".md") for _, name in keys}
