@@ -15,6 +15,8 @@ from lithos.core.fusion import reciprocal_rank
 from lithos.services.graph import Graph
 from lithos.services.graph_search import GraphSearch
 from lithos.stores.fulltext import Filters
+from lithos.stores.vectors import VectorHit
+from tests.fakes import make_entry
 from tests.graphs import Reference, generate_entries
 
 SIZES = [
@@ -103,3 +105,28 @@ async def test_a_ranking_that_began_before_a_write_does_not_stay() -> None:
             catalogue.remove(note)
     assert await ask() == await make_search(catalogue).search("", everything, 1, Filters(), 0.3)
     assert len(await ask()) == 50
+
+
+class FakeNearest:
+    """By meaning the last notes are nearest, also those that no link leads to."""
+
+    def __init__(self, serials: list[int]) -> None:
+        self.serials = serials
+
+    def search(self, query: str, filters: Filters, notes: int, threshold: float) -> list[VectorHit]:
+        return [VectorHit(serial, 0, 0.5) for serial in sorted(self.serials, reverse=True)[:notes]]
+
+
+async def test_among_very_many_notes_meaning_ranks_those_that_links_lead_to() -> None:
+    """behaviour 66"""
+    linked = [make_entry(serial) for serial in range(2, 702)]
+    hub = make_entry(1, links=tuple(f"n{entry.serial}" for entry in linked))
+    catalogue = make_catalogue([hub, *linked, make_entry(702), make_entry(703)])
+    nearest = FakeNearest(list(range(1, 704)))
+    search = GraphSearch(catalogue, cast(Any, nearest), Inline())
+    plain = dict(await search.search("", [hub.note.id], 1, Filters(), 0.3))
+    found = dict(await search.search("query", [hub.note.id], 1, Filters(), 0.3))
+    assert found.keys() == plain.keys() == set(range(1, 702))
+    gained = {serial: found[serial] - plain[serial] for serial in found if found[serial] > plain[serial]}
+    assert sorted(gained, key=lambda serial: -gained[serial])[:3] == [701, 700, 699]
+    assert len(gained) == 200
