@@ -7,7 +7,6 @@ lose their last second, so they are kept in memory and ride along with the next 
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
@@ -15,7 +14,6 @@ from time import perf_counter
 
 import attrs
 import trio
-from attrs import frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.broadcaster import Broadcaster
@@ -30,13 +28,13 @@ from lithos.actors.coordinator_messages import (
     RegisterAgent,
     RunCommand,
 )
+from lithos.actors.coordinator_steps import Committed, Step, make_id
 from lithos.actors.kit import Inbox, Mailbox, run_batches
 from lithos.actors.task_board import TaskBoard
 from lithos.core.agents import READ, Agent, AuditRow
 from lithos.core.claims import ClaimTimes
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.events import AGENT_REGISTERED, Event, EventDraft
-from lithos.core.task_commands import TaskCommand
 from lithos.stores.coordination import CoordinationStore
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
@@ -64,40 +62,6 @@ LAZY_DELAY = 0.5
 AUDIT_BACKLOG = 100_000
 #: Prune only now and then: an append must not pay for it each time.
 PRUNE_EVERY = 1_000
-
-
-@frozen
-class _Step:
-    """One message of a batch, as far as it can be worked out before the transaction."""
-
-    drafts: tuple[EventDraft, ...] = ()
-    agent: Agent | None = None
-    command: TaskCommand | None = None
-    cursor: MoveCursor | None = None
-    reply: CoordinatorReply = None
-
-    @property
-    def must_be_stored(self) -> bool:
-        """Whether its sender must hear when it could not be written."""
-        return bool(self.agent or self.command or self.cursor)
-
-    @property
-    def needs_transaction(self) -> bool:
-        """Whether anything of it is written."""
-        return bool(self.drafts or self.must_be_stored)
-
-
-@frozen
-class _Committed:
-    """What a transaction made of its steps: replies in order, and the events in theirs."""
-
-    replies: list[CoordinatorReply | Exception]
-    events: list[Event]
-
-
-def make_id() -> str:
-    """A fresh lowercase UUID."""
-    return str(uuid.uuid4())
 
 
 class Coordinator:
@@ -218,13 +182,13 @@ class Coordinator:
         return committed.replies
 
     def _commit(
-        self, steps: Sequence[_Step], agents: Sequence[Agent], audit: Collection[AuditRow]
-    ) -> _Committed:
+        self, steps: Sequence[Step], agents: Sequence[Agent], audit: Collection[AuditRow]
+    ) -> Committed:
         """One transaction. A refused command undoes only itself."""
         if not (self._unwritten or agents or audit or any(step.needs_transaction for step in steps)):
-            return _Committed([step.reply for step in steps], [])
+            return Committed([step.reply for step in steps], [])
         now = self._clock()
-        committed = _Committed([], self._number(self._unwritten, self._next_seq))
+        committed = Committed([], self._number(self._unwritten, self._next_seq))
         with self._store.transaction():
             self._store.put_agents(agents)
             for step in steps:
@@ -237,7 +201,7 @@ class Coordinator:
         self._since_prune = 0 if is_prune_due else self._since_prune + len(committed.events)
         return committed
 
-    def _carry_out(self, step: _Step, committed: _Committed, now: datetime) -> None:
+    def _carry_out(self, step: Step, committed: Committed, now: datetime) -> None:
         reply, drafts = step.reply, step.drafts
         if step.cursor is not None:
             reply = self._move_cursor(step.cursor, now)
@@ -263,18 +227,18 @@ class Coordinator:
         self._store.move_cursor(cursor.subscriber, seq, now)
         return seq if stored is None else max(seq, stored)
 
-    def _work_out(self, message: CoordinatorMessage, new_agents: dict[str, Agent]) -> _Step:
+    def _work_out(self, message: CoordinatorMessage, new_agents: dict[str, Agent]) -> Step:
         if isinstance(message, AppendEvents):
-            return _Step(drafts=message.drafts, reply=Journalled.OFF)
+            return Step(drafts=message.drafts, reply=Journalled.OFF)
         if isinstance(message, RegisterAgent):
             return self._register(message, new_agents)
         if isinstance(message, RunCommand):
-            return _Step(command=message.command)
+            return Step(command=message.command)
         if isinstance(message, MoveCursor):
-            return _Step(cursor=message)
-        return _Step()
+            return Step(cursor=message)
+        return Step()
 
-    def _register(self, message: RegisterAgent, new_agents: dict[str, Agent]) -> _Step:
+    def _register(self, message: RegisterAgent, new_agents: dict[str, Agent]) -> Step:
         now = self._clock()
         known = new_agents.get(message.id) or self.agents.get(message.id)
         agent = Agent(
@@ -292,7 +256,7 @@ class Coordinator:
             payload={"agent_id": message.id, "name": agent.name or ""},
             timestamp=now,
         )
-        return _Step(drafts=(draft,), agent=agent, reply=known is None)
+        return Step(drafts=(draft,), agent=agent, reply=known is None)
 
     def _enter(self, agent: Agent) -> None:
         """Remember a registered agent, which may have acted again while it was written."""
@@ -307,7 +271,7 @@ class Coordinator:
         return [Event(seq=first + position, draft=draft) for position, draft in enumerate(drafts)]
 
     def _keep_for_later(
-        self, steps: Sequence[_Step], failure: Exception
+        self, steps: Sequence[Step], failure: Exception
     ) -> list[CoordinatorReply | Exception]:
         """Refuse what is not stored; keep the events of changes that are, so nothing overtakes them."""
         if self.failure is None:

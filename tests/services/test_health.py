@@ -1,0 +1,72 @@
+"""`/health`: what each component says when it works and when it does not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lithos.stores.sqlite import DatabaseFailed
+from tests.servers import serving
+
+COMPONENTS = [
+    "kb_directory",
+    "knowledge_base",
+    "search",
+    "embedding_model",
+    "index",
+    "watcher",
+    "events",
+    "coordination",
+]
+
+
+async def test_a_healthy_server_answers_200_with_every_component(tmp_path: Path) -> None:
+    """Behaviour 139."""
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Alpha")
+        status, body = await lithos.server.state.report()
+        assert (status, body["status"]) == (200, "ok")
+        assert list(body) == ["status", "timestamp", "version", "components"]
+        assert list(body["components"]) == COMPONENTS
+        assert {part["status"] for part in body["components"].values()} == {"ok"}
+        assert body["components"]["knowledge_base"]["documents"] == 1
+        assert body["components"]["events"]["head"] == lithos.server.coordinator.head
+
+
+async def test_a_missing_knowledge_folder_is_unavailable(tmp_path: Path) -> None:
+    """Behaviour 139."""
+    async with serving(tmp_path) as lithos:
+        shutil.rmtree(lithos.knowledge)
+        status, body = await lithos.server.state.report()
+        assert (status, body["status"]) == (503, "degraded")
+        assert body["components"]["kb_directory"]["status"] == "unavailable"
+        assert str(lithos.knowledge) in body["components"]["kb_directory"]["error"]
+        lithos.knowledge.mkdir()
+        status, body = await lithos.server.state.report()
+        assert (status, body["status"]) == (200, "ok")
+
+
+async def test_a_failing_search_index_is_degraded_but_answers(tmp_path: Path) -> None:
+    """Behaviour 139."""
+    async with serving(tmp_path) as lithos:
+        lithos.server.fulltext_indexer.failure = "no space left on device"
+        status, body = await lithos.server.state.report()
+        assert (status, body["status"]) == (200, "degraded")
+        assert body["components"]["search"] == {"status": "degraded", "error": "no space left on device"}
+
+
+async def test_a_database_that_does_not_answer_is_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behaviour 139."""
+
+    def fail(*_: object) -> None:
+        raise DatabaseFailed("disk I/O error")
+
+    async with serving(tmp_path) as lithos:
+        monkeypatch.setattr("lithos.stores.coordination.CoordinationStore.counts", fail)
+        status, body = await lithos.server.state.report()
+        assert (status, body["status"]) == (503, "degraded")
+        assert "disk I/O error" in body["components"]["coordination"]["error"]
