@@ -14,7 +14,7 @@ from lithos import __version__
 _DESCRIPTION = "A local knowledge server that many AI agents share: Markdown notes over MCP."
 _EPILOG = """\
 examples:
-  lithos serve                          serve ./data over HTTP for many agents
+  lithos serve -t http                  serve ./data over HTTP for many agents
   lithos serve -t stdio                 serve one client over stdin and stdout
   lithos -d ~/vault search "raft log"   search the notes in ~/vault/knowledge
   lithos wait --task ID --timeout 600   wait until something happens to a task
