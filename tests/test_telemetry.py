@@ -266,6 +266,9 @@ def test_a_closed_stream_is_no_reason_to_fail() -> None:
     stream = configured()
     stream.close()
     get_logger("lithos.x").info("unheard")
+    later = configured()
+    get_logger("lithos.x").info("heard")
+    assert "heard" in later.getvalue()
 
 
 def test_a_reader_that_has_gone_is_no_reason_to_fail() -> None:
@@ -275,6 +278,9 @@ def test_a_reader_that_has_gone_is_no_reason_to_fail() -> None:
         configure_logging("info", "json", stream)
         for _ in range(3):
             get_logger("lithos.x").info("unheard")
+    later = configured()
+    get_logger("lithos.x").info("heard")
+    assert "heard" in later.getvalue()
 
 
 def test_a_process_whose_stderr_reader_has_gone_ends_with_its_own_exit_code() -> None:

@@ -16,7 +16,7 @@ from lithos.actors.catalogue import Catalogue
 from lithos.actors.coordinator import AppendEvents, Coordinator, Journalled, make_id
 from lithos.actors.fulltext import FulltextPort
 from lithos.actors.graph_cache import GraphCache
-from lithos.actors.indexer import Indexer
+from lithos.actors.indexer import Indexer, IndexMailbox
 from lithos.actors.kit import Mailbox, supervise
 from lithos.actors.memory import Memory
 from lithos.actors.preparation import Preparation
@@ -84,28 +84,29 @@ class Assembly:
         self._sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
         self._embedding = Threads()
         self.semantic = self._make_semantic()
-        self.fulltext_indexer = Indexer(
+        self.fulltext_indexer, self.vector_indexer = self._make_indexers()
+        indexers = (self.fulltext_indexer, self.vector_indexer)
+        self.publisher = Publisher(self.coordinator.mailbox, indexers, stores.manifest, Threads())
+        self.writer = self._make_writer([indexer.mailbox for indexer in indexers])
+
+    def _make_indexers(self) -> tuple[Indexer, Indexer]:
+        files = self._stores.files
+        fulltext = Indexer(
             "fulltext",
-            FulltextPort(stores.fulltext),
+            FulltextPort(self._stores.fulltext),
             self.catalogue,
-            stores.files,
+            files,
             Threads(),
             repair_slice=FULLTEXT_SLICE,
             linger=FULLTEXT_LINGER,
         )
-        self.vector_indexer = Indexer(
-            "vectors", self.semantic.port, self.catalogue, stores.files, self._embedding
-        )
-        indexers = (self.fulltext_indexer, self.vector_indexer)
-        self.publisher = Publisher(self.coordinator.mailbox, indexers, stores.manifest, Threads())
-        self.writer = Writer(
-            self.catalogue,
-            stores.files,
-            Threads(),
-            [indexer.mailbox for indexer in indexers],
-            self.publisher.mailbox,
-            Preparation(self.catalogue, config.storage.max_content_size_bytes, clock, make_id),
-        )
+        return fulltext, Indexer("vectors", self.semantic.port, self.catalogue, files, self._embedding)
+
+    def _make_writer(self, indexes: Sequence[IndexMailbox]) -> Writer:
+        limit = self._config.storage.max_content_size_bytes
+        preparation = Preparation(self.catalogue, limit, self._clock, make_id)
+        files, publisher = self._stores.files, self.publisher.mailbox
+        return Writer(self.catalogue, files, Threads(), indexes, publisher, preparation)
 
     def _make_coordinator(self) -> Coordinator:
         config = self._config

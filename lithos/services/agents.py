@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from lithos.actors.coordinator import Coordinator, RegisterAgent
-from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.core.agents import Agent
-from lithos.core.errors import StorageFailed
+from lithos.services.outcomes import honest_outcome
 
 
 class Agents:
@@ -23,12 +22,8 @@ class Agents:
     ) -> bool:
         """Insert or merge an agent, durably; True when it is new."""
         message = RegisterAgent(agent_id, name, kind, metadata)
-        try:
+        with honest_outcome("Look with lithos_agent_info before you retry."):
             return bool(await self._coordinator.mailbox.ask(message))
-        except (ShuttingDown, ActorDown) as failure:
-            raise StorageFailed(
-                f"The registration may not have been stored: {failure}. Retry it."
-            ) from failure
 
     def get(self, agent_id: str) -> Agent | None:
         """One agent."""

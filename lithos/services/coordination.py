@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-import trio
 from attrs import frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinator import Coordinator, RunCommand
-from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.core.errors import InvalidInput, ReceiptNotFound, StorageFailed, TaskNotFound
+from lithos.core.errors import InvalidInput, ReceiptNotFound, TaskNotFound
 from lithos.core.matching import check_metadata_match, has_all, matches_metadata
 from lithos.core.task_commands import CompleteTask, TaskCommand
 from lithos.core.task_graph import Blocker
@@ -25,6 +23,7 @@ from lithos.core.tasks import (
     Task,
     TaskEdge,
 )
+from lithos.services.outcomes import honest_outcome
 from lithos.stores.tasks import TaskRows
 
 T = TypeVar("T")
@@ -216,17 +215,8 @@ class Coordination:
         return await self._read(read)
 
     async def _submit(self, command: TaskCommand) -> Any:
-        try:
+        with honest_outcome("Look at the task again before you retry."):
             return await self._coordinator.mailbox.ask(RunCommand(command), within=COMMAND_DEADLINE)
-        except ShuttingDown:
-            raise StorageFailed(
-                "The server is stopping; nothing was changed. Retry after its restart."
-            ) from None
-        except (ActorDown, trio.TooSlowError) as failure:
-            raise StorageFailed(
-                f"The outcome of this change is unknown: {str(failure) or 'it took too long'}. "
-                "Look at the task again before you retry."
-            ) from failure
 
     def _candidates(self, wanted: TaskFilter) -> list[Task]:
         found = self._rows.tasks(status="open")

@@ -11,17 +11,17 @@ from attrs import frozen
 
 from lithos.actors.catalogue import Catalogue, Entry
 from lithos.actors.coordinator import Coordinator
-from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.actors.requests import DeleteNote, PatchNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.actors.writer import WriterMailbox
 from lithos.core.agents import READ, UNKNOWN_AGENT, AuditRow
-from lithos.core.errors import DocNotFound, InvalidInput, StorageFailed
+from lithos.core.errors import DocNotFound, InvalidInput
 from lithos.core.links import WikiLink, scan_links
 from lithos.core.matching import check_metadata_match, has_all, matches_metadata
 from lithos.core.model import Document
 from lithos.core.paths import resolve_read_path
 from lithos.core.truncation import truncate
 from lithos.core.urls import normalise_url
+from lithos.services.outcomes import honest_outcome
 from lithos.services.retrieval import Retrieval
 from lithos.services.slices import slices
 from lithos.services.texts import NoteTexts
@@ -190,19 +190,9 @@ class Knowledge:
         return max_age_hours is not None and age > max_age_hours * 3600
 
     async def _submit(self, request: WriteRequest) -> WriteOutcome:
-        try:
-            with trio.fail_after(WRITE_DEADLINE):
-                accepted = await self._writer.ask(request, within=WRITE_DEADLINE)
-                return await accepted.reply()
-        except ShuttingDown:
-            raise StorageFailed(
-                "The server is stopping; nothing was changed. Retry after its restart."
-            ) from None
-        except (ActorDown, trio.TooSlowError) as failure:
-            raise StorageFailed(
-                "The outcome of this change is unknown: "
-                f"{str(failure) or 'it took too long'}. Read the note again before you retry."
-            ) from failure
+        with honest_outcome("Read the note again before you retry."), trio.fail_after(WRITE_DEADLINE):
+            accepted = await self._writer.ask(request, within=WRITE_DEADLINE)
+            return await accepted.reply()
 
     def _find(self, note_id: str | None, path: str | None) -> Entry:
         if note_id:

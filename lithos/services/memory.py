@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import trio
-
 from lithos.actors.blocking import Blocking
 from lithos.actors.catalogue import Catalogue
 from lithos.actors.coordinator import Coordinator
-from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.actors.memory import MemoryMailbox
 from lithos.actors.requests import PatchNote
 from lithos.core.edges import (
@@ -23,6 +20,7 @@ from lithos.core.edges import (
 )
 from lithos.core.errors import LithosError, NoteNotFound, StorageFailed
 from lithos.services.knowledge import Knowledge
+from lithos.services.outcomes import honest_outcome
 from lithos.stores.edges import EdgeStore
 
 EDGE_DEADLINE = 30.0
@@ -88,14 +86,5 @@ class Edges:
         return ()
 
     async def _submit(self, command: EdgeCommand) -> Any:
-        try:
+        with honest_outcome("List the edges again before you retry."):
             return await self._mailbox.ask(command, within=EDGE_DEADLINE)
-        except ShuttingDown:
-            raise StorageFailed(
-                "The server is stopping; nothing was changed. Retry after its restart."
-            ) from None
-        except (ActorDown, trio.TooSlowError) as failure:
-            raise StorageFailed(
-                f"The outcome of this change is unknown: {str(failure) or 'it took too long'}. "
-                "List the edges again before you retry."
-            ) from failure

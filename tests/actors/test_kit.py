@@ -57,6 +57,17 @@ class Recorder:
 # -- batches ----------------------------------------------------------------------------------------
 
 
+def hold_until(gate, applied):
+    """A flush that waits for the gate, then applies."""
+
+    async def flush(messages):
+        await gate.wait()
+        applied.extend(messages)
+        return messages
+
+    return flush
+
+
 async def test_a_batch_is_flushed_by_count_or_by_the_age_of_its_oldest():
     seen, began, box = [], trio.current_time(), make_box()
 
@@ -244,11 +255,7 @@ async def test_a_nudge_never_waits_and_never_fails():
 
 async def test_what_timed_out_in_the_queue_is_never_applied():
     gate, applied, box = trio.Event(), [], make_box()
-
-    async def flush(messages):
-        await gate.wait()
-        applied.extend(messages)
-        return messages
+    flush = hold_until(gate, applied)
 
     async with trio.open_nursery() as nursery:
         await nursery.start(partial(supervise, box, simple(flush, size=1, limit=100)))
@@ -264,11 +271,7 @@ async def test_what_timed_out_in_the_queue_is_never_applied():
 
 async def test_a_cancelled_asker_leaves_nothing_to_apply():
     gate, applied, box = trio.Event(), [], make_box()
-
-    async def flush(messages):
-        await gate.wait()
-        applied.extend(messages)
-        return messages
+    flush = hold_until(gate, applied)
 
     async with trio.open_nursery() as nursery:
         await nursery.start(partial(supervise, box, simple(flush, size=1, limit=100)))
@@ -286,11 +289,7 @@ async def test_a_cancelled_asker_leaves_nothing_to_apply():
 
 async def test_an_asker_cancelled_during_the_work_does_not_stop_it():
     gate, applied, box = trio.Event(), [], make_box()
-
-    async def flush(messages):
-        await gate.wait()
-        applied.extend(messages)
-        return messages
+    flush = hold_until(gate, applied)
 
     async with trio.open_nursery() as nursery:
         await nursery.start(partial(supervise, box, simple(flush, size=1, linger=0.0)))

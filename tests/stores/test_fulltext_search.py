@@ -298,4 +298,4 @@ def test_a_filter_applies_before_the_cut(index: FulltextIndex) -> None:
 def test_no_text_breaks_a_search(empty: FulltextIndex, text: str, field: str | None) -> None:
     """behaviour 57"""
     for node in (Word(field, text), Phrase(field, text), Boolean(((Occur.MUST_NOT, Word(field, text)),))):
-        empty.search(node, 5, Filters(author=text, path_prefix=text, tags=(text,)))
+        assert empty.search(node, 5, Filters(author=text, path_prefix=text, tags=(text,))) == []
