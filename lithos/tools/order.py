@@ -12,6 +12,7 @@ ORDER: Final = (
     "lithos_read",
     "lithos_delete",
     "lithos_search",
+    "lithos_retrieve",
     "lithos_edge_upsert",
     "lithos_edge_list",
     "lithos_conflict_resolve",
@@ -31,6 +32,7 @@ ORDER: Final = (
     "lithos_task_cancel",
     "lithos_task_list",
     "lithos_task_status",
+    "lithos_node_stats",
     "lithos_finding_post",
     "lithos_finding_list",
     "lithos_stats",
@@ -43,6 +45,9 @@ ORDER: Final = (
     "lithos_task_edge_upsert",
     "lithos_task_edge_list",
     "lithos_task_spawn",
+    "lithos_links",
+    "lithos_semantic",
+    "lithos_provenance",
 )
 
 

@@ -1,0 +1,266 @@
+"""What retrieval learns: node statistics, receipts, working memory, and the commands that change them.
+
+The memory actor carries the commands out over `stats.db` and `edges.db` (memory spec, sections 1 to 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from attrs import field, frozen
+
+INITIAL_SALIENCE = 0.5
+
+
+@frozen(kw_only=True)
+class NodeStats:
+    """How a note has fared in retrieval; the defaults are those of a note nothing is known of."""
+
+    node_id: str
+    salience: float = INITIAL_SALIENCE
+    retrieval_count: int = 0
+    last_retrieved_at: datetime | None = None
+    last_used_at: datetime | None = None
+    ignored_count: int = 0
+    misleading_count: int = 0
+    decay_rate: float = 0.0
+    spaced_rep_strength: float = 0.0
+    cited_count: int = 0
+    last_decay_applied_at: datetime | None = None
+
+
+@frozen
+class FinalNode:
+    """One result as its receipt keeps it."""
+
+    id: str
+    reasons: tuple[str, ...] = ()
+    scouts: tuple[str, ...] = ()
+
+
+@frozen
+class SurfacedConflict:
+    """A contradiction that a retrieval showed."""
+
+    edge_id: str
+    from_id: str
+    to_id: str
+    conflict_state: str | None
+
+
+@frozen(kw_only=True)
+class Receipt:
+    """What one retrieval asked, did and answered; `namespace_filter` None means any."""
+
+    id: str
+    ts: datetime
+    query: str
+    limit: int
+    namespace_filter: tuple[str, ...] | None = None
+    scouts_fired: tuple[str, ...] = ()
+    candidates_considered: int = 0
+    final_nodes: tuple[FinalNode, ...] = ()
+    conflicts_surfaced: tuple[SurfacedConflict, ...] = ()
+    surface_conflicts: bool = False
+    temperature: float = 0.5
+    terrace_reached: int = 1
+    agent_id: str | None = None
+    task_id: str | None = None
+
+
+@frozen
+class WorkingNode:
+    """A note in the working memory of a task."""
+
+    task_id: str
+    node_id: str
+    activation_count: int
+    first_seen_at: datetime
+    last_seen_at: datetime
+    last_receipt_id: str | None
+
+
+@frozen
+class RecordRetrieval:
+    """Keep a receipt and what its results teach; no reply.
+
+    `namespaces` maps each returned note to its effective namespace: node statistics and coactivation
+    are counted for these notes, and working memory if the receipt has a task.
+    """
+
+    receipt: Receipt
+    namespaces: Mapping[str, str] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class ApplyFeedback:
+    """Learn from a completed task; the reply is the notes that misled for the third time or more.
+
+    The lists hold notes that exist and are in the receipt; `namespaces` maps cited ones to theirs.
+    """
+
+    task_id: str
+    cited: tuple[str, ...] = ()
+    misleading: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    namespaces: Mapping[str, str] = field(factory=dict)
+
+
+@frozen
+class Decay:
+    """Let the salience of idle notes fade, once per UTC day; None means all. The reply is how many did."""
+
+    node_ids: tuple[str, ...] | None = None
+
+
+@frozen
+class Consolidate:
+    """Strengthen what a task used again and again, each once; the reply is how many notes gained.
+
+    `namespaces` maps the notes of its working memory that still exist to their effective namespace.
+    """
+
+    task_id: str
+    namespaces: Mapping[str, str]
+
+
+@frozen
+class ForgetWorkingMemory:
+    """Drop the working memory of these closed tasks and what is idle since before; the reply is how many."""
+
+    closed_tasks: frozenset[str]
+    idle_before: datetime
+
+
+@frozen(kw_only=True)
+class EnrichTrigger:
+    """One thing to enrich: `trigger_type` is an event type; a note or a task."""
+
+    trigger_type: str
+    node_id: str | None = None
+    task_id: str | None = None
+
+
+@frozen
+class Enqueue:
+    """Put triggers into the enrich queue, durably; no reply."""
+
+    triggers: tuple[EnrichTrigger, ...]
+
+
+@frozen(kw_only=True)
+class EnrichJob:
+    """All waiting triggers of one note or task; `rows` are their places in the queue."""
+
+    rows: tuple[int, ...]
+    triggers: frozenset[str]
+    node_id: str | None = None
+    task_id: str | None = None
+    #: Of the row tried most often, this time included.
+    attempts: int = 1
+
+
+@frozen
+class ClaimJobs:
+    """Take what waits and was tried fewer than `max_attempts` times; the reply is `list[EnrichJob]`.
+
+    Claiming counts as an attempt, so that a job which ends the process is not tried forever.
+    """
+
+    max_attempts: int
+
+
+@frozen
+class FinishJobs:
+    """These rows of the queue are done (`done`), or to be tried again; no reply."""
+
+    rows: tuple[int, ...]
+    done: bool = True
+
+
+@frozen(kw_only=True)
+class ProjectProvenance:
+    """Make the `derived_from` edges of these notes say what their frontmatter says.
+
+    `desired` maps a note to its namespace and its resolved sources; notes in `gone` lose theirs.
+    `complete` tells that `desired` is the whole corpus: rows of all other notes are removed too.
+    The reply is a `ProjectionOutcome`; `dry_run` only counts.
+    """
+
+    desired: Mapping[str, tuple[str, tuple[str, ...]]]
+    gone: tuple[str, ...] = ()
+    complete: bool = False
+    dry_run: bool = False
+
+
+@frozen
+class ProjectionOutcome:
+    """Rows with provenance_type `frontmatter` that were made, removed and repaired."""
+
+    created: int = 0
+    removed: int = 0
+    resynced: int = 0
+
+
+@frozen(kw_only=True)
+class InferredEdge:
+    """An edge a language model proposes; `evidence` is JSON text."""
+
+    from_id: str
+    to_id: str
+    type: str
+    weight: float
+    namespace: str
+    evidence: str
+
+
+@frozen(kw_only=True)
+class RecordInference:
+    """Keep what a model said of a note version, once; the reply is how many edges were written.
+
+    Edges of other provenance and those with a conflict state stay as they are; nothing is written when
+    the (note, version, policy) was recorded before. Each written edge is announced with enrichment origin.
+    """
+
+    node_id: str
+    doc_version: int
+    inference_version: str
+    model: str
+    edges: tuple[InferredEdge, ...] = ()
+
+
+@frozen(kw_only=True)
+class SpendTokens:
+    """Count calls and tokens of a language model for a UTC day (`YYYY-MM-DD`); no reply."""
+
+    day: str
+    tokens: int
+    calls: int = 1
+
+
+@frozen(kw_only=True)
+class LiftSalience:
+    """Raise salience below `floor` to it, but where notes misled or are ignored for long.
+
+    The reply maps node id to (before, after); `dry_run` only tells.
+    """
+
+    floor: float
+    dry_run: bool = False
+
+
+LearningCommand = (
+    RecordRetrieval
+    | ApplyFeedback
+    | Decay
+    | Consolidate
+    | ForgetWorkingMemory
+    | Enqueue
+    | ClaimJobs
+    | FinishJobs
+    | ProjectProvenance
+    | RecordInference
+    | SpendTokens
+    | LiftSalience
+)
