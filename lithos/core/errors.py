@@ -91,6 +91,12 @@ class SearchBackendFailed(LithosError):
     code = "search_backend_error"
 
 
+class LcmaDisabled(LithosError):
+    """`lcma.enabled` is false."""
+
+    code = "lcma_disabled"
+
+
 class NotFound(LithosError):
     """No edge has this id (`lithos_conflict_resolve`)."""
 

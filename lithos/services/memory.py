@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from lithos.actors.blocking import Blocking
@@ -55,6 +56,10 @@ class Edges:
     async def list_edges(self, wanted: EdgeFilter) -> list[Edge]:
         """The edges that pass, oldest first."""
         return await self._reading.run(lambda: self._store.edges(wanted))
+
+    async def touching(self, note_ids: Collection[str]) -> list[Edge]:
+        """The edges that leave or reach any of these notes, each once, oldest first."""
+        return await self._reading.run(lambda: self._store.edges_touching(note_ids)) if note_ids else []
 
     async def resolve(self, command: ResolveConflict) -> tuple[Edge, tuple[str, ...]]:
         """Settle a contradiction; the edge and warnings.

@@ -67,6 +67,12 @@ _UPSERT: Final = (
     " provenance_type=excluded.provenance_type, evidence=excluded.evidence,"
     f" conflict_state=excluded.conflict_state RETURNING {_COLUMNS}"
 )
+_TOUCHING: Final = (
+    f"SELECT {_COLUMNS} FROM edges WHERE rowid IN"
+    " (SELECT rowid FROM edges WHERE from_id IN (SELECT value FROM json_each(:ids))"
+    " UNION SELECT rowid FROM edges WHERE to_id IN (SELECT value FROM json_each(:ids)))"
+    " ORDER BY created_at, rowid"
+)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -174,6 +180,13 @@ class EdgeStore:
             f"SELECT {_COLUMNS} FROM edges{where} ORDER BY created_at, rowid",  # noqa: S608 - constants
             tuple(given.values()),
         )
+        return [_edge(row) for row in rows]
+
+    def edges_touching(self, note_ids: Iterable[str]) -> list[Edge]:
+        """The edges that leave or reach any of these notes, each once, oldest first (read connection)."""
+        if self._connections is None:
+            return []
+        rows = self._connections[1].execute(_TOUCHING, {"ids": json.dumps(list(note_ids))})
         return [_edge(row) for row in rows]
 
     def close(self) -> None:

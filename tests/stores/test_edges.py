@@ -219,4 +219,8 @@ def test_it_is_a_dictionary_by_key_that_remembers_the_order(steps: list[Any], wa
             (edge.id, edge.weight, edge.provenance_actor, edge.evidence, edge.conflict_state)
             for edge in store.edges(wanted)
         ] == [(edge_id, c.weight, c.provenance_actor, c.evidence, c.conflict_state) for edge_id, c in passing]
+        for ids in ("", "a", "bc", "x"):
+            assert [edge.id for edge in store.edges_touching(ids)] == [
+                edge_id for edge_id, c in model.values() if {c.from_id, c.to_id} & set(ids)
+            ]
         store.close()
