@@ -46,6 +46,7 @@ from lithos.stores.embedder import load_embedder
 from lithos.tools.agents import AgentTools
 from lithos.tools.edges import EdgeTools
 from lithos.tools.graph import GraphTools
+from lithos.tools.legacy import LegacyTools
 from lithos.tools.metering import ToolMeter
 from lithos.tools.notes import NoteTools
 from lithos.tools.order import in_order
@@ -225,6 +226,7 @@ class Assembly:
             TaskTools(coordination).tools(),
             TaskGraphTools(coordination).tools(),
             SystemTools(state).tools(),
+            LegacyTools(graph, retrieval).tools() if self._config.server.legacy_tools else (),
         )
         return Tools(
             in_order(tool for family in families for tool in family),
