@@ -68,7 +68,7 @@ _UPSERT: Final = (
     f" conflict_state=excluded.conflict_state RETURNING {_COLUMNS}"
 )
 _TOUCHING: Final = (
-    f"SELECT {_COLUMNS} FROM edges WHERE rowid IN"
+    f"SELECT {_COLUMNS} FROM edges WHERE rowid IN"  # noqa: S608 - constants
     " (SELECT rowid FROM edges WHERE from_id IN (SELECT value FROM json_each(:ids))"
     " UNION SELECT rowid FROM edges WHERE to_id IN (SELECT value FROM json_each(:ids)))"
     " ORDER BY created_at, rowid"
