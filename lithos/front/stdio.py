@@ -6,11 +6,7 @@ end of stdout whatever a library prints; descriptor 0 reads as empty for childre
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import anyio
 import trio
@@ -20,13 +16,10 @@ from lithos.front.limits import STOP_FLUSH, STOP_GRACE
 from lithos.front.mcp import build_mcp_server
 from lithos.front.ports import ToolBox
 from lithos.front.session import run_session
+from lithos.front.wires import Lines, Output, claim_standard_streams
 from lithos.telemetry import get_logger
 
 log = get_logger(__name__)
-
-READ_BYTES: Final = 64 * 1024
-WRITE_BYTES: Final = 4096
-"""What a writable pipe takes without blocking (PIPE_BUF on Linux; POSIX promises 512)."""
 
 
 async def serve_stdio(toolbox: ToolBox, version: str, *, shutdown: trio.Event) -> None:
@@ -35,9 +28,9 @@ async def serve_stdio(toolbox: ToolBox, version: str, *, shutdown: trio.Event) -
     Running calls may finish for `STOP_GRACE`; a client that never reads is given up after that.
     """
     server = build_mcp_server(toolbox, version)
-    with _standard_streams() as (wire_in, wire_out):
+    with claim_standard_streams() as (wire_in, wire_out):
         async with trio.open_nursery() as nursery:
-            lines, output = _Lines(wire_in, shutdown), _Output(wire_out, nursery.cancel_scope)
+            lines, output = Lines(wire_in, shutdown), Output(wire_out, nursery.cancel_scope)
             nursery.start_soon(_give_up_after, shutdown, nursery.cancel_scope)
             try:
                 async with stdio_server(cast(Any, lines), cast(Any, output)) as (reader, writer):
@@ -52,105 +45,3 @@ async def _give_up_after(shutdown: trio.Event, scope: trio.CancelScope) -> None:
     await trio.sleep(STOP_GRACE + STOP_FLUSH)
     log.warning("stdio client never read its answers")
     scope.cancel()
-
-
-@contextmanager
-def _standard_streams() -> Iterator[tuple[int, int]]:
-    """Yield private descriptors of stdin and stdout; restore the standard ones afterwards."""
-    sys.stdout.flush()
-    wire_in, wire_out = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    os.close(nothing)
-    try:
-        yield wire_in, wire_out
-    finally:
-        sys.stdout.flush()
-        os.dup2(wire_in, 0)
-        os.dup2(wire_out, 1)
-        os.close(wire_in)
-        os.close(wire_out)
-
-
-class _Lines:
-    """The lines of stdin, ending with its end or with the stop."""
-
-    def __init__(self, descriptor: int, shutdown: trio.Event) -> None:
-        self._descriptor = descriptor
-        self._shutdown = shutdown
-        self._buffer = bytearray()
-        self._searched = 0
-        self._ended = False
-
-    def __aiter__(self) -> _Lines:
-        return self
-
-    async def __anext__(self) -> str:
-        while not self._shutdown.is_set():
-            end = self._buffer.find(b"\n", self._searched)
-            if end >= 0:
-                return self._take(end + 1)
-            self._searched = len(self._buffer)
-            if self._ended and self._buffer:
-                return self._take(len(self._buffer))
-            if self._ended:
-                break
-            await self._fill()
-        raise StopAsyncIteration
-
-    def _take(self, size: int) -> str:
-        line = self._buffer[:size].decode("utf-8", "replace")
-        del self._buffer[:size]
-        self._searched = 0
-        return line
-
-    async def _fill(self) -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_on, self._shutdown, nursery.cancel_scope)
-            await _readable(self._descriptor)
-            data = os.read(self._descriptor, READ_BYTES)
-            self._buffer += data
-            self._ended = not data
-            nursery.cancel_scope.cancel()
-
-
-class _Output:
-    """The protocol's stdout; a client that closed it ends the serving."""
-
-    def __init__(self, descriptor: int, serving: trio.CancelScope) -> None:
-        self._descriptor = descriptor
-        self._serving = serving
-
-    async def write(self, text: str) -> None:
-        rest = memoryview(text.encode("utf-8", "replace"))
-        try:
-            while rest:
-                await _writable(self._descriptor)
-                rest = rest[os.write(self._descriptor, rest[:WRITE_BYTES]) :]
-        except BrokenPipeError:
-            self._serving.cancel()
-            await trio.lowlevel.checkpoint_if_cancelled()
-
-    async def flush(self) -> None:
-        """Nothing is buffered."""
-
-
-async def _cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:
-    await event.wait()
-    scope.cancel()
-
-
-async def _readable(descriptor: int) -> None:
-    """Wait for input; regular files, which cannot be waited for, never block."""
-    try:
-        await trio.lowlevel.wait_readable(descriptor)
-    except PermissionError:
-        await trio.lowlevel.checkpoint()
-
-
-async def _writable(descriptor: int) -> None:
-    try:
-        await trio.lowlevel.wait_writable(descriptor)
-    except PermissionError:
-        await trio.lowlevel.checkpoint()
