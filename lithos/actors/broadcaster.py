@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import trio
 
@@ -53,6 +54,18 @@ class Subscription:
         self._send.close()
 
 
+class Watcher(Protocol):
+    """Keeps no events, only what they mean, so that it can never fall behind."""
+
+    def see(self, event: Event) -> None:
+        """Take note of an event; must neither wait nor raise."""
+        ...
+
+    def end(self) -> None:
+        """No more events."""
+        ...
+
+
 class Broadcaster:
     """The ring of recent events and one bounded queue per subscriber."""
 
@@ -60,6 +73,7 @@ class Broadcaster:
         self.recent: deque[Event] = deque(maxlen=ring)
         self._queue = queue
         self._subscriptions: list[Subscription] = []
+        self._watchers: list[Watcher] = []
         self._is_closed = False
         #: The seq of the newest event delivered.
         self.head = 0
@@ -75,6 +89,13 @@ class Broadcaster:
             if not all(subscription.offer(event) for event in events if subscription.accepts(event)):
                 self._subscriptions.remove(subscription)
                 self.drops += 1
+        for watcher in self._watchers:
+            for event in events:
+                watcher.see(event)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Show every event from now on to a watcher, for as long as the broadcaster lives."""
+        self._watchers.append(watcher)
 
     def after(self, seq: int) -> list[Event] | None:
         """The events later than `seq`, when the ring reaches back that far; it spares a journal read."""
@@ -119,3 +140,5 @@ class Broadcaster:
         for subscription in self._subscriptions:
             subscription.end()
         self._subscriptions.clear()
+        for watcher in self._watchers:
+            watcher.end()

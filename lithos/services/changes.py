@@ -1,0 +1,148 @@
+"""Changes of resources for those who want to be told (MCP spec, section 4).
+
+A follower keeps no events but only what it was not told yet. So nothing is ever lost to a full queue,
+however slow its client: the last change of each resource is always told, the ones before it fold into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+
+from lithos.actors.broadcaster import Broadcaster
+from lithos.core.events import Event
+from lithos.core.resource_uris import Address, changed_by, changes_list
+from lithos.services.event_stream import StreamEnded
+
+#: Seconds between two notices about the same thing.
+QUIET: Final = 1.0
+#: Bounds of what one client can make the server remember; whoever needs more reads `/events`.
+MOST_URIS: Final = 1_000
+LONGEST_URI: Final = 2_000
+
+
+class TooMuchFollowed(Exception):
+    """The client already follows as much as one may, or the URI is too long; the message says so."""
+
+
+class Follower:
+    """What one client follows. A single task awaits `next_change`; others may change the wishes meanwhile."""
+
+    def __init__(self) -> None:
+        #: Whether changes of the list of resources are told.
+        self.wants_list = False
+        #: The spellings a client knows each resource by.
+        self._followed: dict[str, dict[str, None]] = {}
+        self._count = 0
+        #: When each untold change may be told, and when each thing was last told. `None` is the list.
+        self._due: dict[str | None, float] = {}
+        self._told: dict[str | None, float] = {}
+        self._woken = trio.Event()
+        self._has_ended = False
+
+    def follow(self, uri: str, address: Address) -> None:
+        """Tell of changes of a resource, by the name the client gave it. Raises `TooMuchFollowed`."""
+        spellings = self._followed.get(address.uri, {})
+        if uri in spellings:
+            return
+        if self._count >= MOST_URIS or len(uri) > LONGEST_URI:
+            raise TooMuchFollowed(
+                f"A client may follow {MOST_URIS} resources of {LONGEST_URI} characters each. "
+                "Unsubscribe from some, or read the events at /events."
+            )
+        self._followed.setdefault(address.uri, {})[uri] = None
+        self._count += 1
+
+    def unfollow(self, uri: str, address: Address) -> None:
+        """Tell no more of a resource; one that is not followed is no mistake."""
+        spellings = self._followed.get(address.uri, {})
+        if uri in spellings:
+            del spellings[uri]
+            self._count -= 1
+            self._due.pop(uri, None)
+            self._told.pop(uri, None)
+        if not spellings:
+            self._followed.pop(address.uri, None)
+
+    def see(self, changed: Sequence[Address], *, of_list: bool) -> None:
+        """Remember what is to be told."""
+        for address in changed:
+            for uri in self._followed.get(address.uri, ()):
+                self._mark(uri)
+        if of_list and self.wants_list:
+            self._mark(None)
+
+    def end(self) -> None:
+        """Tell nothing more."""
+        self._has_ended = True
+        self._wake()
+
+    async def next_change(self) -> str | None:
+        """The URI of a changed resource, or None for the list of them.
+
+        Waits until something changed that was not told within the last second. Raises `StreamEnded`.
+        """
+        while True:
+            await trio.lowlevel.checkpoint()
+            if self._has_ended:
+                raise StreamEnded
+            first = min(self._due, key=self._due.__getitem__, default=None)
+            when = self._due.get(first, float("inf"))
+            now = trio.current_time()
+            if when <= now:
+                del self._due[first]
+                self._told[first] = now
+                return first
+            with trio.move_on_at(when):
+                await self._woken.wait()
+
+    def _mark(self, thing: str | None) -> None:
+        if thing not in self._due:
+            self._due[thing] = max(trio.current_time(), self._told.get(thing, float("-inf")) + QUIET)
+            self._wake()
+
+    def _wake(self) -> None:
+        self._woken.set()
+        self._woken = trio.Event()
+
+
+class Changes:
+    """Shows every event to all followers. Publishing waits for none of them."""
+
+    def __init__(self, broadcaster: Broadcaster) -> None:
+        self._followers: set[Follower] = set()
+        self._has_ended = False
+        broadcaster.watch(self)
+
+    @property
+    def count(self) -> int:
+        """How many follow."""
+        return len(self._followers)
+
+    @contextmanager
+    def followed(self) -> Iterator[Follower]:
+        """Follow for the block; at first nothing is wanted."""
+        follower = Follower()
+        if self._has_ended:
+            follower.end()
+        self._followers.add(follower)
+        try:
+            yield follower
+        finally:
+            self._followers.discard(follower)
+
+    def see(self, event: Event) -> None:
+        """Pass an event on."""
+        if self._followers:
+            changed, of_list = changed_by(event.draft), changes_list(event.draft)
+            for follower in self._followers:
+                follower.see(changed, of_list=of_list)
+
+    def end(self) -> None:
+        """End every follower, also those to come."""
+        self._has_ended = True
+        for follower in self._followers:
+            follower.end()
