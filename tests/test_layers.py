@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "lithos"
 ROOMS = ("core", "stores", "actors", "services", "tools", "front", "app", "cli", "__main__")
 LEAVES = ("config", "metrics", "otlp", "telemetry")
 
-STORE_LIBRARIES = {"apsw", "model2vec", "rustworkx", "sqlite3", "tantivy", "usearch"}
+STORE_LIBRARIES = {"apsw", "model2vec", "numkong", "rustworkx", "sqlite3", "tantivy", "usearch"}
 IMPURE = {
     "anyio", "asyncio", "glob", "io", "logging", "multiprocessing", "os", "random", "secrets", "shutil",
     "socket", "subprocess", "sys", "tempfile", "threading", "time", "trio",

@@ -10,7 +10,8 @@ from lithos.core.matching import has_all
 from lithos.stores.fulltext import Filters
 from lithos.stores.vectors import VectorHit
 
-#: Up to so many notes come into question: score them exactly instead of filtering nearest neighbours.
+
+#: Up to so many notes are worth naming one by one.
 EXACT_NOTES = 2_000
 
 
@@ -36,15 +37,7 @@ class Nearest:
         vector = self._semantic.encode(query)
         if vector is None:
             return []
-        if len(serials) <= EXACT_NOTES:
-            return self._semantic.search_among(vector, serials, notes, threshold)
-        allowed, asked = frozenset(serials), 5 * notes
-        while True:
-            found = self._semantic.search(vector, asked, threshold)
-            kept = [hit for hit in found if hit.serial in allowed]
-            if len(kept) >= notes or len(found) < asked:
-                return kept[:notes]
-            asked *= 4
+        return self._semantic.search_among(vector, serials, notes, threshold)
 
 
 def passes(entry: Entry, filters: Filters) -> bool:

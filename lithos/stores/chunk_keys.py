@@ -1,4 +1,4 @@
-"""Chunk keys of the vector store: which chunks of which notes, and the best chunk of each note."""
+"""Chunks of notes: their keys on disk, their order of change, and the best chunk of each note."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ CHUNK_BITS: Final = 20
 MAX_CHUNKS: Final = 1 << CHUNK_BITS
 #: Chunks changed while searches wait: about a millisecond.
 _CHUNKS_AT_ONCE: Final = 128
+#: Chunks that go to usearch at once when saving, and come from it when loading.
+_CHUNKS_ON_DISK: Final = 65_536
 
 
 @frozen(eq=False)
@@ -55,24 +57,26 @@ def slice_entries(entries: Sequence[VectorEntry]) -> Iterator[list[VectorEntry]]
         yield list(part.values())
 
 
-def best_per_note(
-    keys: NDArray[np.uint64], similarities: Matrix, threshold: float, most: int | None = None
-) -> list[VectorHit]:
-    """Return the best chunk of each of the `most` best notes from `threshold` on, best first.
+def slice_notes(notes: Sequence[tuple[int, int, int]]) -> Iterator[list[tuple[int, int, int]]]:
+    """Yield notes, whose third value is their number of chunks, in parts of about `_CHUNKS_ON_DISK`."""
+    part: list[tuple[int, int, int]] = []
+    chunks = 0
+    for note in notes:
+        part.append(note)
+        chunks += note[2]
+        if chunks >= _CHUNKS_ON_DISK:
+            yield part
+            part, chunks = [], 0
+    if part:
+        yield part
 
-    Ties go by serial and chunk.
-    """
-    passing = similarities >= threshold
-    keys, similarities = keys[passing], similarities[passing]
-    order = np.lexsort((keys, -similarities))
-    serials = keys[order] >> np.uint64(CHUNK_BITS)
-    _, first = np.unique(serials, return_index=True)
+
+def best_per_note(
+    serials: NDArray[np.uint64], chunks: NDArray[np.uint32], similarities: Matrix, most: int | None = None
+) -> list[VectorHit]:
+    """Return the best chunk of each of the `most` best notes, best first; ties go by serial and chunk."""
+    order = np.lexsort((chunks, serials, -similarities))
+    _, first = np.unique(serials[order], return_index=True)
     chosen = order[np.sort(first)[:most]]
-    chunks = keys[chosen] & np.uint64(MAX_CHUNKS - 1)
-    rows = zip(
-        (keys[chosen] >> np.uint64(CHUNK_BITS)).tolist(),
-        chunks.tolist(),
-        similarities[chosen].tolist(),
-        strict=True,
-    )
+    rows = zip(serials[chosen].tolist(), chunks[chosen].tolist(), similarities[chosen].tolist(), strict=True)
     return list(map(VectorHit._make, rows))

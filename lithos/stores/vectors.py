@@ -1,8 +1,8 @@
-"""The vector store: chunk vectors in a usearch index, and which notes they belong to.
+"""The vector store: chunk vectors of one embedder, and which notes they belong to.
 
-Searches are exhaustive, so recall is complete: 50,000 chunks of 256 half-precision numbers take about 2 ms,
-less than a graph walk that finds the best 400 of them with a recall of 0.7. The graph usearch insists on
-is therefore kept as thin as it allows; adding 50,000 vectors takes a quarter of a second.
+Searches are exhaustive, so recall is complete: 50,000 chunks of 256 numbers take less than 1 ms, less than
+a graph walk that finds the best 400 of them with a recall of 0.7. In memory the vectors are one matrix
+(`chunk_rows`); on disk they are a usearch index, its graph as thin as usearch allows.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from usearch.index import Index
 
 from lithos.stores import vector_files
 from lithos.stores.chunk_keys import (
-    CHUNK_BITS,
     MAX_CHUNKS,
     VectorEntry,
     VectorHit,
     best_per_note,
     keys_of,
     slice_entries,
+    slice_notes,
 )
+from lithos.stores.chunk_rows import ChunkRows, Codes, encode_rows, rows_of
 from lithos.stores.embedder import EmbedderIdentity, Matrix
 from lithos.stores.index_failure import IndexFailed
 from lithos.stores.vector_files import StoreDamaged
 
-#: Up to so many chunks are fetched and scored one by one (2 ms a thousand). A whole search is faster where
-#: the wanted notes are among the best, but takes 45 ms where they are far down, and everybody waits.
-_MAX_FETCHED: Final = 10_000
 _NOTE_ROW: Final = np.dtype([("serial", np.uint64), ("stamp", np.uint64), ("chunks", np.uint64)])
 
 
 class _IndexedNote(NamedTuple):
     stamp: int
     chunks: int
+    #: Its first row.
+    start: int
 
 
 class _Turnstile:
@@ -64,7 +64,7 @@ class VectorIndex:
     """Chunk vectors of one embedder.
 
     One thread at a time calls `apply`, `save` and `close`; any thread may search meanwhile and then waits
-    about a millisecond at most (during `save` as long as usearch writes: some 30 ms for 50,000 chunks).
+    about a millisecond at most, also during `save`.
     A note is found with its old chunks or its new ones, never in between. Nothing reaches
     the disk before `save`.
     """
@@ -78,7 +78,7 @@ class VectorIndex:
         self._directory = directory
         self._lock = _Turnstile()
         self._notes: dict[int, _IndexedNote] = {}
-        self._index = _make_index(identity)
+        self._rows = ChunkRows(identity.dims)
         self._dirty = True
 
     @classmethod
@@ -102,8 +102,8 @@ class VectorIndex:
         if manifest is None or manifest.embedder != self.identity:
             return
         vector_files.verify_files(self._directory, manifest)
-        index = _make_index(self.identity)
         vectors_path = self._directory / vector_files.vectors_name(manifest.generation)
+        index = _make_index(self.identity)
         try:
             index.load(vectors_path)
         except RuntimeError as error:
@@ -111,10 +111,25 @@ class VectorIndex:
         if len(index) != manifest.chunks or index.ndim != self.identity.dims:
             raise StoreDamaged(vectors_path, f"holds {len(index)} chunks instead of {manifest.chunks}")
         rows = np.load(self._directory / vector_files.notes_name(manifest.generation), allow_pickle=False)
-        self._notes = {serial: _IndexedNote(stamp, chunks) for serial, stamp, chunks in rows.tolist()}
-        self._index, self._dirty = index, False
+        self._fill(index, rows.tolist())
+        self._dirty = False
         written = (self._directory / vector_files.MANIFEST).stat().st_mtime
         self.last_updated = datetime.fromtimestamp(written, UTC)
+
+    def _fill(self, index: Index, notes: Sequence[tuple[int, int, int]]) -> None:
+        """Take notes (serial, stamp, chunks) and their codes from an index, some at a time."""
+        self._rows.reserve(sum(chunks for _, _, chunks in notes))
+        for part in slice_notes(notes):
+            keys = keys_of([(serial, chunks) for serial, _, chunks in part])
+            found = cast(tuple[Codes | None, ...], index.get(keys) if len(keys) else ())
+            nothing = np.zeros((1, self.identity.dims), np.int8)
+            rows = [nothing if row is None else row.reshape(1, -1) for row in found]
+            codes = np.concatenate(rows) if rows else nothing[:0]
+            begin = 0
+            for serial, stamp, chunks in part:
+                start = self._rows.put(serial, codes[begin : begin + chunks])
+                self._notes[serial] = _IndexedNote(stamp, chunks, start)
+                begin += chunks
 
     @property
     def dirty(self) -> bool:
@@ -123,7 +138,7 @@ class VectorIndex:
 
     def chunk_count(self) -> int:
         """Return how many chunks can be found."""
-        return len(self._index)
+        return self._rows.found
 
     def stamps(self) -> dict[int, int]:
         """Return the stamp of every indexed note by serial, notes without a searchable chunk included."""
@@ -156,18 +171,14 @@ class VectorIndex:
 
     def _forget(self, serial: int) -> None:
         note = self._notes.pop(serial, None)
-        if note is not None and note.chunks:
-            self._index.remove(keys_of([(serial, note.chunks)]))
+        if note is not None:
+            self._rows.free(note.start, note.chunks)
 
     def _put(self, entries: Sequence[VectorEntry]) -> None:
         for entry in entries:
             self._forget(entry.serial)
-        keys = keys_of([(entry.serial, len(entry.vectors)) for entry in entries])
-        vectors = np.concatenate([entry.vectors for entry in entries])
-        searchable = vectors.any(axis=1)
-        if searchable.any():
-            self._index.add(keys[searchable], vectors[searchable], threads=1)
-        self._notes |= {e.serial: _IndexedNote(e.stamp, len(e.vectors)) for e in entries}
+            start = self._rows.put(entry.serial, encode_rows(entry.vectors))
+            self._notes[entry.serial] = _IndexedNote(entry.stamp, len(entry.vectors), start)
 
     def search(self, vector: Matrix, notes: int, threshold: float) -> list[VectorHit]:
         """Return the `notes` notes nearest to `vector` (dims,), best first, ties by serial.
@@ -175,7 +186,11 @@ class VectorIndex:
         A note counts by its best chunk and only from a similarity of `threshold` on. A query of zeros
         finds nothing.
         """
-        return self._search(vector, notes, threshold, None)
+        if notes <= 0 or not vector.any():
+            return []
+        query = encode_rows(vector[None, :])[0]
+        with self._lock:
+            return self._rank(self._rows.compare(query), None, threshold, notes)
 
     def search_among(
         self, vector: Matrix, serials: Collection[int], threshold: float, notes: int | None = None
@@ -183,71 +198,46 @@ class VectorIndex:
         """Return what `search` would if only the notes `serials` existed; without `notes`, all of them."""
         if not vector.any():
             return []
+        query = encode_rows(vector[None, :])[0]
         with self._lock:
-            sizes = [(s, self._notes[s].chunks) for s in set(serials) if s in self._notes]
-            few = sum(chunks for _, chunks in sizes) <= _MAX_FETCHED
-            keys, stored = self._fetch(keys_of(sizes)) if few else (None, None)
-        if keys is not None and stored is not None:
-            query = vector.astype(self.identity.dtype).astype(np.float32)
-            # Not `@`: BLAS would start threads, and waiting for them on a busy machine takes milliseconds.
-            similarities = np.clip(np.einsum("ij,j->i", stored.astype(np.float32), query), 0, 1)
-            return best_per_note(keys, similarities, threshold, notes)
-        wanted = np.fromiter((serial for serial, _ in sizes), np.uint64, len(sizes))
-        return self._search(vector, len(sizes) if notes is None else notes, threshold, wanted)
+            known = (self._notes.get(serial) for serial in set(serials))
+            rows = rows_of([(note.start, note.chunks) for note in known if note is not None])
+            return self._rank(self._rows.compare_some(query, rows), rows, threshold, notes)
 
-    def _search(
-        self, vector: Matrix, notes: int, threshold: float, wanted: NDArray[np.uint64] | None
+    def _rank(
+        self, similarities: Matrix, rows: NDArray[np.intp] | None, threshold: float, notes: int | None
     ) -> list[VectorHit]:
-        """Ask for more chunks until `notes` notes are certain, the threshold is passed or all were seen."""
-        total = self.chunk_count()
-        if notes <= 0 or not total or not vector.any():
-            return []
-        asked = 3 * notes + 16 if wanted is None else 3 * notes * max(1, len(self._notes) // len(wanted))
+        """Rank rows (None: all) by similarity, looking at ever more of the best until `notes` are certain."""
+        passing = np.flatnonzero(similarities >= threshold)
+        looked_at = len(passing) if notes is None else 4 * notes + 64
         while True:
-            keys, similarities = self._nearest(vector, asked)
-            if not len(keys):
-                return []
-            kept = slice(None) if wanted is None else np.isin(keys >> CHUNK_BITS, wanted)
-            hits = best_per_note(keys[kept], similarities[kept], threshold, notes)
-            last = float(similarities[-1])
-            # Chunks not seen yet may tie with the last one seen, hence the strict comparison.
-            certain = len(hits) >= notes and hits[notes - 1].similarity > last
-            if certain or last < threshold or asked >= total:
+            best = passing
+            if looked_at < len(passing):
+                best = passing[np.argpartition(-similarities[passing], looked_at)[:looked_at]]
+            serials, chunks = self._rows.owners(best if rows is None else rows[best])
+            hits = best_per_note(serials, chunks, similarities[best], notes)
+            # Chunks not looked at may tie with the last one that was, hence the strict comparison.
+            if looked_at >= len(passing) or (
+                notes is not None
+                and len(hits) >= notes
+                and hits[-1].similarity > float(similarities[best].min())
+            ):
                 return hits
-            asked *= 4
-
-    def _nearest(self, vector: Matrix, count: int) -> tuple[NDArray[np.uint64], Matrix]:
-        with self._lock:
-            try:
-                found = self._index.search(
-                    vector, min(count, max(1, len(self._index))), exact=True, threads=1
-                )
-            except RuntimeError as error:
-                raise IndexFailed(f"The vector index cannot be searched: {error}") from error
-        return found.keys, np.clip(1 - found.distances, 0, 1)
-
-    def _fetch(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Matrix]:
-        """Return those of `keys` that have a vector, and the vectors as they are stored."""
-        found = self._index.get(keys) if len(keys) else ()
-        rows = cast(tuple[Matrix | None, ...], found)
-        present = np.array([row is not None for row in rows], dtype=bool)
-        if not present.any():
-            return keys[:0], np.zeros((0, self.identity.dims), np.float32)
-        stored = np.concatenate([row for row in rows if row is not None])
-        return keys[present], stored.reshape(-1, self.identity.dims)
+            looked_at *= 4
 
     def save(self) -> None:
         """Write everything as a new generation, replacing the store in one step; searches wait meanwhile.
 
         Raises `IndexFailed`; the store on disk is then the one it was.
         """
-        rows = np.array([(serial, *note) for serial, note in self._notes.items()], _NOTE_ROW)
+        notes = [(serial, note.stamp, note.chunks) for serial, note in self._notes.items()]
+        rows = np.array(notes, _NOTE_ROW)
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             vector_files.write_generation(
                 self._directory,
                 self.identity,
-                len(self._index),
+                self._rows.found,
                 self._write_vectors,
                 lambda p: np.save(p, rows),
             )
@@ -256,13 +246,20 @@ class VectorIndex:
         self._dirty = False
 
     def _write_vectors(self, path: Path) -> None:
-        with self._lock:
-            self._index.save(path)
+        index = _make_index(self.identity)
+        notes = [(serial, note.start, note.chunks) for serial, note in self._notes.items()]
+        for part in slice_notes(notes):
+            codes = np.concatenate([self._rows.codes(start, chunks) for _, start, chunks in part])
+            keys = keys_of([(serial, chunks) for serial, _, chunks in part])
+            searchable = codes.any(axis=1)
+            if searchable.any():
+                index.add(keys[searchable], codes[searchable], threads=1)
+        index.save(path)
 
     def close(self) -> None:
         """Let go of the memory; nothing is saved. A search afterwards finds nothing."""
         with self._lock:
-            self._index, self._notes = _make_index(self.identity), {}
+            self._rows, self._notes = ChunkRows(self.identity.dims), {}
             self._dirty = False
 
 
@@ -276,7 +273,6 @@ def stored_identity(directory: Path) -> EmbedderIdentity | None:
 
 
 def _make_index(identity: EmbedderIdentity) -> Index:
-    dtype = {"float16": "f16", "float32": "f32"}[identity.dtype]
     return Index(
-        ndim=identity.dims, metric="ip", dtype=dtype, connectivity=2, expansion_add=1, expansion_search=1
+        ndim=identity.dims, metric="ip", dtype="i8", connectivity=2, expansion_add=1, expansion_search=1
     )

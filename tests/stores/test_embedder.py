@@ -159,7 +159,7 @@ def test_threads_may_encode_at_once(folder: Path) -> None:
 def test_the_identity_names_model_size_type_and_files(folder: Path) -> None:
     make_model(folder)
     identity = load_embedder(str(folder)).identity
-    assert (identity.name, identity.dims, identity.dtype) == (str(folder), 6, "float16")
+    assert (identity.name, identity.dims, identity.dtype) == (str(folder), 6, "int8")
     assert len(identity.model_sha256) == 64
     assert load_embedder(str(folder)).identity == identity
 

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lithos.stores import vectors as vectors_module
 from lithos.stores.embedder import EmbedderIdentity
 from lithos.stores.vectors import VectorEntry, VectorHit, VectorIndex
 
 DIMS = 8
-IDENTITY = EmbedderIdentity("tiny", DIMS, "float16", "ab" * 32)
+IDENTITY = EmbedderIdentity("tiny", DIMS, "int8", "ab" * 32)
 
 
 def unit(*rows: np.ndarray | list[float]) -> np.ndarray:
@@ -43,28 +42,23 @@ def index(tmp_path: Path) -> VectorIndex:
 def brute_force(
     notes: Mapping[int, np.ndarray], query: np.ndarray, limit: int | None, threshold: float
 ) -> list[VectorHit]:
-    """What a search must return, computed the plain way."""
+    """What a search must return, computed the plain way from vectors rounded to bytes."""
     hits = []
     for serial, rows in notes.items():
-        stored = rows.astype(np.float16).astype(np.float32)
-        scores = [
-            (-max(0.0, float(row @ query.astype(np.float16).astype(np.float32))), chunk)
-            for chunk, row in enumerate(stored)
-            if row.any()
-        ]
+        scores = [(-max(0.0, cosine(row, query)), chunk) for chunk, row in enumerate(rows) if row.any()]
         if scores and -min(scores)[0] >= threshold:
             hits.append(VectorHit(serial, min(scores)[1], -min(scores)[0]))
     return sorted(hits, key=lambda hit: (-hit.similarity, hit.serial))[:limit]
 
 
+def cosine(one: np.ndarray, other: np.ndarray) -> float:
+    a, b = (np.rint(row * (127 / np.abs(row).max())).astype(np.float64) for row in (one, other))
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
 def assert_same(found: list[VectorHit], expected: list[VectorHit]) -> None:
-    assert len(found) == len(expected)
-    np.testing.assert_allclose([h.similarity for h in found], [h.similarity for h in expected], atol=2e-3)
-    for hit in found:
-        same = [other for other in expected if abs(other.similarity - hit.similarity) < 4e-3]
-        assert (
-            hit.serial in {other.serial for other in same} or hit.similarity < expected[-1].similarity + 4e-3
-        )
+    assert [(hit.serial, hit.chunk) for hit in found] == [(hit.serial, hit.chunk) for hit in expected]
+    np.testing.assert_allclose([h.similarity for h in found], [h.similarity for h in expected], atol=1e-5)
 
 
 def test_one_hit_per_note_with_its_best_chunk_best_first(index: VectorIndex) -> None:
@@ -79,7 +73,7 @@ def test_one_hit_per_note_with_its_best_chunk_best_first(index: VectorIndex) -> 
     )
     hits = index.search(X, 10, 0.3)
     assert [(hit.serial, hit.chunk) for hit in hits] == [(7, 2), (3, 0)]
-    np.testing.assert_allclose([hit.similarity for hit in hits], [1, 0.6], atol=1e-3)
+    np.testing.assert_allclose([hit.similarity for hit in hits], [1, 0.6], atol=5e-3)
     assert all(0 <= hit.similarity <= 1 for hit in hits)
 
 
@@ -171,38 +165,30 @@ def test_vectors_that_do_not_fit_are_refused_before_any_change(index: VectorInde
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), fetched=st.sampled_from([0, 5, 4000]))
-def test_any_history_searches_like_brute_force(
-    seed: int, fetched: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+@given(seed=st.integers(0, 2**32 - 1))
+def test_any_history_searches_like_brute_force(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     rng = np.random.default_rng(seed)
     index = VectorIndex.open(tmp_path_factory.mktemp("store"), IDENTITY)
     notes: dict[int, np.ndarray] = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vectors_module, "_MAX_FETCHED", fetched)
-        for _ in range(12):
-            fresh = {int(s): random_units(rng, int(rng.integers(0, 5))) for s in rng.integers(0, 30, 6)}
-            gone = {int(s) for s in rng.integers(0, 30, 4)}
-            index.apply([VectorEntry(s, s + 1, rows) for s, rows in fresh.items()], gone)
-            notes = {s: rows for s, rows in notes.items() if s not in gone} | fresh
-            if rng.random() < 0.3:
-                index.save()
-                index = VectorIndex.open(index._directory, IDENTITY)
-            query, limit, threshold = (
-                random_units(rng, 1)[0],
-                int(rng.integers(1, 20)),
-                float(rng.random() * 0.7),
-            )
-            assert index.stamps() == {s: s + 1 for s in notes}
-            assert_same(index.search(query, limit, threshold), brute_force(notes, query, limit, threshold))
-            some = {int(s) for s in rng.integers(0, 35, int(rng.integers(1, 25)))}
-            among = {s: notes[s] for s in some if s in notes}
-            assert_same(
-                index.search_among(query, some, threshold), brute_force(among, query, None, threshold)
-            )
-            assert_same(
-                index.search_among(query, some, threshold, 3), brute_force(among, query, 3, threshold)
-            )
+    for _ in range(12):
+        fresh = {int(s): random_units(rng, int(rng.integers(0, 5))) for s in rng.integers(0, 30, 6)}
+        gone = {int(s) for s in rng.integers(0, 30, 4)}
+        index.apply([VectorEntry(s, s + 1, rows) for s, rows in fresh.items()], gone)
+        notes = {s: rows for s, rows in notes.items() if s not in gone} | fresh
+        if rng.random() < 0.3:
+            index.save()
+            index = VectorIndex.open(index._directory, IDENTITY)
+        query, limit, threshold = (
+            random_units(rng, 1)[0],
+            int(rng.integers(1, 20)),
+            float(rng.random() * 0.7),
+        )
+        assert index.stamps() == {s: s + 1 for s in notes}
+        assert_same(index.search(query, limit, threshold), brute_force(notes, query, limit, threshold))
+        some = {int(s) for s in rng.integers(0, 35, int(rng.integers(1, 25)))}
+        among = {s: notes[s] for s in some if s in notes}
+        assert_same(index.search_among(query, some, threshold), brute_force(among, query, None, threshold))
+        assert_same(index.search_among(query, some, threshold, 3), brute_force(among, query, 3, threshold))
 
 
 def test_searches_during_batches_see_whole_notes(index: VectorIndex) -> None:

@@ -60,7 +60,7 @@ def test_the_manifest_says_what_the_spec_asks_for(saved: Path) -> None:
     """search spec, section 3"""
     manifest = json.loads((saved / "manifest.json").read_text())
     assert manifest["format"] == vector_files.FORMAT
-    assert manifest["embedder"] == {"name": "tiny", "dims": 8, "dtype": "float16", "model_sha256": "ab" * 32}
+    assert manifest["embedder"] == {"name": "tiny", "dims": 8, "dtype": "int8", "model_sha256": "ab" * 32}
     assert (manifest["chunks"], manifest["generation"]) == (3, 1)
     assert names(saved) == ["manifest.json", "notes.1.npy", "vectors.1.usearch"]
 

@@ -1,0 +1,155 @@
+"""The vectors of all chunks as one matrix of bytes, scanned as a whole.
+
+A vector of length 1 is kept as whole numbers of -127..127, each row stretched to that range: its cosine
+with another moves by less than 0.003, by 0.0003 as a rule (256 dimensions), for half the bytes of half
+precision. 50,000 rows are compared with a query in 0.6 ms, by the kernels that usearch is built on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numkong
+import numpy as np
+from numpy.typing import NDArray
+
+from lithos.stores.embedder import Matrix
+
+Codes: TypeAlias = NDArray[np.int8]
+
+_PEAK: Final = 127
+#: Rows that are asked for together are copied out of the matrix if it has so many times more.
+_WORTH_COPYING: Final = 4
+
+
+def encode_rows(vectors: Matrix) -> Codes:
+    """Round vectors (rows, dims) to bytes; a row of zeros stays one."""
+    peaks = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
+    return np.rint(vectors * (_PEAK / np.where(peaks > 0, peaks, 1))).astype(np.int8)
+
+
+def _invert_lengths(codes: Codes) -> Matrix:
+    """One over the length of each row; NaN, which passes no threshold, for a row of zeros."""
+    squares = np.einsum("ij,ij->i", codes, codes, dtype=np.int32).astype(np.float32)
+    inverse = np.full(len(codes), np.nan, np.float32)
+    np.divide(1, np.sqrt(squares), out=inverse, where=squares > 0)
+    return inverse
+
+
+def _choose_products() -> Any:
+    """The type of the products: whole numbers take a third less time, where the kernels give them."""
+    ones = np.ones((2, 8), np.int8)
+    wanted: Any = "int32"
+    try:
+        numkong.cdist(ones, ones[:1], metric="dot", out_dtype=wanted)
+    except (TypeError, ValueError):
+        return "float32"  # as exact: no sum reaches 2**24 before 1,040 dimensions
+    return wanted
+
+
+_PRODUCTS: Final = _choose_products()
+
+
+class ChunkRows:
+    """A growing matrix; who owns it knows at which row a note begins and how many it has.
+
+    Rows that were freed are used again, first by as many as were freed together.
+    """
+
+    def __init__(self, dims: int) -> None:
+        self._codes: Codes = np.zeros((0, dims), np.int8)
+        self._inverse: Matrix = np.zeros(0, np.float32)
+        self._serials = np.zeros(0, np.uint64)
+        self._chunks = np.zeros(0, np.uint32)
+        self._used = 0
+        #: Where runs of free rows begin, by their length.
+        self._free: dict[int, list[int]] = {}
+        #: Rows that can be found.
+        self.found = 0
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many more rows."""
+        self._grow(self._used + rows)
+
+    def put(self, serial: int, codes: Codes) -> int:
+        """Add the chunks of a note; the row at which they begin."""
+        count = len(codes)
+        start = self._take(count)
+        rows = slice(start, start + count)
+        self._codes[rows] = codes
+        self._inverse[rows] = _invert_lengths(codes)
+        self._serials[rows] = serial
+        self._chunks[rows] = np.arange(count)
+        self.found += int(np.count_nonzero(~np.isnan(self._inverse[rows])))
+        return start
+
+    def free(self, start: int, count: int) -> None:
+        """Forget rows."""
+        if count:
+            rows = slice(start, start + count)
+            self.found -= int(np.count_nonzero(~np.isnan(self._inverse[rows])))
+            self._inverse[rows] = np.nan
+            self._free.setdefault(count, []).append(start)
+
+    def codes(self, start: int, count: int) -> Codes:
+        """The bytes of a note's rows, as they are now."""
+        return self._codes[start : start + count]
+
+    def owners(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        """Serials and chunk numbers of rows."""
+        return self._serials[rows], self._chunks[rows]
+
+    def compare(self, query: Codes) -> Matrix:
+        """The similarity of every row to `query` (dims,), 0..1; NaN for what cannot be found."""
+        return self._scale(self._codes[: self._used], self._inverse[: self._used], query)
+
+    def compare_some(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
+        """The same for some rows."""
+        if len(rows) * _WORTH_COPYING < self._used:
+            return self._scale(self._codes[rows], self._inverse[rows], query)
+        return self.compare(query)[rows]
+
+    @staticmethod
+    def _scale(codes: Codes, inverse: Matrix, query: Codes) -> Matrix:
+        if not len(codes):
+            return np.zeros(0, np.float32)
+        # The kernel lets other threads run meanwhile, and starts none.
+        products = numkong.cdist(codes, query[None, :], metric="dot", out_dtype=_PRODUCTS)
+        scaled: Matrix = np.asarray(products)[:, 0] * (inverse * _invert_lengths(query[None, :])[0])
+        return np.clip(scaled, 0, 1, out=scaled, dtype=np.float32)
+
+    def _take(self, count: int) -> int:
+        """Where `count` rows are free: a run of that length, the shortest longer one, or the end."""
+        fitting = count if count in self._free else min((n for n in self._free if n > count), default=0)
+        if count and fitting:
+            starts = self._free[fitting]
+            start = starts.pop()
+            if not starts:
+                del self._free[fitting]
+            if fitting > count:
+                self._free.setdefault(fitting - count, []).append(start + count)
+            return start
+        start, self._used = self._used, self._used + count
+        self._grow(self._used)
+        return start
+
+    def _grow(self, rows: int) -> None:
+        have = len(self._codes)
+        if rows <= have:
+            return
+        more = max(rows, have + have // 2, 1024) - have
+        self._codes = np.concatenate([self._codes, np.zeros((more, self._codes.shape[1]), np.int8)])
+        self._inverse = np.concatenate([self._inverse, np.full(more, np.nan, np.float32)])
+        self._serials = np.concatenate([self._serials, np.zeros(more, np.uint64)])
+        self._chunks = np.concatenate([self._chunks, np.zeros(more, np.uint32)])
+
+
+def rows_of(runs: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
+    """The rows of runs (first row, number of rows), in order."""
+    if not runs:
+        return np.zeros(0, np.intp)
+    starts, counts = np.array(runs, np.intp).T
+    ends = np.cumsum(counts)
+    rows: NDArray[np.intp] = np.repeat(starts - (ends - counts), counts) + np.arange(ends[-1])
+    return rows
