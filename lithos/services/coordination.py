@@ -71,6 +71,16 @@ class TaskView:
 
 
 @frozen
+class TaskSheet:
+    """Everything about one task at one moment; only an open one has blockers."""
+
+    task: Task
+    claims: Sequence[Claim]
+    findings: Sequence[Finding]
+    blockers: Sequence[Blocker]
+
+
+@frozen
 class DirectedEdge:
     """An edge as seen from one of its tasks: `outgoing` or `incoming`."""
 
@@ -140,11 +150,32 @@ class Coordination:
 
         return await self._read(read)
 
+    async def sheet(self, task_id: str) -> TaskSheet:
+        """One task with all that belongs to it. Raises `TaskNotFound`."""
+        now = self._clock()
+
+        def read() -> TaskSheet | None:
+            task = self._rows.task(task_id)
+            if task is None:
+                return None
+            graph = self._rows.graph_before([task_id], transitively=True)
+            return TaskSheet(
+                task,
+                self._rows.active_claims(now, task_id).get(task_id, ()),
+                self._rows.findings(task_id),
+                graph.blockers(task_id, now) if task.is_open else (),
+            )
+
+        sheet = await self._read(read)
+        if sheet is None:
+            raise _no_such_task(task_id)
+        return sheet
+
     async def get(self, task_id: str) -> Task:
         """One task. Raises `TaskNotFound`."""
         task = await self._read(lambda: self._rows.task(task_id))
         if task is None:
-            raise TaskNotFound(f"Task '{task_id}' not found.")
+            raise _no_such_task(task_id)
         return task
 
     async def findings(self, task_id: str, since: datetime | None) -> list[Finding]:
@@ -228,6 +259,10 @@ class Coordination:
                 return query()
 
         return await self._reading.run(look)
+
+
+def _no_such_task(task_id: str) -> TaskNotFound:
+    return TaskNotFound(f"Task '{task_id}' not found.")
 
 
 def _check_filter(wanted: TaskFilter) -> None:

@@ -25,6 +25,7 @@ from lithos.core.query import Node, QuerySyntaxError, parse_query, plain_words, 
 from lithos.core.snippet import make_snippet
 from lithos.services.graph_search import GraphSearch
 from lithos.services.nearest import Nearest
+from lithos.services.progress import wait_telling
 from lithos.services.texts import NoteTexts
 from lithos.stores.fulltext import Filters, FulltextIndex
 from lithos.stores.index_failure import IndexFailed
@@ -189,7 +190,8 @@ class Retrieval:
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         try:
-            await self._semantic.ready(within=WARMING_WAIT)
+            await wait_telling(self._semantic.settled, WARMING_WAIT, "The semantic index is being built.")
+            await self._semantic.ready(within=0)
             found = self._nearest.search(request.query, request.filters, limit, threshold)
         except (SemanticUnavailable, IndexFailed) as failure:
             raise _backend_failure(str(failure)) from failure

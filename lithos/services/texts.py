@@ -62,6 +62,10 @@ class NoteTexts:
         """One note, or None when its file is gone or cannot be read."""
         return await trio.to_thread.run_sync(self._load, entry, limiter=self._limiter)
 
+    async def load_bytes(self, entry: Entry) -> bytes | None:
+        """The file of a note as it is stored, or None when it is gone or out of reach."""
+        return await trio.to_thread.run_sync(self._load_bytes, entry.path, limiter=self._limiter)
+
     async def map_contents(self, entries: Sequence[Entry], work: Callable[[int, str], T]) -> list[T | None]:
         """Do some work on the content of each note; None where a note cannot be read.
 
@@ -96,6 +100,12 @@ class NoteTexts:
             modified = from_nanoseconds(source.state.mtime_ns)
             return LoadedNote(source, parse_document(source.data, entry.path, modified))
         except (OSError, OutsideKnowledge, UnreadableNote):
+            return None
+
+    def _load_bytes(self, path: str) -> bytes | None:
+        try:
+            return self._files.read(path).data
+        except (OSError, OutsideKnowledge):
             return None
 
     def _read_contents(self, entries: Sequence[Entry]) -> list[_Content | None]:
