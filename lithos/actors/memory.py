@@ -1,9 +1,9 @@
-"""The memory actor: owns `edges.db`, and brings every change of an edge into the journal once.
+"""The memory actor: owns `edges.db` and `stats.db`, and brings every change of an edge into the journal once.
 
-A batch of changes is one transaction, together with the event of each in an outbox. Then the
-coordinator journals the events, the outbox is cleared, and the callers are answered. Whatever ends
-the process in between leaves the outbox, and the next start takes it up where it was left: each event
-has its own origin, so what the journal has already is not told twice.
+A batch of changes is one transaction of each database; the edges' holds the event of each change in
+an outbox. Then the coordinator journals the events, the outbox is cleared, and the callers are
+answered. Whatever ends the process in between leaves the outbox, and the next start takes it up where
+it was left: each event has its own origin, so what the journal has already is not told twice.
 """
 
 from __future__ import annotations
@@ -19,19 +19,14 @@ from attrs import frozen
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinator import AppendEvents, Coordinator, Flush, Journalled
 from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
-from lithos.core.edges import (
-    EdgeCommand,
-    ResolveConflict,
-    ShiftWeights,
-    UpsertEdge,
-    announce_edge,
-    check_conflict,
-)
-from lithos.core.errors import LithosError, StorageFailed, UpdateFailed
+from lithos.actors.memory_batches import Batches
+from lithos.actors.memory_steps import Command, Done, Steps
 from lithos.core.events import EDGE_UPSERTED, EventDraft
+from lithos.core.salience import LearningSettings
 from lithos.stores.coordination import CoordinationStore
 from lithos.stores.edges import EdgeStore
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.stores.stats import StatsStore
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.memory")
@@ -50,18 +45,10 @@ class Deliver:
     """Try again to journal what waits in the outbox."""
 
 
-MemoryMessage = EdgeCommand | Deliver
+MemoryMessage = Command | Deliver
 #: What the command promises.
 MemoryReply = Any
 MemoryMailbox = Mailbox[MemoryMessage, MemoryReply]
-
-
-@frozen
-class _Done:
-    """What a command answers and announces."""
-
-    reply: Any
-    event: EventDraft | None = None
 
 
 def make_edge_id() -> str:
@@ -75,12 +62,14 @@ class Memory:
     def __init__(
         self,
         store: EdgeStore,
+        stats: StatsStore,
         blocking: Blocking,
         coordinator: Coordinator,
         journal: CoordinationStore,
         journal_reading: Blocking,
         clock: Callable[[], datetime],
         *,
+        settings: LearningSettings = LearningSettings(),  # noqa: B008 - a frozen value
         new_edge_id: Callable[[], str] = make_edge_id,
     ) -> None:
         self.mailbox: MemoryMailbox = Mailbox("memory", CAPACITY)
@@ -90,7 +79,7 @@ class Memory:
         self._journal = journal
         self._journal_reading = journal_reading
         self._clock = clock
-        self._new_edge_id = new_edge_id
+        self._batches = Batches(store, stats, Steps(store, stats, settings, new_edge_id))
         #: Events with a row in the outbox, in order.
         self._undelivered: list[EventDraft] = []
         #: Some of them may be in the journal, or kept by the coordinator, already.
@@ -124,44 +113,18 @@ class Memory:
                 self.mailbox.nudge(Deliver())
 
     async def _flush(self, messages: Sequence[MemoryMessage]) -> list[MemoryReply | Exception]:
-        try:
-            done = await self._blocking.run(lambda: self._commit(messages))
-        except (DatabaseFailed, OSError) as failure:
-            log.error("edges cannot be written", reason=str(failure))
-            return [_refuse(message, failure) for message in messages]
-        self._undelivered += [each.event for each in done if each.event is not None]
-        await self._deliver()
+        done = await self._blocking.run(lambda: self._commit(messages))
+        events = [event for each in done for event in each.events]
+        self._undelivered += events
+        if events or any(isinstance(message, Deliver) for message in messages):
+            await self._deliver()  # what was only learned does not wait for the journal
         return [each.reply for each in done]
 
-    # -- changing edges ------------------------------------------------------------------------
-
-    def _commit(self, messages: Sequence[MemoryMessage]) -> list[_Done]:
-        """One transaction; a refused command has written nothing."""
-        if all(isinstance(message, Deliver) for message in messages):
-            return [_Done(None) for _ in messages]
-        now = self._clock()
-        with self._store.transaction():
-            done = [self._carry_out(message, now) for message in messages]
-            self._store.add_to_outbox(each.event for each in done if each.event is not None)
-        return done
-
-    def _carry_out(self, message: MemoryMessage, now: datetime) -> _Done:
-        if isinstance(message, UpsertEdge):
-            edge = self._store.upsert(message, self._new_edge_id(), now)
-            return _Done(edge, announce_edge(edge, message.agent, uuid.uuid4().hex))
-        if isinstance(message, ResolveConflict):
-            return self._resolve(message, now)
-        if isinstance(message, ShiftWeights):
-            return _Done(self._store.shift_weights(message.edge_ids, message.by, now))
-        return _Done(None)
-
-    def _resolve(self, command: ResolveConflict, now: datetime) -> _Done:
-        try:
-            edge = check_conflict(self._store.edge(command.edge_id), command)
-        except LithosError as refusal:
-            return _Done(refusal)
-        edge = self._store.settle_conflict(edge, command.resolution, command.resolver, now)
-        return _Done(edge, announce_edge(edge, command.resolver, uuid.uuid4().hex))
+    def _commit(self, messages: Sequence[MemoryMessage]) -> list[Done]:
+        """One transaction of each database; a refused command has written nothing."""
+        commands = [message for message in messages if not isinstance(message, Deliver)]
+        done = iter(self._batches.commit(commands, self._clock()) if commands else ())
+        return [Done(None) if isinstance(message, Deliver) else next(done) for message in messages]
 
     # -- the outbox ----------------------------------------------------------------------------
 
@@ -203,12 +166,3 @@ class Memory:
     def _clear_outbox(self, origins: set[str]) -> None:
         with self._store.transaction():
             self._store.clear_outbox(origins)
-
-
-def _refuse(message: MemoryMessage, failure: Exception) -> LithosError:
-    """What to tell a caller whose batch could not be stored."""
-    text = (
-        f"The edge could not be stored: {failure}. Nothing was changed; "
-        "retry when the disk has space and is writable."
-    )
-    return UpdateFailed(text) if isinstance(message, ResolveConflict) else StorageFailed(text)

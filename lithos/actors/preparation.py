@@ -22,9 +22,9 @@ from lithos.actors.decisions import (
     no_such_note,
     path_collision,
 )
-from lithos.actors.requests import DeleteNote, UpdateRequest, WriteNote, WriteOutcome
+from lithos.actors.requests import DeleteNote, PatchNote, UpdateRequest, WriteNote, WriteOutcome
 from lithos.core.errors import InvalidInput, LithosError, StorageFailed
-from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, EventDraft
+from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft
 from lithos.core.frontmatter import (
     UnreadableNote,
     is_identified,
@@ -69,7 +69,7 @@ class Preparation:
     ) -> None:
         self._catalogue = catalogue
         self._content_limit = content_limit
-        self._clock = clock
+        self.clock = clock
         self._new_id = new_id
 
     def prepare_creation(self, request: WriteNote) -> Prepared:
@@ -78,7 +78,7 @@ class Preparation:
             request,
             self._catalogue,
             note_id=self._new_id(),
-            now=self._clock(),
+            now=self.clock(),
             content_limit=self._content_limit,
         )
         data = _render(decision.document)
@@ -98,7 +98,8 @@ class Preparation:
         decision, data = self._rewrite(request, entry, source)
         new = _entry(decision, data, entry.serial)
         operation = Put(entry.path, data, source.state)
-        return _prepared(operation, new, decision, request.agent, created=False)
+        source_name = request.source if isinstance(request, PatchNote) else TOOL
+        return _prepared(operation, new, decision, request.agent, created=False, source=source_name)
 
     def _rewrite(self, request: UpdateRequest, entry: Entry, source: ReadFile) -> tuple[Decision, bytes]:
         modified = from_nanoseconds(source.state.mtime_ns)
@@ -120,7 +121,7 @@ class Preparation:
         return decision, data
 
     def _decide(self, request: UpdateRequest, old: Document, path: str) -> Decision:
-        now = self._clock()
+        now = self.clock()
         if isinstance(request, WriteNote):
             limit = self._content_limit
             return decide_update(request, old, path, self._catalogue, now=now, content_limit=limit)
@@ -135,7 +136,7 @@ class Preparation:
             type=NOTE_DELETED,
             agent=request.agent,
             payload={"id": entry.note.id, "path": entry.path},
-            timestamp=self._clock(),
+            timestamp=self.clock(),
             tags=entry.note.tags,
         )
         outcome = WriteOutcome("deleted", entry.note.id, entry.path, entry.note.version)
@@ -190,7 +191,9 @@ def _entry(decision: Decision, data: bytes, serial: int) -> Entry:
     )
 
 
-def _prepared(operation: Put, entry: Entry, decision: Decision, agent: str, *, created: bool) -> Prepared:
+def _prepared(
+    operation: Put, entry: Entry, decision: Decision, agent: str, *, created: bool, source: str = TOOL
+) -> Prepared:
     note = entry.note
     event = EventDraft(
         type=NOTE_CREATED if created else NOTE_UPDATED,
@@ -198,7 +201,7 @@ def _prepared(operation: Put, entry: Entry, decision: Decision, agent: str, *, c
         payload={"id": note.id, "title": note.title, "path": entry.path},
         timestamp=note.updated_at,
         tags=note.tags,
-        origin=f"tool:{entry.digest}",
+        origin=f"{source}:{entry.digest}",
     )
     outcome = WriteOutcome(
         "created" if created else "updated", note.id, entry.path, note.version, decision.warnings

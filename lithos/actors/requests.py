@@ -13,7 +13,7 @@ from typing import Any, Literal
 from attrs import frozen
 
 from lithos.actors.catalogue import Entry
-from lithos.core.events import EventDraft
+from lithos.core.events import TOOL, EventDraft
 from lithos.core.model import Document
 
 
@@ -57,6 +57,11 @@ class PatchNote:
     #: Merged per key; unlike in `WriteNote`, an empty one changes nothing.
     metadata: Mapping[str, Any] | None = None
     expected_version: int | None = None
+    #: Found by machine, with the number of the rules that found them; () clears.
+    entities: tuple[str, ...] | None = None
+    entities_extractor: int | None = None
+    #: The source in the hidden origin of the event: `TOOL` or `ENRICHMENT`.
+    source: str = TOOL
 
 
 @frozen(kw_only=True)
@@ -86,10 +91,11 @@ class WriteOutcome:
 class Change:
     """A change that is durable on disk and in the catalogue, on its way to indexes and journal.
 
-    `document` is None for a removal.
+    `document` is None for a removal; `vacated` is the path at which there is no note any more.
     """
 
     entry: Entry
     document: Document | None
     event: EventDraft
     outcome: WriteOutcome
+    vacated: str | None = None

@@ -22,9 +22,11 @@ from lithos.actors.memory import Memory
 from lithos.actors.preparation import Preparation
 from lithos.actors.publisher import Publisher
 from lithos.actors.scan import ScanResult, scan_folder
-from lithos.actors.semantic import ChunkSizes, SemanticBackend, VectorPort
+from lithos.actors.semantic import SemanticBackend
+from lithos.actors.vector_port import ChunkSizes, VectorPort
 from lithos.actors.writer import Writer
 from lithos.app.server import Server
+from lithos.app.settings import learning_settings
 from lithos.app.stores import Stores
 from lithos.config import Config
 from lithos.core.claims import ClaimTimes
@@ -38,6 +40,7 @@ from lithos.services.event_stream import EventStreams
 from lithos.services.gauges import Gauges
 from lithos.services.graph import Graph, no_edges
 from lithos.services.knowledge import Knowledge
+from lithos.services.learning import Learning
 from lithos.services.memory import Edges
 from lithos.services.retrieval import Retrieval, RetrievalSettings
 from lithos.services.state import ServerState, StateParts
@@ -82,6 +85,7 @@ class Assembly:
         #: One thread for the one read connection of the coordination database.
         self._coordination_reading = Threads()
         self.memory = self._make_memory()
+        self.learning = Learning(self.memory.mailbox, stores.stats, Threads())
         self._sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
         self._embedding = Threads()
         self.semantic = self._make_semantic()
@@ -127,13 +131,21 @@ class Assembly:
     def _make_memory(self) -> Memory:
         stores = self._stores
         journal, reading = stores.coordination, self._coordination_reading
-        return Memory(stores.edges, Threads(), self.coordinator, journal, reading, self._clock)
+        return Memory(
+            stores.edges,
+            stores.stats,
+            Threads(),
+            self.coordinator,
+            journal,
+            reading,
+            self._clock,
+            settings=learning_settings(self._config.lcma),
+        )
 
     def _make_semantic(self) -> SemanticBackend:
         model = self._config.search.embedding_model
         directory = self._config.storage.data_dir / ".usearch"
-        load = partial(load_embedder, model)
-        return SemanticBackend(VectorPort(self._sizes), self._embedding, load, directory, model)
+        return SemanticBackend(VectorPort(self._sizes), self._embedding, load_embedder, directory, model)
 
     def scan(self) -> ScanResult:
         """Fill the catalogue from the folder. Blocks."""

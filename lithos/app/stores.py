@@ -17,6 +17,7 @@ from lithos.stores.fulltext import FulltextIndex
 from lithos.stores.lock import OwnerLock
 from lithos.stores.manifest import Manifest
 from lithos.stores.migrations import migrate
+from lithos.stores.stats import StatsStore
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.app")
@@ -30,6 +31,7 @@ class Stores:
     files: NoteFiles
     coordination: CoordinationStore
     edges: EdgeStore
+    stats: StatsStore
     manifest: Manifest
     fulltext: FulltextIndex
 
@@ -54,6 +56,7 @@ def open_stores(config: Config) -> Stores:
         migrate(data, now)
         coordination = CoordinationStore.open(private / "coordination.db", now)
         edges = EdgeStore.open(private / "edges.db", now)
+        stats = StatsStore.open(private / "stats.db", now)
         manifest = Manifest.open(private / "manifest.db", now)
         if config.index.rebuild_on_start:
             _drop_indexes(data)
@@ -63,7 +66,7 @@ def open_stores(config: Config) -> Stores:
         raise
     if fulltext.was_rebuilt and not manifest.is_new:
         log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
-    return Stores(lock, files, coordination, edges, manifest, fulltext)
+    return Stores(lock, files, coordination, edges, stats, manifest, fulltext)
 
 
 def _drop_indexes(data: Path) -> None:
@@ -77,6 +80,7 @@ def close_stores(stores: Stores) -> None:
     """Close everything and give the data directory up. Blocks."""
     stores.fulltext.close()
     stores.manifest.close()
+    stores.stats.close()
     stores.edges.close()
     stores.coordination.close()
     stores.lock.release()

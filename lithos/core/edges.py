@@ -8,9 +8,11 @@ from typing import Final
 from attrs import frozen
 
 from lithos.core.errors import InvalidInput, NotFound
-from lithos.core.events import EDGE_UPSERTED, EventDraft
+from lithos.core.events import EDGE_UPSERTED, TOOL, EventDraft
 
 CONTRADICTS: Final = "contradicts"
+RELATED_TO: Final = "related_to"
+DERIVED_FROM: Final = "derived_from"
 SUPERSEDED: Final = "superseded"
 RESOLUTIONS: Final = ("accepted_dual", SUPERSEDED, "refuted", "merged")
 
@@ -117,8 +119,11 @@ def other_end(edge: Edge, note_id: str) -> str:
     return edge.to_id if note_id == edge.from_id else edge.from_id
 
 
-def announce_edge(edge: Edge, agent: str, delivery: str) -> EventDraft:
-    """The event of a changed edge; `delivery` is unique to it, so that it is never journalled twice."""
+def announce_edge(edge: Edge, agent: str, delivery: str, source: str = TOOL) -> EventDraft:
+    """The event of a changed edge; `delivery` is unique to it, so that it is never journalled twice.
+
+    `source` is that of the hidden origin.
+    """
     return EventDraft(
         type=EDGE_UPSERTED,
         agent=agent,
@@ -131,5 +136,5 @@ def announce_edge(edge: Edge, agent: str, delivery: str) -> EventDraft:
             "conflict_state": edge.conflict_state,
         },
         timestamp=edge.updated_at,
-        origin=f"tool:{delivery}",
+        origin=f"{source}:{delivery}",
     )

@@ -15,6 +15,12 @@ NOTE_RENAMED: Final = "note.renamed"
 AGENT_REGISTERED: Final = "agent.registered"
 EDGE_UPSERTED: Final = "edge.upserted"
 
+#: Sources of hidden origins: a tool call, and the enrich worker, which skips events of its own making.
+TOOL: Final = "tool"
+ENRICHMENT: Final = "enrichment"
+#: Who the events and versions made by enrichment name.
+ENRICH_AGENT: Final = "lithos-enrich"
+
 
 @frozen(kw_only=True)
 class EventDraft:

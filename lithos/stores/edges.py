@@ -19,12 +19,14 @@ import attrs
 from lithos.core.edges import Edge, EdgeFilter, UpsertEdge
 from lithos.core.events import EventDraft
 from lithos.core.times import format_time, parse_time
+from lithos.stores.edges_learning import LearnedEdges
 from lithos.stores.sqlite import (
     CorruptDatabase,
     Durability,
     open_database,
     open_reader,
     quarantine,
+    savepoint,
     transaction,
 )
 from lithos.telemetry import get_logger
@@ -40,6 +42,9 @@ CREATE TABLE IF NOT EXISTS edges(
 CREATE TABLE IF NOT EXISTS outbox(
     id INTEGER PRIMARY KEY, origin TEXT NOT NULL UNIQUE, type TEXT NOT NULL, agent TEXT NOT NULL,
     payload TEXT NOT NULL, timestamp TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS consolidation_ops(
+    task_id TEXT NOT NULL, from_id TEXT NOT NULL, to_id TEXT NOT NULL,
+    PRIMARY KEY(task_id, from_id, to_id)) WITHOUT ROWID;
 """
 _INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS edges_from ON edges(from_id);
@@ -103,6 +108,27 @@ class EdgeStore:
             self._connect()
         with transaction(self._writer):
             yield
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """A part of the open transaction, undone by itself on an exception."""
+        with savepoint(self._writer):
+            yield
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a database."""
+        return self._connections is not None
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """False also when SQLite gave the open one up, as on a full disk."""
+        return self._connections is not None and self._writer.in_transaction
+
+    @property
+    def learned(self) -> LearnedEdges:
+        """What learning and projection change, inside a transaction."""
+        return LearnedEdges(self._writer)
 
     # -- writing, inside a transaction ---------------------------------------------------------
 

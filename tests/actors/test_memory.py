@@ -20,6 +20,7 @@ from lithos.core.edges import EdgeFilter, ResolveConflict, ShiftWeights, UpsertE
 from lithos.core.errors import InvalidInput, NotFound, StorageFailed, UpdateFailed
 from lithos.stores.coordination import CoordinationStore
 from lithos.stores.edges import EdgeStore
+from lithos.stores.stats import StatsStore
 from tests.fakes import START, Clock, Gate
 
 pytestmark = pytest.mark.autojump
@@ -62,13 +63,21 @@ class Desk:
     def open(self) -> None:
         self.journal = CoordinationStore.open(self.root / "coordination.db", START)
         self.edges = EdgeStore.open(self.root / "edges.db", START)
+        self.stats = StatsStore.open(self.root / "stats.db", START)
         self.journal_switch, self.edges_switch = Switch(self.journal), Switch(self.edges)
         self.coordinator = Coordinator(
             self.journal, Inline(), Broadcaster(1000, 1000), self.clock, **self.settings
         )
         self.gate = Gate()
         self.memory = Memory(
-            self.edges, self.gate, self.coordinator, self.journal, Inline(), self.clock, new_edge_id=self._id
+            self.edges,
+            self.stats,
+            self.gate,
+            self.coordinator,
+            self.journal,
+            Inline(),
+            self.clock,
+            new_edge_id=self._id,
         )
         self.ask = self.memory.mailbox.ask
 
@@ -82,6 +91,7 @@ class Desk:
 
     def close(self) -> None:
         self.edges.close()
+        self.stats.close()
         self.journal.close()
 
     async def run(self, body) -> None:

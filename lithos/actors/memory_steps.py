@@ -1,0 +1,295 @@
+"""What each command of the memory actor does to its two databases."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from lithos.core.edges import (
+    EdgeCommand,
+    ResolveConflict,
+    ShiftWeights,
+    UpsertEdge,
+    announce_edge,
+    check_conflict,
+)
+from lithos.core.errors import LithosError
+from lithos.core.events import ENRICH_AGENT, ENRICHMENT, EventDraft
+from lithos.core.memory import (
+    ApplyFeedback,
+    ClaimJobs,
+    Consolidate,
+    Decay,
+    Enqueue,
+    FinishJobs,
+    ForgetWorkingMemory,
+    InferredEdge,
+    LearningCommand,
+    LiftSalience,
+    NodeStats,
+    ProjectionOutcome,
+    ProjectProvenance,
+    RecordInference,
+    RecordRetrieval,
+    SpendTokens,
+)
+from lithos.core.salience import (
+    STRIKES,
+    LearningSettings,
+    blame,
+    cite,
+    clamp,
+    decay,
+    dominant_namespace,
+    ignore,
+    lift,
+    pairs_within,
+)
+from lithos.stores.edges import EdgeStore
+from lithos.stores.edges_learning import CITED_WEIGHT, REINFORCEMENT, wanted_edges
+from lithos.stores.stats import StatsStore
+
+#: Working memory counts from this activation on when a task is consolidated.
+_USED_AGAIN = 2
+
+Command = EdgeCommand | LearningCommand
+
+
+class Store(Enum):
+    """The databases of the memory actor, in the order of their commits."""
+
+    EDGES = "edges"
+    STATS = "statistics"
+
+
+_EDGES = frozenset([Store.EDGES])
+_STATS = frozenset([Store.STATS])
+_BOTH = frozenset(Store)
+_NONE: frozenset[Store] = frozenset()
+
+
+@frozen
+class Done:
+    """What a command answers and announces."""
+
+    reply: Any
+    events: tuple[EventDraft, ...] = ()
+
+
+class Steps:
+    """The commands, carried out inside the transactions that `needs` names."""
+
+    def __init__(
+        self,
+        edges: EdgeStore,
+        stats: StatsStore,
+        settings: LearningSettings,
+        new_edge_id: Callable[[], str],
+    ) -> None:
+        self._edges = edges
+        self._stats = stats
+        self._settings = settings
+        self._new_edge_id = new_edge_id
+        self._handlers: dict[type, Callable[[Any, datetime], Done]] = {
+            UpsertEdge: self._upsert,
+            ResolveConflict: self._resolve,
+            ShiftWeights: self._shift,
+            RecordRetrieval: self._record_retrieval,
+            ApplyFeedback: self._apply_feedback,
+            Decay: self._decay,
+            Consolidate: self._consolidate,
+            ForgetWorkingMemory: self._forget,
+            Enqueue: self._enqueue,
+            ClaimJobs: self._claim,
+            FinishJobs: self._finish,
+            ProjectProvenance: self._project,
+            RecordInference: self._record_inference,
+            SpendTokens: self._spend,
+            LiftSalience: self._lift,
+        }
+
+    def carry_out(self, command: Command, now: datetime) -> Done:
+        """Change the databases; a `LithosError` as reply is a refusal that has changed nothing."""
+        return self._handlers[type(command)](command, now)
+
+    def needs(self, command: Command) -> frozenset[Store]:
+        """The databases that the command may write; a missing one is made only for something to keep."""
+        has_edges, has_stats = self._edges.is_there, self._stats.is_there
+        if isinstance(command, EdgeCommand):
+            return _EDGES
+        if isinstance(command, ProjectProvenance):
+            return _EDGES if has_edges or (wanted_edges(command.desired) and not command.dry_run) else _NONE
+        if isinstance(command, ApplyFeedback):
+            pairs = pairs_within(command.cited, command.namespaces)
+            return _BOTH if pairs or (command.misleading and has_edges) else _STATS
+        if isinstance(command, Consolidate):
+            return _BOTH if self._shared_pairs(command) else _STATS
+        if isinstance(command, RecordInference):
+            return _BOTH if command.edges else _STATS
+        if isinstance(command, RecordRetrieval | Enqueue | SpendTokens):
+            return _STATS
+        return _STATS if has_stats else _NONE
+
+    # -- edges ---------------------------------------------------------------------------------
+
+    def _upsert(self, command: UpsertEdge, now: datetime) -> Done:
+        edge = self._edges.upsert(command, self._new_edge_id(), now)
+        return Done(edge, (announce_edge(edge, command.agent, uuid.uuid4().hex),))
+
+    def _resolve(self, command: ResolveConflict, now: datetime) -> Done:
+        try:
+            edge = check_conflict(self._edges.edge(command.edge_id), command)
+        except LithosError as refusal:
+            return Done(refusal)
+        edge = self._edges.settle_conflict(edge, command.resolution, command.resolver, now)
+        return Done(edge, (announce_edge(edge, command.resolver, uuid.uuid4().hex),))
+
+    def _shift(self, command: ShiftWeights, now: datetime) -> Done:
+        return Done(self._edges.shift_weights(command.edge_ids, command.by, now))
+
+    def _project(self, command: ProjectProvenance, now: datetime) -> Done:
+        if not self._edges.is_there:
+            return Done(ProjectionOutcome(created=len(wanted_edges(command.desired))))
+        return Done(self._edges.learned.project(command, self._new_edge_id, now))
+
+    # -- retrieval and feedback ----------------------------------------------------------------
+
+    def _record_retrieval(self, command: RecordRetrieval, now: datetime) -> Done:
+        tables, receipt, returned = self._stats.writing, command.receipt, command.namespaces
+        tables.receipts.add(receipt)
+        if receipt.task_id is not None:
+            tables.receipts.activate(receipt.task_id, returned, receipt.id, now)
+        tables.nodes.count_retrieval(returned, dominant_namespace(returned.values()), now)
+        return Done(None)
+
+    def _apply_feedback(self, command: ApplyFeedback, now: datetime) -> Done:
+        stats = self._load((*command.cited, *command.misleading, *command.ignored))
+        for node_id in command.cited:
+            stats[node_id] = cite(stats[node_id], now, self._settings)
+        for node_id in command.misleading:
+            stats[node_id] = blame(stats[node_id], self._settings)
+        for node_id in command.ignored:
+            stats[node_id] = ignore(stats[node_id], self._settings)
+        self._stats.writing.nodes.put(stats.values())
+        pairs = pairs_within(command.cited, command.namespaces)
+        if pairs:
+            self._edges.learned.reinforce(pairs, CITED_WEIGHT, "reinforcement", self._new_edge_id, now)
+        if command.misleading and self._edges.is_there:
+            self._edges.learned.weaken_touching(command.misleading, now)
+        struck = [node_id for node_id in command.misleading if stats[node_id].misleading_count >= STRIKES]
+        return Done(tuple(struck))
+
+    def _load(self, node_ids: tuple[str, ...]) -> dict[str, NodeStats]:
+        """Stored or initial statistics of these notes."""
+        stored = self._stats.writing.nodes.get(node_ids)
+        return {node_id: stored.get(node_id) or NodeStats(node_id=node_id) for node_id in node_ids}
+
+    # -- enrichment ----------------------------------------------------------------------------
+
+    def _decay(self, command: Decay, now: datetime) -> Done:
+        nodes, ids = self._stats.writing.nodes, command.node_ids
+        stored = nodes.all() if ids is None else list(nodes.get(ids).values())
+        faded = [new for stats in stored if (new := decay(stats, now, self._settings)) is not None]
+        nodes.put(faded)
+        return Done(len(faded))
+
+    def _consolidate(self, command: Consolidate, now: datetime) -> Done:
+        ledgers = self._stats.writing.ledgers
+        if ledgers.is_consolidated(command.task_id):
+            return Done(0)
+        boosted = ledgers.boosted(command.task_id)
+        gaining = tuple(node_id for node_id in self._used_again(command) if node_id not in boosted)
+        boost = self._settings.salience_consolidation_boost
+        self._stats.writing.nodes.put(
+            attrs.evolve(stats, salience=clamp(stats.salience + boost))
+            for stats in self._load(gaining).values()
+        )
+        pairs = self._shared_pairs(command)
+        if pairs:
+            learned = self._edges.learned
+            fresh = learned.note_consolidated(command.task_id, pairs)
+            learned.reinforce(fresh, REINFORCEMENT, "consolidation", self._new_edge_id, now)
+        ends = [(first, second) for first, second, _ in pairs]
+        ledgers.add_consolidation(command.task_id, gaining, ends, now)
+        return Done(len(gaining))
+
+    def _used_again(self, command: Consolidate) -> list[str]:
+        """The notes of the task's working memory that came up at least twice."""
+        working = self._stats.writing.receipts.working_memory(command.task_id)
+        return [
+            node.node_id
+            for node in working
+            if node.activation_count >= _USED_AGAIN and node.node_id in command.namespaces
+        ]
+
+    def _shared_pairs(self, command: Consolidate) -> list[tuple[str, str, str]]:
+        """The pairs that the ledgers of the statistics do not have yet."""
+        ledgers = self._stats.writing.ledgers
+        if ledgers.is_consolidated(command.task_id):
+            return []
+        paired = ledgers.paired(command.task_id)
+        pairs = pairs_within(self._used_again(command), command.namespaces)
+        return [pair for pair in pairs if pair[:2] not in paired]
+
+    def _record_inference(self, command: RecordInference, now: datetime) -> Done:
+        key = (command.node_id, command.doc_version, command.inference_version)
+        ledgers = self._stats.writing.ledgers
+        if ledgers.is_inferred(*key):
+            return Done(0)
+        events = [event for edge in command.edges if (event := self._infer(edge, now)) is not None]
+        ledgers.add_inference(key, command.model, len(events), now)
+        return Done(len(events), tuple(events))
+
+    def _infer(self, wanted: InferredEdge, now: datetime) -> EventDraft | None:
+        """Write an inferred edge unless its key is taken; its event."""
+        key = (wanted.from_id, wanted.to_id, wanted.type, wanted.namespace)
+        if not self._edges.learned.is_inferable(*key):
+            return None
+        command = UpsertEdge(
+            agent=ENRICH_AGENT,
+            provenance_actor=ENRICH_AGENT,
+            provenance_type="inferred",
+            **attrs.asdict(wanted),
+        )
+        edge = self._edges.upsert(command, self._new_edge_id(), now)
+        return announce_edge(edge, ENRICH_AGENT, uuid.uuid4().hex, ENRICHMENT)
+
+    # -- the queue and upkeep ------------------------------------------------------------------
+
+    def _forget(self, command: ForgetWorkingMemory, now: datetime) -> Done:
+        tables = self._stats.writing
+        tables.queue.drop_processed(command.idle_before)
+        return Done(tables.receipts.forget(command.closed_tasks, command.idle_before))
+
+    def _enqueue(self, command: Enqueue, now: datetime) -> Done:
+        self._stats.writing.queue.add(command.triggers, now)
+        return Done(None)
+
+    def _claim(self, command: ClaimJobs, now: datetime) -> Done:
+        return Done(self._stats.writing.queue.claim(command.max_attempts))
+
+    def _finish(self, command: FinishJobs, now: datetime) -> Done:
+        if command.done:
+            self._stats.writing.queue.finish(command.rows, now)
+        return Done(None)
+
+    def _spend(self, command: SpendTokens, now: datetime) -> Done:
+        self._stats.writing.ledgers.spend(command.day, command.tokens, command.calls, now)
+        return Done(None)
+
+    def _lift(self, command: LiftSalience, now: datetime) -> Done:
+        nodes = self._stats.writing.nodes
+        lifted = {
+            stats.node_id: (stats.salience, new)
+            for stats in nodes.all()
+            if (new := lift(stats, command.floor)) is not None
+        }
+        if not command.dry_run:
+            nodes.put(new for _, new in lifted.values())
+        return Done({node_id: (before, new.salience) for node_id, (before, new) in lifted.items()})

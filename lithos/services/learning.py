@@ -1,0 +1,78 @@
+"""What retrieval has learned: read it here, change it through the memory actor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.memory import MemoryMailbox
+from lithos.core.memory import LearningCommand, NodeStats, Receipt, WorkingNode
+from lithos.services.outcomes import honest_outcome
+from lithos.stores.stats import StatsStore, StatsTables
+
+T = TypeVar("T")
+
+LEARNING_DEADLINE = 30.0
+
+
+class Learning:
+    """Reads over the second connection of `stats.db`; they raise `DatabaseFailed` when it is broken."""
+
+    def __init__(self, mailbox: MemoryMailbox, store: StatsStore, reading: Blocking) -> None:
+        self._mailbox = mailbox
+        self._store = store
+        #: One thread for the one read connection of the statistics.
+        self._reading = reading
+
+    async def stats(self, node_ids: Iterable[str]) -> dict[str, NodeStats]:
+        """The statistics of these notes, where there are any; others have the defaults of `NodeStats`."""
+        wanted = list(node_ids)
+        return await self._read(lambda tables: tables.nodes.get(wanted))
+
+    async def all_stats(self) -> list[NodeStats]:
+        """All stored statistics, by note id."""
+        return await self._read(lambda tables: tables.nodes.all())
+
+    async def coactivated(self, seeds: Sequence[str], namespaces: Sequence[str] | None) -> dict[str, int]:
+        """How often other notes were retrieved together with the seeds; None is any namespace."""
+        return await self._read(lambda tables: tables.nodes.companions(seeds, namespaces))
+
+    async def receipt(self, receipt_id: str) -> Receipt | None:
+        """One receipt."""
+        return await self._read(lambda tables: tables.receipts.get(receipt_id))
+
+    async def newest_receipt(self, task_id: str, agent_id: str) -> Receipt | None:
+        """The latest receipt of an agent's retrievals for a task."""
+        return await self._read(lambda tables: tables.receipts.newest(task_id, agent_id))
+
+    async def working_memory(self, task_id: str) -> list[WorkingNode]:
+        """The notes that were retrieved for a task, by id."""
+        return await self._read(lambda tables: tables.receipts.working_memory(task_id))
+
+    async def working_tasks(self) -> list[str]:
+        """The tasks that have working memory."""
+        return await self._read(lambda tables: tables.receipts.working_tasks())
+
+    async def spent(self, day: str) -> tuple[int, int]:
+        """Tokens and calls of a language model on a UTC day (`YYYY-MM-DD`)."""
+        return await self._read(lambda tables: tables.ledgers.spent(day))
+
+    async def is_inferred(self, node_id: str, doc_version: int, inference_version: str) -> bool:
+        """Whether a version of a note was judged under this policy already."""
+        return await self._read(
+            lambda tables: tables.ledgers.is_inferred(node_id, doc_version, inference_version)
+        )
+
+    async def queue_length(self) -> int:
+        """How many triggers are not processed, those given up included."""
+        return await self._read(lambda tables: tables.queue.length())
+
+    async def submit(self, command: LearningCommand) -> Any:
+        """Have a command carried out, durably; its reply. Raises the refusal, or `StorageFailed`."""
+        with honest_outcome("Look at the statistics again before you retry."):
+            return await self._mailbox.ask(command, within=LEARNING_DEADLINE)
+
+    async def _read(self, query: Callable[[StatsTables], T]) -> T:
+        # The tables are looked up in the thread: the first write replaces them.
+        return await self._reading.run(lambda: query(self._store.reading))

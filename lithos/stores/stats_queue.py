@@ -1,0 +1,153 @@
+"""The enrich queue, and the ledgers that make enrichment happen once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+import apsw
+
+from lithos.core.memory import EnrichJob, EnrichTrigger
+from lithos.core.times import format_time
+
+_SPEND: Final = (
+    "INSERT INTO llm_budget(day,tokens_spent,calls_made,updated_at) VALUES(?,?,?,?)"
+    " ON CONFLICT(day) DO UPDATE SET tokens_spent=IFNULL(tokens_spent,0)+excluded.tokens_spent,"
+    " calls_made=IFNULL(calls_made,0)+excluded.calls_made, updated_at=excluded.updated_at"
+)
+
+
+class QueueRows:
+    """The queue as one connection sees it; writing needs an open transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def add(self, triggers: Iterable[EnrichTrigger], now: datetime) -> None:
+        """Put triggers at the end."""
+        moment = format_time(now)
+        self._connection.executemany(
+            "INSERT INTO enrich_queue(trigger_type,node_id,task_id,triggered_at,attempts) VALUES(?,?,?,?,0)",
+            [(trigger.trigger_type, trigger.node_id, trigger.task_id, moment) for trigger in triggers],
+        )
+
+    def claim(self, max_attempts: int) -> list[EnrichJob]:
+        """Count an attempt of all that waits and may be tried; grouped by note or task, oldest first."""
+        rows: list[Any] = self._connection.execute(
+            "SELECT id,trigger_type,node_id,task_id,IFNULL(attempts,0)+1 FROM enrich_queue"
+            " WHERE processed_at IS NULL AND IFNULL(attempts,0)<? ORDER BY id",
+            (max_attempts,),
+        ).fetchall()
+        self._connection.execute(
+            "UPDATE enrich_queue SET attempts=IFNULL(attempts,0)+1"
+            " WHERE processed_at IS NULL AND IFNULL(attempts,0)<?",
+            (max_attempts,),
+        )
+        groups: dict[tuple[str | None, str | None], list[tuple[Any, ...]]] = {}
+        for row in rows:
+            groups.setdefault((row[2], None if row[2] else row[3]), []).append(row)
+        return [_job(node_id, task_id, group) for (node_id, task_id), group in groups.items()]
+
+    def finish(self, rows: Iterable[int], now: datetime) -> None:
+        """Mark rows as processed."""
+        self._connection.execute(
+            "UPDATE enrich_queue SET processed_at=? WHERE id IN (SELECT value FROM json_each(?))",
+            (format_time(now), json.dumps(list(rows))),
+        )
+
+    def drop_processed(self, before: datetime) -> None:
+        """Forget rows that were processed before, so that the table does not grow for ever."""
+        self._connection.execute("DELETE FROM enrich_queue WHERE processed_at<?", (format_time(before),))
+
+    def length(self) -> int:
+        """How many rows are not processed."""
+        rows: list[Any] = self._connection.execute(
+            "SELECT COUNT(*) FROM enrich_queue WHERE processed_at IS NULL"
+        ).fetchall()
+        return int(rows[0][0])
+
+
+def _job(node_id: str | None, task_id: str | None, rows: list[tuple[Any, ...]]) -> EnrichJob:
+    return EnrichJob(
+        rows=tuple(row[0] for row in rows),
+        triggers=frozenset(row[1] for row in rows),
+        node_id=node_id,
+        task_id=task_id,
+        attempts=max(row[4] for row in rows),
+    )
+
+
+class LedgerRows:
+    """What was consolidated, inferred and spent; writing needs an open transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def is_consolidated(self, task_id: str) -> bool:
+        """Whether the task was consolidated to the end."""
+        return self._has("SELECT 1 FROM task_consolidation_log WHERE task_id=?", task_id)
+
+    def boosted(self, task_id: str) -> set[str]:
+        """The notes that gained salience from this task."""
+        rows = self._connection.execute(
+            "SELECT node_id FROM consolidation_salience_ops WHERE task_id=?", (task_id,)
+        )
+        return {str(row[0]) for row in rows}
+
+    def paired(self, task_id: str) -> set[tuple[str, str]]:
+        """The pairs that this task strengthened."""
+        rows = self._connection.execute(
+            "SELECT from_id,to_id FROM consolidation_edge_ops WHERE task_id=?", (task_id,)
+        )
+        return {(str(first), str(second)) for first, second in rows}
+
+    def add_consolidation(
+        self, task_id: str, nodes: Iterable[str], pairs: Iterable[tuple[str, str]], now: datetime
+    ) -> None:
+        """Note that the task is consolidated, and what gained from it."""
+        moment = format_time(now)
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO consolidation_salience_ops(task_id,node_id,applied_at) VALUES(?,?,?)",
+            [(task_id, node_id, moment) for node_id in nodes],
+        )
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO consolidation_edge_ops(task_id,from_id,to_id,applied_at) VALUES(?,?,?,?)",
+            [(task_id, first, second, moment) for first, second in pairs],
+        )
+        self._connection.execute(
+            "INSERT OR IGNORE INTO task_consolidation_log(task_id,consolidated_at) VALUES(?,?)",
+            (task_id, moment),
+        )
+
+    def is_inferred(self, node_id: str, doc_version: int, inference_version: str) -> bool:
+        """Whether this version of the note was judged under this policy."""
+        return self._has(
+            "SELECT 1 FROM edge_inference_log WHERE node_id=? AND doc_version=? AND inference_version=?",
+            node_id,
+            doc_version,
+            inference_version,
+        )
+
+    def add_inference(self, key: tuple[str, int, str], model: str, edges_written: int, now: datetime) -> None:
+        """Note that a version of a note was judged; the key is as for `is_inferred`."""
+        self._connection.execute(
+            "INSERT INTO edge_inference_log(node_id,doc_version,inference_version,model,edges_written,"
+            "inferred_at) VALUES(?,?,?,?,?,?)",
+            (*key, model, edges_written, format_time(now)),
+        )
+
+    def spend(self, day: str, tokens: int, calls: int, now: datetime) -> None:
+        """Count calls and tokens of a language model."""
+        self._connection.execute(_SPEND, (day, tokens, calls, format_time(now)))
+
+    def spent(self, day: str) -> tuple[int, int]:
+        """Tokens and calls of a day."""
+        rows: list[Any] = self._connection.execute(
+            "SELECT IFNULL(tokens_spent,0),IFNULL(calls_made,0) FROM llm_budget WHERE day=?", (day,)
+        ).fetchall()
+        return (rows[0][0], rows[0][1]) if rows else (0, 0)
+
+    def _has(self, sql: str, *given: str | int) -> bool:
+        return bool(self._connection.execute(sql, given).fetchall())

@@ -1,0 +1,109 @@
+"""Tables of `stats.db` (memory spec, section 5), and how older files get the columns they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+import apsw
+from attrs import frozen
+
+from lithos.core.times import parse_time
+
+
+@frozen
+class _Table:
+    """Columns with their definitions; `key` is the rest of the statement that makes the table."""
+
+    columns: Mapping[str, str]
+    key: str = ""
+
+    def make(self, name: str) -> str:
+        """The statement that makes the table unless it is there."""
+        columns = ", ".join(f'"{column}" {definition}' for column, definition in self.columns.items())
+        return f"CREATE TABLE IF NOT EXISTS {name}({columns}{self.key});"
+
+
+_COUNT: Final = "INTEGER NOT NULL DEFAULT 0"
+_SCORE: Final = "REAL NOT NULL DEFAULT 0"
+_TEXT: Final = "TEXT NOT NULL"
+
+_TABLES: Final[Mapping[str, _Table]] = {
+    "node_stats": _Table({
+        "node_id": "TEXT PRIMARY KEY", "salience": "REAL NOT NULL DEFAULT 0.5", "retrieval_count": _COUNT,
+        "last_retrieved_at": "TEXT", "last_used_at": "TEXT", "ignored_count": _COUNT,
+        "misleading_count": _COUNT, "decay_rate": _SCORE, "spaced_rep_strength": _SCORE,
+        "cited_count": _COUNT, "last_decay_applied_at": "TEXT",
+    }),
+    "coactivation": _Table(
+        {"node_id_a": _TEXT, "node_id_b": _TEXT, "namespace": _TEXT, "count": _COUNT, "last_at": "TEXT"},
+        ", PRIMARY KEY(node_id_a, node_id_b, namespace)",
+    ),
+    "enrich_queue": _Table({
+        "id": "INTEGER PRIMARY KEY AUTOINCREMENT", "trigger_type": _TEXT, "node_id": "TEXT",
+        "task_id": "TEXT", "triggered_at": _TEXT, "processed_at": "TEXT", "attempts": _COUNT,
+    }),
+    "working_memory": _Table(
+        {
+            "task_id": _TEXT, "node_id": _TEXT, "activation_count": _COUNT, "first_seen_at": "TEXT",
+            "last_seen_at": "TEXT", "last_receipt_id": "TEXT",
+        },
+        ", PRIMARY KEY(task_id, node_id)",
+    ),
+    "receipts": _Table({
+        "id": "TEXT PRIMARY KEY", "ts": _TEXT, "query": _TEXT, "limit": _COUNT, "namespace_filter": "TEXT",
+        "scouts_fired": "TEXT", "candidates_considered": _COUNT, "final_nodes": "TEXT",
+        "conflicts_surfaced": "TEXT", "surface_conflicts": _COUNT, "temperature": _SCORE,
+        "terrace_reached": _COUNT, "agent_id": "TEXT", "task_id": "TEXT",
+    }),
+    "task_consolidation_log": _Table({"task_id": "TEXT PRIMARY KEY", "consolidated_at": "TEXT"}),
+    "consolidation_edge_ops": _Table(
+        {"task_id": _TEXT, "from_id": _TEXT, "to_id": _TEXT, "applied_at": "TEXT"},
+        ", PRIMARY KEY(task_id, from_id, to_id)",
+    ),
+    "consolidation_salience_ops": _Table(
+        {"task_id": _TEXT, "node_id": _TEXT, "applied_at": "TEXT"}, ", PRIMARY KEY(task_id, node_id)"
+    ),
+    "llm_budget": _Table(
+        {"day": "TEXT PRIMARY KEY", "tokens_spent": _COUNT, "calls_made": _COUNT, "updated_at": "TEXT"}
+    ),
+    "edge_inference_log": _Table(
+        {
+            "node_id": _TEXT, "doc_version": "INTEGER NOT NULL", "inference_version": _TEXT,
+            "model": "TEXT", "edges_written": _COUNT, "inferred_at": "TEXT",
+        },
+        ", PRIMARY KEY(node_id, doc_version, inference_version)",
+    ),
+}  # fmt: skip
+
+TABLES: Final = "\n".join(table.make(name) for name, table in _TABLES.items())
+INDEXES: Final = """
+CREATE INDEX IF NOT EXISTS coactivation_b ON coactivation(node_id_b);
+CREATE INDEX IF NOT EXISTS receipts_task ON receipts(task_id, agent_id) WHERE task_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS enrich_waiting ON enrich_queue(id) WHERE processed_at IS NULL;
+"""
+
+
+def add_missing_columns(connection: apsw.Connection) -> None:
+    """Give the tables of an older file the columns it lacks; its rows get their defaults."""
+    for name, table in _TABLES.items():
+        known = {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
+        for column, definition in table.columns.items():
+            if column not in known:
+                connection.execute(f'ALTER TABLE {name} ADD COLUMN "{column}" {_for_old_rows(definition)}')
+
+
+def _for_old_rows(definition: str) -> str:
+    """SQLite adds no column that is NOT NULL without a default."""
+    if "NOT NULL" not in definition or "DEFAULT" in definition:
+        return definition
+    return f"{definition} DEFAULT {0 if definition.startswith('INTEGER') else chr(39) * 2}"
+
+
+def read_time(text: object) -> datetime | None:
+    """A time that an older version, or a person, may have written; None for what is none."""
+    try:
+        return parse_time(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
