@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+import attrs
 from attrs import frozen
 
 from lithos.actors.graph import NoteGraph
@@ -57,6 +58,15 @@ class Entry:
         return ManifestRow(
             self.path, self.serial, self.state, self.digest, self.identified, self.note, self.links
         )
+
+
+@frozen
+class Skipped:
+    """A file that is not indexed, and the state it was seen in; `note_id` when another file has its id."""
+
+    reason: str
+    state: FileState
+    note_id: str | None = None
 
 
 def entry_of(row: ManifestRow) -> Entry:
@@ -112,7 +122,7 @@ class Catalogue:
         #: Links and provenance, always as current as the notes.
         self.graph = NoteGraph()
         #: Files that are not indexed, and why: unreadable ones and second files of one id.
-        self.skipped: dict[str, str] = {}
+        self.skipped: dict[str, Skipped] = {}
         self._next_serial = 1
 
     def __len__(self) -> int:
@@ -173,6 +183,11 @@ class Catalogue:
             self._claim(entry)
             self._by_serial[entry.serial] = entry.note.id
         self.graph.put(entry)
+
+    def note_state(self, note_id: str, state: FileState) -> None:
+        """The file was touched, not changed."""
+        entry = self._by_id[note_id]
+        self._by_id[note_id] = attrs.evolve(entry, state=state)
 
     def remove(self, note_id: str) -> Entry | None:
         """Forget a note; what was known of it."""

@@ -128,13 +128,12 @@ class Publisher:
         journalled = await self._coordinator.ask(
             AppendEvents(tuple(change.event for change in changes)), within=600.0
         )
-        self._unjournalled |= {
-            change.entry.path: None if change.document is None else change.entry.to_row()
-            for change in changes
-        }
+        for change in changes:
+            _remember(change, self._unjournalled)
         if journalled is Journalled.LATER:
             return
-        self._unrecorded |= self._unjournalled
+        for path, row in self._unjournalled.items():
+            _place_last(self._unrecorded, path, row)
         self._unjournalled.clear()
         await self._record(journalled if isinstance(journalled, int) else None)
 
@@ -155,6 +154,19 @@ class Publisher:
             await trio.sleep(1.0)
             if self._withheld and self._has_repaired_index():
                 self.mailbox.nudge(Publication(self._withheld[0], (), is_reminder=True))
+
+
+def _remember(change: Change, rows: _Rows) -> None:
+    """What the manifest has to learn of a change; later changes come later in it."""
+    if change.vacated is not None:
+        _place_last(rows, change.vacated, None)
+    if change.document is not None:
+        _place_last(rows, change.entry.path, change.entry.to_row())
+
+
+def _place_last(rows: _Rows, path: str, row: ManifestRow | None) -> None:
+    rows.pop(path, None)
+    rows[path] = row
 
 
 def _is_same_note(one: Change, other: Change) -> bool:

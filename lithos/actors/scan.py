@@ -12,7 +12,16 @@ from datetime import datetime
 import attrs
 from attrs import frozen
 
-from lithos.actors.catalogue import Catalogue, Entry, digest_of, entry_of
+from lithos.actors.catalogue import Catalogue, Entry, Skipped, entry_of
+from lithos.actors.examination import (
+    Examined,
+    draft_change,
+    draft_event,
+    duplicate,
+    examine,
+    make_entry,
+    unreadable,
+)
 from lithos.core.events import (
     NOTE_CREATED,
     NOTE_DELETED,
@@ -22,11 +31,7 @@ from lithos.core.events import (
     EventDraft,
     origin_digest,
 )
-from lithos.core.frontmatter import UnreadableNote, is_identified, parse_document
-from lithos.core.links import scan_links
-from lithos.core.model import Document
-from lithos.core.plan import plan_files
-from lithos.core.times import from_nanoseconds
+from lithos.core.plan import VanishRule, plan_event, plan_files, plan_vanished
 from lithos.stores.files import FileState, FoundFile, NoteFiles, OutsideKnowledge
 from lithos.stores.manifest import Manifest, ManifestRow
 from lithos.telemetry import get_logger
@@ -34,6 +39,7 @@ from lithos.telemetry import get_logger
 log = get_logger("lithos.scan")
 
 SCAN_AGENT = "scan"
+_UNGUARDED = VanishRule()
 
 
 @frozen
@@ -45,18 +51,8 @@ class ScanResult:
     removed: tuple[str, ...]
     found: int
     examined: int
-
-
-@frozen
-class _Examined:
-    """A file that was read: its document, or why it cannot be a note."""
-
-    path: str
-    state: FileState
-    digest: str
-    identified: bool
-    document: Document | None
-    reason: str = ""
+    #: Ids of notes whose files have vanished but which stay known (lifecycle spec, section 6).
+    vanished: tuple[str, ...] = ()
 
 
 @frozen
@@ -74,64 +70,69 @@ def scan_folder(
     catalogue: Catalogue,
     announced: Iterable[Event],
     now: datetime,
+    rule: VanishRule = _UNGUARDED,
 ) -> ScanResult:
     """Fill an empty catalogue. Blocks; run it in a worker thread before anything else uses the catalogue.
 
     `announced` are the events journalled after the manifest's position: changes that a killed
     process announced but did not enter in the manifest are not announced again. A first scan
-    emits no events.
+    emits no events. Notes of vanished files stay known where `rule` says so.
     """
     rows = {row.path: row for row in manifest.load()}
     found = {file.path: file for file in files.list_notes()}
     plan = plan_files(
         {path: row.state for path, row in rows.items()}, {path: file.state for path, file in found.items()}
     )
-    examined = {path: _examine(files, found[path], rows.get(path)) for path in plan.examine}
+    examined = {path: examine(files, found[path], rows.get(path)) for path in plan.examine}
     catalogue.reserve_serials(max((row.serial for row in rows.values()), default=0))
     hidden = {path: seen for path in plan.missing if (seen := _examine_hidden(files, path))}
     entries = _elect([*found, *hidden], rows, {**examined, **hidden}, catalogue)
+    missing = [
+        rows[path] for path in plan.missing if path not in hidden and rows[path].note.id not in entries
+    ]
+    vanished = _choose_kept(missing, rows, entries, rule)
+    entries |= {row.note.id: entry_of(row) for row in vanished}
     catalogue.load(entries.values())
     changed = [entry for entry in entries.values() if rows.get(entry.path) != entry.to_row()]
     paths = {entry.path for entry in entries.values()}
     removed = tuple(path for path in rows if path not in paths)
     events = () if manifest.is_new else tuple(_events(_recall(rows.values(), announced), entries, now))
-    for path, reason in catalogue.skipped.items():
-        log.warning("file not indexed", path=path, reason=reason)
+    for path, skipped in catalogue.skipped.items():
+        log.warning("file not indexed", path=path, reason=skipped.reason)
     _warn_of_claims(catalogue)
-    return ScanResult(events, tuple(entry.to_row() for entry in changed), removed, len(found), len(examined))
+    kept = tuple(row.note.id for row in vanished)
+    return ScanResult(
+        events, tuple(entry.to_row() for entry in changed), removed, len(found), len(examined), kept
+    )
 
 
-def _examine(files: NoteFiles, file: FoundFile, row: ManifestRow | None) -> _Examined:
-    try:
-        source = files.read(file.path)
-    except (OSError, OutsideKnowledge) as failure:
-        return _Examined(file.path, file.state, "", False, None, f"it cannot be read: {failure}")
-    digest = digest_of(source.data)
-    if row is not None and row.digest == digest:
-        # Only touched: everything known of it still holds.
-        return _Examined(file.path, source.state, digest, row.identified, Document(note=row.note, content=""))
-    try:
-        document = parse_document(source.data, file.path, from_nanoseconds(source.state.mtime_ns))
-    except UnreadableNote as problem:
-        return _Examined(file.path, source.state, digest, False, None, problem.reason)
-    return _Examined(file.path, source.state, digest, is_identified(source.data), document)
+def _choose_kept(
+    missing: Sequence[ManifestRow],
+    rows: Mapping[str, ManifestRow],
+    entries: Mapping[str, Entry],
+    rule: VanishRule,
+) -> list[ManifestRow]:
+    """The vanished notes that stay known. A file without id that moved is another note, but not lost."""
+    arrived = {entry.digest for entry in entries.values() if entry.path not in rows}
+    lost = {row.path: row for row in missing if row.identified or row.digest not in arrived}
+    return [lost[path] for path in sorted(plan_vanished(lost, len(rows), rule))]
 
 
-def _examine_hidden(files: NoteFiles, path: str) -> _Examined | None:
+def _examine_hidden(files: NoteFiles, path: str) -> Examined | None:
     """Why a known file is not listed although it has not vanished: its folder may be unreadable."""
     try:
         files.read(path)
     except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
         return None
     except OSError as failure:
-        return _Examined(path, FileState(0, 0), "", False, None, f"it cannot be read: {failure}")
+        return unreadable(FoundFile(path, FileState(0, 0)), f"it cannot be read: {failure}")
     return None
 
 
 def _elect(
     paths: Iterable[str],
     rows: Mapping[str, ManifestRow],
-    examined: Mapping[str, _Examined],
+    examined: Mapping[str, Examined],
     catalogue: Catalogue,
 ) -> dict[str, Entry]:
     """One entry per id, in path order; the catalogue learns what was passed over and why.
@@ -140,26 +141,26 @@ def _elect(
     """
     serials = {row.note.id: row.serial for row in rows.values()}
     entries: dict[str, Entry] = {}
-    unreadable: list[ManifestRow] = []
+    unread: list[ManifestRow] = []
     for path in sorted(paths):
         row, seen = rows.get(path), examined.get(path)
         if seen is not None and seen.document is None:
-            catalogue.skipped[path] = seen.reason
-            unreadable += [row] if row is not None else []
+            catalogue.skipped[path] = Skipped(seen.reason, seen.state)
+            unread += [row] if row is not None else []
             continue
         entry = _entry(path, row, seen)
         holder = entries.get(entry.note.id)
         if holder is not None:
-            catalogue.skipped[path] = f"DUPLICATE_ID: {holder.path} has the same id {entry.note.id}"
+            catalogue.skipped[path] = duplicate(entry.note.id, holder.path, entry.state)
             continue
         serial = serials.get(entry.note.id)
         entries[entry.note.id] = attrs.evolve(
             entry, serial=catalogue.take_serial() if serial is None else serial
         )
-    return {row.note.id: entry_of(row) for row in unreadable} | entries
+    return {row.note.id: entry_of(row) for row in unread} | entries
 
 
-def _entry(path: str, row: ManifestRow | None, examined: _Examined | None) -> Entry:
+def _entry(path: str, row: ManifestRow | None, examined: Examined | None) -> Entry:
     """The entry of one readable file; it gets its number when it is elected."""
     if examined is None:
         assert row is not None
@@ -167,15 +168,7 @@ def _entry(path: str, row: ManifestRow | None, examined: _Examined | None) -> En
     assert examined.document is not None
     if row is not None and row.digest == examined.digest:
         return entry_of(attrs.evolve(row, state=examined.state))
-    return Entry(
-        serial=0,
-        path=path,
-        note=examined.document.note,
-        digest=examined.digest,
-        state=examined.state,
-        identified=examined.identified,
-        links=tuple(link.target for link in scan_links(examined.document.content)),
-    )
+    return make_entry(examined, serial=0)
 
 
 def _recall(rows: Iterable[ManifestRow], announced: Iterable[Event]) -> dict[str, _Told]:
@@ -193,30 +186,14 @@ def _recall(rows: Iterable[ManifestRow], announced: Iterable[Event]) -> dict[str
 
 def _events(told: Mapping[str, _Told], entries: Mapping[str, Entry], now: datetime) -> Iterator[EventDraft]:
     for note_id, entry in entries.items():
-        last, current = told.get(note_id), _Told(entry.path, entry.digest, entry.note.tags)
-        payload = {"id": note_id, "title": entry.note.title, "path": entry.path}
-        if last is None:
-            yield _draft(NOTE_CREATED, payload, current, now)
-        elif last.path != entry.path:
-            payload = {"id": note_id, "src_path": last.path, "dest_path": entry.path}
-            yield _draft(NOTE_RENAMED, payload, current, now)
-        elif last.digest != entry.digest:
-            yield _draft(NOTE_UPDATED, payload, current, now)
+        last = told.get(note_id)
+        kind = plan_event((last.path, last.digest) if last else None, (entry.path, entry.digest))
+        if kind is not None:
+            yield draft_change(kind, entry, last.path if last else "", SCAN_AGENT, now)
     for note_id, last in told.items():
         if note_id not in entries:
             payload = {"id": note_id, "path": last.path}
-            yield _draft(NOTE_DELETED, payload, last, now)
-
-
-def _draft(kind: str, payload: Mapping[str, str], note: _Told, now: datetime) -> EventDraft:
-    return EventDraft(
-        type=kind,
-        agent=SCAN_AGENT,
-        payload=payload,
-        timestamp=now,
-        tags=note.tags,
-        origin=f"{SCAN_AGENT}:{note.digest}",
-    )
+            yield draft_event(NOTE_DELETED, payload, last.digest, last.tags, SCAN_AGENT, now)
 
 
 def _warn_of_claims(catalogue: Catalogue) -> None:

@@ -18,6 +18,7 @@ from lithos.actors.catalogue import Catalogue
 from lithos.actors.decisions import keys_of
 from lithos.actors.indexer import IndexMailbox, Removal, Upsert
 from lithos.actors.kit import Envelope, Inbox, Mailbox, run_batches
+from lithos.actors.outside import Outside, OutsideFiles, OutsideRemovals, OutsideRequest, Taken
 from lithos.actors.preparation import Preparation, Prepared
 from lithos.actors.publisher import Publication, PublisherMailbox
 from lithos.actors.requests import Change, DeleteNote, WriteNote, WriteOutcome, WriteRequest
@@ -46,7 +47,10 @@ RETRIES = 5
 
 #: The reply to an accepted request: await it for the moment the change is indexed and journalled.
 Accepted = Envelope[Publication, WriteOutcome]
-WriterMailbox = Mailbox[WriteRequest, Accepted]
+#: Tools send write requests and get `Accepted`; the watcher sends what it saw and gets `Taken`.
+WriterMessage = WriteRequest | OutsideRequest
+WriterReply = Accepted | Taken
+WriterMailbox = Mailbox[WriterMessage, WriterReply]
 
 
 @attrs.define(eq=False)
@@ -79,10 +83,11 @@ class Writer:
         self._indexes = indexes
         self._publisher = publisher
         self._preparation = preparation
+        self._outside = Outside(catalogue, files, blocking, preparation.clock)
 
     async def start(
         self,
-        inbox: Inbox[WriteRequest, Accepted],
+        inbox: Inbox[WriterMessage, WriterReply],
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
@@ -90,12 +95,26 @@ class Writer:
         task_status.started()
         await run_batches(inbox, self._flush, size=BATCH, limit=LIMIT, stats=self.mailbox.stats)
 
-    async def _flush(self, requests: Sequence[WriteRequest]) -> list[Accepted | Exception]:
-        jobs = [_Job(request) for request in requests]
-        waiting = jobs
+    async def _flush(self, messages: Sequence[WriterMessage]) -> list[WriterReply | Exception]:
+        taken: dict[int, Taken] = {}
+        jobs: dict[int, _Job] = {}
+        for number, message in enumerate(messages):
+            if isinstance(message, OutsideFiles | OutsideRemovals):
+                taken[number] = await self._take(message)
+            else:
+                jobs[number] = _Job(message)
+        waiting = list(jobs.values())
         while waiting:
             waiting = await self._run_round(waiting)
-        return [job.reply for job in jobs if job.reply is not None]
+        replies = {number: job.reply for number, job in jobs.items()} | taken
+        return [reply for number in range(len(messages)) if (reply := replies[number]) is not None]
+
+    async def _take(self, request: OutsideRequest) -> Taken:
+        """Enter what other programs did, and pass it on like any other change."""
+        taken = await self._outside.take(request)
+        for change in taken.changes:
+            await self._pass_on(change)
+        return taken
 
     async def _run_round(self, waiting: list[_Job]) -> list[_Job]:
         """Carry out the jobs that do not stand in each other's way; returns those left over."""
@@ -156,12 +175,16 @@ class Writer:
     async def _enter(self, prepared: Prepared, state: FileState | None) -> Accepted:
         """The files are the truth: catalogue, indexes and journal follow what is in them."""
         entry = prepared.entry
+        vacated: str | None = None
         if state is None:
             self._catalogue.remove(entry.note.id)
+            vacated = None if self._catalogue.at_path(entry.path) else entry.path
         else:
             entry = attrs.evolve(entry, state=state)
             self._catalogue.put(entry)
-        return await self._pass_on(Change(entry, prepared.document, prepared.event, prepared.outcome))
+        return await self._pass_on(
+            Change(entry, prepared.document, prepared.event, prepared.outcome, vacated)
+        )
 
     async def _pass_on(self, change: Change) -> Accepted:
         message = (

@@ -5,9 +5,14 @@ Start, repair and reconcile share these comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from attrs import frozen
+
+from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
+
+#: Corpora up to this size may lose any share of their notes at once (lifecycle spec, section 6).
+UNGUARDED_NOTES = 20
 
 
 @frozen
@@ -45,3 +50,39 @@ def plan_files(known: Mapping[str, object], found: Mapping[str, object]) -> File
     examine = tuple(path for path, state in found.items() if known.get(path) != state)
     missing = tuple(path for path in known if path not in found)
     return FilePlan(unchanged, examine, missing)
+
+
+def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | None:
+    """The event that listeners need, from (path, digest) as they know a note to what it is now."""
+    if told is None:
+        return NOTE_CREATED
+    if told[0] != current[0]:
+        return NOTE_RENAMED
+    return NOTE_UPDATED if told[1] != current[1] else None
+
+
+@frozen
+class VanishRule:
+    """When vanished files are kept in the indexes (lifecycle spec, section 6).
+
+    `keep_all`: the folder itself is gone. `kept` are paths that were kept before, `approved` those an
+    operator gave up.
+    """
+
+    fraction: float = 1.0
+    keep_all: bool = False
+    kept: frozenset[str] = frozenset()
+    approved: frozenset[str] = frozenset()
+
+
+def is_mass_loss(vanished: int, corpus: int, fraction: float) -> bool:
+    """True when so many of `corpus` notes vanished at once that a folder is likelier lost than emptied."""
+    return corpus > UNGUARDED_NOTES and vanished > fraction * corpus
+
+
+def plan_vanished(vanished: Collection[str], corpus: int, rule: VanishRule) -> frozenset[str]:
+    """Which of the vanished paths are to be kept; `corpus` counts the notes before any vanished."""
+    unapproved = frozenset(vanished) - rule.approved
+    if unapproved and (rule.keep_all or is_mass_loss(len(unapproved), corpus, rule.fraction)):
+        return unapproved
+    return unapproved & rule.kept

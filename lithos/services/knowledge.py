@@ -11,6 +11,7 @@ from attrs import frozen
 
 from lithos.actors.catalogue import Catalogue, Entry
 from lithos.actors.coordinator import Coordinator
+from lithos.actors.kit import Envelope
 from lithos.actors.requests import DeleteNote, PatchNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.actors.writer import WriterMailbox
 from lithos.core.agents import READ, UNKNOWN_AGENT, AuditRow
@@ -192,6 +193,7 @@ class Knowledge:
     async def _submit(self, request: WriteRequest) -> WriteOutcome:
         with honest_outcome("Read the note again before you retry."), trio.fail_after(WRITE_DEADLINE):
             accepted = await self._writer.ask(request, within=WRITE_DEADLINE)
+            assert isinstance(accepted, Envelope)
             return await accepted.reply()
 
     def _find(self, note_id: str | None, path: str | None) -> Entry:

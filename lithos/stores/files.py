@@ -62,10 +62,12 @@ class NoteFiles:
         self.root = root
         self._real_root = os.path.realpath(root)
 
-    def create_root(self) -> None:
-        """Make the folder if it is missing."""
+    def create_root(self) -> bool:
+        """Make the folder if it is missing; True when it was."""
+        was_missing = not self.root.is_dir()
         self.root.mkdir(parents=True, exist_ok=True)
         self._real_root = os.path.realpath(self.root)
+        return was_missing
 
     def list_notes(self) -> list[FoundFile]:
         """Every `.md` file, in sorted path order.
@@ -109,14 +111,14 @@ class NoteFiles:
                 ):
                     status = entry.stat()
                     if stat.S_ISREG(status.st_mode):
-                        yield FoundFile(prefix + entry.name, _state_of(status))
+                        yield FoundFile(prefix + entry.name, state_of(status))
             except OSError:
                 continue  # vanished or unreadable between the listing and the look: not there
 
     def read(self, path: str) -> ReadFile:
         """Read one note. Raises `OSError`, or `OutsideKnowledge`."""
         with open(self._locate(path), "rb") as file:
-            state = _state_of(os.fstat(file.fileno()))
+            state = state_of(os.fstat(file.fileno()))
             return ReadFile(file.read(), state)
 
     def apply(self, changes: Sequence[Put | Remove]) -> list[FileState | Exception | None]:
@@ -189,7 +191,7 @@ class NoteFiles:
                 _write_all(descriptor, change.data)
                 os.fsync(descriptor)
                 # Asked of our own file: after the rename it may be somebody else's edit already.
-                state = _state_of(os.fstat(descriptor))
+                state = state_of(os.fstat(descriptor))
             finally:
                 os.close(descriptor)
         except BaseException:
@@ -222,13 +224,14 @@ class NoteFiles:
         return self._is_inside(os.path.realpath(path))
 
 
-def _state_of(status: os.stat_result) -> FileState:
+def state_of(status: os.stat_result) -> FileState:
+    """The state that a look at a file shows."""
     return FileState(status.st_size, max(-_LATEST_NS, min(status.st_mtime_ns, _LATEST_NS)))
 
 
 def _current_state(target: str) -> FileState | None:
     try:
-        return _state_of(os.stat(target))
+        return state_of(os.stat(target))
     except FileNotFoundError:
         return None
 

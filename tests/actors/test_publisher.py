@@ -82,7 +82,8 @@ def make_change(entry: Entry, name: str, *, removal: bool = False) -> Change:
     kind = NOTE_DELETED if removal else NOTE_UPDATED
     event = EventDraft(type=kind, agent="a", payload={"n": name}, timestamp=START)
     told = WriteOutcome("deleted" if removal else "updated", entry.note.id, entry.path, entry.note.version)
-    return Change(entry, None if removal else Document(note=entry.note, content=""), event, told)
+    vacated = entry.path if removal else None
+    return Change(entry, None if removal else Document(note=entry.note, content=""), event, told, vacated)
 
 
 def receipts(*results: object) -> list[Envelope]:

@@ -271,7 +271,7 @@ def test_a_file_whose_permission_is_missing_keeps_its_last_state(house, monkeypa
     monkeypatch.setattr(NoteFiles, "read", read)
     assert rescan(house) == []
     assert paths(house) == ["a.md"]
-    assert "Permission denied" in house.catalogue.skipped["a.md"]
+    assert "Permission denied" in house.catalogue.skipped["a.md"].reason
 
 
 def test_notes_in_a_folder_that_cannot_be_listed_have_not_vanished(house, monkeypatch):
@@ -323,8 +323,8 @@ def test_of_two_files_with_one_id_the_first_path_counts(house):
     put(house, "a/z.md", note(1, "First"))
     first_scan(house)
     assert paths(house) == ["a/z.md"]
-    assert house.catalogue.skipped["b.md"].startswith("DUPLICATE_ID")
-    assert "a/z.md" in house.catalogue.skipped["b.md"]
+    assert house.catalogue.skipped["b.md"].reason.startswith("DUPLICATE_ID")
+    assert "a/z.md" in house.catalogue.skipped["b.md"].reason
     (house.files.root / "a/z.md").unlink()
     assert rescan(house) == [(NOTE_RENAMED, "b.md")]
     assert rescan(house) == []
