@@ -135,7 +135,7 @@ def decide_patch(
     """A new version of an existing note whose content stays."""
     note = old.note
     check_version(request.expected_version, note)
-    fields = ("title", "tags", "status", "supersedes")
+    fields = ("title", "tags", "status", "supersedes", "entities", "entities_extractor")
     changes: dict[str, Any] = {
         name: value for name in fields if (value := getattr(request, name)) is not None
     }
