@@ -36,6 +36,7 @@ from lithos.services.agents import Agents
 from lithos.services.audit import AccessLog
 from lithos.services.coordination import Coordination
 from lithos.services.cursors import Cursors
+from lithos.services.entities import EntityExtraction
 from lithos.services.event_stream import EventStreams
 from lithos.services.gauges import Gauges
 from lithos.services.graph import Graph, no_edges
@@ -214,6 +215,7 @@ class Assembly:
             broadcaster=self.broadcaster,
             streams=streams,
             cursors=Cursors(self.coordinator.mailbox, stores.coordination, self._coordination_reading),
+            entities=self._make_entities(texts, knowledge),
             access_log=AccessLog(self.coordinator.mailbox, stores.coordination, self._coordination_reading),
             semantic=self.semantic,
             fulltext_indexer=self.fulltext_indexer,
@@ -246,6 +248,10 @@ class Assembly:
             outcome_status=self._config.server.write_outcomes == "status",
             meter=ToolMeter(self.metrics),
         )
+
+    def _make_entities(self, texts: NoteTexts, knowledge: Knowledge) -> EntityExtraction:
+        limit = self._config.lcma.entity_max_per_doc
+        return EntityExtraction(self.catalogue, texts, knowledge.patch, Threads(), limit)
 
     def _make_edges(self, knowledge: Knowledge) -> Edges:
         memory, store = self.memory.mailbox, self._stores.edges

@@ -18,6 +18,7 @@ from lithos.core.times import format_time
 from lithos.metrics import Metrics
 from lithos.services.audit import AccessLog
 from lithos.services.cursors import Cursors
+from lithos.services.entities import EntityExtraction
 from lithos.services.event_stream import EventStreams
 from lithos.services.gauges import Gauges
 from lithos.services.knowledge import Knowledge
@@ -40,6 +41,7 @@ class Server:
     broadcaster: Broadcaster
     streams: EventStreams
     cursors: Cursors
+    entities: EntityExtraction
     access_log: AccessLog
     semantic: SemanticBackend
     fulltext_indexer: Indexer

@@ -17,18 +17,27 @@ MARKER: Final = 10
 _SEEN_AT_LEAST: Final = 2
 
 
+def is_stale(note: Note) -> bool:
+    """True for entities that older rules found, also when they found none."""
+    return note.entities_extractor is not None and note.entities_extractor < MARKER
+
+
+def may_extract(note: Note, *, force: bool = False) -> bool:
+    """False for a note that stays as it is whatever its text says: curated, or extracted by these rules."""
+    return force or not note.entities or is_stale(note)
+
+
 def decide_extraction(note: Note, content: str, limit: int, *, force: bool = False) -> tuple[str, ...] | None:
     """What to store as the note's entities, with the current marker; None leaves the note as it is.
 
     Entities without a marker were chosen by a person. `force` extracts them too, and those of the
     current marker, but never replaces a person's choice by nothing.
     """
-    marker = note.entities_extractor
-    if marker is not None and marker < MARKER:
-        return extract_entities(content, limit)
-    if note.entities and not force:
+    if not may_extract(note, force=force):
         return None
-    found = extract_entities(content, limit)
+    found, marker = extract_entities(content, limit), note.entities_extractor
+    if is_stale(note):
+        return found
     if not found:
         return () if note.entities and marker is not None else None
     return None if found == note.entities and marker == MARKER else found
