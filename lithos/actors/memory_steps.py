@@ -272,11 +272,13 @@ class Steps:
         return Done(None)
 
     def _claim(self, command: ClaimJobs, now: datetime) -> Done:
-        return Done(self._stats.writing.queue.claim(command.max_attempts))
+        return Done(self._stats.writing.queue.claim(command.max_attempts, command.after, command.most))
 
     def _finish(self, command: FinishJobs, now: datetime) -> Done:
         if command.done:
             self._stats.writing.queue.finish(command.rows, now)
+        elif not command.tried:
+            self._stats.writing.queue.release(command.rows)
         return Done(None)
 
     def _spend(self, command: SpendTokens, now: datetime) -> Done:

@@ -38,6 +38,7 @@ from lithos.services.coordination import Coordination
 from lithos.services.cursors import Cursors
 from lithos.services.entities import EntityExtraction
 from lithos.services.event_stream import EventStreams
+from lithos.services.feedback import Feedback
 from lithos.services.gauges import Gauges
 from lithos.services.graph import Graph, no_edges
 from lithos.services.knowledge import Knowledge
@@ -51,6 +52,7 @@ from lithos.tools.agents import AgentTools
 from lithos.tools.edges import EdgeTools
 from lithos.tools.graph import GraphTools
 from lithos.tools.legacy import LegacyTools
+from lithos.tools.memory import MemoryTools
 from lithos.tools.metering import ToolMeter
 from lithos.tools.notes import NoteTools
 from lithos.tools.order import in_order
@@ -228,14 +230,18 @@ class Assembly:
 
     def _make_tools(self, knowledge: Knowledge, retrieval: Retrieval, state: ServerState) -> Tools:
         rows = self._stores.coordination.readable_task_rows()
-        coordination = Coordination(self.coordinator, rows, self._coordination_reading, self._clock)
+        lcma = self._config.lcma.enabled
+        feedback = Feedback(self.learning, knowledge, self.catalogue) if lcma else None
+        reading = self._coordination_reading
+        coordination = Coordination(self.coordinator, rows, reading, self._clock, feedback)
         edges = self._make_edges(knowledge)
-        graph = Graph(self.catalogue, edges.list_edges if self._config.lcma.enabled else no_edges)
+        graph = Graph(self.catalogue, edges.list_edges if lcma else no_edges)
         families = (
             NoteTools(knowledge, self._clock).tools(),
             SearchTools(retrieval, knowledge, self._clock).tools(),
             GraphTools(graph).tools(),
             EdgeTools(edges).tools(),
+            MemoryTools(self.learning, self.catalogue).tools(),
             AgentTools(Agents(self.coordinator)).tools(),
             TaskTools(coordination).tools(),
             TaskGraphTools(coordination).tools(),

@@ -159,24 +159,33 @@ class EnrichJob:
     task_id: str | None = None
     #: Of the row tried most often, this time included.
     attempts: int = 1
+    #: When the oldest of its triggers came.
+    waiting_since: datetime | None = None
 
 
 @frozen
 class ClaimJobs:
     """Take what waits and was tried fewer than `max_attempts` times; the reply is `list[EnrichJob]`.
 
-    Claiming counts as an attempt, so that a job which ends the process is not tried forever.
+    Claiming counts as an attempt, so that a job which ends the process is not tried forever. It takes at
+    most `most` rows, of those behind row `after`: a run that goes on behind its last claim sees each once.
     """
 
     max_attempts: int
+    after: int = 0
+    most: int | None = None
 
 
 @frozen
 class FinishJobs:
-    """These rows of the queue are done (`done`), or to be tried again; no reply."""
+    """These rows of the queue are done (`done`), or to be tried again; no reply.
+
+    Without `tried` their claim does not count as an attempt.
+    """
 
     rows: tuple[int, ...]
     done: bool = True
+    tried: bool = True
 
 
 @frozen(kw_only=True)

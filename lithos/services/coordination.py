@@ -10,7 +10,7 @@ from attrs import frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinator import Coordinator, RunCommand
-from lithos.core.errors import InvalidInput, ReceiptNotFound, TaskNotFound
+from lithos.core.errors import InvalidInput, TaskNotFound
 from lithos.core.matching import check_metadata_match, has_all, matches_metadata
 from lithos.core.task_commands import CompleteTask, TaskCommand
 from lithos.core.task_graph import Blocker
@@ -23,6 +23,7 @@ from lithos.core.tasks import (
     Task,
     TaskEdge,
 )
+from lithos.services.feedback import Feedback
 from lithos.services.outcomes import honest_outcome
 from lithos.stores.tasks import TaskRows
 
@@ -97,11 +98,14 @@ class Coordination:
         rows: TaskRows,
         reading: Blocking,
         clock: Callable[[], datetime],
+        feedback: Feedback | None = None,
     ) -> None:
         self._coordinator = coordinator
         self._rows = rows
         self._reading = reading
         self._clock = clock
+        #: None when nothing is learned.
+        self._feedback = feedback
 
     async def run(self, command: TaskCommand) -> Any:
         """Carry a command out, durably; its reply. Raises the refusal, or `StorageFailed`."""
@@ -109,16 +113,15 @@ class Coordination:
         return await self._submit(command)
 
     async def complete(self, command: CompleteTask) -> list[str]:
-        """Complete a task; the ids it unblocked. Feedback is checked first (memory spec, section 6)."""
+        """Complete a task; the ids it unblocked.
+
+        Feedback is checked first, and its effects have happened on return (memory spec, section 6).
+        """
         self._coordinator.touch(command.agent)
-        has_feedback = command.cited_nodes is not None or command.misleading_nodes is not None
-        if has_feedback and command.receipt_id is not None:
-            # Receipts come with lithos_retrieve; until then none can be of this task.
-            raise ReceiptNotFound(
-                f"There is no receipt {command.receipt_id!r} for this task, which stays open. "
-                "Leave receipt_id out, or give the one that a retrieve call for this task answered."
-            )
+        lesson = None if self._feedback is None else await self._feedback.check(command)
         unblocked: list[str] = await self._submit(command)
+        if self._feedback is not None and lesson is not None:
+            await self._feedback.apply(lesson)
         return unblocked
 
     async def list_tasks(self, wanted: TaskFilter, *, with_claims: bool) -> list[TaskView]:

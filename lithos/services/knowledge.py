@@ -16,6 +16,7 @@ from lithos.actors.requests import DeleteNote, PatchNote, WriteNote, WriteOutcom
 from lithos.actors.writer import WriterMailbox
 from lithos.core.agents import READ, UNKNOWN_AGENT, AuditRow
 from lithos.core.errors import DocNotFound, InvalidInput
+from lithos.core.events import TOOL
 from lithos.core.links import WikiLink, scan_links
 from lithos.core.matching import check_metadata_match, has_all, matches_metadata
 from lithos.core.model import Document
@@ -107,7 +108,8 @@ class Knowledge:
 
     async def patch(self, request: PatchNote) -> WriteOutcome:
         """Change frontmatter of a note and leave its body alone; returns as `write` does."""
-        self._coordinator.touch(request.agent)
+        if request.source == TOOL:  # enrichment signs its versions, but is no agent of the list
+            self._coordinator.touch(request.agent)
         return await self._submit(request)
 
     async def delete(self, request: DeleteNote) -> WriteOutcome:

@@ -11,6 +11,7 @@ import apsw
 
 from lithos.core.memory import EnrichJob, EnrichTrigger
 from lithos.core.times import format_time
+from lithos.stores.stats_schema import read_time
 
 _SPEND: Final = (
     "INSERT INTO llm_budget(day,tokens_spent,calls_made,updated_at) VALUES(?,?,?,?)"
@@ -33,22 +34,33 @@ class QueueRows:
             [(trigger.trigger_type, trigger.node_id, trigger.task_id, moment) for trigger in triggers],
         )
 
-    def claim(self, max_attempts: int) -> list[EnrichJob]:
-        """Count an attempt of all that waits and may be tried; grouped by note or task, oldest first."""
+    def claim(self, max_attempts: int, after: int = 0, most: int | None = None) -> list[EnrichJob]:
+        """Count an attempt of what waits and may be tried; grouped by note or task, oldest first.
+
+        Only rows behind row `after`, and at most `most` of them.
+        """
         rows: list[Any] = self._connection.execute(
-            "SELECT id,trigger_type,node_id,task_id,IFNULL(attempts,0)+1 FROM enrich_queue"
-            " WHERE processed_at IS NULL AND IFNULL(attempts,0)<? ORDER BY id",
-            (max_attempts,),
+            "SELECT id,trigger_type,node_id,task_id,IFNULL(attempts,0)+1,triggered_at FROM enrich_queue"
+            " WHERE processed_at IS NULL AND IFNULL(attempts,0)<? AND id>? ORDER BY id LIMIT ?",
+            (max_attempts, after, -1 if most is None else most),
         ).fetchall()
         self._connection.execute(
             "UPDATE enrich_queue SET attempts=IFNULL(attempts,0)+1"
-            " WHERE processed_at IS NULL AND IFNULL(attempts,0)<?",
-            (max_attempts,),
+            " WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps([row[0] for row in rows]),),
         )
         groups: dict[tuple[str | None, str | None], list[tuple[Any, ...]]] = {}
         for row in rows:
             groups.setdefault((row[2], None if row[2] else row[3]), []).append(row)
         return [_job(node_id, task_id, group) for (node_id, task_id), group in groups.items()]
+
+    def release(self, rows: Iterable[int]) -> None:
+        """Take the attempt back that claiming these rows has counted."""
+        self._connection.execute(
+            "UPDATE enrich_queue SET attempts=MAX(0, IFNULL(attempts,0)-1)"
+            " WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(rows)),),
+        )
 
     def finish(self, rows: Iterable[int], now: datetime) -> None:
         """Mark rows as processed."""
@@ -76,6 +88,7 @@ def _job(node_id: str | None, task_id: str | None, rows: list[tuple[Any, ...]]) 
         node_id=node_id,
         task_id=task_id,
         attempts=max(row[4] for row in rows),
+        waiting_since=min(filter(None, (read_time(row[5]) for row in rows)), default=None),
     )
 
 
