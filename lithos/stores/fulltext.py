@@ -67,6 +67,17 @@ class FulltextIndex:
             fulltext_files.write_marker(directory, FORMAT)
             return cls(directory, index, str(error))
 
+    @classmethod
+    def open_sound(cls, directory: Path) -> Self:
+        """Open the index in `directory` as it is; raises `IndexFailed` for one that is not whole.
+
+        Unlike `open`, this removes nothing.
+        """
+        try:
+            return cls(directory, _open_existing(directory), None)
+        except _Unopenable as error:
+            raise IndexFailed(f"The full-text index in {directory} cannot be used: {error}") from error
+
     @property
     def was_rebuilt(self) -> bool:
         """True when the index began empty and must be filled from the notes (`rebuild_reason`)."""

@@ -80,6 +80,21 @@ class Manifest:
         manifest.is_new = manifest.seq is None and not manifest._has_rows()
         return manifest
 
+    @classmethod
+    def view(cls, connection: apsw.Connection | None) -> Manifest:
+        """What a read-only connection shows; none, or a manifest of another format, is an empty one."""
+        if connection is not None:
+            try:
+                manifest = cls(connection, is_new=False)
+                if manifest._get("format") == FORMAT:
+                    manifest.is_new = manifest.seq is None and not manifest._has_rows()
+                    return manifest
+            except apsw.SQLError:
+                log.warning("manifest ignored", reason="it lacks its tables")
+        empty = apsw.Connection(":memory:")
+        empty.execute(_SCHEMA)
+        return cls(empty, is_new=True)
+
     def load(self) -> list[ManifestRow]:
         """Every row, in path order."""
         rows = self._connection.execute(
