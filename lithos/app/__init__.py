@@ -22,6 +22,8 @@ from lithos.app.clock import utc_now
 from lithos.app.server import Server
 from lithos.app.stores import close_stores, open_stores
 from lithos.config import Config
+from lithos.stores.lock import OwnerLock
+from lithos.stores.lockless import REFRESH
 from lithos.telemetry import get_logger
 
 __all__ = ["Server", "running_server"]
@@ -39,24 +41,30 @@ COLLECT_AFTER = (5_000, 10, 50)
 
 
 @asynccontextmanager
-async def running_server(config: Config, *, clock: Callable[[], datetime] = utc_now) -> AsyncIterator[Server]:
+async def running_server(
+    config: Config, *, clock: Callable[[], datetime] = utc_now, lock: OwnerLock | None = None
+) -> AsyncIterator[Server]:
     """A server without a front: full text is searchable on entry, everything is durable on leaving.
 
-    Raises what `open_stores` raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
+    `lock`, when given, holds the data directory already; it is released on leaving. Raises what `open_stores`
+    raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
     """
     began = time.perf_counter()
     sys.setswitchinterval(SWITCH_INTERVAL)
     writing, reading = Threads(), Threads(2)
-    stores = await writing.run(lambda: open_stores(config))
+    stores = await writing.run(lambda: open_stores(config, lock))
     try:
         assembly = Assembly(config, stores, clock, reading)
-        scanned = await writing.run(assembly.scan)
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as background:
+                background.start_soon(_refresh_lock, stores.lock)
+                scanned = await writing.run(assembly.scan)
                 gc.set_threshold(*COLLECT_AFTER)
                 server = await assembly.start(nursery, background)
                 await assembly.announce(scanned)
                 background.start_soon(_spare_collector, server)
+                if server.enrichment is not None:
+                    background.start_soon(server.enrichment.run)
                 assembly.startup_seconds = time.perf_counter() - began
                 log.info(
                     "ready",
@@ -88,3 +96,14 @@ async def _spare_collector(server: Server) -> None:
     gc.freeze()
     await server.searchable()
     gc.freeze()
+
+
+async def _refresh_lock(lock: OwnerLock) -> None:
+    """Where the file system knows no locks, tell others again and again that the owner is alive.
+
+    Raises `AlreadyOwned` when one of them did not hear of it for too long and took the directory.
+    """
+    refreshing = Threads()
+    while lock.needs_refresh:
+        await refreshing.run(lock.refresh)
+        await trio.sleep(REFRESH)

@@ -36,17 +36,18 @@ class Stores:
     fulltext: FulltextIndex
 
 
-def open_stores(config: Config) -> Stores:
-    """Take the data directory and open everything in it. Blocks.
+def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
+    """Take the data directory, unless `lock` has it already, and open everything in it. Blocks.
 
-    Raises `AlreadyOwned`, `CorruptDatabase` (coordination.db) and `OSError`.
+    A failure gives the lock up. Raises `AlreadyOwned`, `CorruptDatabase` (coordination.db) and `OSError`.
     """
     data = config.storage.data_dir
     private = data / ".lithos"
     private.mkdir(parents=True, exist_ok=True)
     now = utc_now()
-    lock = OwnerLock(private / "lock")
-    lock.acquire(format_time(now))
+    if lock is None:
+        lock = OwnerLock(private / "lock")
+        lock.acquire(format_time(now))
     try:
         files = NoteFiles(data / config.storage.knowledge_subdir)
         files.create_root()

@@ -1,35 +1,32 @@
-"""`lithos serve`: the server with its front, from the first line to exit 0."""
+"""`lithos serve`: owning the data directory, or on stdio bridging to its owner, to exit 0."""
 
 from __future__ import annotations
 
 import os
-import secrets
 import signal
-import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 import trio
 
-from lithos import __version__
-from lithos.app import Server, running_server
-from lithos.cli.endpoints import serve_front
-from lithos.cli.metrics_export import exported_metrics
-from lithos.cli.output import print_json
+from lithos.actors.blocking import Threads
+from lithos.cli.announcements import announce
 from lithos.cli.session import Session
 from lithos.cli.signals import STOPPING
-from lithos.config import Config
-from lithos.front.ports import FrontSettings
-from lithos.front.stdio import serve_stdio
+from lithos.core.times import format_time
+from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned, read_owner
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.serve")
 
-MIB = 1024 * 1024
+#: Seconds between two looks for the parent.
+PARENT_POLL = 1.0
 
 
 def run_serve(session: Session, signals: Sequence[int] = ()) -> int:
-    """Serve until a signal or, on stdio, until the client leaves. Returns 0.
+    """Serve until a signal or, on stdio, until the client leaves or the parent dies. Returns 0.
 
     `signals` holds those that came before; with one the server stops before it touches anything.
     Raises what `explained_failures` explains.
@@ -44,12 +41,78 @@ async def _serve(session: Session, signals: Sequence[int]) -> None:
         running = trio.CancelScope()
         await nursery.start(_watch_signals, shutdown, ready, running)
         if not signals:
-            _say(session, "Initializing Lithos...")
+            if session.config.server.transport == "stdio":
+                nursery.start_soon(_watch_parent, shutdown)
             with running:
-                async with running_server(session.config) as server, exported_metrics(session, server):
-                    ready.set()
-                    await _serve_front(session, server, shutdown)
+                await _own_or_bridge(session, shutdown, ready)
         nursery.cancel_scope.cancel()
+
+
+async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Event) -> None:
+    """Raises `AlreadyOwned` where only an owner can serve."""
+    lock = OwnerLock(_lock_path(session))
+    try:
+        _take(lock)
+    except AlreadyOwned:
+        if session.config.server.transport != "stdio":
+            raise
+        ready.set()
+        await _bridge(session, shutdown)
+        return
+    from lithos.cli.hosting import host_server  # loads what a bridge has no use for
+
+    await host_server(session, lock, shutdown, ready)
+
+
+async def _bridge(session: Session, shutdown: trio.Event) -> None:
+    """Serve the client on stdio through the owner, and through this process once that has gone."""
+    from lithos.front.bridge import serve_bridge
+    from lithos.front.bridge_link import OwnerLink
+    from lithos.front.bridge_trail import OwnerTrail, Sighting
+
+    path, token = _lock_path(session), session.config.server.auth_token
+
+    def look() -> Sighting:
+        return Sighting(True, read_owner(path)) if is_owned(path) else Sighting(False)
+
+    async def take() -> OwnerLock:
+        lock = OwnerLock(path)
+        await Threads().run(partial(_take, lock))
+        return lock
+
+    trail = OwnerTrail(look, lambda record: OwnerLink(record, token), take, partial(_host, session))
+    announce(session, "Starting MCP server (stdio transport), bridging to the owner of the data directory...")
+    await serve_bridge(trail, shutdown)
+
+
+async def _host(session: Session, lock: OwnerLock, ended: trio.Event) -> None:
+    """Become the owner, beside the bridge whose client goes on as before."""
+    await Threads().run(_load_hosting)
+    from lithos.cli.hosting import host_behind_bridge
+
+    await host_behind_bridge(session, lock, ended)
+
+
+def _load_hosting() -> None:
+    """Load the libraries of the stores while the client is still listened to."""
+    import lithos.cli.hosting  # noqa: F401
+
+
+def _take(lock: OwnerLock) -> None:
+    lock.acquire(format_time(datetime.now(UTC)))
+
+
+def _lock_path(session: Session) -> Path:
+    return session.config.storage.data_dir / ".lithos" / "lock"
+
+
+async def _watch_parent(shutdown: trio.Event) -> None:
+    """Set `shutdown` when the process that started this one has gone, whoever holds stdin open."""
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells of a parent's end
+        await trio.sleep(PARENT_POLL)
+    log.info("stopping", reason="the parent process has gone")
+    shutdown.set()
 
 
 async def _watch_signals(
@@ -67,64 +130,3 @@ async def _watch_signals(
             if shutdown.is_set() or not ready.is_set():
                 running.cancel()
             shutdown.set()
-
-
-async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -> None:
-    config = session.config
-    if config.server.transport == "stdio":
-        await _serve_stdio(session, server, shutdown)
-        return
-    async with trio.open_nursery() as nursery:
-        settings = _front_settings(config, config.server.host, config.server.port, config.server.auth_token)
-        front = partial(serve_front, settings, server, config.events, shutdown)
-        host, port = await nursery.start(front)
-        url = _url(host, port)
-        server.publish_address(url)
-        _say(session, f"Serving MCP at {url}/mcp (HTTP) and {url}/sse (SSE)", url=url)
-
-
-async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:
-    """Serve the client, and beside it a loopback port for other commands of this machine."""
-    async with trio.open_nursery() as nursery:
-        token = secrets.token_urlsafe(32)
-        settings = _front_settings(session.config, "127.0.0.1", 0, token)
-        front = partial(serve_front, settings, server, session.config.events, shutdown)
-        host, port = await nursery.start(front)
-        server.publish_address(_url(host, port), token)
-        _say(session, "Starting MCP server (stdio transport)...")
-        await serve_stdio(server.tools, __version__, shutdown=shutdown)
-        shutdown.set()
-
-
-def _front_settings(config: Config, host: str, port: int, token: str | None) -> FrontSettings:
-    return FrontSettings(
-        host=host,
-        port=port,
-        version=__version__,
-        max_body_bytes=8 * config.storage.max_content_size_bytes + MIB,
-        auth_token=token,
-        allowed_hosts=config.server.allowed_hosts,
-        allowed_origins=config.server.allowed_origins,
-    )
-
-
-def _url(host: str, port: int) -> str:
-    """An address that works from this machine, also for a wildcard bind."""
-    reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-    return f"http://{reachable}:{port}"
-
-
-def _say(session: Session, text: str, **fields: str) -> None:
-    """A line for the person who started the server; stdout belongs to the protocol on stdio."""
-    try:
-        if session.config.server.transport == "stdio":
-            print(text, file=sys.stderr, flush=True)
-        elif session.invocation.as_json:
-            if fields:
-                print_json({"status": "serving", **fields})
-        else:
-            print(text, flush=True)
-    except OSError as failure:
-        # A closed terminal is no reason to stop serving; the buffered rest must not fail at the exit.
-        log.warning("nobody reads the output", reason=str(failure))
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -89,7 +89,10 @@ class Output:
         self._serving = serving
 
     async def write(self, text: str) -> None:
-        rest = memoryview(text.encode("utf-8", "replace"))
+        await self.write_bytes(text.encode("utf-8", "replace"))
+
+    async def write_bytes(self, data: bytes) -> None:
+        rest = memoryview(data)
         try:
             while rest:
                 await _writable(self._descriptor)

@@ -1,34 +1,28 @@
 """The owner record of a data directory: one process at a time (lifecycle spec, section 2).
 
 `.lithos/lock` is held by an operating-system lock that dies with its process, so a leftover file
-is no obstacle; its content tells others who holds it.
+is no obstacle; its content tells others who holds it. Where the file system knows no locks,
+`lockless` decides.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import socket
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from attrs import asdict, frozen
+from lithos.stores import lockless
+from lithos.stores.lockless import NO_LOCKS
+from lithos.stores.owner_record import OwnerRecord, encode_owner, read_owner
+
+__all__ = ["AlreadyOwned", "OwnerLock", "OwnerRecord", "is_owned", "read_owner"]
 
 _TRIES = 10
 _PAUSE = 0.01
-
-
-@frozen
-class OwnerRecord:
-    """Who owns the data directory; `started_at` is ISO 8601 in UTC."""
-
-    pid: int
-    host: str
-    url: str | None
-    started_at: str
-    token: str | None = None
 
 
 class AlreadyOwned(Exception):
@@ -50,40 +44,81 @@ class AlreadyOwned(Exception):
 
 
 class OwnerLock:
-    """Holds `.lithos/lock` from `acquire` to `release`."""
+    """Holds `.lithos/lock` from `acquire` to `release`; `clock` gives Unix time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self.path = path
+        self._clock = clock
         self._descriptor: int | None = None
+        self._record: OwnerRecord | None = None
+        self._needs_refresh = False
+
+    @property
+    def needs_refresh(self) -> bool:
+        """Whether the file system knows no locks: then `refresh` must be called every `REFRESH` seconds."""
+        return self._needs_refresh
 
     def acquire(self, started_at: str) -> None:
         """Take the lock or raise `AlreadyOwned`."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        record = OwnerRecord(os.getpid(), socket.gethostname(), None, started_at)
         try:
-            if not _try_lock(descriptor):
+            if not self._take(descriptor, record):
                 raise AlreadyOwned(self.path, read_owner(self.path))
+            os.fchmod(descriptor, 0o600)
         except BaseException:
             os.close(descriptor)
             raise
-        os.fchmod(descriptor, 0o600)
         self._descriptor = descriptor
-        self.publish(OwnerRecord(os.getpid(), socket.gethostname(), None, started_at))
+        self.publish(record)
+
+    def _take(self, descriptor: int, record: OwnerRecord) -> bool:
+        try:
+            return _try_lock(descriptor)
+        except OSError as failure:
+            if failure.errno not in NO_LOCKS:
+                raise
+        self._needs_refresh = lockless.hold(self.path, self._clock(), partial(_write, descriptor, record))
+        return self._needs_refresh
 
     def publish(self, record: OwnerRecord) -> None:
         """Replace the record others read, once the address is known."""
         assert self._descriptor is not None
-        content: dict[str, Any] = {key: value for key, value in asdict(record).items() if value is not None}
-        data = json.dumps(content).encode()
-        os.pwrite(self._descriptor, data, 0)
-        os.ftruncate(self._descriptor, len(data))
+        _write(self._descriptor, record)
+        self._record = record
+        if self._needs_refresh:
+            lockless.refresh(self.path, self._clock())
+
+    def refresh(self) -> None:
+        """Say that the owner is alive; raises `AlreadyOwned` when another one took the directory meanwhile.
+
+        That happens to a process that was stopped for longer than `FRESH` seconds.
+        """
+        assert self._record is not None
+        if not lockless.is_ours(self.path, self._record):
+            raise AlreadyOwned(self.path, read_owner(self.path))
+        lockless.refresh(self.path, self._clock())
 
     def release(self) -> None:
         """Give the lock up; calling it twice is harmless."""
-        if self._descriptor is not None:
-            os.ftruncate(self._descriptor, 0)
-            os.close(self._descriptor)
-            self._descriptor = None
+        if self._descriptor is None:
+            return
+        descriptor, self._descriptor = self._descriptor, None
+        try:
+            if self._record is not None and (
+                not self._needs_refresh or lockless.is_ours(self.path, self._record)
+            ):
+                os.ftruncate(descriptor, 0)
+        finally:
+            lockless.drop(self.path)
+            os.close(descriptor)
+
+
+def _write(descriptor: int, record: OwnerRecord) -> None:
+    data = encode_owner(record)
+    os.pwrite(descriptor, data, 0)
+    os.ftruncate(descriptor, len(data))
 
 
 def _try_lock(descriptor: int) -> bool:
@@ -98,31 +133,21 @@ def _try_lock(descriptor: int) -> bool:
     return False
 
 
-def read_owner(path: Path) -> OwnerRecord | None:
-    """The record in a lock file, or None when there is none that can be read."""
-    try:
-        content = json.loads(path.read_bytes())
-        return OwnerRecord(
-            pid=int(content["pid"]),
-            host=str(content["host"]),
-            url=content.get("url"),
-            started_at=str(content["started_at"]),
-            token=content.get("token"),
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def is_owned(path: Path) -> bool:
+def is_owned(path: Path, clock: Callable[[], float] = time.time) -> bool:
     """True while a live process holds the lock."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Shared: many may ask at once, and none takes another for the owner.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except OSError as failure:
+        if failure.errno not in NO_LOCKS:
+            raise
+        return lockless.owns(path, clock())
     else:
         return False
     finally:
