@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import trio
-from mcp.server.lowlevel import Server
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import INVALID_REQUEST, jsonrpc_message_adapter
@@ -16,10 +15,11 @@ from pydantic import ValidationError
 
 from lithos.front.body import replaying
 from lithos.front.direct import answer_directly, read_direct_call
-from lithos.front.mcp import call_tool_box
+from lithos.front.mcp import build_mcp_server, call_tool_box
 from lithos.front.ports import AsgiApp, Receive, Scope, Send, ToolBox
 from lithos.front.replies import answer
 from lithos.front.session import run_session
+from lithos.services.library import Library
 
 MCP_PATH: Final = "/mcp"
 SSE_PATH: Final = "/sse"
@@ -30,13 +30,19 @@ class McpEndpoints:
     """The MCP paths of one server. `shutdown` ends the SSE sessions once their calls are answered."""
 
     def __init__(
-        self, server: Server[Any], toolbox: ToolBox, max_body_bytes: int, shutdown: trio.Event
+        self,
+        toolbox: ToolBox,
+        library: Library | None,
+        version: str,
+        max_body_bytes: int,
+        shutdown: trio.Event,
     ) -> None:
-        self._server = server
+        self._server = build_mcp_server(toolbox, version, library, keeps_sessions=True)
         self._toolbox = toolbox
         self._shutdown = shutdown
+        stateless = build_mcp_server(toolbox, version, library, keeps_sessions=False)
         self._streamable = StreamableHTTPSessionManager(
-            server, stateless=True, json_response=True, max_request_body_size=max_body_bytes
+            stateless, stateless=True, json_response=True, max_request_body_size=max_body_bytes
         )
         self._sse = SseServerTransport(MESSAGES_PATH, max_request_body_size=max_body_bytes)
         self.routes: dict[str, AsgiApp] = {

@@ -1,4 +1,4 @@
-"""The MCP server: names, instructions, `tools/list` and `tools/call`, for every protocol version."""
+"""The MCP server: names, instructions, what it offers, and its tools, for every protocol version."""
 
 from __future__ import annotations
 
@@ -9,11 +9,24 @@ import trio
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.types import CallToolRequestParams, PaginatedRequestParams
+from mcp.types import (
+    CallToolRequestParams,
+    DiscoverResult,
+    PaginatedRequestParams,
+    PromptsCapability,
+    RequestParams,
+    SubscriptionsListenRequestParams,
+    ToolsCapability,
+)
 
 from lithos.front.ports import ToolBox
+from lithos.front.prompts import add_prompts
 from lithos.front.replies import compact_json
+from lithos.front.resources import add_resources
 from lithos.front.slices import join_slices
+from lithos.front.subscriptions import Listening, add_subscriptions, no_notices, notices_of
+from lithos.services.library import Library
+from lithos.services.progress import progress_told
 from lithos.telemetry import get_logger
 from lithos.tools.contract import ArgumentFault, ToolSpec, UnknownTool
 
@@ -23,7 +36,8 @@ SERVER_NAME: Final = "Lithos"
 INSTRUCTIONS: Final = """\
 Lithos is a local knowledge base that many agents share: Markdown notes, links between them, tasks and claims.
 
-Look before you research: call lithos_cache_lookup or lithos_search first, and read a hit with lithos_read.
+Look before you research: call lithos_cache_lookup for one question, lithos_retrieve for what is known \
+around a task, or lithos_search; read a hit with lithos_read.
 Write down what you learned: call lithos_write with a clear title, tags, and source_url where there is one, \
 so that nobody has to find it out again. Update a note (id, expected_version), do not write a second one.
 
@@ -39,16 +53,14 @@ CHANGING: Final = CacheHint(ttl_ms=0, scope="private")
 Context = ServerRequestContext[Any, Any]
 
 
-def build_mcp_server(toolbox: ToolBox, version: str) -> Server[Any]:
-    """Return the server that every transport drives; resources and prompts may be added to it."""
-    listing = {"tools": [_wire_tool(spec) for spec in toolbox.listed()], "resultType": "complete"}
+def build_mcp_server(
+    toolbox: ToolBox, version: str, library: Library | None = None, *, keeps_sessions: bool
+) -> Server[Any]:
+    """Return the server that a transport drives.
 
-    async def list_tools(ctx: Context, params: PaginatedRequestParams | None) -> Any:
-        return listing
-
-    async def call_tool(ctx: Context, params: CallToolRequestParams) -> Any:
-        return await call_tool_box(toolbox, params.name, params.arguments or {})
-
+    `keeps_sessions`: the transport is stdio or SSE, which can tell a client something unasked.
+    """
+    changes = None if library is None else library.changes
     server: Server[Any] = Server(
         SERVER_NAME,
         version=version,
@@ -62,12 +74,54 @@ def build_mcp_server(toolbox: ToolBox, version: str) -> Server[Any]:
         },
         # No parameter is mirrored into a header, so no call needs its schema looked up.
         get_tool_input_schema=lambda name: None,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        lifespan=notices_of(changes) if changes is not None and keeps_sessions else no_notices,
     )
     # Spans of single calls are not among Lithos's instruments.
     server.middleware.clear()
+    _add_tools(server, toolbox)
+    add_prompts(server)
+    if library is not None:
+        add_resources(server, library.resources)
+    if library is not None and changes is not None:
+        server.add_request_handler(
+            "subscriptions/listen", SubscriptionsListenRequestParams, Listening(changes)
+        )
+        if keeps_sessions:
+            add_subscriptions(server, library.resources)
+    _discover_honestly(server)
     return server
+
+
+def _add_tools(server: Server[Any], toolbox: ToolBox) -> None:
+    listing = {"tools": [_wire_tool(spec) for spec in toolbox.listed()], "resultType": "complete"}
+
+    async def list_tools(ctx: Context, params: PaginatedRequestParams) -> dict[str, Any]:
+        return listing
+
+    async def call_tool(ctx: Context, params: CallToolRequestParams) -> dict[str, Any]:
+        # Nothing is sent to clients that gave no progress token, nor over `/mcp`.
+        with progress_told(ctx.session.report_progress):
+            return await call_tool_box(toolbox, params.name, params.arguments or {})
+
+    server.add_request_handler("tools/list", PaginatedRequestParams, list_tools)
+    server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
+
+
+def _discover_honestly(server: Server[Any]) -> None:
+    """Advertise no changes of lists that never change; the SDK does for every list, or for none."""
+    given = server.get_request_handler("server/discover")
+    assert given is not None
+    fixed = {
+        "tools": ToolsCapability(list_changed=False),
+        "prompts": PromptsCapability(list_changed=False),
+    }
+
+    async def discover(ctx: Context, params: RequestParams) -> DiscoverResult:
+        result = await given.handler(ctx, params)
+        assert isinstance(result, DiscoverResult)
+        return result.model_copy(update={"capabilities": result.capabilities.model_copy(update=fixed)})
+
+    server.add_request_handler("server/discover", RequestParams, discover)
 
 
 async def call_tool_box(toolbox: ToolBox, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,12 +13,11 @@ from hypercorn.trio.lifespan import Lifespan
 
 from lithos.front.access import AccessPolicy, open_bind_warning
 from lithos.front.connections import Connections, hypercorn_config
-from lithos.front.endpoints import SSE_PATH, McpEndpoints
+from lithos.front.endpoints import MCP_PATH, SSE_PATH, McpEndpoints
 from lithos.front.exchanges import Exchanges
 from lithos.front.gate import Gate
 from lithos.front.http import RouteModule, create_app
 from lithos.front.limits import STOP_FLUSH, STOP_GRACE
-from lithos.front.mcp import build_mcp_server
 from lithos.front.ports import (
     AsgiApp,
     FrontSettings,
@@ -30,6 +29,7 @@ from lithos.front.ports import (
     ignore_rejection,
 )
 from lithos.front.sockets import open_listeners
+from lithos.services.library import Library
 from lithos.telemetry import get_logger
 
 log = get_logger(__name__)
@@ -43,6 +43,7 @@ async def serve_http(
     health: HealthReport,
     *,
     shutdown: trio.Event,
+    library: Library | None = None,
     routes: Iterable[RouteModule] = (),
     apps: Mapping[str, AsgiApp] = NO_APPS,
     rejected: Callable[[str], None] = ignore_rejection,
@@ -60,11 +61,10 @@ async def serve_http(
     policy = AccessPolicy(
         settings.host, settings.auth_token, settings.allowed_hosts, settings.allowed_origins
     )
-    server = build_mcp_server(toolbox, settings.version)
-    mcp = McpEndpoints(server, toolbox, settings.max_body_bytes, shutdown)
+    mcp = McpEndpoints(toolbox, library, settings.version, settings.max_body_bytes, shutdown)
     app = cast(AsgiApp, create_app(health, routes))
     dispatch = _by_path({**mcp.routes, **apps}, app)
-    exchanges = Exchanges(Gate(dispatch, policy, settings.max_body_bytes, rejected), {SSE_PATH})
+    exchanges = Exchanges(Gate(dispatch, policy, settings.max_body_bytes, rejected), {SSE_PATH, MCP_PATH})
     connections = Connections(exchanges, config)
     _warn_if_open(policy)
     async with mcp.running(), trio.open_nursery() as nursery:

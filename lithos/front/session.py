@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import anyio
 import trio
-from mcp.server.lowlevel import Server
+from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
@@ -38,21 +38,25 @@ async def run_session(
     incoming = _Reading(reader, unanswered, listens_after_end)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(incoming.end_on, shutdown)
-        await server.run(incoming, _Writing(writer, unanswered), server.create_initialization_options())
+        tells_changes = server.get_request_handler("resources/subscribe") is not None
+        options = server.create_initialization_options(NotificationOptions(resources_changed=tells_changes))
+        await server.run(incoming, _Writing(writer, unanswered), options)
         nursery.cancel_scope.cancel()
 
 
 class _Unanswered:
-    """The requests that were read and not yet answered."""
+    """The requests that were read and not yet answered; `listening` to changes has no end of its own."""
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
+        self._listening: set[str] = set()
         self._changed = trio.Event()
 
     def note(self, item: Incoming) -> None:
         message = item.message if isinstance(item, SessionMessage) else None
         if isinstance(message, JSONRPCRequest):
-            self._ids.add(str(message.id))
+            listens = message.method == "subscriptions/listen"
+            (self._listening if listens else self._ids).add(str(message.id))
         elif isinstance(message, JSONRPCResponse | JSONRPCError):
             self._forget(message.id)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
@@ -61,12 +65,14 @@ class _Unanswered:
 
     def _forget(self, request_id: object) -> None:
         self._ids.discard(str(request_id))
+        self._listening.discard(str(request_id))
         self._changed.set()
         self._changed = trio.Event()
 
-    async def wait_none(self) -> None:
+    async def wait_none(self, *, also_listening: bool) -> None:
+        """Wait until all are answered, at most `STOP_GRACE`."""
         with trio.move_on_after(STOP_GRACE):
-            while self._ids:
+            while self._ids or (also_listening and self._listening):
                 await self._changed.wait()
 
 
@@ -94,7 +100,8 @@ class _Reading:
         item = None if self._stopping else await self._receive_until_stop()
         if item is None:
             if self._stopping or self._listens_after_end:
-                await self._unanswered.wait_none()
+                # A stop ends the listening, with a goodbye; a client that leaves wants none.
+                await self._unanswered.wait_none(also_listening=self._stopping)
             raise anyio.EndOfStream
         self._unanswered.note(item)
         return item

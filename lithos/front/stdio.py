@@ -17,17 +17,20 @@ from lithos.front.mcp import build_mcp_server
 from lithos.front.ports import ToolBox
 from lithos.front.session import run_session
 from lithos.front.wires import Lines, Output, claim_standard_streams
+from lithos.services.library import Library
 from lithos.telemetry import get_logger
 
 log = get_logger(__name__)
 
 
-async def serve_stdio(toolbox: ToolBox, version: str, *, shutdown: trio.Event) -> None:
+async def serve_stdio(
+    toolbox: ToolBox, version: str, library: Library | None = None, *, shutdown: trio.Event
+) -> None:
     """Serve one client until stdin closes, stdout breaks or `shutdown` is set.
 
     Running calls may finish for `STOP_GRACE`; a client that never reads is given up after that.
     """
-    server = build_mcp_server(toolbox, version)
+    server = build_mcp_server(toolbox, version, library, keeps_sessions=True)
     with claim_standard_streams() as (wire_in, wire_out):
         async with trio.open_nursery() as nursery:
             lines, output = Lines(wire_in, shutdown), Output(wire_out, nursery.cancel_scope)

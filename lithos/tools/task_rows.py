@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from lithos.core.task_graph import Blocker
 from lithos.core.tasks import Claim, Finding, Task
 from lithos.core.times import format_optional, format_time
 from lithos.services.coordination import DirectedEdge, TaskView
@@ -46,17 +47,19 @@ def _view_row(view: TaskView) -> dict[str, Any]:
     if view.claims is not None:
         row["claims"] = [claim_row(claim) for claim in view.claims]
     if view.blockers is not None:
-        row["blockers"] = [
-            {
-                "kind": blocker.kind,
-                "task_id": blocker.task_id,
-                "type": blocker.type,
-                "status": blocker.status,
-                "message": blocker.message,
-            }
-            for blocker in view.blockers
-        ]
+        row["blockers"] = [blocker_row(blocker) for blocker in view.blockers]
     return row
+
+
+def blocker_row(blocker: Blocker) -> dict[str, Any]:
+    """One thing a task waits for."""
+    return {
+        "kind": blocker.kind,
+        "task_id": blocker.task_id,
+        "type": blocker.type,
+        "status": blocker.status,
+        "message": blocker.message,
+    }
 
 
 def finding_row(finding: Finding) -> dict[str, Any]:

@@ -56,7 +56,7 @@ async def test_every_handshake_version_is_agreed_and_needs_no_session(version: s
         assert result["protocolVersion"] == version
         assert result["serverInfo"] == {"name": "Lithos", "version": "9.8.7"}
         assert result["instructions"] == INSTRUCTIONS
-        assert set(result["capabilities"]) == {"tools"}
+        assert set(result["capabilities"]) == {"tools", "prompts"}
         ready = await post(front, rpc("notifications/initialized", None), MCP_Protocol_Version=version)
         assert ready.status_code == 202
         called = await post(
