@@ -87,6 +87,8 @@ class Coordinator:
         self._clock = clock
         #: Told the events of every commit and the seconds it took.
         self._on_commit = on_commit
+        #: Told what each commit would have journalled, where events are switched off; must not wait.
+        self.on_unjournalled: Callable[[Sequence[EventDraft]], None] = lambda _: None
         self._board = TaskBoard(store.task_rows(), claim_times, new_id)
         self._events_enabled = events_enabled
         self._journal_size = journal_size
@@ -179,6 +181,7 @@ class Coordinator:
             self._broadcaster.publish(committed.events)
             if self._on_commit is not None:
                 self._on_commit(committed.events, perf_counter() - began)
+        self.on_unjournalled(committed.unjournalled)
         return committed.replies
 
     def _commit(
@@ -188,7 +191,8 @@ class Coordinator:
         if not (self._unwritten or agents or audit or any(step.needs_transaction for step in steps)):
             return Committed([step.reply for step in steps], [])
         now = self._clock()
-        committed = Committed([], self._number(self._unwritten, self._next_seq))
+        unjournalled = [] if self._events_enabled else list(self._unwritten)
+        committed = Committed([], self._number(self._unwritten, self._next_seq), unjournalled)
         with self._store.transaction():
             self._store.put_agents(agents)
             for step in steps:
@@ -215,6 +219,8 @@ class Coordinator:
             reply, drafts = done.reply, done.events
         events = self._number(drafts, self._next_seq + len(committed.events))
         committed.events.extend(events)
+        if not self._events_enabled:
+            committed.unjournalled.extend(drafts)
         if reply is Journalled.OFF and events:
             reply = events[-1].seq
         committed.replies.append(reply)

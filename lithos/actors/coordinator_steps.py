@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from attrs import frozen
+from attrs import field, frozen
 
 from lithos.actors.coordinator_messages import CoordinatorReply, MoveCursor
 from lithos.core.agents import Agent
@@ -44,3 +44,5 @@ class Committed:
 
     replies: list[CoordinatorReply | Exception]
     events: list[Event]
+    #: What would be events, where they are switched off.
+    unjournalled: list[EventDraft] = field(factory=list)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import trio
@@ -36,6 +36,11 @@ class Gauges:
         self._broadcaster = broadcaster
         self._startup_seconds = startup_seconds
         self._watched: dict[str, Callable[[], float]] = {}
+        self._asked: list[Callable[[], Awaitable[Sequence[Sample]]]] = [self._database]
+
+    def ask(self, samples: Callable[[], Awaitable[Sequence[Sample]]]) -> None:
+        """Ask for these gauges at each scrape; when they raise `DatabaseFailed` they are left out."""
+        self._asked.append(samples)
 
     def watch(self, name: str, value: Callable[[], float]) -> None:
         """Ask `value` for the unlabelled gauge `name` at each scrape."""
@@ -50,7 +55,12 @@ class Gauges:
         return await trio.to_thread.run_sync(self._metrics.families, await self._samples())
 
     async def _samples(self) -> list[Sample]:
-        samples = [*self._state(), *self._actors(), *await self._database()]
+        samples = [*self._state(), *self._actors()]
+        for ask in self._asked:
+            try:
+                samples += await ask()
+            except DatabaseFailed as failure:
+                log.warning("gauges dropped", reason=str(failure))
         return samples + [Sample(name, value()) for name, value in self._watched.items()]
 
     def _state(self) -> Iterator[Sample]:
@@ -77,11 +87,7 @@ class Gauges:
 
     async def _database(self) -> list[Sample]:
         store, now = self._parts.coordination, self._parts.clock()
-        try:
-            counts, events = await self._parts.reading.run(lambda: (store.counts(now), store.event_count()))
-        except DatabaseFailed as failure:
-            log.warning("gauges dropped", reason=str(failure))
-            return []
+        counts, events = await self._parts.reading.run(lambda: (store.counts(now), store.event_count()))
         values: Mapping[str, int] = {
             "active_claims": counts.open_claims,
             "expired_claims": counts.expired_claims,

@@ -1,0 +1,96 @@
+"""Provenance as typed edges: what notes say they are derived from, told again in `edges.db`.
+
+The notes are the truth. A source that no note is there for has no edge (memory spec, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import trio
+
+from lithos.actors.catalogue import Catalogue, Entry
+from lithos.core.memory import LearningCommand, ProjectionOutcome, ProjectProvenance
+from lithos.services.slices import slices
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.projection")
+
+#: Notes with their namespaces and resolved sources.
+Desired: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
+
+
+class Submits(Protocol):
+    """Has a learning command carried out."""
+
+    async def submit(self, command: LearningCommand) -> Any: ...
+
+
+class IncompleteScan(Exception):
+    """Some files could not be read, so that nobody knows which edges are stale; nothing was changed."""
+
+
+class Projection:
+    """Reconciles the edges with the catalogue, for some notes or for all."""
+
+    def __init__(self, catalogue: Catalogue, learning: Submits) -> None:
+        self._catalogue = catalogue
+        self._learning = learning
+        #: What was worked out first must not overwrite what was worked out later.
+        self._turn = trio.Lock()
+
+    async def project(
+        self, note_ids: Iterable[str], *, appeared_or_gone: Iterable[str] = ()
+    ) -> ProjectionOutcome:
+        """Make the edges of these notes what the notes say; notes that are gone lose theirs.
+
+        Those derived from notes that `appeared_or_gone` are looked at too: their sources resolve anew.
+        """
+        async with self._turn:
+            wanted = dict.fromkeys([*note_ids, *self._derived_from(appeared_or_gone)])
+            entries = {note_id: self._catalogue.get(note_id) for note_id in wanted}
+            desired = await self._desire([entry for entry in entries.values() if entry is not None])
+            gone = tuple(note_id for note_id, entry in entries.items() if entry is None)
+            return await self._submit(ProjectProvenance(desired=desired, gone=gone))
+
+    async def reconcile(self, *, dry_run: bool = False) -> ProjectionOutcome:
+        """Make the edges of the whole corpus what the notes say. Raises `IncompleteScan`."""
+        async with self._turn:
+            unread = self._unread()
+            if unread:
+                raise IncompleteScan(
+                    f"{len(unread)} files could not be read, {min(unread)} among them; the provenance edges "
+                    "stay as they are. Run `lithos validate`, then repair the files or make them readable."
+                )
+            desired = await self._desire([entry for entry in self._catalogue if entry.note.derived_from_ids])
+            command = ProjectProvenance(desired=desired, complete=True, dry_run=dry_run)
+            return await self._submit(command)
+
+    async def _submit(self, command: ProjectProvenance) -> ProjectionOutcome:
+        outcome: ProjectionOutcome = await self._learning.submit(command)
+        if outcome != ProjectionOutcome() and not command.dry_run:
+            log.info(
+                "provenance projected",
+                created=outcome.created,
+                removed=outcome.removed,
+                resynced=outcome.resynced,
+            )
+        return outcome
+
+    def _unread(self) -> list[str]:
+        """Files whose notes nobody knows; a second file of an id was read, its note is the first one."""
+        return [path for path, skipped in self._catalogue.skipped.items() if skipped.note_id is None]
+
+    def _derived_from(self, sources: Iterable[str]) -> Iterable[str]:
+        return self._catalogue.graph.provenance.reach(list(sources), 1, "incoming")
+
+    async def _desire(self, entries: Sequence[Entry]) -> Desired:
+        desired: dict[str, tuple[str, tuple[str, ...]]] = {}
+        async for some in slices(entries):
+            desired |= {entry.note.id: (entry.namespace, self._resolved(entry)) for entry in some}
+        return desired
+
+    def _resolved(self, entry: Entry) -> tuple[str, ...]:
+        own, stated = entry.note.id, entry.note.derived_from_ids
+        return tuple(source for source in stated if source != own and source in self._catalogue)
