@@ -3,87 +3,46 @@
 The model loads in the background; until then changes are deferred, and once it is there the
 indexer's comparison brings in whatever is missing. A model that cannot be loaded is a state, not
 an error: everything else keeps working.
+
+When the vectors on disk are another model's, all notes are embedded anew beside them, in `next/`, and the
+other model answers meanwhile, if it can still be loaded. The complete new vectors replace the old ones in
+one step, the renaming of the manifest; whatever ends the process before leaves the old ones, and `next/`
+to go on with.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from pathlib import Path
 
 import numpy as np
 import trio
-from attrs import frozen
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.catalogue import Entry
-from lithos.actors.indexer import Indexer, Upsert
-from lithos.core.chunk import Chunk, chunk_text
-from lithos.stores.embedder import Embedder, EmbedderUnavailable
-from lithos.stores.vectors import VectorEntry, VectorHit, VectorIndex
+from lithos.actors.indexer import Indexer
+from lithos.actors.vector_port import EmbeddedNotes, VectorPort
+from lithos.stores.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
+from lithos.stores.index_failure import IndexFailed
+from lithos.stores.vectors import VectorHit, VectorIndex, stored_identity
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.semantic")
 
+#: Below the directory of the vectors: those of a new model, until they are complete.
+NEXT = "next"
+
 
 class SemanticState(Enum):
-    """`WARMING` until every note is embedded once; `DEGRADED` when there is no model."""
+    """`WARMING` until every note is embedded once; `REEMBEDDING` until every note is embedded with a new
+    model; `DEGRADED` when there is no model.
+    """
 
     WARMING = "warming"
+    REEMBEDDING = "reembedding"
     OK = "ok"
     DEGRADED = "degraded"
-
-
-@frozen
-class ChunkSizes:
-    """`search.chunk_size` and `search.chunk_max`, in characters."""
-
-    size: int
-    maximum: int
-
-    def chunks(self, title: str, content: str) -> list[Chunk]:
-        """The chunks of a note."""
-        return chunk_text(title, content, chunk_size=self.size, chunk_max=self.maximum)
-
-    def mix(self, stamp: int) -> int:
-        """A stamp that also changes with the sizes: other sizes, other chunks."""
-        digest = hashlib.blake2b(f"{stamp}:{self.size}:{self.maximum}".encode(), digest_size=8).digest()
-        return int.from_bytes(digest) >> 1
-
-
-class VectorPort:
-    """The vector index as its indexer sees it."""
-
-    def __init__(self, sizes: ChunkSizes) -> None:
-        self.sizes = sizes
-        self.embedder: Embedder | None = None
-        self.vectors: VectorIndex | None = None
-
-    def is_ready(self) -> bool:
-        return self.vectors is not None
-
-    def expected(self, entry: Entry) -> int:
-        return self.sizes.mix(entry.stamp)
-
-    def stamps(self) -> Mapping[int, int]:
-        assert self.vectors is not None
-        return self.vectors.stamps()
-
-    def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
-        assert self.vectors is not None
-        assert self.embedder is not None
-        documents = [upsert.document for upsert in upserts]
-        chunks = [self.sizes.chunks(document.note.title, document.content) for document in documents]
-        texts = [chunk.embedded for of_note in chunks for chunk in of_note]
-        vectors = self.embedder.encode(texts)
-        entries: list[VectorEntry] = []
-        begin = 0
-        for upsert, of_note in zip(upserts, chunks, strict=True):
-            end = begin + len(of_note)
-            entries.append(VectorEntry(upsert.entry.serial, self.expected(upsert.entry), vectors[begin:end]))
-            begin = end
-        self.vectors.apply(entries, removals)
 
 
 class SemanticUnavailable(Exception):
@@ -97,7 +56,7 @@ class SemanticBackend:
         self,
         port: VectorPort,
         blocking: Blocking,
-        load: Callable[[], Embedder],
+        load: Callable[[str], Embedder],
         directory: Path,
         model_name: str,
     ) -> None:
@@ -108,6 +67,7 @@ class SemanticBackend:
         self._directory = directory
         #: Set once every note is embedded, or the model turned out to be unusable.
         self.settled = trio.Event()
+        self._is_switching = False
         self.reason: str | None = None
 
     @property
@@ -115,7 +75,14 @@ class SemanticBackend:
         """Where it stands now."""
         if self.reason is not None:
             return SemanticState.DEGRADED
+        if self._is_switching:
+            return SemanticState.REEMBEDDING
         return SemanticState.OK if self.settled.is_set() else SemanticState.WARMING
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a search covers every note now."""
+        return self.state is SemanticState.OK or self.port.former is not None
 
     @property
     def chunk_count(self) -> int:
@@ -131,44 +98,85 @@ class SemanticBackend:
         something to do for the full-text index first, which everybody waits for.
         """
         try:
-            embedder, vectors = await self._blocking.run(self._open)
+            target, former = await self._blocking.run(self._open)
         except EmbedderUnavailable as problem:
             self.reason = indexer.unusable = problem.reason
             log.error("embedding model unavailable", model=self.model_name, reason=self.reason)
             self.settled.set()
             return
-        self.port.embedder, self.port.vectors = embedder, vectors
-        if vectors.quarantined is not None:
-            log.warning("damaged vector store set aside", path=str(vectors.quarantined))
+        self.port.target, self.port.former = target, former
+        if target.vectors.quarantined is not None:
+            log.warning("damaged vector store set aside", path=str(target.vectors.quarantined))
         await after()
         indexer.mark_stale()
         await indexer.converged()
+        if self._is_switching:
+            await self._switch(target)
         self.settled.set()
         await self.save()
-        log.info("semantic search ready", model=self.model_name, chunks=vectors.chunk_count())
+        log.info("semantic search ready", model=self.model_name, chunks=self.chunk_count)
 
-    def _open(self) -> tuple[Embedder, VectorIndex]:
-        embedder = self._load()
-        return embedder, VectorIndex.open(self._directory, embedder.identity)
+    def _open(self) -> tuple[EmbeddedNotes, EmbeddedNotes | None]:
+        """What to bring up to date, and what answers meanwhile if that is another model's."""
+        embedder = self._load(self.model_name)
+        stored = stored_identity(self._directory)
+        following = self._directory / NEXT
+        if stored is None or stored == embedder.identity:
+            shutil.rmtree(following, ignore_errors=True)  # of a switch that was made, or given up
+            vectors = VectorIndex.open(self._directory, embedder.identity)
+            return EmbeddedNotes(embedder, vectors), None
+        self._is_switching = True
+        log.info("embedding all notes anew", model=self.model_name, former=stored.name)
+        vectors = VectorIndex.open(following, embedder.identity)
+        return EmbeddedNotes(embedder, vectors), self._open_former(stored)
+
+    def _open_former(self, stored: EmbedderIdentity) -> EmbeddedNotes | None:
+        try:
+            embedder = self._load(stored.name)
+        except EmbedderUnavailable as problem:
+            log.warning("the former model cannot answer", model=stored.name, reason=problem.reason)
+            return None
+        if embedder.identity != stored:
+            log.warning("the former model cannot answer", model=stored.name, reason="its files have changed")
+            return None
+        return EmbeddedNotes(embedder, VectorIndex.open(self._directory, stored))
+
+    async def _switch(self, target: EmbeddedNotes) -> None:
+        """Let the new vectors answer, then take the place of the old ones on disk."""
+        self.port.former = None
+        target.vectors.move_to(self._directory)
+        self._is_switching = False
+        await self.save()
+        if not target.vectors.dirty:
+            await self._blocking.run(lambda: shutil.rmtree(self._directory / NEXT, ignore_errors=True))
 
     async def save(self) -> None:
-        """Write a snapshot if anything changed; it spares the next start the embedding."""
-        vectors = self.port.vectors
-        if vectors is not None and vectors.dirty:
-            await self._blocking.run(vectors.save)
+        """Write a snapshot of what changed; it spares the next start the embedding.
+
+        One that cannot be written is logged: the notes have it all.
+        """
+        for notes in (self.port.former, self.port.target):
+            if notes is None or not notes.vectors.dirty:
+                continue
+            try:
+                await self._blocking.run(notes.vectors.save)
+            except IndexFailed as failure:
+                log.error("vectors not saved", reason=str(failure))
 
     async def close(self) -> None:
         """Save and close."""
         await self.save()
-        if self.port.vectors is not None:
-            self.port.vectors.close()
+        for notes in (self.port.former, self.port.target):
+            if notes is not None:
+                notes.vectors.close()
 
     async def ready(self, *, within: float) -> None:
-        """Wait until every note is embedded; raises `SemanticUnavailable`."""
-        with trio.move_on_after(within):
-            await self.settled.wait()
+        """Wait until a search covers every note; raises `SemanticUnavailable`."""
+        if not self._is_switching:
+            with trio.move_on_after(within):
+                await self.settled.wait()
         self._require()
-        if not self.settled.is_set():
+        if not self.is_answering:
             raise SemanticUnavailable(
                 "The semantic index is still being built; retry in a moment or use mode fulltext."
             )
@@ -179,13 +187,19 @@ class SemanticBackend:
                 f"The embedding model {self.model_name!r} cannot be used: {self.reason}. Use mode "
                 "fulltext, or set search.embedding_model to 'builtin' and restart."
             )
+        if self._is_switching and self.port.former is None:
+            raise SemanticUnavailable(
+                f"All notes are being embedded anew with {self.model_name!r}; retry in a few minutes or use "
+                "mode fulltext."
+            )
 
     def encode(self, query: str) -> np.ndarray | None:
         """The query's vector; None when the model knows none of its words."""
-        if self.port.embedder is None:
-            self._require()
+        answering = self.port.former or self.port.target
+        self._require()
+        if answering is None:
             raise SemanticUnavailable("The embedding model is still loading; retry in a moment.")
-        vector = self.port.embedder.encode([query])[0]
+        vector = answering.embedder.encode([query])[0]
         return vector if vector.any() else None
 
     def search(self, vector: np.ndarray, notes: int, threshold: float) -> list[VectorHit]:

@@ -12,20 +12,16 @@ from attrs import field, frozen
 from lithos.actors.blocking import Blocking
 from lithos.actors.catalogue import Catalogue, Entry
 from lithos.actors.coordinator import Coordinator
-from lithos.actors.semantic import (
-    ChunkSizes,
-    SemanticBackend,
-    SemanticState,
-    SemanticUnavailable,
-)
+from lithos.actors.semantic import SemanticBackend, SemanticUnavailable
+from lithos.actors.vector_port import ChunkSizes
 from lithos.core.agents import SEARCH_RESULT, UNKNOWN_AGENT, AuditRow
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.fusion import blend, reciprocal_rank
 from lithos.core.query import Node, QuerySyntaxError, parse_query, plain_words, query_terms
-from lithos.core.snippet import make_snippet
 from lithos.services.graph_search import GraphSearch
 from lithos.services.nearest import Nearest
 from lithos.services.progress import wait_telling
+from lithos.services.snippets import Snippets
 from lithos.services.texts import NoteTexts
 from lithos.stores.fulltext import Filters, FulltextIndex
 from lithos.stores.index_failure import IndexFailed
@@ -119,7 +115,7 @@ class Retrieval:
         reading: Blocking,
     ) -> None:
         self._catalogue = catalogue
-        self._texts = texts
+        self._snippets = Snippets(texts, settings.sizes)
         self._fulltext = fulltext
         self._semantic = semantic
         self._nearest = Nearest(catalogue, semantic)
@@ -210,7 +206,7 @@ class Retrieval:
             failures["fulltext"] = str(failure)
         try:
             semantic = self._nearest.search(request.query, request.filters, wanted, threshold)
-            if self._semantic.state is SemanticState.WARMING:
+            if not self._semantic.is_answering:
                 failures["semantic"] = "the semantic index is still being built"
         except (SemanticUnavailable, IndexFailed) as failure:
             failures["semantic"] = str(failure)
@@ -259,17 +255,12 @@ class Retrieval:
             if (entry := self._catalogue.at_serial(serial)) is not None
         )
         chosen = list(islice(present, limit))
-        sizes = self._settings.sizes
-
-        def cut(position: int, content: str) -> str:
-            entry = chosen[position][0]
-            if entry.serial in ranked.lexical:
-                return make_snippet(entry.note.title, content, list(ranked.terms))
-            chunks = sizes.chunks(entry.note.title, content)
-            number = ranked.chunks[entry.serial].chunk
-            return chunks[number].text if number < len(chunks) else ""
-
-        snippets = await self._texts.map_contents([entry for entry, _ in chosen], cut)
+        chunks = {
+            entry.serial: ranked.chunks[entry.serial].chunk
+            for entry, _ in chosen
+            if entry.serial not in ranked.lexical
+        }
+        snippets = await self._snippets.cut([entry for entry, _ in chosen], ranked.terms, chunks)
         semantic_only = request.mode == "semantic"
         return tuple(
             Hit(entry, score, snippet or "", score if semantic_only else None)

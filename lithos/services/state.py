@@ -138,7 +138,7 @@ class ServerState:
         details = {"model": semantic.model_name, "state": semantic.state.value}
         if semantic.state is SemanticState.DEGRADED:
             return Component("degraded", semantic.reason, details)
-        return Component("warming" if semantic.state is SemanticState.WARMING else "ok", None, details)
+        return Component("ok" if semantic.is_answering else "warming", None, details)
 
     def _index(self) -> Component:
         skipped = len(self._parts.catalogue.skipped)

@@ -25,7 +25,7 @@ from lithos.stores.embedder import EmbedderIdentity
 from lithos.stores.sqlite import quarantine
 
 #: Raised whenever the meaning of the data files changes; another number starts an empty store.
-FORMAT: Final = 1
+FORMAT: Final = 2
 MANIFEST: Final = "manifest.json"
 _DATA_FILE: Final = re.compile(r"(?:vectors\.(\d+)\.usearch|notes\.(\d+)\.npy)")
 

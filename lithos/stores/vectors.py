@@ -256,6 +256,10 @@ class VectorIndex:
                 index.add(keys[searchable], codes[searchable], threads=1)
         index.save(path)
 
+    def move_to(self, directory: Path) -> None:
+        """Have the next `save` replace the store in another directory, whoever's vectors that has."""
+        self._directory, self._dirty = directory, True
+
     def close(self) -> None:
         """Let go of the memory; nothing is saved. A search afterwards finds nothing."""
         with self._lock:
