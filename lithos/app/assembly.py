@@ -25,6 +25,7 @@ from lithos.actors.scan import ScanResult, scan_folder
 from lithos.actors.semantic import SemanticBackend
 from lithos.actors.vector_port import ChunkSizes, VectorPort
 from lithos.actors.writer import Writer
+from lithos.app.library import make_library
 from lithos.app.server import Server
 from lithos.app.settings import learning_settings
 from lithos.app.stores import Stores
@@ -42,6 +43,7 @@ from lithos.services.feedback import Feedback
 from lithos.services.gauges import Gauges
 from lithos.services.graph import Graph, no_edges
 from lithos.services.knowledge import Knowledge
+from lithos.services.library import Library
 from lithos.services.learning import Learning
 from lithos.services.memory import Edges
 from lithos.services.retrieval import Retrieval, RetrievalSettings
@@ -216,6 +218,7 @@ class Assembly:
             coordinator=self.coordinator,
             broadcaster=self.broadcaster,
             streams=streams,
+            library=self._make_library(texts, knowledge),
             cursors=Cursors(self.coordinator.mailbox, stores.coordination, self._coordination_reading),
             entities=self._make_entities(texts, knowledge),
             access_log=AccessLog(self.coordinator.mailbox, stores.coordination, self._coordination_reading),
@@ -226,6 +229,18 @@ class Assembly:
             lock=stores.lock,
             metrics=self.metrics,
             gauges=self._make_gauges(parts),
+        )
+
+    def _make_library(self, texts: NoteTexts, knowledge: Knowledge) -> Library:
+        return make_library(
+            self.catalogue,
+            texts,
+            knowledge,
+            self.coordinator,
+            self._stores.coordination.readable_task_rows(),
+            self._coordination_reading,
+            self._clock,
+            self.broadcaster if self._config.events.enabled else None,
         )
 
     def _make_tools(self, knowledge: Knowledge, retrieval: Retrieval, state: ServerState) -> Tools:

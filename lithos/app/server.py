@@ -22,6 +22,7 @@ from lithos.services.entities import EntityExtraction
 from lithos.services.event_stream import EventStreams
 from lithos.services.gauges import Gauges
 from lithos.services.knowledge import Knowledge
+from lithos.services.library import Library
 from lithos.services.retrieval import Retrieval
 from lithos.services.state import ServerState
 from lithos.stores.lock import OwnerLock, OwnerRecord
@@ -40,6 +41,7 @@ class Server:
     coordinator: Coordinator
     broadcaster: Broadcaster
     streams: EventStreams
+    library: Library
     cursors: Cursors
     entities: EntityExtraction
     access_log: AccessLog

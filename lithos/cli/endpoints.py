@@ -34,6 +34,7 @@ async def serve_front(
             server.tools,
             server.state,
             shutdown=shutdown,
+            library=server.library,
             apps={events.PATH: events.SseEndpoint(server.streams, sse)},
             routes=[
                 metrics_route(server.gauges.scrape),
