@@ -30,6 +30,13 @@ _BUCKETS: Final = (
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 )  # fmt: skip
 
+#: For histograms that count things instead of seconds.
+_SIZES: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0)
+
+#: For durations that have their own measure: what waits for an interval, and language models.
+_SLOW: Final = frozenset({"lcma_enrich_lag_seconds", "lcma_llm_call_duration_seconds"})
+_SLOW_BUCKETS: Final = (0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0)
+
 _COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "tool_calls": ("Tool calls.", ("tool",)),
     "tool_errors": ("Tool calls that ended with an error, by its code.", ("tool", "error")),
@@ -44,6 +51,13 @@ _COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "ws_events_delivered": ("Events sent to WebSocket clients.", ()),
     "event_subscriber_drops": ("Subscribers cut off for being too slow.", ("kind",)),
     "http_rejected": ("Requests refused before they reached an endpoint.", ("reason",)),
+    "lcma_cold_start": ("Retrievals at a temperature of 0.5 or more.", ()),
+    "lcma_scout_failures": ("Scouts that failed during a retrieval.", ("scout",)),
+    "lcma_enrich_exhausted": ("Enrich jobs given up after their last attempt.", ()),
+    "lcma_llm_calls": ("Questions to the language model.", ()),
+    "lcma_llm_tokens": ("Tokens spent on them.", ()),
+    "lcma_edge_inference_skips": ("Notes whose edges were not inferred.", ("reason",)),
+    "lcma_edge_inference_edges": ("Edges inferred.", ("relation",)),
     "fulltext_dropped": ("Changes the full-text index refused.", ("operation", "reason")),
 }
 _HISTOGRAMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
@@ -53,6 +67,14 @@ _HISTOGRAMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "cache_lookup_duration_seconds": ("Time of a cache look-up.", ()),
     "journal_append_duration_seconds": ("Time of a journal commit.", ()),
     "actor_processing_seconds": ("Time of one batch of an actor.", ("actor",)),
+    "lcma_retrieve_duration_seconds": ("Time of a retrieval.", ()),
+    "lcma_retrieve_candidates": ("Notes that scouts found for a retrieval.", ()),
+    "lcma_retrieve_final_nodes": ("Results of a retrieval.", ()),
+    "lcma_scout_duration_seconds": ("Time of a scout.", ("scout",)),
+    "lcma_scout_candidates": ("Notes that a scout found.", ("scout",)),
+    "lcma_enrich_lag_seconds": ("Time from a trigger to the end of its job.", ()),
+    "lcma_enrich_attempts": ("Attempts that enrich jobs took.", ()),
+    "lcma_llm_call_duration_seconds": ("Time of a question to the language model.", ()),
 }
 GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "build_info": ("Version.", ("version",)),
@@ -73,6 +95,8 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "event_queue_utilisation": ("Fullest share of a subscriber's queue.", ("slot",)),
     "actor_mailbox_depth": ("Messages waiting for an actor.", ("actor",)),
     "actor_restarts": ("Restarts of an actor.", ("actor",)),
+    "lcma_enrich_queue_depth": ("Triggers that wait for enrichment.", ()),
+    "lcma_working_memory_tasks": ("Tasks with working memory.", ()),
     "semantic_state": ("1 for the state the embedding model is in.", ("state",)),
 }
 
@@ -84,6 +108,12 @@ class Sample:
     name: str
     value: float
     labels: tuple[str, ...] = ()
+
+
+def _buckets(name: str) -> tuple[float, ...]:
+    if name in _SLOW:
+        return _SLOW_BUCKETS
+    return _BUCKETS if name.endswith("_seconds") else _SIZES
 
 
 class Metrics:
@@ -100,7 +130,13 @@ class Metrics:
             for name, (text, labels) in _COUNTERS.items()
         }
         self._histograms = {
-            name: Histogram(_PREFIX + name, text, labels, registry=self._registry, buckets=_BUCKETS)
+            name: Histogram(
+                _PREFIX + name,
+                text,
+                labels,
+                registry=self._registry,
+                buckets=_buckets(name),
+            )
             for name, (text, labels) in _HISTOGRAMS.items()
         }
         self._gauges = _Gauges()
@@ -112,10 +148,10 @@ class Metrics:
         counter = self._counters[name]
         (counter.labels(*labels) if labels else counter).inc(by)
 
-    def observe(self, name: str, seconds: float, *labels: str) -> None:
-        """Record a duration."""
+    def observe(self, name: str, value: float, *labels: str) -> None:
+        """Record a duration in seconds, or how many there were."""
         histogram = self._histograms[name]
-        (histogram.labels(*labels) if labels else histogram).observe(seconds)
+        (histogram.labels(*labels) if labels else histogram).observe(value)
 
     @contextmanager
     def timed(self, name: str, *labels: str) -> Iterator[None]:

@@ -24,7 +24,11 @@ IMPURE = {
 }  # fmt: skip
 
 #: Inside these functions a crash is caught, to be counted or reported.
-CATCHERS = {"lithos.actors.kit": {"supervise"}}
+CATCHERS = {
+    "lithos.actors.kit": {"supervise"},
+    "lithos.services.scouts.dispatch": {"attempt"},
+    "lithos.services.enrichment_boundary": {"survive"},
+}
 CATCHING_ROOMS = {"front"}
 
 

@@ -26,6 +26,7 @@ from lithos.actors.semantic import SemanticBackend
 from lithos.actors.vector_port import ChunkSizes, VectorPort
 from lithos.actors.writer import Writer
 from lithos.app.library import make_library
+from lithos.app.enrichment import EnrichmentSources, make_enrichment, watch_learning
 from lithos.app.server import Server
 from lithos.app.settings import learning_settings
 from lithos.app.stores import Stores
@@ -37,6 +38,7 @@ from lithos.services.agents import Agents
 from lithos.services.audit import AccessLog
 from lithos.services.coordination import Coordination
 from lithos.services.cursors import Cursors
+from lithos.services.enrichment import Enrichment
 from lithos.services.entities import EntityExtraction
 from lithos.services.event_stream import EventStreams
 from lithos.services.feedback import Feedback
@@ -46,6 +48,7 @@ from lithos.services.knowledge import Knowledge
 from lithos.services.library import Library
 from lithos.services.learning import Learning
 from lithos.services.memory import Edges
+from lithos.services.projection import Projection
 from lithos.services.retrieval import Retrieval, RetrievalSettings
 from lithos.services.state import ServerState, StateParts
 from lithos.services.texts import NoteTexts
@@ -206,6 +209,8 @@ class Assembly:
             self._reading,
         )
         knowledge = Knowledge(self.catalogue, self.writer.mailbox, self.coordinator, retrieval, texts, clock)
+        entities = self._make_entities(texts, knowledge)
+        projection = Projection(self.catalogue, self.learning)
         parts = self._state_parts()
         state = ServerState(parts)
         streams = EventStreams(self.broadcaster, stores.coordination, self._coordination_reading)
@@ -220,7 +225,9 @@ class Assembly:
             streams=streams,
             library=self._make_library(texts, knowledge),
             cursors=Cursors(self.coordinator.mailbox, stores.coordination, self._coordination_reading),
-            entities=self._make_entities(texts, knowledge),
+            entities=entities,
+            projection=projection,
+            enrichment=self._make_enrichment(texts, entities, projection),
             access_log=AccessLog(self.coordinator.mailbox, stores.coordination, self._coordination_reading),
             semantic=self.semantic,
             fulltext_indexer=self.fulltext_indexer,
@@ -274,6 +281,25 @@ class Assembly:
         limit = self._config.lcma.entity_max_per_doc
         return EntityExtraction(self.catalogue, texts, knowledge.patch, Threads(), limit)
 
+    def _make_enrichment(
+        self, texts: NoteTexts, entities: EntityExtraction, projection: Projection
+    ) -> Enrichment | None:
+        sources = EnrichmentSources(
+            catalogue=self.catalogue,
+            learning=self.learning,
+            coordinator=self.coordinator,
+            broadcaster=self.broadcaster,
+            coordination=self._stores.coordination,
+            coordination_reading=self._coordination_reading,
+            semantic=self.semantic,
+            texts=texts,
+            entities=entities,
+            projection=projection,
+            metrics=self.metrics,
+            clock=self._clock,
+        )
+        return make_enrichment(self._config, sources)
+
     def _make_edges(self, knowledge: Knowledge) -> Edges:
         memory, store = self.memory.mailbox, self._stores.edges
         return Edges(memory, store, Threads(), self.coordinator, knowledge, self.catalogue)
@@ -282,9 +308,11 @@ class Assembly:
         mailboxes = self._mailboxes()
         for mailbox in mailboxes:
             mailbox.stats.on_batch = partial(self._observe_batch, mailbox.name)
-        return Gauges(
+        gauges = Gauges(
             self.metrics, parts, mailboxes, self.broadcaster, startup_seconds=lambda: self.startup_seconds
         )
+        watch_learning(gauges, self.learning)
+        return gauges
 
     def _mailboxes(self) -> tuple[Mailbox[Any, Any], ...]:
         return (

@@ -18,11 +18,13 @@ from lithos.core.times import format_time
 from lithos.metrics import Metrics
 from lithos.services.audit import AccessLog
 from lithos.services.cursors import Cursors
+from lithos.services.enrichment import Enrichment
 from lithos.services.entities import EntityExtraction
 from lithos.services.event_stream import EventStreams
 from lithos.services.gauges import Gauges
 from lithos.services.knowledge import Knowledge
 from lithos.services.library import Library
+from lithos.services.projection import Projection
 from lithos.services.retrieval import Retrieval
 from lithos.services.state import ServerState
 from lithos.stores.lock import OwnerLock, OwnerRecord
@@ -44,6 +46,9 @@ class Server:
     library: Library
     cursors: Cursors
     entities: EntityExtraction
+    projection: Projection
+    #: None where `lcma.enabled` is false.
+    enrichment: Enrichment | None
     access_log: AccessLog
     semantic: SemanticBackend
     fulltext_indexer: Indexer
