@@ -57,12 +57,7 @@ class Projection:
     async def reconcile(self, *, dry_run: bool = False) -> ProjectionOutcome:
         """Make the edges of the whole corpus what the notes say. Raises `IncompleteScan`."""
         async with self._turn:
-            unread = self._unread()
-            if unread:
-                raise IncompleteScan(
-                    f"{len(unread)} files could not be read, {min(unread)} among them; the provenance edges "
-                    "stay as they are. Run `lithos validate`, then repair the files or make them readable."
-                )
+            check_complete(self._catalogue)
             desired = await self._desire([entry for entry in self._catalogue if entry.note.derived_from_ids])
             command = ProjectProvenance(desired=desired, complete=True, dry_run=dry_run)
             return await self._submit(command)
@@ -78,19 +73,34 @@ class Projection:
             )
         return outcome
 
-    def _unread(self) -> list[str]:
-        """Files whose notes nobody knows; a second file of an id was read, its note is the first one."""
-        return [path for path, skipped in self._catalogue.skipped.items() if skipped.note_id is None]
-
     def _derived_from(self, sources: Iterable[str]) -> Iterable[str]:
         return self._catalogue.graph.provenance.reach(list(sources), 1, "incoming")
 
     async def _desire(self, entries: Sequence[Entry]) -> Desired:
         desired: dict[str, tuple[str, tuple[str, ...]]] = {}
         async for some in slices(entries):
-            desired |= {entry.note.id: (entry.namespace, self._resolved(entry)) for entry in some}
+            desired |= desired_edges(self._catalogue, some)
         return desired
 
-    def _resolved(self, entry: Entry) -> tuple[str, ...]:
-        own, stated = entry.note.id, entry.note.derived_from_ids
-        return tuple(source for source in stated if source != own and source in self._catalogue)
+
+def check_complete(catalogue: Catalogue) -> None:
+    """Raise `IncompleteScan` unless every file could be read.
+
+    A second file of an id was read, its note is the first one.
+    """
+    unread = [path for path, skipped in catalogue.skipped.items() if skipped.note_id is None]
+    if unread:
+        raise IncompleteScan(
+            f"{len(unread)} files could not be read, {min(unread)} among them; the provenance edges "
+            "stay as they are. Run `lithos validate`, then repair the files or make them readable."
+        )
+
+
+def desired_edges(catalogue: Catalogue, entries: Iterable[Entry]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """What some notes of the catalogue say they are derived from."""
+    return {entry.note.id: (entry.namespace, _resolve_sources(catalogue, entry)) for entry in entries}
+
+
+def _resolve_sources(catalogue: Catalogue, entry: Entry) -> tuple[str, ...]:
+    own, stated = entry.note.id, entry.note.derived_from_ids
+    return tuple(source for source in stated if source != own and source in catalogue)
