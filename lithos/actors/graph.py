@@ -77,6 +77,10 @@ class NoteGraph:
     def __contains__(self, note_id: str) -> bool:
         return note_id in self._notes
 
+    def resolve(self, target: str) -> str | None:
+        """The id of the note that `[[target]]` would mean now."""
+        return self._table.resolve(target)
+
     def counts(self) -> LinkCounts:
         """Kept up to date, not counted."""
         return LinkCounts(self.links.node_count, self.links.edge_count, self._unresolved)

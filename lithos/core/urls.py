@@ -38,6 +38,12 @@ def normalise_url(url: str) -> str:
     return address + _path(parts.path) + (f"?{query}" if query else "")
 
 
+def host_of(url: str) -> str:
+    """Return the host of a stored address, without port and in lower case."""
+    place = url.partition("://")[2].partition("/")[0].partition("?")[0].lower()
+    return place.partition("]")[0] + "]" if place.startswith("[") else place.partition(":")[0]
+
+
 def _split(url: str) -> SplitResult:
     url.encode()  # lone surrogates could not be stored
     if _CONTROL.search(url):

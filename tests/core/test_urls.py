@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lithos.core.errors import InvalidInput
-from lithos.core.urls import normalise_url
+from lithos.core.urls import host_of, normalise_url
 
 URLS = st.tuples(
     st.sampled_from(["http://", "HTTPS://", "https://u:p@"]),
@@ -75,3 +75,17 @@ def test_any_text_is_normalised_or_refused(text: str) -> None:
         except InvalidInput:
             continue
         assert normalise_url(stored) == stored
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://e.org", "e.org"),
+        ("https://E.org:8080/a/b?c=d", "e.org"),
+        ("http://e.org?x=//y", "e.org"),
+        ("http://[2001:db8::1]:80/a", "[2001:db8::1]"),
+        ("no address", ""),
+    ],
+)
+def test_the_host_of_an_address_has_no_port(url: str, host: str) -> None:
+    assert host_of(url) == host
