@@ -75,10 +75,10 @@ class _Bell:
 async def _follow(bell: _Bell, catch_up: Callable[[], Awaitable[object]]) -> None:
     while True:
         await bell.wait()
+        await trio.sleep(LINGER)
         if not await survive("enrichment cannot read on; it will try again", catch_up):
             bell.ring()
             await trio.sleep(RETRY)
-        await trio.sleep(LINGER)
 
 
 class JournalFeed:
