@@ -125,7 +125,7 @@ async def serving(
 ) -> AsyncIterator[Lithos]:
     """Run a server on `data`; `sections` are those of `Config`, `storage` and `server` as mappings."""
     storage = StorageConfig(data_dir=data, **sections.pop("storage", {}))
-    server = ServerConfig(**sections.pop("server", {}))
+    server = ServerConfig(**{"watch_files": False} | sections.pop("server", {}))
     config = Config(storage=storage, server=server, **sections)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lithos.app.assembly, "load_embedder", load)

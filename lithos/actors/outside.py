@@ -152,7 +152,7 @@ class Outside:
         entries = [entry for note_id in ids if (entry := self._catalogue.get(note_id)) is not None]
         owned = [entry for entry in entries if self._catalogue.at_path(entry.path) is entry]
         there = await self._blocking.run(
-            lambda: {entry.note.id for entry in owned if is_there(self._files, entry.path)}
+            lambda: {entry.note.id for entry in owned if holds_note(self._files, entry.path, entry.note.id)}
         )
         for entry in entries:
             if entry.note.id in there:
@@ -179,6 +179,11 @@ def _look(files: NoteFiles, examined: Examined, rival: str | None) -> _Look:
         files, rival, examined.path
     )
     return _Look(is_current, rival, has_id)
+
+
+def holds_note(files: NoteFiles, path: str, note_id: str) -> bool:
+    """False when a listing would not find the note at this path any more. Blocks."""
+    return is_there(files, path) and _carries(files, path, note_id)
 
 
 def _carries(files: NoteFiles, path: str, note_id: str) -> bool:

@@ -32,8 +32,9 @@ from lithos.core.events import (
     origin_digest,
 )
 from lithos.core.plan import VanishRule, plan_event, plan_files, plan_vanished
-from lithos.stores.files import FileState, FoundFile, NoteFiles, OutsideKnowledge
+from lithos.stores.files import FoundFile, NoteFiles, OutsideKnowledge
 from lithos.stores.manifest import Manifest, ManifestRow
+from lithos.stores.note_lookup import UNKNOWN_STATE
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.scan")
@@ -125,7 +126,7 @@ def _examine_hidden(files: NoteFiles, path: str) -> Examined | None:
     except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
         return None
     except OSError as failure:
-        return unreadable(FoundFile(path, FileState(0, 0)), f"it cannot be read: {failure}")
+        return unreadable(FoundFile(path, UNKNOWN_STATE), f"it cannot be read: {failure}")
     return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Protocol
 
+import attrs
 import trio
 
 from lithos.cli.output import print_json, print_line, print_pairs
@@ -54,7 +55,10 @@ async def _run(session: Session) -> int:
         )
     from lithos.app import running_server  # not before it is needed: its libraries load slowly
 
-    async with running_server(session.config) as server:
+    config = attrs.evolve(
+        session.config, server=attrs.evolve(session.config.server, watch_files=False)
+    )  # a question does not stay long enough to watch
+    async with running_server(config) as server:
         with trio.move_on_after(READY_WAIT):
             await server.searchable()
         return await _answer(session, _Here(server))

@@ -61,13 +61,13 @@ class NoteFiles:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._real_root = os.path.realpath(root)
+        self.root_was_missing = False
 
-    def create_root(self) -> bool:
-        """Make the folder if it is missing; True when it was."""
-        was_missing = not self.root.is_dir()
+    def create_root(self) -> None:
+        """Make the folder if it is missing, and remember that it was."""
+        self.root_was_missing = not self.root.is_dir()
         self.root.mkdir(parents=True, exist_ok=True)
         self._real_root = os.path.realpath(self.root)
-        return was_missing
 
     def list_notes(self) -> list[FoundFile]:
         """Every `.md` file, in sorted path order.

@@ -7,6 +7,9 @@ import stat
 
 from lithos.stores.files import FileState, FoundFile, NoteFiles, state_of
 
+#: Of a file that is there but cannot be looked at.
+UNKNOWN_STATE = FileState(0, 0)
+
 
 class AliasedPath(Exception):
     """The path leads through a symlinked folder: only a listing tells by which name its files go."""
@@ -51,11 +54,13 @@ def is_there(files: NoteFiles, path: str) -> bool:
 
 
 def current_state(files: NoteFiles, path: str) -> FileState | None:
-    """Size and time of a file now; None when it cannot be told."""
+    """Size and time of a file now; None when it is gone."""
     try:
         return state_of(os.stat(os.path.join(files.root, path)))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError:
+        return UNKNOWN_STATE
 
 
 def is_same_file(files: NoteFiles, one: str, other: str) -> bool:

@@ -1,0 +1,174 @@
+"""From noticed paths to the catalogue: look, read, hand over to the writer, drop what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import trio
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.catalogue import Catalogue, Entry
+from lithos.actors.examination import Examined, examine
+from lithos.actors.guard import DeletionGuard
+from lithos.actors.outside import OutsideFiles, OutsideRemovals, OutsideRequest, Taken, holds_note
+from lithos.actors.watch_pending import Noticed, Pending
+from lithos.actors.watch_survey import Survey, survey_paths, survey_tree
+from lithos.actors.writer import WriterMailbox
+from lithos.stores.files import FileState, FoundFile, NoteFiles
+from lithos.stores.note_lookup import folder_identity
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.watcher")
+
+T = TypeVar("T")
+
+#: Files handed over at once, so that tool writes come in between.
+SLICE = 32
+#: Entries looked at in one turn of the event loop: a few milliseconds.
+LOOK_SLICE = 1_000
+WRITER_DEADLINE = 120.0
+
+
+class Taking:
+    """The steps of settling what was noticed; `pending` gets back what is not settled yet."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        files: NoteFiles,
+        writer: WriterMailbox,
+        guard: DeletionGuard,
+        blocking: Blocking,
+        pending: Pending,
+        count: Callable[[str], None],
+    ) -> None:
+        self._catalogue = catalogue
+        self._files = files
+        self._writer = writer
+        self._guard = guard
+        self._blocking = blocking
+        self._pending = pending
+        self._count = count
+
+    async def settle(self, noticed: Noticed) -> None:
+        """Take everything noticed in, then drop the notes that had time enough to turn up elsewhere."""
+        survey = await self._survey(noticed)
+        await self._take_survey(survey, noticed)
+        await self._take_waiting(noticed)
+        await self._drop_missing()
+
+    async def drop(self, note_ids: Sequence[str]) -> None:
+        """Remove notes whose files are gone."""
+        for some in _slices(note_ids):
+            taken = await self._ask(OutsideRemovals(tuple(some)))
+            self._pending.find(some)
+            self._report(taken)
+
+    async def _survey(self, noticed: Noticed) -> Survey:
+        paths = sorted(noticed.touched)
+        survey = await self._blocking.run(lambda: survey_paths(self._files, paths))
+        if not (noticed.compare or survey.is_unclear):
+            return survey
+        known = await self._known()
+        tree = await self._blocking.run(lambda: survey_tree(self._files, known))
+        found = {file.path: file for file in (*survey.found, *tree.found)}
+        return Survey(
+            tuple(found[path] for path in sorted(found)), tuple({*survey.absent, *tree.absent} - found.keys())
+        )
+
+    async def _known(self) -> dict[str, FileState]:
+        """Every file that was looked at before, in the state it was in then."""
+        known: dict[str, FileState] = {}
+        for number, entry in enumerate(self._catalogue):
+            if number % LOOK_SLICE == LOOK_SLICE - 1:
+                await trio.lowlevel.checkpoint()
+            if self._catalogue.at_path(entry.path) is entry:
+                known[entry.path] = entry.state
+        return known | {path: skipped.state for path, skipped in self._catalogue.skipped.items()}
+
+    async def _take_survey(self, survey: Survey, noticed: Noticed) -> None:
+        now = trio.current_time()
+        for path in survey.absent:
+            entry = self._catalogue.at_path(path)
+            if entry is not None and entry.note.id not in self._guard.kept:
+                self._pending.miss(entry.note.id, noticed.touched.get(path, now))
+        forgotten = tuple(path for path in survey.absent if path in self._catalogue.skipped)
+        if forgotten:
+            await self._ask(OutsideFiles((), forgotten))
+        for some in _slices(survey.found):
+            await self._take_files(some)
+
+    async def _take_files(self, found: Sequence[FoundFile]) -> None:
+        known = [self._catalogue.at_path(file.path) for file in found]
+        examined = await self._blocking.run(lambda: _examine_all(self._files, found, known))
+        taken = await self._ask(OutsideFiles(tuple(examined)))
+        now = trio.current_time()
+        self._pending.touch(taken.again, now)
+        for note_id in taken.displaced:
+            self._pending.miss(note_id, now)
+        self._pending.find(change.entry.note.id for change in taken.changes)
+        self._report(taken)
+
+    async def _take_waiting(self, noticed: Noticed) -> None:
+        """A second file of an id counts as soon as the first no longer holds it."""
+        waiting = [
+            path
+            for path, skipped in self._catalogue.skipped.items()
+            if skipped.note_id is not None and self._is_free(skipped.note_id)
+        ]
+        if waiting:
+            survey = await self._blocking.run(lambda: survey_paths(self._files, sorted(waiting)))
+            await self._take_survey(survey, noticed)
+
+    def _is_free(self, note_id: str) -> bool:
+        return note_id not in self._catalogue or self._pending.misses(note_id) or note_id in self._guard.kept
+
+    async def _drop_missing(self) -> None:
+        now = trio.current_time()
+        ripe = [entry for note_id in self._pending.ripe(now) if (entry := self._present(note_id)) is not None]
+        if not ripe:
+            return
+        owned = [entry for entry in ripe if self._catalogue.at_path(entry.path) is entry]
+        displaced = [entry.note.id for entry in ripe if self._catalogue.at_path(entry.path) is not entry]
+        gone, identity = await self._blocking.run(
+            lambda: (
+                [entry for entry in owned if not holds_note(self._files, entry.path, entry.note.id)],
+                folder_identity(self._files),
+            )
+        )
+        admitted = await self._guard.admit(gone, now, is_folder_gone=identity is None)
+        self._pending.find(entry.note.id for entry in owned)
+        await self.drop([*admitted, *displaced])
+
+    def _present(self, note_id: str) -> Entry | None:
+        entry = self._catalogue.get(note_id)
+        if entry is None:
+            self._pending.find([note_id])
+        return entry
+
+    async def _ask(self, request: OutsideRequest) -> Taken:
+        taken = await self._writer.ask(request, within=WRITER_DEADLINE)
+        assert isinstance(taken, Taken)
+        return taken
+
+    def _report(self, taken: Taken) -> None:
+        for change in taken.changes:
+            self._count(change.event.type.removeprefix("note."))
+        if taken.changes:
+            log.info("outside changes", **_kinds(taken))
+
+
+def _slices(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[begin : begin + SLICE] for begin in range(0, len(items), SLICE))
+
+
+def _kinds(taken: Taken) -> dict[str, int]:
+    kinds = [change.event.type.removeprefix("note.") for change in taken.changes]
+    return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+
+
+def _examine_all(
+    files: NoteFiles, found: Sequence[FoundFile], known: Sequence[Entry | None]
+) -> list[Examined]:
+    return [examine(files, file, entry) for file, entry in zip(found, known, strict=True)]

@@ -1,0 +1,242 @@
+"""The watcher: notices what other programs do to the notes, by notifications or by comparing.
+
+It listens, waits for quiet, looks at what was touched and hands it to the writer. What notifications
+may miss is found by comparing the tree: every second while nothing listens, every minute otherwise.
+Once a second it also looks after the folder itself (unmounted, replaced) and the deletion guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from typing import Literal
+
+import trio
+
+from lithos.actors.blocking import Blocking, Threads
+from lithos.actors.catalogue import Catalogue
+from lithos.actors.guard import DeletionGuard
+from lithos.actors.indexer import Indexer
+from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown
+from lithos.actors.outside import holds_note
+from lithos.actors.watch_listening import Listening, ListeningFailed, Probe
+from lithos.actors.watch_pending import Pending
+from lithos.actors.watch_survey import is_watched
+from lithos.actors.watch_taking import Taking
+from lithos.actors.writer import WriterMailbox
+from lithos.stores.files import NoteFiles
+from lithos.stores.note_lookup import folder_identity
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.watcher")
+
+Mode = Literal["native", "poll", "off"]
+#: What is asked for; `auto` listens and tests whether that works.
+WantedMode = Literal["auto", "native", "poll", "off"]
+
+TICK = 1.0
+#: Seconds between two comparisons while notifications work: they are lost silently when there are too many.
+SAFETY_TICKS = 60
+#: Seconds until a failed step is tried again.
+RETRY = 1.0
+
+
+class Watcher:
+    """The watcher's state and its tasks. The mailbox takes nothing: its supervisor restarts what crashes."""
+
+    def __init__(
+        self,
+        mode: WantedMode,
+        debounce: float,
+        catalogue: Catalogue,
+        files: NoteFiles,
+        writer: WriterMailbox,
+        guard: DeletionGuard,
+        indexers: Sequence[Indexer],
+        blocking: Blocking,
+        count: Callable[[str], None],
+    ) -> None:
+        """`debounce` in seconds; `count` is told every change: created, updated, deleted, renamed."""
+        self.mailbox: Mailbox[None, None] = Mailbox("watcher", 1)
+        self.mode: Mode = "native" if mode == "auto" else mode
+        self._troubles: dict[str, str] = {}
+        self._is_undecided = mode == "auto"
+        self._catalogue = catalogue
+        self._files = files
+        self._guard = guard
+        self._indexers = indexers
+        self._blocking = blocking
+        self._pending = Pending(debounce)
+        self._taking = Taking(catalogue, files, writer, guard, blocking, self._pending, count)
+        self._listening: Listening | None = None
+        self._probe: Probe | None = None
+        self._is_armed = False
+        self._identity: tuple[int, int] | None = None
+        self._ticks = 0
+        self._wake = trio.Event()
+
+    @property
+    def failure(self) -> str | None:
+        """Why outside changes are not taken in as they should be."""
+        return "; ".join(self._troubles.values()) or None
+
+    @property
+    def is_settled(self) -> bool:
+        """False until it is known whether notifications work."""
+        return not self._is_undecided and (self.mode != "native" or self._is_armed or bool(self.failure))
+
+    async def start(
+        self, inbox: Inbox[None, None], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Watch until the mailbox closes or the task is cancelled."""
+        self._identity = await self._blocking.run(lambda: folder_identity(self._files))
+        task_status.started()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_looking)
+            nursery.start_soon(self._keep_settling)
+            if self.mode == "native":
+                nursery.start_soon(self._stop_listening_at_end)
+                nursery.start_soon(self._keep_listening)
+            async for _ in inbox:
+                continue
+            nursery.cancel_scope.cancel()
+
+    async def _keep_listening(self) -> None:
+        while self.mode == "native":
+            try:
+                await self._listen()
+            except ListeningFailed as failure:
+                self._tell("listening", f"the folder cannot be listened to: {failure}")
+            self._is_armed = False
+            await trio.sleep(RETRY)
+
+    async def _listen(self) -> None:
+        """Listen until the watch ends."""
+        self._listening = Listening(self._files, Threads())
+        async with aclosing(self._listening.notices()) as notices:
+            async for noticed in notices:
+                if not self._is_armed:
+                    self._is_armed = True
+                    self._tell("listening", None)
+                    self._pending.compare_now(trio.current_time())
+                if self._probe is not None:
+                    self._probe.look_for_it(noticed)
+                self._pending.touch(filter(is_watched, noticed), trio.current_time())
+                self._wake.set()
+
+    async def _stop_listening_at_end(self) -> None:
+        """A waiting thread cannot be cancelled, only be told."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._stop_listening()
+
+    def _stop_listening(self) -> None:
+        if self._listening is not None:
+            self._listening.stop()
+
+    async def _decide_mode(self) -> None:
+        """Find out whether notifications come; polls if not."""
+        self._probe = Probe(self._files, self._blocking)
+        try:
+            works = await self._probe.is_noticed()
+        except OSError as failure:
+            if await self._blocking.run(lambda: folder_identity(self._files)) is None:
+                return  # nothing can be told of a folder that is not there
+            log.warning("watch mode not tested", reason=str(failure))
+            works = False
+        finally:
+            self._probe = None
+        if not works:
+            self.mode = "poll"
+            self._tell("listening", None)
+            self._stop_listening()
+        self._is_undecided = False
+        log.info("watch mode", mode=self.mode)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            try:
+                if self._is_undecided:
+                    await self._decide_mode()
+                await self._look()
+                self._tell("looking", None)
+            except (OSError, ActorDown, trio.TooSlowError) as failure:
+                self._tell("looking", f"the folder cannot be looked after: {failure}")
+            except ShuttingDown:
+                return
+            await trio.sleep(TICK)
+
+    async def _look(self) -> None:
+        """What is due every second."""
+        self._ticks += 1
+        identity = await self._blocking.run(lambda: folder_identity(self._files))
+        if identity != self._identity:
+            log.warning("notes folder " + ("replaced" if identity else "gone"))
+            self._identity = identity
+            self._stop_listening()
+            self._compare()
+        if self.mode != "off":
+            self._tell("folder", None if identity else "the notes folder is missing")
+        is_blind = self.mode == "poll" or (self.mode == "native" and not self._is_armed)
+        if is_blind or (self.mode == "native" and self._ticks % SAFETY_TICKS == 0):
+            self._compare()
+        await self._look_after_guard()
+
+    async def _look_after_guard(self) -> None:
+        """End what is over: files that are back, notes that moved or were deleted, what was given up."""
+        given_up = await self._guard.take_approval()
+        if given_up is not None:
+            await self._taking.drop(given_up)
+        kept = dict(self._guard.kept)
+        if kept:
+            there = await self._blocking.run(
+                lambda: {note_id for note_id, path in kept.items() if holds_note(self._files, path, note_id)}
+            )
+            over = [
+                note_id for note_id, path in kept.items() if note_id in there or self._left(note_id, path)
+            ]
+            if over:
+                await self._guard.release(over)
+                self._pending.touch((kept[note_id] for note_id in over), trio.current_time())
+                self._wake.set()
+                for indexer in self._indexers:
+                    indexer.mark_stale()  # an index that was built meanwhile has to catch up
+        if given_up is not None:
+            await self._guard.settle_approval()
+
+    def _left(self, note_id: str, path: str) -> bool:
+        entry = self._catalogue.get(note_id)
+        return entry is None or entry.path != path
+
+    def _compare(self) -> None:
+        self._pending.compare_now(trio.current_time())
+        self._wake.set()
+
+    async def _keep_settling(self) -> None:
+        while True:
+            with trio.move_on_at(self._pending.due):
+                await self._wake.wait()
+            self._wake = trio.Event()
+            if self._pending.due > trio.current_time():
+                continue
+            noticed = self._pending.take()
+            try:
+                await self._taking.settle(noticed)
+                self._tell("settling", None)
+            except (OSError, ActorDown, trio.TooSlowError) as failure:
+                self._tell("settling", f"changes could not be taken in: {type(failure).__name__}: {failure}")
+                self._pending.touch(noticed.touched, trio.current_time())
+                self._compare()
+                await trio.sleep(RETRY)
+            except ShuttingDown:
+                return
+
+    def _tell(self, part: str, trouble: str | None) -> None:
+        """Log a trouble once and show it until it is over."""
+        if trouble is None:
+            self._troubles.pop(part, None)
+            return
+        if self._troubles.get(part) != trouble:
+            log.error("watcher in trouble", reason=trouble)
+        self._troubles[part] = trouble
