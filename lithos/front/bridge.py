@@ -88,14 +88,15 @@ class Bridge:
 
     async def _answer(self, request: Request, scope: trio.CancelScope) -> None:
         """Answer one request, unless its client cancels it; when the session ends, with an error."""
+        settled = False
         try:
             with scope:
                 await self._forward(request)
-        except trio.Cancelled:
-            with trio.move_on_after(STOP_FLUSH, shield=True), suppress(trio.BrokenResourceError):
-                await self._sender.send(_lost_line(request, "this server stopped"))
-            raise
+            settled = True
         finally:
+            if not settled:
+                with trio.move_on_after(STOP_FLUSH, shield=True), suppress(trio.BrokenResourceError):
+                    await self._sender.send(_lost_line(request, "this server stopped"))
             if self._calls.get(request.id) is scope:
                 del self._calls[request.id]
             if request.method == "initialize":

@@ -8,6 +8,7 @@ that has waited as long ends, so that a stopped process cannot silence its clien
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
@@ -30,6 +31,8 @@ log = get_logger(__name__)
 PATIENCE: Final = 10.0
 PING_PATIENCE: Final = 5.0
 CONNECT_PATIENCE: Final = 5.0
+#: Seconds from the answer in an event stream to the end of that stream.
+STREAM_END: Final = 5.0
 #: Seconds after which a call ends although its owner is alive.
 CALL_LIMIT: Final = 600.0
 #: Calls on their way to the owner at once; more wait in line.
@@ -178,25 +181,32 @@ class OwnerLink:
         scope.deadline = trio.current_time() + CALL_LIMIT
         async with self._client.stream("POST", "/mcp", content=request.body, headers=headers) as response:
             if response.headers.get("content-type", "").startswith("text/event-stream"):
-                self._waiting.pop(scope, None)
-                scope.deadline = float("inf")
-                return await self._follow(response, request, deliver)
+                self._waiting[scope] = scope.deadline = (
+                    math.inf
+                )  # a stream may be silent for as long as it likes
+                return await self._follow(scope, response, request, deliver)
             answer, line = self._translate(request, response.status_code, await response.aread())
             self._waiting.pop(scope, None)
         self.is_proven = True
         await deliver(line)
         return answer
 
-    async def _follow(self, response: httpx2.Response, request: Request, deliver: Deliver) -> dict[str, Any]:
-        """Deliver the messages of an event stream until the answer."""
+    async def _follow(
+        self, scope: trio.CancelScope, response: httpx2.Response, request: Request, deliver: Deliver
+    ) -> dict[str, Any]:
+        """Deliver the messages of an event stream, which ends after the answer."""
+        answer: dict[str, Any] | None = None
         async for data in _events(response.aiter_lines()):
             message = read_answer(data.encode())
             if message is None:
                 continue
             await deliver(encode_line(message))
             if "method" not in message and message.get("id") == request.id:
-                return message
-        raise AnswerLost("the server ended the stream")
+                answer = message
+                scope.deadline = trio.current_time() + STREAM_END
+        if answer is None:
+            raise AnswerLost("the server ended the stream")
+        return answer
 
     def _translate(self, request: Request, status: int, content: bytes) -> tuple[dict[str, Any], bytes]:
         """The owner's answer and its line; what is no message of the protocol becomes an error."""
