@@ -27,6 +27,7 @@ from lithos.actors.vector_port import ChunkSizes, VectorPort
 from lithos.actors.writer import Writer
 from lithos.app.library import make_library
 from lithos.app.enrichment import EnrichmentSources, make_enrichment, watch_learning
+from lithos.app.retrieving import RetrieveSources, make_retrieve
 from lithos.app.server import Server
 from lithos.app.settings import learning_settings
 from lithos.app.stores import Stores
@@ -50,6 +51,7 @@ from lithos.services.learning import Learning
 from lithos.services.memory import Edges
 from lithos.services.projection import Projection
 from lithos.services.retrieval import Retrieval, RetrievalSettings
+from lithos.services.retrieve import Retrieve
 from lithos.services.state import ServerState, StateParts
 from lithos.services.texts import NoteTexts
 from lithos.stores.embedder import load_embedder
@@ -62,6 +64,7 @@ from lithos.tools.metering import ToolMeter
 from lithos.tools.notes import NoteTools
 from lithos.tools.order import in_order
 from lithos.tools.registry import Tools
+from lithos.tools.retrieve import RetrieveTools
 from lithos.tools.search import SearchTools
 from lithos.tools.system import SystemTools
 from lithos.tools.task_graph import TaskGraphTools
@@ -215,10 +218,11 @@ class Assembly:
         state = ServerState(parts)
         streams = EventStreams(self.broadcaster, stores.coordination, self._coordination_reading)
         return Server(
-            tools=self._make_tools(knowledge, retrieval, state),
+            tools=self._make_tools(knowledge, retrieval, texts, state),
             state=state,
             knowledge=knowledge,
             retrieval=retrieval,
+            learning=self.learning,
             catalogue=self.catalogue,
             coordinator=self.coordinator,
             broadcaster=self.broadcaster,
@@ -250,7 +254,9 @@ class Assembly:
             self.broadcaster if self._config.events.enabled else None,
         )
 
-    def _make_tools(self, knowledge: Knowledge, retrieval: Retrieval, state: ServerState) -> Tools:
+    def _make_tools(
+        self, knowledge: Knowledge, retrieval: Retrieval, texts: NoteTexts, state: ServerState
+    ) -> Tools:
         rows = self._stores.coordination.readable_task_rows()
         lcma = self._config.lcma.enabled
         feedback = Feedback(self.learning, knowledge, self.catalogue) if lcma else None
@@ -264,6 +270,7 @@ class Assembly:
             GraphTools(graph).tools(),
             EdgeTools(edges).tools(),
             MemoryTools(self.learning, self.catalogue).tools(),
+            RetrieveTools(self._make_retrieve(edges, coordination, texts), self._clock).tools(),
             AgentTools(Agents(self.coordinator)).tools(),
             TaskTools(coordination).tools(),
             TaskGraphTools(coordination).tools(),
@@ -299,6 +306,21 @@ class Assembly:
             clock=self._clock,
         )
         return make_enrichment(self._config, sources)
+
+    def _make_retrieve(self, edges: Edges, coordination: Coordination, texts: NoteTexts) -> Retrieve:
+        sources = RetrieveSources(
+            catalogue=self.catalogue,
+            fulltext=self._stores.fulltext,
+            semantic=self.semantic,
+            edges=edges,
+            coordination=coordination,
+            learning=self.learning,
+            texts=texts,
+            working=self._reading,
+            metrics=self.metrics,
+            clock=self._clock,
+        )
+        return make_retrieve(self._config, sources)
 
     def _make_edges(self, knowledge: Knowledge) -> Edges:
         memory, store = self.memory.mailbox, self._stores.edges

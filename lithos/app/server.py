@@ -23,6 +23,7 @@ from lithos.services.entities import EntityExtraction
 from lithos.services.event_stream import EventStreams
 from lithos.services.gauges import Gauges
 from lithos.services.knowledge import Knowledge
+from lithos.services.learning import Learning
 from lithos.services.library import Library
 from lithos.services.projection import Projection
 from lithos.services.retrieval import Retrieval
@@ -39,6 +40,7 @@ class Server:
     state: ServerState
     knowledge: Knowledge
     retrieval: Retrieval
+    learning: Learning
     catalogue: Catalogue
     coordinator: Coordinator
     broadcaster: Broadcaster

@@ -1,0 +1,398 @@
+"""`lithos_retrieve` over a whole server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from lithos.config import LcmaConfig, SearchConfig
+from lithos.core.memory import Receipt
+from lithos.stores.embedder import load_embedder
+from lithos.tools.contract import ArgumentFault
+from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
+
+KEYS = ["results", "temperature", "terrace_reached", "receipt_id", "degraded", "failed_scouts"]
+ROW = [
+    "id", "title", "snippet", "score", "path", "source_url", "updated_at", "is_stale", "derived_from_ids",
+    "reasons", "scouts", "salience", "usage_score",
+]  # fmt: skip
+#: Scouts that look whatever is asked, and those that look when there are seeds.
+ALWAYS = ("scout_vector", "scout_lexical", "scout_exact_alias")
+#: Texts of one letter are near to everything; with this, meaning finds only what says the same.
+LITERAL = SearchConfig(semantic_threshold=0.999)
+FROM_SEEDS = ("scout_provenance", "scout_graph", "scout_coactivation", "scout_source_url")
+
+
+async def retrieve(lithos: Lithos, query: str = "zebra", **more: Any) -> dict[str, Any]:
+    """An answer that lacks nothing."""
+    answer: dict[str, Any] = await lithos.call("lithos_retrieve", query=query, **more)
+    assert list(answer)[: len(KEYS)] == KEYS, answer
+    assert (answer["degraded"], answer["failed_scouts"], answer["terrace_reached"]) == (False, [], 1)
+    return answer
+
+
+async def found(lithos: Lithos, query: str = "zebra", **more: Any) -> dict[str, list[str]]:
+    """Title to scouts."""
+    answer = await retrieve(lithos, query, **more)
+    return {row["title"]: row["scouts"] for row in answer["results"]}
+
+
+async def receipt_of(lithos: Lithos, answer: dict[str, Any]) -> Receipt:
+    receipt = await lithos.server.learning.receipt(answer["receipt_id"])
+    assert receipt is not None
+    return receipt
+
+
+async def connect(lithos: Lithos, start: str, end: str, type: str, **more: Any) -> str:
+    arguments = {"weight": 1.0, "namespace": "default"} | more
+    answer = await lithos.call("lithos_edge_upsert", from_id=start, to_id=end, type=type, **arguments)
+    return str(answer["edge_id"])
+
+
+async def test_a_row_is_that_of_a_search_with_how_it_was_found(tmp_path: Path) -> None:
+    """behaviours 145, 147, 148"""
+    async with serving(tmp_path, clock=Clock()) as lithos:
+        note = await lithos.create("Zebra", "A striped animal.", source_url="https://e.org/z")
+        answer = await retrieve(lithos, "zebra")
+        assert list(answer) == KEYS
+        assert answer["temperature"] == 0.5
+        (row,) = answer["results"]
+        assert list(row) == ROW
+        assert (row["id"], row["path"], row["source_url"]) == (note, "zebra.md", "https://e.org/z")
+        assert row["snippet"] == "# Zebra\n\nA striped animal."
+        assert row["scouts"] == ["scout_vector", "scout_lexical", "scout_exact_alias"]
+        assert row["reasons"] == [
+            "is close in meaning",
+            "matches the words of the query",
+            "is named by the query",
+        ]
+        # .21 + .22 + .10 of single candidates, the prior .5 and the salience .5 of a note nobody used.
+        assert row["score"] == pytest.approx(0.21 + 0.22 + 0.10 + 0.05 + 0.05)
+        assert (row["salience"], row["usage_score"]) == (0.5, 0)
+
+
+async def test_a_retrieval_leaves_a_receipt_with_and_without_results(tmp_path: Path) -> None:
+    """behaviour 141"""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        empty = await retrieve(lithos, "zebra", limit=0, namespace_filter=["n"], agent_id="ann")
+        assert empty["results"] == []
+        assert await receipt_of(lithos, empty) == Receipt(
+            id=empty["receipt_id"],
+            ts=clock(),
+            query="zebra",
+            limit=1,
+            namespace_filter=("n",),
+            scouts_fired=ALWAYS,
+            agent_id="ann",
+        )
+        note = await lithos.create("Zebra", "zebra", path="n")
+        blank = await retrieve(lithos, " ")
+        assert blank["results"] == []
+        answer = await retrieve(lithos, "zebra", limit=999, task_id="t", surface_conflicts=True)
+        receipt = await receipt_of(lithos, answer)
+        assert (receipt.limit, receipt.surface_conflicts, receipt.task_id) == (50, True, "t")
+        assert receipt.scouts_fired == (*ALWAYS, "scout_task_context", *FROM_SEEDS, "scout_contradictions")
+        assert receipt.candidates_considered == 1
+        (final,) = receipt.final_nodes
+        (row,) = answer["results"]
+        assert (final.id, list(final.reasons), list(final.scouts)) == (note, row["reasons"], row["scouts"])
+        assert len({empty["receipt_id"], blank["receipt_id"], answer["receipt_id"]}) == 3
+        assert await lithos.audit() == []
+
+
+async def test_results_are_remembered_for_a_task_only(tmp_path: Path) -> None:
+    """behaviours 148, 149"""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        one = await lithos.create("Zebra one", "zebra", path="n")
+        two = await lithos.create("Zebra two", "zebra", path="n")
+        learning = lithos.server.learning
+        await retrieve(lithos)
+        assert await learning.working_tasks() == []
+        for count in (1, 2):
+            answer = await retrieve(lithos, task_id="t1")
+            memory = await learning.working_memory("t1")
+            assert [(node.node_id, node.activation_count) for node in memory] == [
+                (note_id, count) for note_id in sorted((one, two))
+            ]
+            assert {node.last_receipt_id for node in memory} == {answer["receipt_id"]}
+        stats = await learning.stats([one])
+        assert (stats[one].retrieval_count, stats[one].last_retrieved_at) == (3, clock())
+        assert await learning.coactivated([one], ["n"]) == {two: 3}
+        # 0.6 x ln(4)/ln(21) + 0.4 x 0.5^(14/14)
+        clock.advance(days=14)
+        row = (await retrieve(lithos))["results"][0]
+        assert row["usage_score"] == pytest.approx(0.6 * 0.455340 + 0.2, abs=1e-5)
+
+
+async def test_each_scout_finds_notes_in_its_own_way(tmp_path: Path) -> None:
+    """behaviours 144, 147"""
+    async with serving(tmp_path, search=LITERAL) as lithos:
+        seed = await lithos.create("Zebra", "zebra [[Linked]]", source_url="https://e.org/a")
+        await lithos.create("Linked", "x")
+        edged = await lithos.create("Edged", "x")
+        await connect(lithos, edged, seed, "supports", weight=0.9)
+        source = await lithos.create("Source", "x")
+        await lithos.create("Derived", "x", derived_from_ids=[seed])
+        await lithos.write("Zebra", "zebra [[Linked]]", id=seed, derived_from_ids=[source])
+        await lithos.create("Same site", "x", source_url="https://e.org:444/b")
+        await lithos.create("Other site", "x", source_url="https://other.org/b")
+        by_scouts = await found(lithos)
+        assert by_scouts["Zebra"] == ["scout_lexical", "scout_exact_alias"]
+        assert by_scouts["Linked"] == by_scouts["Edged"] == ["scout_graph"]
+        assert by_scouts["Source"] == by_scouts["Derived"] == ["scout_provenance"]
+        assert by_scouts["Same site"] == ["scout_source_url"]
+        assert "Other site" not in by_scouts
+        # They were found together now, and found no more the first time they come alone.
+        await lithos.write("Zebra", "zebra", id=seed, derived_from_ids=[], source_url="")
+        again = await found(lithos)
+        assert again["Linked"] == again["Same site"] == ["scout_coactivation"]
+
+
+async def test_reasons_name_the_note_they_lead_from(tmp_path: Path) -> None:
+    async with serving(tmp_path, search=LITERAL) as lithos:
+        seed = await lithos.create("Zebra", "zebra [[Linked]]")
+        await lithos.create("Linked", "x", derived_from_ids=[seed])
+        edged = await lithos.create("Edged", "x")
+        await connect(lithos, seed, edged, "supports")
+        rows = {row["title"]: row for row in (await retrieve(lithos))["results"]}
+        assert rows["Linked"]["reasons"] == ['was derived from "Zebra"', 'is linked with "Zebra"']
+        assert rows["Edged"]["reasons"] == ["has an edge 'supports' with \"Zebra\""]
+
+
+async def test_a_query_that_names_a_note_finds_it(tmp_path: Path) -> None:
+    async with serving(tmp_path, search=LITERAL) as lithos:
+        note = await lithos.create("Große Tabelle", "x", path="sub/other.md")
+        other = await lithos.create("Unrelated", "y")
+        assert note[:6] != other[:6]
+        for query in ("grosse-tabelle", "Große Tabelle!", "sub/other", "other", note, note[:6].upper()):
+            scouts = await found(lithos, query)
+            assert scouts.get("Große Tabelle", [])[-1:] == ["scout_exact_alias"], (query, scouts)
+        for query in (note[:5], " ", "other unrelated"):
+            assert "scout_exact_alias" not in (await found(lithos, query)).get("Große Tabelle", [])
+
+
+async def test_tags_or_a_path_bring_the_newest_notes(tmp_path: Path) -> None:
+    clock = Clock()
+    async with serving(tmp_path, search=LITERAL, clock=clock) as lithos:
+        for number in range(6):
+            clock.advance(hours=1)
+            await lithos.create(f"N{number}", "x", tags=["t"], path="f")
+        await lithos.create("Other", "x", tags=["u"])
+        for narrow in ({"tags": ["t"]}, {"path_prefix": "f/"}):
+            answer = await retrieve(lithos, " ", limit=1, **narrow)
+            assert [row["title"] for row in answer["results"]] == ["N5"]
+            assert answer["results"][0]["scouts"] == ["scout_tags_recency"]
+            assert "scout_tags_recency" in (await receipt_of(lithos, answer)).scouts_fired
+            # 3 x limit of six: sorted by time before the cut.
+            assert (await receipt_of(lithos, answer)).candidates_considered == 3
+        for nothing in ({}, {"tags": [], "path_prefix": ""}):
+            answer = await retrieve(lithos, " ", **nothing)
+            assert answer["results"] == []
+            assert "scout_tags_recency" not in (await receipt_of(lithos, answer)).scouts_fired
+
+
+async def test_a_query_for_fresh_knowledge_brings_what_expires(tmp_path: Path) -> None:
+    clock = Clock()
+    async with serving(tmp_path, search=LITERAL, clock=clock) as lithos:
+        await lithos.create("Stale", "x", ttl_hours=1)
+        await lithos.create("Fresh", "x", ttl_hours=99)
+        await lithos.create("Forever", "x")
+        clock.advance(hours=2)
+        answer = await retrieve(lithos, "Anything to REFRESH?")
+        rows = {row["title"]: row for row in answer["results"]}
+        assert set(rows) == {"Stale", "Fresh"}
+        assert rows["Stale"]["is_stale"]
+        # Stale is scaled to 1, fresh to 0: .04 between them.
+        assert rows["Stale"]["score"] - rows["Fresh"]["score"] == pytest.approx(0.04)
+        assert await found(lithos, "anything refreshing") == {}
+
+
+async def test_a_task_brings_what_its_findings_name_and_what_was_written_for_it(tmp_path: Path) -> None:
+    """behaviour 143"""
+    async with serving(tmp_path, search=LITERAL) as lithos:
+        task = (await lithos.call("lithos_task_create", title="T", agent="ann"))["task_id"]
+        named = await lithos.create("Named", "x")
+        await lithos.create("Written", "x", source_task=task, access_scope="task")
+        for knowledge in (named, MISSING_ID, None):
+            await lithos.call(
+                "lithos_finding_post", task_id=task, agent="ann", summary="s", knowledge_id=knowledge
+            )
+        expected = {"Named": ["scout_task_context"], "Written": ["scout_task_context"]}
+        assert await found(lithos, "nothing else", task_id=task) == expected
+        assert await found(lithos, "nothing else") == {}
+
+
+HIDDEN: dict[str, dict[str, Any]] = {
+    "quarantined": {"status": "quarantined"},
+    "private": {"access_scope": "agent_private"},
+    "task": {"access_scope": "task", "source_task": "t9"},
+    "namespace": {"namespace": "elsewhere"},
+}
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+async def test_no_scout_brings_a_hidden_note(tmp_path: Path, hidden: str) -> None:
+    """behaviours 142, 143"""
+    asked: dict[str, Any] = {"tags": ["t"], "task_id": "t1", "agent_id": "bob", "namespace_filter": ["here"]}
+    fields = {"tags": ["t"], "ttl_hours": 1, "namespace": "here", "source_task": "t1"} | HIDDEN[hidden]
+    async with serving(tmp_path) as lithos:
+        open_to_all = {"status": "active", "access_scope": "shared", "namespace": "here"}
+        visible = await lithos.create(
+            "Seed", "zebra [[Zebra]]", source_url="https://e.org/a", **fields | open_to_all
+        )
+        note = await lithos.create(
+            "Zebra", "latest zebra", source_url="https://e.org/b", derived_from_ids=[visible], **fields
+        )
+        await connect(lithos, visible, note, "contradicts", namespace="here")
+        await lithos.call("lithos_finding_post", task_id="t1", agent="ann", summary="s", knowledge_id=note)
+        for query in ("zebra", "latest zebra", note):
+            answer = await retrieve(lithos, query, surface_conflicts=True, **asked)
+            assert note not in [row["id"] for row in answer["results"]]
+            assert answer["conflicts"] == []
+            receipt = await receipt_of(lithos, answer)
+            assert receipt.candidates_considered == len(answer["results"])
+
+
+async def test_hidden_notes_take_nobody_s_place(tmp_path: Path) -> None:
+    """behaviour 142"""
+    async with serving(tmp_path) as lithos:
+        for number in range(12):
+            await lithos.create(f"Zebra {number}", "zebra zebra", access_scope="agent_private", agent="eve")
+        await lithos.create("Plain", "One zebra among many other animals of the steppe.")
+        scouts = (await found(lithos, "zebra", limit=1))["Plain"]
+        assert scouts == ["scout_vector", "scout_lexical"]
+
+
+async def test_scopes_open_for_whom_they_are_meant(tmp_path: Path) -> None:
+    """behaviours 142, 143"""
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Private", "zebra", agent="ann", access_scope="agent_private")
+        await lithos.create("Task", "zebra", source_task="t1", access_scope="task")
+        await lithos.create("Archived", "zebra", status="archived", namespace="a/b")
+        for asked, titles in (
+            ({}, {"Archived"}),
+            ({"agent_id": "ann"}, {"Archived", "Private"}),
+            ({"agent_id": "tester"}, {"Archived"}),
+            ({"task_id": "t1"}, {"Archived", "Task"}),
+            ({"task_id": "t2"}, {"Archived"}),
+            ({"namespace_filter": ["a/b"], "agent_id": "ann"}, {"Archived"}),
+            ({"namespace_filter": ["a"]}, set()),
+            ({"namespace_filter": ["default", "x"], "agent_id": "ann"}, {"Private"}),
+            ({"namespace_filter": []}, {"Archived"}),
+        ):
+            assert set(await found(lithos, **asked)) == titles, asked
+
+
+async def test_contradictions_are_told_when_asked_for(tmp_path: Path) -> None:
+    """behaviour 150"""
+    async with serving(tmp_path) as lithos:
+        seed = await lithos.create("Zebra", "zebra", tags=["t"])
+        others = [await lithos.create(f"Other {number}", "x") for number in range(3)]
+        state = {"open": None, "dual": "accepted_dual", "refuted": "refuted"}
+        edges = {
+            name: await connect(lithos, other, seed, "contradicts", conflict_state=of_edge)
+            for other, (name, of_edge) in zip(others, state.items(), strict=True)
+        }
+        await connect(lithos, seed, others[0], "supports")
+        await connect(lithos, seed, MISSING_ID, "contradicts")
+        await connect(lithos, others[0], others[1], "contradicts")
+        expected = [
+            {"edge_id": edges["open"], "from_id": others[0], "to_id": seed, "conflict_state": None},
+            {"edge_id": edges["dual"], "from_id": others[1], "to_id": seed,
+             "conflict_state": "accepted_dual"},
+        ]  # fmt: skip
+        # The other ends need not have the tags.
+        answer = await retrieve(lithos, tags=["t"], surface_conflicts=True)
+        assert list(answer) == [*KEYS, "conflicts"]
+        assert answer["conflicts"] == expected
+        shown = (await receipt_of(lithos, answer)).conflicts_surfaced
+        assert [conflict.edge_id for conflict in shown] == [edges["open"], edges["dual"]]
+        assert list(await retrieve(lithos, tags=["t"])) == KEYS
+        assert (await retrieve(lithos, "nothing", tags=["none"], surface_conflicts=True))["conflicts"] == []
+
+
+async def test_only_as_many_notes_as_wanted_are_looked_around(tmp_path: Path) -> None:
+    async with serving(tmp_path, search=LITERAL) as lithos:
+        await lithos.create("Zebra", "zebra zebra [[First]]")
+        await lithos.create("Also", "One zebra among many other animals of the steppe. [[Second]]")
+        await lithos.create("First", "x")
+        await lithos.create("Second", "x")
+        assert set(await found(lithos, max_context_nodes=1)) == {"Zebra", "Also", "First"}
+        assert set(await found(lithos)) == {"Zebra", "Also", "First", "Second"}
+        for wrong in (0, -3):
+            answer = await lithos.call("lithos_retrieve", query="zebra", max_context_nodes=wrong)
+            assert "max_context_nodes" in refusal(answer, "invalid_input")
+
+
+async def test_a_file_that_is_gone_is_left_out(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Zebra", "zebra")
+        await lithos.create("Another", "zebra")
+        (lithos.knowledge / "zebra.md").unlink()
+        answer = await retrieve(lithos)
+        assert [row["title"] for row in answer["results"]] == ["Another"]
+        assert len((await receipt_of(lithos, answer)).final_nodes) == 1
+
+
+async def test_notes_called_alike_stand_apart(tmp_path: Path) -> None:
+    """behaviour 146"""
+    async with serving(tmp_path, search=LITERAL) as lithos:
+        for title in ("Stripes of zebras one", "Stripes of zebras two", "Herds"):
+            await lithos.create(title, "zebra stripes zebra stripes")
+        await lithos.create("Animals", "There are many animals, and a zebra is one of them.")
+        assert (await lithos.found("zebra stripes", mode="fulltext"))[2:] == ["Herds", "Animals"]
+        titles = list(await found(lithos, "zebra stripes"))
+        assert (titles[1], titles[3]) == ("Herds", "Animals")
+
+
+async def test_without_lcma_nothing_is_retrieved_or_kept(tmp_path: Path) -> None:
+    async with serving(tmp_path, lcma=LcmaConfig(enabled=False)) as lithos:
+        await lithos.create("Zebra", "zebra")
+        answer = await lithos.call("lithos_retrieve", query="zebra", task_id="t")
+        assert "lithos_search" in refusal(answer, "lcma_disabled")
+        assert await lithos.server.learning.working_tasks() == []
+
+
+async def test_weights_and_temperature_are_those_of_the_configuration(tmp_path: Path) -> None:
+    """behaviour 160"""
+    lcma = LcmaConfig(rerank_weights={"lexical": 9.0}, temperature_default=0.2, rerank_note_type_weight=0.0)
+    async with serving(tmp_path, lcma=lcma) as lithos:
+        await lithos.create("Note", "zebra")
+        answer = await retrieve(lithos, "zebra")
+        assert answer["temperature"] == 0.2
+        (row,) = answer["results"]
+        # The others keep their shares: all weights are divided by 9 + 1 - .22.
+        assert row["score"] == pytest.approx((9 + 0.21) / 9.78 + 0.05)
+
+
+async def test_a_query_may_be_of_any_length_and_text(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Zebra", "zebra")
+        for query in ("zebra " * 20_000, '"zebra', "[[zebra|", "語" * 5_000, "latest"):
+            assert list(await retrieve(lithos, query)) == KEYS
+        with pytest.raises(ArgumentFault):
+            await lithos.call("lithos_retrieve")
+
+
+async def test_while_meaning_is_not_ready_the_answer_says_so(tmp_path: Path) -> None:
+    """behaviour 144"""
+    released = trio.Event()
+
+    def load_late(name: str) -> Any:
+        trio.from_thread.run(released.wait)
+        return load_embedder(name)
+
+    async with serving(tmp_path, load=load_late, settled=False) as lithos:
+        await lithos.create("Zebra", "zebra")
+        answer = await lithos.call("lithos_retrieve", query="zebra")
+        assert (answer["degraded"], answer["failed_scouts"]) == (True, ["scout_vector"])
+        assert [row["title"] for row in answer["results"]] == ["Zebra"]
+        assert "scout_vector" not in (await receipt_of(lithos, answer)).scouts_fired
+        released.set()
+        await lithos.server.searchable()
+        assert (await found(lithos))["Zebra"] == list(ALWAYS)
