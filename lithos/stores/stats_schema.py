@@ -14,7 +14,7 @@ from lithos.core.times import parse_time
 
 @frozen
 class _Table:
-    """Columns with their definitions; `key` is the rest of the statement that makes the table."""
+    """Columns with their definitions; `key` names those of a key of several, by which rows are stored."""
 
     columns: Mapping[str, str]
     key: str = ""
@@ -22,7 +22,9 @@ class _Table:
     def make(self, name: str) -> str:
         """The statement that makes the table unless it is there."""
         columns = ", ".join(f'"{column}" {definition}' for column, definition in self.columns.items())
-        return f"CREATE TABLE IF NOT EXISTS {name}({columns}{self.key});"
+        # Without rowid such a table needs no second copy of its key: half the size for coactivations.
+        key, tail = (f", PRIMARY KEY({self.key})", " WITHOUT ROWID") if self.key else ("", "")
+        return f"CREATE TABLE IF NOT EXISTS {name}({columns}{key}){tail};"
 
 
 _COUNT: Final = "INTEGER NOT NULL DEFAULT 0"
@@ -38,7 +40,7 @@ _TABLES: Final[Mapping[str, _Table]] = {
     }),
     "coactivation": _Table(
         {"node_id_a": _TEXT, "node_id_b": _TEXT, "namespace": _TEXT, "count": _COUNT, "last_at": "TEXT"},
-        ", PRIMARY KEY(node_id_a, node_id_b, namespace)",
+        "node_id_a, node_id_b, namespace",
     ),
     "enrich_queue": _Table({
         "id": "INTEGER PRIMARY KEY AUTOINCREMENT", "trigger_type": _TEXT, "node_id": "TEXT",
@@ -49,7 +51,7 @@ _TABLES: Final[Mapping[str, _Table]] = {
             "task_id": _TEXT, "node_id": _TEXT, "activation_count": _COUNT, "first_seen_at": "TEXT",
             "last_seen_at": "TEXT", "last_receipt_id": "TEXT",
         },
-        ", PRIMARY KEY(task_id, node_id)",
+        "task_id, node_id",
     ),
     "receipts": _Table({
         "id": "TEXT PRIMARY KEY", "ts": _TEXT, "query": _TEXT, "limit": _COUNT, "namespace_filter": "TEXT",
@@ -60,10 +62,10 @@ _TABLES: Final[Mapping[str, _Table]] = {
     "task_consolidation_log": _Table({"task_id": "TEXT PRIMARY KEY", "consolidated_at": "TEXT"}),
     "consolidation_edge_ops": _Table(
         {"task_id": _TEXT, "from_id": _TEXT, "to_id": _TEXT, "applied_at": "TEXT"},
-        ", PRIMARY KEY(task_id, from_id, to_id)",
+        "task_id, from_id, to_id",
     ),
     "consolidation_salience_ops": _Table(
-        {"task_id": _TEXT, "node_id": _TEXT, "applied_at": "TEXT"}, ", PRIMARY KEY(task_id, node_id)"
+        {"task_id": _TEXT, "node_id": _TEXT, "applied_at": "TEXT"}, "task_id, node_id"
     ),
     "llm_budget": _Table(
         {"day": "TEXT PRIMARY KEY", "tokens_spent": _COUNT, "calls_made": _COUNT, "updated_at": "TEXT"}
@@ -73,7 +75,7 @@ _TABLES: Final[Mapping[str, _Table]] = {
             "node_id": _TEXT, "doc_version": "INTEGER NOT NULL", "inference_version": _TEXT,
             "model": "TEXT", "edges_written": _COUNT, "inferred_at": "TEXT",
         },
-        ", PRIMARY KEY(node_id, doc_version, inference_version)",
+        "node_id, doc_version, inference_version",
     ),
 }  # fmt: skip
 

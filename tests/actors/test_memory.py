@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import suppress
 
 import apsw
 import attrs
@@ -11,107 +10,15 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.blocking import Inline
-from lithos.actors.broadcaster import Broadcaster
-from lithos.actors.coordinator import Coordinator
-from lithos.actors.kit import ActorDown, supervise
-from lithos.actors.memory import Memory
+from lithos.actors.kit import ActorDown
 from lithos.core.edges import EdgeFilter, ResolveConflict, ShiftWeights, UpsertEdge
 from lithos.core.errors import InvalidInput, NotFound, StorageFailed, UpdateFailed
-from lithos.stores.coordination import CoordinationStore
-from lithos.stores.edges import EdgeStore
-from lithos.stores.stats import StatsStore
-from tests.fakes import START, Clock, Gate
+from tests.actors.memories import Desk, Killed
+from tests.fakes import START
 
 pytestmark = pytest.mark.autojump
 
 PLAIN = UpsertEdge(agent="ann", from_id="a", to_id="b", type="contradicts", weight=0.5, namespace="n")
-
-
-class Killed(BaseException):
-    """The process ends here."""
-
-
-class Switch:
-    """Lets the transactions of a store fail."""
-
-    def __init__(self, store) -> None:
-        self.failure: BaseException | None = None
-        self.commits = 0
-        self._real = store.transaction
-        store.transaction = self._transaction
-
-    @contextmanager
-    def _transaction(self):
-        if self.failure is not None:
-            raise self.failure
-        with self._real():
-            yield
-        self.commits += 1
-
-
-class Desk:
-    """The memory and the coordinator over real files; `reopen` is the next process."""
-
-    def __init__(self, root, **settings) -> None:
-        self.root = root
-        self.settings = {"events_enabled": True, "journal_size": 1000} | settings
-        self.clock = Clock()
-        self._ids = 0
-        self.open()
-
-    def open(self) -> None:
-        self.journal = CoordinationStore.open(self.root / "coordination.db", START)
-        self.edges = EdgeStore.open(self.root / "edges.db", START)
-        self.stats = StatsStore.open(self.root / "stats.db", START)
-        self.journal_switch, self.edges_switch = Switch(self.journal), Switch(self.edges)
-        self.coordinator = Coordinator(
-            self.journal, Inline(), Broadcaster(1000, 1000), self.clock, **self.settings
-        )
-        self.gate = Gate()
-        self.memory = Memory(
-            self.edges,
-            self.stats,
-            self.gate,
-            self.coordinator,
-            self.journal,
-            Inline(),
-            self.clock,
-            new_edge_id=self._id,
-        )
-        self.ask = self.memory.mailbox.ask
-
-    def _id(self) -> str:
-        self._ids += 1
-        return f"edge_{self._ids:012}"
-
-    def reopen(self) -> None:
-        self.close()
-        self.open()
-
-    def close(self) -> None:
-        self.edges.close()
-        self.stats.close()
-        self.journal.close()
-
-    async def run(self, body) -> None:
-        """Serve while `body` runs, then stop as the server does."""
-        async with trio.open_nursery() as actors:
-            coordinator, memory = self.coordinator.mailbox, self.memory.mailbox
-            await actors.start(partial(supervise, coordinator, self.coordinator.start))
-            await actors.start(partial(supervise, memory, self.memory.start, closes=[coordinator]))
-            await body()
-            memory.close()
-
-    def told(self) -> list[tuple[str, str | None]]:
-        """Edge and state of every journalled event."""
-        events = [event.draft for event in self.journal.events_after(0)]
-        assert {event.type for event in events} <= {"edge.upserted"}
-        assert len({event.origin for event in events}) == len(events)
-        return [(event.payload["edge_id"], event.payload["conflict_state"]) for event in events]
-
-    def stored(self) -> list[str]:
-        return [edge.id for edge in self.edges.edges(EdgeFilter())]
 
 
 @pytest.fixture

@@ -1,0 +1,156 @@
+"""The memory and the coordinator over real files, whose transactions can be made to fail."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import partial
+
+import apsw
+import attrs
+import trio
+
+from lithos.actors.blocking import Inline
+from lithos.actors.broadcaster import Broadcaster
+from lithos.actors.coordinator import Coordinator
+from lithos.actors.kit import supervise
+from lithos.actors.memory import Memory
+from lithos.core.edges import EdgeFilter, UpsertEdge
+from lithos.core.memory import FinalNode, InferredEdge, NodeStats, Receipt, RecordInference, RecordRetrieval
+from lithos.stores.coordination import CoordinationStore
+from lithos.stores.edges import EdgeStore
+from lithos.stores.stats import StatsStore
+from tests.fakes import START, Clock, Gate
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Switch:
+    """Lets the transactions of a store fail: before they begin, instead of the commit, or right after it."""
+
+    def __init__(self, store) -> None:
+        self.failure: BaseException | None = None
+        self.instead_of_commit: BaseException | None = None
+        self.after_commit: BaseException | None = None
+        self.commits = 0
+        self._real = store.transaction
+        store.transaction = self._transaction
+
+    @contextmanager
+    def _transaction(self):
+        if self.failure is not None:
+            raise self.failure
+        with self._real():
+            yield
+            if self.instead_of_commit is not None:
+                raise self.instead_of_commit
+        self.commits += 1
+        if self.after_commit is not None:
+            raise self.after_commit
+
+
+class Desk:
+    """The memory and the coordinator over real files; `reopen` is the next process."""
+
+    def __init__(self, root, **settings) -> None:
+        self.root = root
+        self.settings = {"events_enabled": True, "journal_size": 1000} | settings
+        self.clock = Clock()
+        self._ids = 0
+        self.open()
+
+    def open(self) -> None:
+        self.journal = CoordinationStore.open(self.root / "coordination.db", START)
+        self.edges = EdgeStore.open(self.root / "edges.db", START)
+        self.stats = StatsStore.open(self.root / "stats.db", START)
+        self.journal_switch, self.edges_switch = Switch(self.journal), Switch(self.edges)
+        self.stats_switch = Switch(self.stats)
+        self.coordinator = Coordinator(
+            self.journal, Inline(), Broadcaster(1000, 1000), self.clock, **self.settings
+        )
+        self.gate = Gate()
+        self.memory = Memory(
+            self.edges,
+            self.stats,
+            self.gate,
+            self.coordinator,
+            self.journal,
+            Inline(),
+            self.clock,
+            new_edge_id=self._id,
+        )
+        self.ask = self.memory.mailbox.ask
+
+    def _id(self) -> str:
+        self._ids += 1
+        return f"edge_{self._ids:012}"
+
+    def reopen(self) -> None:
+        self.close()
+        self.open()
+
+    def close(self) -> None:
+        self.edges.close()
+        self.stats.close()
+        self.journal.close()
+
+    async def run(self, body) -> None:
+        """Serve while `body` runs, then stop as the server does."""
+        async with trio.open_nursery() as actors:
+            coordinator, memory = self.coordinator.mailbox, self.memory.mailbox
+            await actors.start(partial(supervise, coordinator, self.coordinator.start))
+            await actors.start(partial(supervise, memory, self.memory.start, closes=[coordinator]))
+            await body()
+            memory.close()
+
+    def told(self) -> list[tuple[str, str | None]]:
+        """Edge and state of every journalled event."""
+        events = [event.draft for event in self.journal.events_after(0)]
+        assert {event.type for event in events} <= {"edge.upserted"}
+        assert len({event.origin for event in events}) == len(events)
+        return [(event.payload["edge_id"], event.payload["conflict_state"]) for event in events]
+
+    def stored(self) -> list[str]:
+        return [edge.id for edge in self.edges.edges(EdgeFilter())]
+
+
+FULL = apsw.FullError("database or disk is full")
+EDGE = UpsertEdge(agent="ann", from_id="x", to_id="y", type="supports", weight=0.5, namespace="n")
+#: The notes of a working memory and their namespaces.
+SPACES = {"a": "n", "b": "n", "c": "n", "d": "else"}
+
+
+def retrieval(number: int, *notes: str, task: str | None = "t") -> RecordRetrieval:
+    """The receipt `r<number>` of a retrieval that found these notes, all in namespace n."""
+    final = tuple(map(FinalNode, notes))
+    receipt = Receipt(
+        id=f"r{number}", ts=START, query="q", limit=5, task_id=task, agent_id="ann", final_nodes=final
+    )
+    return RecordRetrieval(receipt, dict.fromkeys(notes, "n"))
+
+
+def nodes(desk: Desk) -> dict[str, NodeStats]:
+    """All statistics by note."""
+    return {stats.node_id: stats for stats in desk.stats.reading.nodes.all()}
+
+
+def weights(desk: Desk) -> dict[str, float]:
+    """Weight of every edge, by both its ends together."""
+    return {edge.from_id + edge.to_id: round(edge.weight, 9) for edge in desk.edges.edges(EdgeFilter())}
+
+
+def inference(*to: str, version: int = 1, weight: float = 0.7) -> RecordInference:
+    """What a model said of note a: it supports these."""
+    edges = tuple(
+        InferredEdge(from_id="a", to_id=end, type="supports", weight=weight, namespace="n", evidence="{}")
+        for end in to
+    )
+    return RecordInference(node_id="a", doc_version=version, inference_version="v", model="m", edges=edges)
+
+
+async def fill_working_memory(desk: Desk) -> None:
+    """a, b and d came up twice, c once; the edge a - b stands at 0.5."""
+    await desk.ask(attrs.evolve(EDGE, from_id="a", to_id="b", type="related_to"))
+    await desk.ask(attrs.evolve(retrieval(1, "a", "b", "c", "d"), namespaces=SPACES))
+    await desk.ask(attrs.evolve(retrieval(2, "a", "b", "d"), namespaces={"a": "n", "b": "n", "d": "else"}))
