@@ -13,22 +13,22 @@ from lithos.front.replies import compact_json
 from lithos.tools.contract import ArgumentFault, ToolSpec, UnknownTool
 from tests.servers import Lithos, refusal, serving
 
-#: Listed by profile, with the hints, in the order of the spec.
-CORE = {
-    "lithos_write": "D",
-    "lithos_read": "RI",
-    "lithos_search": "RI",
-    "lithos_cache_lookup": "RI",
-    "lithos_list": "RI",
-}
-STANDARD = {
-    "lithos_delete": "DI", "lithos_tags": "RI", "lithos_agent_register": "I", "lithos_agent_info": "RI",
-    "lithos_agent_list": "RI", "lithos_stats": "RI",
-}  # fmt: skip
-ORDER = [
-    "lithos_write", "lithos_read", "lithos_delete", "lithos_search", "lithos_cache_lookup", "lithos_list",
-    "lithos_tags", "lithos_agent_register", "lithos_agent_info", "lithos_agent_list", "lithos_stats",
-]  # fmt: skip
+#: Every tool with its smallest profile (core, standard, full) and its hints, in the order of the spec.
+TABLE = """
+lithos_write C D; lithos_read C RI; lithos_delete S DI; lithos_search C RI; lithos_retrieve C R;
+lithos_edge_upsert S I; lithos_edge_list S RI; lithos_conflict_resolve S; lithos_cache_lookup C RI;
+lithos_list C RI; lithos_related S RI; lithos_tags S RI; lithos_agent_register S I; lithos_agent_info S RI;
+lithos_agent_list S RI; lithos_task_create C; lithos_task_update S I; lithos_task_claim C;
+lithos_task_renew S; lithos_task_release S I; lithos_task_complete C I; lithos_task_cancel S I;
+lithos_task_list C RI; lithos_task_status S RI; lithos_node_stats S RI; lithos_finding_post C;
+lithos_finding_list C RI; lithos_stats S RI; lithos_note_update F D; lithos_task_get F RI;
+lithos_task_reopen F I; lithos_task_ready F RI; lithos_task_blocked F RI; lithos_task_children F RI;
+lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F
+"""
+TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
+ORDER = list(TOOLS)
+#: Profile to what it lists, and how many.
+SHOWN = {"core": ("C", 12), "standard": ("CS", 28), "full": ("CSF", 37)}
 LARGEST_LISTING = 24_000
 
 
@@ -38,12 +38,13 @@ def hints(spec: ToolSpec) -> str:
 
 @pytest.mark.parametrize("profile", ["core", "standard", "full"])
 async def test_a_profile_lists_its_tools_in_order_and_all_can_be_called(tmp_path: Path, profile: Any) -> None:
-    """behaviour 171"""
-    shown = CORE if profile == "core" else CORE | STANDARD
+    """behaviours 164, 171"""
+    profiles, number = SHOWN[profile]
+    shown = {name: letters for name, (of_tool, letters) in TOOLS.items() if of_tool in profiles}
+    assert len(shown) == number
     async with serving(tmp_path, server={"tools": profile}) as lithos:
         listed = {spec.name: hints(spec) for spec in lithos.server.tools.listed()}
-        assert {name: letters for name, letters in listed.items() if name in ORDER} == shown
-        assert [name for name in listed if name in ORDER] == [name for name in ORDER if name in shown]
+        assert list(listed.items()) == list(shown.items())
         assert (await lithos.call("lithos_tags")) == {"tags": {}}
         assert "documents" in await lithos.call("lithos_stats")
         for tool in ORDER:
@@ -92,6 +93,10 @@ PARAMETERS = {
         "query",
         "limit mode tags author path_prefix threshold seed_ids graph_depth entities agent_id",
     ),
+    "lithos_retrieve": (
+        "query",
+        "limit namespace_filter agent_id task_id surface_conflicts max_context_nodes tags path_prefix",
+    ),
     "lithos_cache_lookup": ("query", "source_url max_age_hours min_confidence limit tags"),
     "lithos_list": (
         "",
@@ -105,6 +110,7 @@ PARAMETERS = {
 }
 DEFAULTS = {
     "lithos_search": {"limit": 10, "mode": "hybrid", "graph_depth": 2},
+    "lithos_retrieve": {"limit": 10, "surface_conflicts": False},
     "lithos_cache_lookup": {"min_confidence": 0.5, "limit": 3},
     "lithos_list": {"limit": 50, "offset": 0},
 }
