@@ -10,10 +10,25 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from lithos.cli.options import Invocation, parse_arguments
 
 FAILED = 1
+#: The module, imported only then, and the function that run a command; `serve` also wants the signals.
+_RUNNERS = {
+    "search": ("queries", "run_query"),
+    "stats": ("queries", "run_query"),
+    "inspect": ("queries", "run_query"),
+    "audit": ("queries", "run_query"),
+    "wait": ("events", "run_wait"),
+    "events": ("events", "run_events"),
+    "reindex": ("maintenance", "run_maintenance"),
+    "reconcile": ("maintenance", "run_maintenance"),
+    "recalibrate-salience": ("maintenance", "run_maintenance"),
+    "extract-entities": ("maintenance", "run_maintenance"),
+    "connect": ("connect", "run_connect"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,13 +64,9 @@ def _run(invocation: Invocation) -> int:
                 from lithos.cli.serve import run_serve
 
                 return run_serve(session, signals)
-            if invocation.command in ("wait", "events"):
-                from lithos.cli.events import run_events, run_wait
-
-                return run_wait(session) if invocation.command == "wait" else run_events(session)
-            from lithos.cli.queries import run_query
-
-            return run_query(session)
+            module, function = _RUNNERS[invocation.command]
+            code: int = getattr(import_module(f"lithos.cli.{module}"), function)(session)
+            return code
     except CommandFailed as failure:
         print(f"lithos: {failure}", file=sys.stderr)
         return failure.exit_code

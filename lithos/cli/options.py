@@ -10,6 +10,10 @@ from typing import Any
 from attrs import frozen
 
 from lithos import __version__
+from lithos.cli.maintenance_options import add_maintenance
+
+#: Clients that `lithos connect` knows.
+CLIENTS = ("claude-code", "claude-desktop", "openclaw", "agent-zero", "cursor")
 
 _DESCRIPTION = "A local knowledge server that many AI agents share: Markdown notes over MCP."
 _EPILOG = """\
@@ -74,6 +78,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_audit(add("audit", "tell who read which note"))
     _add_wait(add("wait", "wait for an event and print it as JSON; exit 3 when none came in time"))
     _add_events(add("events", "print events as JSON, one a line"))
+    add_maintenance(add)
+    _add_connect(add("connect", "print how to connect a client, ready to paste"))
     return parser
 
 
@@ -155,6 +161,10 @@ def _add_events(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-follow", dest="follow", action="store_false", help="end with the newest event there is"
     )
+
+
+def _add_connect(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("client", metavar="CLIENT", choices=CLIENTS, help=f"one of {', '.join(CLIENTS)}")
 
 
 def _seconds(text: str) -> float:

@@ -1,0 +1,80 @@
+"""`lithos connect`: what it prints works as it is printed."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from lithos.cli import main
+from lithos.cli.options import CLIENTS
+
+SECRET = "a-secret-of-ours"
+
+
+def recipe(client: str, data: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """What `lithos connect CLIENT --json` prints."""
+    assert main(["connect", client, "--data-dir", str(data), "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def words_of(client: str, text: str) -> list[str]:
+    """The command of a stdio recipe."""
+    if client == "claude-code":
+        return shlex.split(text.partition(" -- ")[2])
+    document = json.loads(shlex.split(text)[-1] if client == "openclaw" else text)
+    entry = document["mcpServers"]["lithos"] if "mcpServers" in document else document
+    return [entry["command"], *entry["args"]]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_each_client_gets_the_command_of_this_installation_and_an_absolute_folder(
+    client: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = words_of(client, recipe(client, tmp_path / "my notes", capsys)["stdio"]["text"])
+    assert Path(words[0]).is_absolute()
+    assert words[-5:] == ["--data-dir", str(tmp_path / "my notes"), "serve", "--transport", "stdio"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_token_is_named_but_never_printed(
+    client: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cli-config spec, section 4: secrets never appear in output."""
+    monkeypatch.setenv("LITHOS_AUTH_TOKEN", SECRET)
+    printed = recipe(client, tmp_path, capsys)
+    assert printed["token_variable"] == "LITHOS_AUTH_TOKEN"
+    assert SECRET not in json.dumps(printed)
+    if client != "claude-desktop":
+        assert "LITHOS_AUTH_TOKEN" in printed["http"]["text"]
+
+
+def test_the_address_is_that_of_the_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITHOS_PORT", "9123")
+    document = json.loads(recipe("cursor", tmp_path, capsys)["http"]["text"])
+    assert document == {"mcpServers": {"lithos": {"url": "http://127.0.0.1:9123/mcp"}}}
+
+
+def test_an_unknown_client_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["connect", "emacs"])
+    assert stop.value.code == 2
+    assert "'claude-code'" in capsys.readouterr().err
+
+
+async def test_the_printed_command_serves_a_client(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = words_of("claude-desktop", recipe("claude-desktop", tmp_path, capsys)["stdio"]["text"])
+    parameters = StdioServerParameters(command=words[0], args=words[1:])
+    with (tmp_path / "stderr").open("w") as errors:
+        async with Client(stdio_client(parameters, errlog=errors)) as client:
+            assert "lithos_search" in {tool.name for tool in (await client.list_tools()).tools}
