@@ -10,12 +10,15 @@ from tantivy import Query, Schema, TextAnalyzer
 
 from lithos.core.query import Boolean, Node, Occur, Phrase, Word
 from lithos.core.text import bigrams, fold, words
-from lithos.stores.fulltext_schema import TEXT_FIELDS, prepare_text
+from lithos.stores.fulltext_schema import prepare_text
 
-#: How much more a match counts there than in the body.
-TITLE_BOOST: Final = 2.0
-HEADINGS_BOOST: Final = 1.5
-_BOOSTS: Final = {"title": TITLE_BOOST, "headings": HEADINGS_BOOST}
+#: Share of its BM25 score among the titles that a match there adds to its score in the whole text, and the
+#: same for headings. Such short fields score high: from about 0.4 on, chance matches in titles bury answers
+#: (`bench/quality.md` has the figures; anything from 0.1 to 0.3 is as good).
+TITLE_BOOST: Final = 0.2
+HEADINGS_BOOST: Final = 0.1
+#: Where a word of a query without a field is looked for.
+_EVERYWHERE: Final = (("text", 1.0), ("title", TITLE_BOOST), ("headings", HEADINGS_BOOST))
 _OCCUR: Final = {
     Occur.SHOULD: TantivyOccur.Should,
     Occur.MUST: TantivyOccur.Must,
@@ -105,17 +108,18 @@ class QueryTranslator:
             return None
         if field is not None:
             return self._in_field(field, tokens)
+        found = [(self._in_field(name, tokens), boost) for name, boost in _EVERYWHERE]
         return Query.boolean_query(
-            [(TantivyOccur.Should, self._in_field(name, tokens)) for name in TEXT_FIELDS]
+            [
+                (TantivyOccur.Should, query if boost == 1.0 else Query.boost_query(query, boost))
+                for query, boost in found
+            ]
         )
 
     def _in_field(self, field: str, tokens: list[str]) -> Query:
         if len(tokens) == 1:
-            query = Query.term_query(self.schema, field, tokens[0], index_option="freq")
-        else:
-            query = Query.phrase_query(self.schema, field, list(tokens))
-        boost = _BOOSTS.get(field, 1.0)
-        return query if boost == 1.0 else Query.boost_query(query, boost)
+            return Query.term_query(self.schema, field, tokens[0], index_option="freq")
+        return Query.phrase_query(self.schema, field, list(tokens))
 
 
 def _unscored(query: Query) -> Query:

@@ -1,0 +1,135 @@
+"""Test collections with relevance judgements: chunks of documents, queries, and which documents answer them.
+
+A collection is a folder of `corpus.jsonl` (`_id`, `doc`, `text`), `queries.jsonl` (`_id`, `text`, perhaps
+`kind`) and `qrels.tsv` (query, document, grade). A document is relevant from grade 1 up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, frozen
+
+_NAMESPACE = uuid.UUID("2f8b4a70-90f5-4f4c-9a60-5b6a2f1c7d11")
+_FOLDER_SIZE = 500
+#: The title of every note that has none of its own: one that says something would be a hint.
+TITLE = "Note"
+#: What notes are made of: chunks without a title, chunks titled with their first words, whole documents
+#: without a title, and whole documents titled with the query of kind `title` that asks for them.
+LAYOUTS = ("chunks", "opened", "documents", "titled")
+_OPENING_WORDS = 6
+
+
+@frozen
+class Chunk:
+    """A piece of a document, or all of it, which becomes one note."""
+
+    id: str
+    doc: str
+    text: str
+    title: str = TITLE
+
+    @property
+    def note_id(self) -> str:
+        return str(uuid.uuid5(_NAMESPACE, self.id))
+
+
+@frozen
+class JudgedQuery:
+    """A query and the grades of the documents that answer it."""
+
+    id: str
+    text: str
+    kind: str
+    grades: Mapping[str, int]
+
+
+@frozen
+class Collection:
+    """What is searched, and for what."""
+
+    name: str
+    chunks: tuple[Chunk, ...]
+    queries: tuple[JudgedQuery, ...]
+
+    def sample(self, queries: int | None, seed: int = 7) -> Collection:
+        """The same notes with fewer queries."""
+        if queries is None or queries >= len(self.queries):
+            return self
+        return evolve(self, queries=tuple(random.Random(seed).sample(self.queries, queries)))
+
+    def laid_out(self, layout: str) -> Collection:
+        """The same documents as other notes; queries that became titles are no queries any more."""
+        if layout == "opened":
+            return self._with(layout, [evolve(chunk, title=_opening(chunk.text)) for chunk in self.chunks])
+        if layout == "chunks":
+            return self
+        texts: dict[str, list[str]] = defaultdict(list)
+        for chunk in self.chunks:
+            texts[chunk.doc].append(chunk.text)
+        titles = {doc: query.text for query in self.queries if query.kind == "title" for doc in query.grades}
+        titles = titles if layout == "titled" else {}
+        asked = tuple(query for query in self.queries if not titles or query.kind != "title")
+        whole = [Chunk(doc, doc, "\n\n".join(parts), titles.get(doc, TITLE)) for doc, parts in texts.items()]
+        return evolve(self._with(layout, whole), queries=asked)
+
+    def _with(self, layout: str, chunks: Sequence[Chunk]) -> Collection:
+        return evolve(self, name=f"{self.name}-{layout}", chunks=tuple(chunks))
+
+    def documents(self) -> dict[str, str]:
+        """The document of each note by the note's id."""
+        return {chunk.note_id: chunk.doc for chunk in self.chunks}
+
+    def fingerprint(self) -> str:
+        """Changes with whatever is written to the notes."""
+        digest = hashlib.sha256()
+        for chunk in self.chunks:
+            digest.update(f"{chunk.id}\0{chunk.title}\0{chunk.text}\0".encode())
+        return digest.hexdigest()[:16]
+
+    def write_notes(self, knowledge: Path) -> None:
+        """One note per chunk, in folders of some hundred."""
+        for number, chunk in enumerate(self.chunks):
+            folder = knowledge / f"part-{number // _FOLDER_SIZE:03}"
+            folder.mkdir(parents=True, exist_ok=True)
+            head = f"---\nid: {chunk.note_id}\nauthor: bench\n---\n\n# {chunk.title}\n\n"
+            (folder / f"{number:06}.md").write_bytes(f"{head}{chunk.text}\n".encode())
+
+
+def read_collection(folder: Path) -> Collection:
+    """Read a collection; queries without a relevant document in the corpus are left out."""
+    chunks = tuple(Chunk(row["_id"], row["doc"], row["text"]) for row in _rows(folder / "corpus.jsonl"))
+    known = {chunk.doc for chunk in chunks}
+    grades: dict[str, dict[str, int]] = defaultdict(dict)
+    for line in (folder / "qrels.tsv").read_text(encoding="utf-8").splitlines():
+        query, doc, grade = line.split("\t")
+        if doc in known and int(grade) > 0:
+            grades[query][doc] = int(grade)
+    queries = tuple(
+        JudgedQuery(row["_id"], row["text"], row.get("kind", ""), grades[row["_id"]])
+        for row in _rows(folder / "queries.jsonl")
+        if row["_id"] in grades
+    )
+    return Collection(folder.name, chunks, queries)
+
+
+def read_collections(folder: Path, names: Sequence[str]) -> list[Collection]:
+    """Every collection below `folder`, or those named."""
+    found = sorted(path.parent.name for path in folder.glob("*/corpus.jsonl"))
+    return [read_collection(folder / name) for name in names or found]
+
+
+def _opening(text: str) -> str:
+    return " ".join(text.lstrip("-*#> ").split()[:_OPENING_WORDS]) or TITLE
+
+
+def _rows(path: Path) -> Iterator[Any]:
+    with path.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
