@@ -117,10 +117,14 @@ class ChatClient:
 
 async def _read_body(response: httpx2.Response) -> bytes:
     body = bytearray()
-    async for part in response.aiter_raw():
-        body += part
-        if len(body) > LARGEST_ANSWER:
-            raise ChatFailed(ChatFault.MALFORMED, f"the answer is longer than {LARGEST_ANSWER} bytes")
+    with trio.CancelScope() as reading:
+        async for part in response.aiter_raw():
+            body += part
+            if len(body) > LARGEST_ANSWER:
+                # Left by an exception the client's generators would wait for the garbage collector.
+                reading.cancel()
+    if len(body) > LARGEST_ANSWER:
+        raise ChatFailed(ChatFault.MALFORMED, f"the answer is longer than {LARGEST_ANSWER} bytes")
     return bytes(body)
 
 
