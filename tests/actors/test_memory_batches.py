@@ -152,3 +152,29 @@ async def test_receipts_do_not_wait_for_a_journal_that_cannot_be_written(desk, m
         desk.journal_switch.failure = None
 
     await desk.run(body)
+
+
+async def test_a_database_that_is_really_full_is_found_full_and_used_again(desk):
+    """SQLite itself decides here what becomes of the open transaction."""
+
+    async def body():
+        await desk.ask(EDGE)
+        await desk.ask(retrieval(1, "a"))
+        writer = desk.stats._writer
+        pages = writer.pragma("page_count")
+        writer.pragma("max_page_count", pages)
+        big = retrieval(2, "b")
+        big = attrs.evolve(big, receipt=attrs.evolve(big.receipt, query="x" * 1_000_000))
+        refused, edge, _ = await answers_together(
+            desk, big, attrs.evolve(EDGE, to_id="z"), SpendTokens(day="d", tokens=1)
+        )
+        assert isinstance(refused, StorageFailed)
+        assert edge.id in desk.stored()
+        assert not desk.stats.is_in_transaction
+        writer.pragma("max_page_count", 1_000_000)
+        await desk.ask(big)
+        assert set(nodes(desk)) == {"a", "b"}
+        assert len(desk.told()) == 2
+
+    await desk.run(body)
+    assert desk.memory.mailbox.stats.restarts == 0
