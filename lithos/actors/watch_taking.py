@@ -50,6 +50,8 @@ class Taking:
         self._blocking = blocking
         self._pending = pending
         self._count = count
+        #: Files that seem to have lost their id, with the hash they had then.
+        self._doubtful: dict[str, str] = {}
 
     async def settle(self, noticed: Noticed) -> None:
         """Take everything noticed in, then drop the notes that had time enough to turn up elsewhere."""
@@ -90,6 +92,7 @@ class Taking:
     async def _take_survey(self, survey: Survey, noticed: Noticed) -> None:
         now = trio.current_time()
         for path in survey.absent:
+            self._doubtful.pop(path, None)
             entry = self._catalogue.at_path(path)
             if entry is not None and entry.note.id not in self._guard.kept:
                 self._pending.miss(entry.note.id, noticed.touched.get(path, now))
@@ -102,6 +105,7 @@ class Taking:
     async def _take_files(self, found: Sequence[FoundFile]) -> None:
         known = [self._catalogue.at_path(file.path) for file in found]
         examined = await self._blocking.run(lambda: _examine_all(self._files, found, known))
+        examined = self._put_off_doubtful(examined, known)
         taken = await self._ask(OutsideFiles(tuple(examined)))
         now = trio.current_time()
         self._pending.touch(taken.again, now)
@@ -109,6 +113,24 @@ class Taking:
             self._pending.miss(note_id, now)
         self._pending.find(change.entry.note.id for change in taken.changes)
         self._report(taken)
+
+    def _put_off_doubtful(
+        self, examined: Sequence[Examined], known: Sequence[Entry | None]
+    ) -> list[Examined]:
+        """Leave out files that seem to have lost their id: somebody may be writing them in pieces.
+
+        One that looks the same at the next look is believed.
+        """
+        believed: list[Examined] = []
+        for each, entry in zip(examined, known, strict=True):
+            lost = entry is not None and entry.identified and each.document and not each.identified
+            if lost and self._doubtful.get(each.path) != each.digest:
+                self._doubtful[each.path] = each.digest
+                self._pending.touch([each.path], trio.current_time())
+                continue
+            self._doubtful.pop(each.path, None)
+            believed.append(each)
+        return believed
 
     async def _take_waiting(self, noticed: Noticed) -> None:
         """A second file of an id counts as soon as the first no longer holds it."""

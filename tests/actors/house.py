@@ -21,6 +21,7 @@ from lithos.actors.requests import DeleteNote, WriteNote, WriteOutcome, WriteReq
 from lithos.actors.scan import ScanResult, scan_folder
 from lithos.actors.writer import Writer
 from lithos.core.events import Event
+from lithos.core.plan import VanishRule
 from lithos.stores.coordination import CoordinationStore
 from lithos.stores.files import NoteFiles
 from lithos.stores.manifest import Manifest
@@ -77,11 +78,13 @@ class House:
         self._ids += 1
         return f"00000000-0000-4000-9000-{self._ids:012}"
 
-    def scan(self) -> ScanResult:
+    def scan(self, rule: VanishRule | None = None) -> ScanResult:
         """Scan into a fresh catalogue's place, without announcing."""
         position = self.manifest.seq
         announced = [] if position is None else self.store.events_after(position)
-        return scan_folder(self.files, self.manifest, self.catalogue, announced, self.clock())
+        return scan_folder(
+            self.files, self.manifest, self.catalogue, announced, self.clock(), rule or VanishRule()
+        )
 
     def settle(self, result: ScanResult) -> None:
         """Journal what a scan found and let the manifest remember it."""

@@ -1,0 +1,78 @@
+"""A house whose files other programs change: what the watcher would notice is settled on demand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+from lithos.actors.blocking import Inline
+from lithos.actors.guard import DeletionGuard
+from lithos.actors.watch_pending import Noticed, Pending
+from lithos.actors.watch_taking import Taking
+from lithos.stores.vanished import VanishedFiles
+from tests.actors.house import House
+from tests.fakes import put_file
+
+UUID = "11111111-1111-4111-8111-{:012}"
+
+
+def note(n: int, body: str = "", **keys: str) -> str:
+    """A note file with an id of its own."""
+    lines = "".join(f"{key}: {value}\n" for key, value in keys.items())
+    return f"---\nid: {UUID.format(n)}\n{lines}---\n\n# Note {n}\n\n{body or f'body of {n}'}\n"
+
+
+class WatchedHouse(House):
+    """`settle_paths` and `compare` stand for one batch of the watcher, with a debounce of nothing."""
+
+    def __init__(self, root: Path, fraction: float = 0.5) -> None:
+        super().__init__(root)
+        self.counted: list[str] = []
+        self.vanished = VanishedFiles(root)
+        self.fraction = fraction
+        self.make_watcher()
+
+    def make_watcher(self) -> None:
+        self.pending = Pending(0.0)
+        self.guard = DeletionGuard(self.catalogue, self.files, self.vanished, Inline(), self.fraction)
+        self.taking = Taking(
+            self.catalogue,
+            self.files,
+            self.writer.mailbox,
+            self.guard,
+            Inline(),
+            self.pending,
+            self.counted.append,
+        )
+
+    @property
+    def folder(self) -> Path:
+        return self.files.root
+
+    def put(self, path: str, text: str) -> None:
+        put_file(self.files, path, text)
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Scan what is there, then run; leaving has everything indexed, journalled and in the manifest."""
+        self.settle(self.scan())
+        async with self.running():
+            for indexer in self.indexers:
+                await indexer.converged()
+            yield
+
+    async def settle_paths(self, *paths: str) -> None:
+        """One batch with these touched paths."""
+        now = trio.current_time()
+        await self.taking.settle(Noticed(dict.fromkeys(paths, now), False))
+
+    async def compare(self) -> None:
+        """One batch after nobody knows what."""
+        await self.taking.settle(Noticed({}, True))
+
+    def path_of(self, n: int) -> str | None:
+        entry = self.catalogue.get(UUID.format(n))
+        return entry.path if entry else None
