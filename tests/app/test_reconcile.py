@@ -1,0 +1,281 @@
+"""Reconciling derived state without a server (cli-config spec, section 2.2)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import lithos.app.maintenance
+import lithos.services.reconcile_graph
+from lithos.app.maintenance import owned, reconcile
+from lithos.config import Config, SearchConfig, StorageConfig
+from lithos.core.reconcile import SCOPES
+from lithos.stores.embedder import load_embedder
+from tests.e2e.vault import snapshot
+from tests.servers import load_once, put_note, serving
+
+ONE, TWO = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+NOTES = {
+    "one.md": f"---\nid: {ONE}\ntitle: One\n---\nBy [[Two]] and [[Nowhere]], of consensus.\n",
+    "two.md": f"---\nid: {TWO}\ntitle: Two\nderived_from_ids: [{ONE}]\n---\nThe replicated log.\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def _quick_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lithos.app.maintenance, "load_embedder", load_once)
+
+
+async def make_data(data: Path) -> Config:
+    """A data directory whose derived state is right, with an edge that a person asserted."""
+    for path, text in NOTES.items():
+        put_note(data, path, text)
+    async with serving(data) as server:
+        fields = {"from_id": ONE, "to_id": TWO, "type": "supports", "weight": 0.5, "namespace": "n"}
+        await server.call("lithos_edge_upsert", **fields)
+    config = Config(storage=StorageConfig(data_dir=data))
+    await reconcile(config, ["provenance_projection"], dry_run=False)
+    return config
+
+
+async def run(config: Config, *scopes: str, dry_run: bool = False) -> list[dict[str, Any]]:
+    """The envelopes; a dry run must leave every byte and every time as it was."""
+    data = config.storage.data_dir
+    before = (snapshot(data), tree(data))
+    results = await reconcile(config, scopes or SCOPES, dry_run=dry_run)
+    if dry_run:
+        assert (snapshot(data), tree(data)) == before
+    return [result.as_json() for result in results]
+
+
+def tree(data: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in [data, *data.rglob("*")] if path.is_dir()}
+
+
+def reasons(envelope: dict[str, Any]) -> list[str]:
+    return [action["reason"] for action in envelope["actions"] if action["reason"] != "target_slug_not_found"]
+
+
+def projected(config: Config) -> list[tuple[Any, ...]]:
+    connection = apsw.Connection(str(config.storage.data_dir / ".lithos" / "edges.db"))
+    sql = "SELECT from_id,to_id,weight FROM edges WHERE provenance_type='frontmatter'"
+    return connection.execute(sql).fetchall()
+
+
+async def test_a_sound_directory_needs_nothing(tmp_path: Path) -> None:
+    config = await make_data(tmp_path)
+    for dry_run in (True, False):
+        envelopes = await run(config, dry_run=dry_run)
+        assert [envelope["status"] for envelope in envelopes] == ["noop"] * 3
+        assert [list(envelope) for envelope in envelopes] == [
+            ["scope", "dry_run", "supported", "status", "summary", "actions", "failures"]
+        ] * 3
+        assert envelopes[1]["actions"] == [
+            {"reason": "target_slug_not_found", "count": 1, "targets": ["Nowhere"]}
+        ]
+        assert envelopes[0]["summary"] == {"scanned": 2, "repaired": 0, "failed": 0, "skipped": 0}
+
+
+async def test_everything_is_made_from_the_notes_alone(tmp_path: Path) -> None:
+    """Behaviour 162: a dry run writes nothing, the run repairs, the second run has nothing to do."""
+    for path, text in NOTES.items():
+        put_note(tmp_path, path, text)
+    config = Config(storage=StorageConfig(data_dir=tmp_path))
+    for dry_run, then in ((True, ["ok", "ok", "noop"]), (False, ["ok", "ok", "noop"]), (False, ["noop"] * 3)):
+        envelopes = await run(config, dry_run=dry_run)
+        assert [envelope["status"] for envelope in envelopes] == then
+    assert envelopes[2]["supported"] is False
+    assert reasons(envelopes[2]) == ["not_enabled"]
+    assert not (tmp_path / ".lithos" / "edges.db").exists()
+    async with serving(tmp_path) as server:
+        assert await server.found("consensus", mode="fulltext") == ["One"]
+        assert "Two" in await server.found("replicated log", mode="semantic")
+
+
+def break_index(data: Path, damage: str) -> None:
+    """Damage one index."""
+    if damage == "fulltext missing":
+        shutil.rmtree(data / ".tantivy")
+    elif damage == "fulltext format":
+        (data / ".tantivy" / ".schema_version").write_text("L0")
+    elif damage == "fulltext bytes":
+        next((data / ".tantivy").glob("*.store")).write_bytes(b"x" * 200)
+    elif damage == "vectors bytes":
+        next((data / ".usearch").glob("*.usearch")).write_bytes(b"x" * 200)
+    elif damage == "vectors missing":
+        shutil.rmtree(data / ".usearch")
+    elif damage == "embedder":
+        manifest = json.loads((data / ".usearch" / "manifest.json").read_bytes())
+        manifest["embedder"]["model_sha256"] = "0" * 64
+        (data / ".usearch" / "manifest.json").write_text(json.dumps(manifest))
+    else:
+        (data / "knowledge" / "two.md").unlink()
+        put_note(data, "three.md", "# Three\n\nAnother note in its place.\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        ("fulltext missing", ["schema_mismatch"]),
+        ("fulltext format", ["schema_mismatch"]),
+        ("fulltext bytes", ["check_failed"]),
+        ("vectors bytes", ["check_failed"]),
+        ("vectors missing", ["doc_set_mismatch"]),
+        ("embedder", ["embedder_mismatch"]),
+        ("other notes", ["doc_set_mismatch", "doc_set_mismatch"]),
+    ],
+)
+async def test_a_damaged_index_is_found_and_repaired(
+    tmp_path: Path, damage: str, expected: list[str]
+) -> None:
+    """Behaviour 162: also the same number of notes, but other ones."""
+    config = await make_data(tmp_path)
+    break_index(tmp_path, damage)
+    (looked,) = await run(config, "indices", dry_run=True)
+    assert (looked["status"], reasons(looked), looked["summary"]["repaired"]) == ("ok", expected, 0)
+    (repaired,) = await run(config, "indices")
+    assert (repaired["status"], reasons(repaired)) == ("ok", expected)
+    assert repaired["summary"]["repaired"] == len(expected)
+    assert (await run(config, "indices"))[0]["status"] == "noop"
+
+
+@pytest.mark.parametrize(
+    ("cache", "expected"),
+    [
+        (None, ["cache_missing"]),
+        (b"{", ["cache_unreadable"]),
+        (b'{"format":0}', ["cache_unreadable"]),
+        ("fingerprint", ["node_set_mismatch"]),
+        ("targets", ["edge_set_mismatch"]),
+    ],
+)
+async def test_a_wrong_link_graph_cache_is_found_and_repaired(
+    tmp_path: Path, cache: bytes | str | None, expected: list[str]
+) -> None:
+    config = await make_data(tmp_path)
+    path = tmp_path / ".graph" / "graph.json"
+    sound = json.loads(path.read_bytes())
+    if cache is None:
+        path.unlink()
+    elif isinstance(cache, bytes):
+        path.write_bytes(cache)
+    else:
+        other = {"fingerprint": sound["fingerprint"] + 1} if cache == "fingerprint" else {"targets": {}}
+        path.write_text(json.dumps(sound | other))
+    (looked,) = await run(config, "graph", dry_run=True)
+    assert (looked["status"], reasons(looked)) == ("ok", expected)
+    assert reasons((await run(config, "graph"))[0]) == expected
+    assert json.loads(path.read_bytes()) == sound
+    assert (await run(config, "graph"))[0]["status"] == "noop"
+
+
+async def test_provenance_is_created_removed_and_resynced_beside_asserted_edges(tmp_path: Path) -> None:
+    """Behaviour 88."""
+    config = await make_data(tmp_path)
+    assert projected(config) == [(TWO, ONE, 1.0)]
+    connection = apsw.Connection(str(tmp_path / ".lithos" / "edges.db"))
+    connection.execute("UPDATE edges SET weight=0.2 WHERE provenance_type='frontmatter'")
+    connection.execute(
+        "INSERT INTO edges SELECT 'edge_x',to_id,from_id,type,1,namespace,created_at,updated_at,NULL,"
+        "provenance_type,NULL,NULL FROM edges WHERE provenance_type='frontmatter'"
+    )
+    connection.close()
+    (looked,) = await run(config, "provenance_projection", dry_run=True)
+    counts = [{"reason": "removed", "count": 1}, {"reason": "resynced", "count": 1}]
+    assert (looked["status"], looked["actions"]) == ("ok", counts)
+    (repaired,) = await run(config, "provenance_projection")
+    assert (repaired["actions"], repaired["summary"]["repaired"]) == (counts, 2)
+    assert projected(config) == [(TWO, ONE, 1.0)]
+    assert (await run(config, "provenance_projection"))[0]["status"] == "noop"
+    async with serving(tmp_path) as server:
+        listed = await server.call("lithos_edge_list", type="supports")
+        assert [(edge["from_id"], edge["to_id"]) for edge in listed["results"]] == [(ONE, TWO)]
+
+
+async def test_an_incomplete_scan_removes_nothing(tmp_path: Path) -> None:
+    """Behaviour 88."""
+    config = await make_data(tmp_path)
+    put_note(tmp_path, "two.md", b"\x00 binary now")
+    (envelope,) = await run(config, "provenance_projection")
+    assert envelope["status"] == "failed"
+    assert [failure["code"] for failure in envelope["failures"]] == ["projection_apply_failed"]
+    assert "two.md" in envelope["failures"][0]["detail"]
+    assert projected(config) == [(TWO, ONE, 1.0)]
+
+
+async def test_scopes_are_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behaviour 162: a scope repairs nothing of another one, and its failure does not stop the others."""
+    config = await make_data(tmp_path)
+    shutil.rmtree(tmp_path / ".tantivy")
+    shutil.rmtree(tmp_path / ".graph")
+    assert (await run(config, "indices"))[0]["status"] == "ok"
+    assert not (tmp_path / ".graph").exists()
+    shutil.rmtree(tmp_path / ".tantivy")
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lithos.services.reconcile_graph, "write_remembered", refuse)
+        envelopes = await run(config)
+    assert [envelope["status"] for envelope in envelopes] == ["ok", "failed", "noop"]
+    assert envelopes[1]["failures"][0]["code"] == "graph_rebuild_failed"
+
+    def crash(*_: object) -> None:
+        raise KeyError("bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lithos.services.reconcile_graph, "read_remembered", crash)
+        (tmp_path / ".graph").mkdir()
+        (tmp_path / ".graph" / "graph.json").write_text("{}")
+        envelopes = await run(config)
+    assert [envelope["status"] for envelope in envelopes] == ["noop", "failed", "noop"]
+    assert envelopes[1]["failures"][0]["code"] == "internal_error"
+
+
+async def test_what_cannot_be_repaired_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = await make_data(tmp_path)
+    config = Config(storage=config.storage, search=SearchConfig(embedding_model=str(tmp_path / "no model")))
+    monkeypatch.setattr(lithos.app.maintenance, "load_embedder", load_embedder)
+    assert (await run(config, "indices"))[0]["status"] == "noop"
+    shutil.rmtree(tmp_path / ".usearch")
+    shutil.rmtree(tmp_path / ".tantivy")
+    (envelope,) = await run(config, "indices")
+    assert (envelope["status"], reasons(envelope)) == ("partial_failure", ["schema_mismatch"])
+    assert [failure["code"] for failure in envelope["failures"]] == ["index_rebuild_failed"]
+    assert "no model" in envelope["failures"][0]["detail"]
+
+
+async def test_a_dry_run_reads_what_a_killed_server_left_behind(tmp_path: Path) -> None:
+    """The newest rows of a database may be in its write-ahead log only."""
+    config = await make_data(tmp_path)
+    path = tmp_path / ".lithos" / "edges.db"
+    writer = apsw.Connection(str(path))
+    writer.execute("UPDATE edges SET weight=0.2 WHERE provenance_type='frontmatter'")
+    left = {file: file.read_bytes() for file in path.parent.glob("edges.db*")}
+    writer.close()
+    for file, content in left.items():
+        file.write_bytes(content)
+    assert (path.parent / "edges.db-wal").stat().st_size
+    (looked,) = await run(config, "provenance_projection", dry_run=True)
+    assert looked["actions"] == [{"reason": "resynced", "count": 1}]
+
+
+async def test_a_dry_run_works_beside_a_running_server(tmp_path: Path) -> None:
+    config = await make_data(tmp_path)
+    async with serving(tmp_path) as server:
+        await server.write("Three", "A third note.", derived_from_ids=[ONE])
+        (indices, graph, _) = [each.as_json() for each in await reconcile(config, SCOPES, dry_run=True)]
+        assert (graph["status"], indices["summary"]["scanned"]) == ("ok", 3)
+        assert "check_failed" not in reasons(indices)
+
+
+async def test_owning_ends_with_the_block(tmp_path: Path) -> None:
+    for _ in range(2):
+        async with owned(tmp_path):
+            pass
