@@ -62,6 +62,7 @@ async def running_server(
                 gc.set_threshold(*COLLECT_AFTER)
                 server = await assembly.start(nursery, background)
                 await assembly.announce(scanned)
+                await background.start(assembly.watch)
                 background.start_soon(_spare_collector, server)
                 if server.enrichment is not None:
                     background.start_soon(server.enrichment.run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -25,12 +26,13 @@ from lithos.actors.scan import ScanResult, scan_folder
 from lithos.actors.semantic import SemanticBackend
 from lithos.actors.vector_port import ChunkSizes, VectorPort
 from lithos.actors.writer import Writer
-from lithos.app.library import make_library
 from lithos.app.enrichment import EnrichmentSources, make_enrichment, watch_learning
+from lithos.app.library import make_library
 from lithos.app.retrieving import RetrieveSources, make_retrieve
 from lithos.app.server import Server
 from lithos.app.settings import learning_settings
 from lithos.app.stores import Stores
+from lithos.app.watching import make_guard, make_watcher
 from lithos.config import Config
 from lithos.core.claims import ClaimTimes
 from lithos.core.events import Event
@@ -46,8 +48,8 @@ from lithos.services.feedback import Feedback
 from lithos.services.gauges import Gauges
 from lithos.services.graph import Graph, no_edges
 from lithos.services.knowledge import Knowledge
-from lithos.services.library import Library
 from lithos.services.learning import Learning
+from lithos.services.library import Library
 from lithos.services.memory import Edges
 from lithos.services.projection import Projection
 from lithos.services.retrieval import Retrieval, RetrievalSettings
@@ -104,6 +106,10 @@ class Assembly:
         indexers = (self.fulltext_indexer, self.vector_indexer)
         self.publisher = Publisher(self.coordinator.mailbox, indexers, stores.manifest, Threads())
         self.writer = self._make_writer([indexer.mailbox for indexer in indexers])
+        self.guard = make_guard(config, stores, self.catalogue)
+        self.watcher = make_watcher(
+            config, stores, self.catalogue, self.writer.mailbox, self.guard, indexers, self.metrics
+        )
 
     def _make_indexers(self) -> tuple[Indexer, Indexer]:
         files = self._stores.files
@@ -164,7 +170,8 @@ class Assembly:
         self.graph_cache.read()
         position = stores.manifest.seq
         announced = [] if position is None else stores.coordination.events_after(position)
-        return scan_folder(stores.files, stores.manifest, self.catalogue, announced, self._clock())
+        rule = self.guard.start_rule()
+        return scan_folder(stores.files, stores.manifest, self.catalogue, announced, self._clock(), rule)
 
     async def announce(self, scanned: ScanResult) -> None:
         """Journal what the scan found, then let the manifest remember it."""
@@ -172,10 +179,17 @@ class Assembly:
         if scanned.events:
             journalled = await self.coordinator.mailbox.ask(AppendEvents(scanned.events), within=600.0)
             if journalled is Journalled.LATER:
+                await self.guard.begin(scanned.vanished, is_settled=False)
                 return  # the manifest must not run ahead of the journal
             seq = journalled if isinstance(journalled, int) else seq
         if scanned.rows or scanned.removed or self._stores.manifest.seq is None:
             await self._reading.run(lambda: self._stores.manifest.store(scanned.rows, scanned.removed, seq))
+        await self.guard.begin(scanned.vanished, is_settled=True)
+
+    async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Notice outside changes until cancelled; however often the watcher fails, it is started again."""
+        watcher = self.watcher
+        await supervise(watcher.mailbox, watcher.start, crashes=sys.maxsize, task_status=task_status)
 
     async def start(self, nursery: trio.Nursery, background: trio.Nursery) -> Server:
         """Start the actors, downstream first, and wait until full text covers every note."""
@@ -344,6 +358,7 @@ class Assembly:
             self.publisher.mailbox,
             self.memory.mailbox,
             self.coordinator.mailbox,
+            self.watcher.mailbox,
         )
 
     def _observe_batch(self, actor: str, seconds: float) -> None:
@@ -366,6 +381,8 @@ class Assembly:
             coordination=stores.coordination,
             publisher=self.publisher,
             knowledge_folder=config.storage.data_dir / config.storage.knowledge_subdir,
+            guard=self.guard,
+            watcher=self.watcher,
             events_enabled=config.events.enabled,
             reading=self._coordination_reading,
             clock=self._clock,

@@ -13,9 +13,11 @@ from attrs import frozen
 from lithos.actors.blocking import Blocking
 from lithos.actors.catalogue import Catalogue
 from lithos.actors.coordinator import Coordinator
+from lithos.actors.guard import WAY_OUT, DeletionGuard
 from lithos.actors.indexer import Indexer
 from lithos.actors.publisher import Publisher
 from lithos.actors.semantic import SemanticBackend, SemanticState
+from lithos.actors.watcher import Watcher
 from lithos.core.times import format_optional, format_time
 from lithos.stores.coordination import CoordinationStore
 from lithos.stores.fulltext import FulltextIndex
@@ -52,6 +54,8 @@ class StateParts:
     coordination: CoordinationStore
     publisher: Publisher
     knowledge_folder: Path
+    guard: DeletionGuard
+    watcher: Watcher
     events_enabled: bool
     reading: Blocking
     clock: Callable[[], datetime]
@@ -115,7 +119,7 @@ class ServerState:
             "search": self._search(),
             "embedding_model": self._model(),
             "index": self._index(),
-            "watcher": Component("ok", details={"mode": "off"}),
+            "watcher": self._watcher(),
             "events": self._events(),
             "coordination": await self._coordination(),
         }
@@ -140,9 +144,20 @@ class ServerState:
             return Component("degraded", semantic.reason, details)
         return Component("ok" if semantic.is_answering else "warming", None, details)
 
+    def _watcher(self) -> Component:
+        watcher = self._parts.watcher
+        details = {"mode": watcher.mode}
+        if watcher.failure:
+            return Component("degraded", watcher.failure, details)
+        return Component("ok" if watcher.is_settled else "warming", None, details)
+
     def _index(self) -> Component:
         skipped = len(self._parts.catalogue.skipped)
         details: dict[str, Any] = {"skipped_files": skipped} if skipped else {}
+        vanished = self._parts.guard.vanished
+        if vanished:
+            details["vanished"] = vanished
+            return Component("degraded", f"{vanished} note files have vanished: {WAY_OUT}", details)
         if self._parts.publisher.withheld:
             details["pending_repairs"] = self._parts.publisher.withheld
             return Component("degraded", "stored notes wait for an index", details)
