@@ -143,8 +143,11 @@ class _Writing:
         self._unanswered = unanswered
 
     async def send(self, item: SessionMessage, /) -> None:
-        await self._inner.send(item)
-        self._unanswered.note(item)
+        try:
+            await self._inner.send(item)
+        finally:
+            # What cannot be delivered any more is not waited for either.
+            self._unanswered.note(item)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
