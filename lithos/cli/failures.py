@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from lithos.actors.kit import ActorGaveUp
 from lithos.cli.session import CommandFailed
-from lithos.front.client import OwnerUnreachable
+from lithos.front.client import OwnerRefuses, OwnerUnreachable
 from lithos.front.sockets import CannotListen
 from lithos.stores.lock import AlreadyOwned
 from lithos.stores.migrations import NewerLayout
@@ -26,6 +26,7 @@ _KNOWN = (
     DatabaseFailed,
     NewerLayout,
     OSError,
+    OwnerRefuses,
     OwnerUnreachable,
 )
 
@@ -54,7 +55,7 @@ def _explain(failure: BaseException) -> Exception | None:
     match failure:
         case CommandFailed() | BrokenPipeError():
             return failure
-        case AlreadyOwned():
+        case AlreadyOwned() | OwnerRefuses():
             return CommandFailed(str(failure), OWNED)
         case CannotListen() | OwnerUnreachable() | ArgumentFault() | NewerLayout():
             return CommandFailed(str(failure))

@@ -23,6 +23,7 @@ from lithos.front.bridge_messages import (
     error_line,
     read_answer,
 )
+from lithos.front.client import OwnerRefuses
 from lithos.stores.owner_record import OwnerRecord
 from lithos.telemetry import get_logger
 
@@ -55,10 +56,6 @@ class AnswerLost(Exception):
 
 class OwnerHangs(AnswerLost):
     """The owner lives and shows no sign of life; asking again would only wait again."""
-
-
-class OwnerRefuses(Exception):
-    """The owner lets nobody in who brings this token; the message says what to do."""
 
 
 class OwnerLink:
@@ -181,9 +178,8 @@ class OwnerLink:
         scope.deadline = trio.current_time() + CALL_LIMIT
         async with self._client.stream("POST", "/mcp", content=request.body, headers=headers) as response:
             if response.headers.get("content-type", "").startswith("text/event-stream"):
-                self._waiting[scope] = scope.deadline = (
-                    math.inf
-                )  # a stream may be silent for as long as it likes
+                # A stream may be silent for as long as it likes.
+                self._waiting[scope] = scope.deadline = math.inf
                 return await self._follow(scope, response, request, deliver)
             answer, line = self._translate(request, response.status_code, await response.aread())
             self._waiting.pop(scope, None)

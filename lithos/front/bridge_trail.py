@@ -59,6 +59,7 @@ class OwnerTrail:
         self._found = trio.Event()
         self._doubted = trio.Event()
         self._closed = trio.Event()
+        self._has_followed = False
         self._lost_for_good: str | None = None
 
     async def link(self) -> OwnerLink:
@@ -106,6 +107,7 @@ class OwnerTrail:
         if record is None or record.url is None:
             await self._pause()
             return
+        self._has_followed = True
         log.info("bridging", pid=record.pid, url=record.url)
         async with self._connect(record) as link:
             self._link = link
@@ -120,8 +122,11 @@ class OwnerTrail:
         log.info("the server has gone", pid=record.pid)
 
     async def _wait_for_next(self, nursery: trio.Nursery) -> None:
-        """Wait for another owner, and become it when there is none for `TAKE_OVER_AFTER`."""
-        until = trio.current_time() + TAKE_OVER_AFTER
+        """Wait for another owner, and become it when there is none for `TAKE_OVER_AFTER`.
+
+        What held the lock without ever serving, such as a query, has no successor to wait for.
+        """
+        until = trio.current_time() + (TAKE_OVER_AFTER if self._has_followed else 0)
         while not self._closed.is_set() and not self._look().is_owned:
             if trio.current_time() < until:
                 await self._pause(until - trio.current_time())

@@ -17,6 +17,10 @@ class OwnerUnreachable(Exception):
     """The owner does not answer as a Lithos server should; the message says what to try."""
 
 
+class OwnerRefuses(Exception):
+    """The owner lets nobody in who brings this token or address; the message says what to do."""
+
+
 class OwnerClient:
     """Speaks to the server at `url`; each call is one connection, in a worker thread."""
 

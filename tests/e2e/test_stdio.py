@@ -5,86 +5,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import select
 import signal
 import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.process import LITHOS, START_BOUND, STOP_BOUND, clean_environment
+from tests.e2e.process import LITHOS, START_BOUND, clean_environment
+from tests.e2e.stdio import stdio_server
 from tests.e2e.vault import make_vault
-
-HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-
-
-class StdioServer:
-    """A server that is spoken to by hand."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
-        self._received = b""
-
-    def send(self, method: str, number: int | None = None, **params: object) -> None:
-        message = {"jsonrpc": "2.0", "method": method, "params": params}
-        self.send_line(json.dumps(message if number is None else message | {"id": number}))
-
-    def send_line(self, line: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(line.encode() + b"\n")
-        self.process.stdin.flush()
-
-    def call(self, number: int, tool: str, **arguments: object) -> None:
-        self.send("tools/call", number, name=tool, arguments=arguments)
-
-    def greet(self) -> None:
-        self.send("initialize", 0, **HELLO)
-        assert self.answer()["id"] == 0
-        self.send("notifications/initialized")
-
-    def answer(self) -> dict[str, object]:
-        """The next line of stdout, which must be a protocol message."""
-        until = time.monotonic() + START_BOUND
-        while b"\n" not in self._received:
-            assert select.select([self.process.stdout], [], [], max(0.0, until - time.monotonic()))[0], (
-                "silence"
-            )
-            part = os.read(self.process.stdout.fileno(), 65536)  # type: ignore[union-attr]
-            assert part, self._received
-            self._received += part
-        line, _, self._received = self._received.partition(b"\n")
-        message: dict[str, object] = json.loads(line)
-        assert message["jsonrpc"] == "2.0"
-        return message
-
-    def close_input(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-
-    def rest(self) -> bytes:
-        """What else came on stdout until the end; the exit code must be 0."""
-        assert self.process.stdout is not None
-        rest = self._received + self.process.stdout.read()
-        assert self.process.wait(STOP_BOUND) == 0
-        return rest
-
-
-@contextmanager
-def stdio_server(data: Path, stderr: int, **env: str) -> Iterator[StdioServer]:
-    with subprocess.Popen(
-        [*LITHOS, "-d", str(data), "serve"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        env=clean_environment(env),
-    ) as process:
-        try:
-            yield StdioServer(process)
-        finally:
-            process.kill()
 
 
 def test_only_protocol_is_on_stdout_and_everything_asked_is_answered(tmp_path: Path) -> None:

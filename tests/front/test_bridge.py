@@ -12,8 +12,9 @@ import trio
 
 from lithos.front import bridge as bridge_module
 from lithos.front.bridge import serve_bridge
-from lithos.front.bridge_link import CONNECTIONS, PATIENCE, PING_PATIENCE, OwnerRefuses
+from lithos.front.bridge_link import CONNECTIONS, PATIENCE, PING_PATIENCE
 from lithos.front.bridge_trail import OWNER_WAIT, TAKE_OVER_AFTER
+from lithos.front.client import OwnerRefuses
 from lithos.front.limits import STOP_FLUSH, STOP_GRACE
 from tests.front.bridging import VERSION, FakeOwner, House, bridged
 from tests.front.running import rpc
@@ -173,6 +174,17 @@ async def test_what_is_unanswered_at_the_end_of_input_may_finish_or_gets_an_erro
     assert (await client.answer(1))["result"] == {"by": 7}
     assert (await client.answer(3))["result"] == {"by": 7}
     assert await client.reason(2) == "outcome_unknown"
+
+
+async def test_when_a_command_only_held_the_lock_for_a_moment_nobody_waits() -> None:
+    house = House(starting=True)
+    async with bridged(house, greet=False) as client:
+        await client.ask(1, "initialize")
+        await trio.sleep(2)
+        house.starting = False
+        began = trio.current_time()
+        assert (await client.answer(1))["result"]["by"] == 1000
+        assert house.taken_at[0] - began < 1
 
 
 async def test_nothing_waits_for_an_owner_for_ever() -> None:

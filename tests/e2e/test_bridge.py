@@ -1,0 +1,238 @@
+"""Several stdio servers on one data directory: one owner, the others bridge to it, and one succeeds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from tests.e2e.process import LITHOS, START_BOUND, STOP_BOUND, clean_environment, running_lithos
+from tests.e2e.stdio import StdioServer, stdio_server
+
+#: Of the libraries that only an owner needs, those with a name in the memory map.
+HEAVY = ("tantivy", "usearch", "numpy", "tokenizers", "rustworkx", "pydantic_core")
+#: MiB of a bridge that are its own; an owner has several times as much.
+BRIDGE_MEMORY = 48
+PARENT = """
+import subprocess, sys, time
+subprocess.Popen([*sys.argv[1:]], stdout=sys.stderr)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def errors(tmp_path: Path) -> Iterator[int]:
+    with (tmp_path / "stderr").open("ab") as sink:
+        yield sink.fileno()
+
+
+def loaded(server: StdioServer) -> set[str]:
+    """The heavy libraries in the memory of a server."""
+    maps = Path(f"/proc/{server.process.pid}/maps").read_text()
+    return {name for name in HEAVY if name in maps}
+
+
+def own_memory(server: StdioServer) -> float:
+    """MiB that no other process shares."""
+    rollup = Path(f"/proc/{server.process.pid}/smaps_rollup").read_text()
+    return sum(int(size) for size in re.findall(r"^Private_\w+: +(\d+) kB", rollup, re.MULTILINE)) / 1024
+
+
+def owner_pid(data: Path) -> int:
+    return int(json.loads((data / ".lithos" / "lock").read_bytes())["pid"])
+
+
+def structured(answer: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = answer["result"]["structuredContent"]
+    return result
+
+
+def test_a_second_stdio_server_bridges_to_the_first_and_loads_no_index(tmp_path: Path, errors: int) -> None:
+    """behaviour 195"""
+    data = tmp_path / "data"
+    with house(2, data, errors) as (owner, bridge):
+        bridge.call(1, "lithos_write", title="By the bridge", content="text", agent="a")
+        note = structured(bridge.answer())
+        owner.call(1, "lithos_read", id=note["id"])
+        assert structured(owner.answer())["title"] == "By the bridge"
+        for server in (owner, bridge):
+            server.send("tools/list", 2)
+        assert owner.answer()["result"] == bridge.answer()["result"]
+        assert loaded(owner) >= {"tantivy", "numpy"}
+        assert not loaded(bridge)
+        assert own_memory(bridge) < BRIDGE_MEMORY < own_memory(owner)
+        bridge.close_input()
+        assert bridge.rest() == b""
+        assert owner_pid(data) == owner.process.pid
+        owner.close_input()
+        owner.rest()
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
+@pytest.mark.slow
+def test_a_bridge_needs_the_token_of_an_http_owner(tmp_path: Path, errors: int) -> None:
+    """behaviour 195"""
+    data = tmp_path / "data"
+    token = {"LITHOS_AUTH_TOKEN": "right-token"}
+    with running_lithos(data, env=token) as owner:
+        with stdio_server(data, errors, **token) as bridge:
+            bridge.greet()
+            bridge.call(1, "lithos_stats")
+            assert structured(bridge.answer())["documents"] == 0
+            bridge.process.send_signal(signal.SIGTERM)
+            assert bridge.rest() == b""
+        refused = subprocess.run(
+            [*LITHOS, "-d", str(data), "serve", "-t", "stdio"],
+            stdin=subprocess.PIPE, capture_output=True, text=True, timeout=START_BOUND,
+            env=clean_environment({"LITHOS_AUTH_TOKEN": "wrong-token"}), check=False,
+        )  # fmt: skip
+        assert refused.returncode == 4
+        assert refused.stdout == ""
+        for named in (str(owner.process.pid), owner.url, "LITHOS_AUTH_TOKEN"):
+            assert named in refused.stderr
+        assert "wrong-token" not in refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("as_bridge", [False, True])
+def test_a_stdio_server_ends_when_its_parent_dies(as_bridge: bool, tmp_path: Path) -> None:
+    """behaviour 195: although stdin stays open"""
+    data = tmp_path / "data"
+    reading, writing = os.pipe()
+    ending, alive = os.pipe()
+    with ExitStack() as stack:
+        if as_bridge:
+            stack.enter_context(running_lithos(data))
+        stderr = stack.enter_context((tmp_path / "stderr").open("w+b"))
+        command = [sys.executable, "-c", PARENT, *LITHOS, "-d", str(data), "serve", "-t", "stdio"]
+        parent = subprocess.Popen(
+            command, stdin=reading, stdout=alive, stderr=stderr, pass_fds=[alive], env=clean_environment()
+        )
+        os.close(alive)
+        os.close(reading)
+        try:
+            wait_for(lambda: b"Starting MCP server" in (tmp_path / "stderr").read_bytes())
+        finally:
+            parent.kill()
+            parent.wait()
+        wait_for(lambda: b"the parent process has gone" in (tmp_path / "stderr").read_bytes())
+    os.close(writing)
+    os.close(ending)
+
+
+@contextmanager
+def house(count: int, data: Path, errors: int) -> Iterator[list[StdioServer]]:
+    """So many stdio servers, all greeted; the first is the owner."""
+    with ExitStack() as stack:
+        servers = []
+        for _ in range(count):
+            server = stack.enter_context(stdio_server(data, errors))
+            server.greet()
+            servers.append(server)
+        yield servers
+
+
+def write_notes(server: StdioServer, name: str, numbers: Sequence[int]) -> None:
+    for number in numbers:
+        server.call(number, "lithos_write", title=f"{name} {number}", content="text", agent="a")
+
+
+@pytest.mark.slow
+def test_ten_stdio_servers_share_one_owner_and_survive_its_end(tmp_path: Path, errors: int) -> None:
+    """behaviours 195, 196"""
+    data = tmp_path / "data"
+    with house(10, data, errors) as servers:
+        owner, *bridges = servers
+        assert [bool(loaded(server)) for server in servers] == [True] + [False] * 9
+        assert max(map(own_memory, bridges)) < BRIDGE_MEMORY
+        for name, server in enumerate(servers):
+            write_notes(server, f"Before {name}", range(1, 12))
+        acknowledged = [structured(server.answer()) for server in servers for _ in range(11)]
+        for name, server in enumerate(bridges):
+            write_notes(server, f"During {name}", range(21, 30))
+        owner.process.kill()
+        owner.process.wait()
+        answers = [server.answer() for server in bridges for _ in range(9)]
+        lost = [answer for answer in answers if "error" in answer]
+        assert all(answer["error"]["data"]["reason"] == "outcome_unknown" for answer in lost)
+        acknowledged += [structured(answer) for answer in answers if "error" not in answer]
+        for name, server in enumerate(bridges):
+            write_notes(server, f"After {name}", [40])
+        acknowledged += [structured(server.answer()) for server in bridges]
+        assert all(result["status"] == "created" for result in acknowledged)
+        heirs = [server for server in bridges if loaded(server)]
+        assert [server.process.pid for server in heirs] == [owner_pid(data)]
+        for result in acknowledged:
+            bridges[0].call(50, "lithos_read", id=result["id"])
+            assert "error" not in bridges[0].answer()
+        for server in bridges:
+            server.close_input()
+        assert [server.rest() for server in bridges] == [b""] * 9
+    notes = len(list((data / "knowledge").glob("*.md")))
+    assert len(acknowledged) <= notes <= len(acknowledged) + len(lost)
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
+@pytest.mark.slow
+def test_a_stopped_owner_costs_an_error_and_no_silence(tmp_path: Path, errors: int) -> None:
+    data = tmp_path / "data"
+    with house(2, data, errors) as (owner, bridge):
+        owner.process.send_signal(signal.SIGSTOP)
+        try:
+            bridge.call(1, "lithos_stats")
+            assert bridge.answer()["error"]["data"]["reason"] == "outcome_unknown"
+        finally:
+            owner.process.send_signal(signal.SIGCONT)
+        bridge.call(2, "lithos_stats")
+        assert structured(bridge.answer())["documents"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
+)
+async def test_the_official_client_works_through_a_bridge(mode: str, version: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    parameters = StdioServerParameters(
+        command=sys.executable, args=[*LITHOS[1:], "-d", str(data), "serve", "-t", "stdio"], cwd=tmp_path
+    )
+    with running_lithos(data), (tmp_path / "stderr").open("w") as sink:
+        async with Client(stdio_client(parameters, errlog=sink), mode=mode) as client:
+            assert client.protocol_version == version
+            assert len((await client.list_tools()).tools) > 10
+            results: list[Any] = []
+            async with trio.open_nursery() as nursery:
+                for number in range(20):
+                    nursery.start_soon(_write, client, number, results)
+            assert {result["status"] for result in results} == {"created"}
+            text = "日本" * 100_000
+            long = await client.call_tool("lithos_write", {"title": "Long", "content": text, "agent": "a"})
+            read = await client.call_tool("lithos_read", {"id": long.structured_content["id"]})
+            assert read.structured_content["content"].strip() == text
+
+
+async def _write(client: Client, number: int, results: list[Any]) -> None:
+    note = {"title": f"ünïcode {number}", "content": "text", "agent": "a"}
+    results.append((await client.call_tool("lithos_write", note)).structured_content)
+
+
+def wait_for(holds: Any, within: float = START_BOUND + STOP_BOUND) -> None:
+    """Ask again and again, for other processes tell nobody."""
+    until = time.monotonic() + within
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)
