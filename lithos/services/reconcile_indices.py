@@ -53,14 +53,17 @@ def find_index_faults(survey: Survey, settings: IndexSettings) -> tuple[Action, 
     vectors = inspect_vectors(survey.data / ".usearch", identity)
     wanted = {entry.serial: entry.stamp for entry in entries}
     mixed = {entry.serial: settings.sizes.mix(entry.stamp) for entry in entries}
-    return (*_faults("fulltext", fulltext, wanted), *_faults("vectors", vectors, mixed))
+    lost = survey.unreadable
+    return (*_faults("fulltext", fulltext, wanted, lost), *_faults("vectors", vectors, mixed, lost))
 
 
-def _faults(name: str, found: Inspected, wanted: Mapping[int, int]) -> Iterator[Action]:
+def _faults(name: str, found: Inspected, wanted: Mapping[int, int], lost: frozenset[int]) -> Iterator[Action]:
+    """`lost` are notes that an index may hold, but that nobody can add to it now."""
     if found.reason is not None:
         yield Action(found.reason, {"index": name, "detail": found.detail})
         return
-    plan = plan_index(wanted, found.stamps)
+    addable = {each: stamp for each, stamp in wanted.items() if each not in lost or each in found.stamps}
+    plan = plan_index(addable, found.stamps)
     if plan.total:
         yield Action(
             "doc_set_mismatch", {"index": name, "missing": len(plan.add), "surplus": len(plan.remove)}

@@ -26,6 +26,8 @@ class Survey:
     files: NoteFiles
     catalogue: Catalogue
     is_live: bool
+    #: Numbers of notes that stay known although their files cannot be read now.
+    unreadable: frozenset[int] = frozenset()
 
     @property
     def private(self) -> Path:
@@ -47,9 +49,11 @@ def survey_notes(data: Path, folder: str, vanished_fraction: float, now: datetim
     catalogue, is_live = Catalogue(), is_owned(private / "lock")
     try:
         with snapshot(private / "manifest.db", is_live=is_live) as connection:
-            scan_folder(files, Manifest.view(connection), catalogue, (), now, rule)
+            scanned = scan_folder(files, Manifest.view(connection), catalogue, (), now, rule)
     except CorruptDatabase:
         # The next start sets it aside and numbers the notes anew, and so does this survey.
         catalogue = Catalogue()
-        scan_folder(files, Manifest.view(None), catalogue, (), now, rule)
-    return Survey(data, files, catalogue, is_live)
+        scanned = scan_folder(files, Manifest.view(None), catalogue, (), now, rule)
+    lost = {*scanned.vanished, *(each.note.id for each in catalogue if each.path in catalogue.skipped)}
+    unreadable = frozenset(each.serial for each in catalogue if each.note.id in lost)
+    return Survey(data, files, catalogue, is_live, unreadable)

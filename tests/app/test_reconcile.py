@@ -251,6 +251,15 @@ async def test_what_cannot_be_repaired_is_a_failure(tmp_path: Path, monkeypatch:
     assert "no model" in envelope["failures"][0]["detail"]
 
 
+async def test_a_note_that_cannot_be_read_any_more_is_no_fault_of_an_index(tmp_path: Path) -> None:
+    config = await make_data(tmp_path)
+    put_note(tmp_path, "two.md", b"\x00 binary now")
+    assert (await run(config, "indices", dry_run=True))[0]["status"] == "noop"
+    shutil.rmtree(tmp_path / ".tantivy")
+    assert (await run(config, "indices"))[0]["status"] == "ok"
+    assert (await run(config, "indices"))[0]["status"] == "noop"
+
+
 async def test_a_dry_run_reads_what_a_killed_server_left_behind(tmp_path: Path) -> None:
     """The newest rows of a database may be in its write-ahead log only."""
     config = await make_data(tmp_path)

@@ -1,0 +1,219 @@
+"""`lithos reindex`, `reconcile`, `recalibrate-salience` and `extract-entities`, as typed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define
+
+import lithos.app.assembly
+import lithos.app.maintenance
+from lithos.app.clock import utc_now
+from lithos.cli import main
+from lithos.core.memory import NodeStats
+from lithos.stores.lock import OwnerLock
+from lithos.stores.stats import StatsStore
+from tests.e2e.vault import snapshot
+from tests.servers import load_once, put_note
+
+NAMES = "By [[Diego Ongaro]], who wrote about [[Raft]].\n"
+CURATED = "---\ntitle: Kept\nentities: [My Choice]\n---\nBy [[Somebody]].\n"
+MUTATING = [
+    ["reindex"],
+    ["reindex", "--clear"],
+    ["reconcile"],
+    ["reconcile", "--scope", "graph"],
+    ["recalibrate-salience"],
+    ["extract-entities"],
+]
+
+
+@define
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def answer(self) -> Any:
+        assert self.out.count("\n") == 1
+        return json.loads(self.out)
+
+
+@define
+class Program:
+    """The command line on one data directory, in this process."""
+
+    data: Path
+    capture: pytest.CaptureFixture[str]
+
+    def run(self, *arguments: str) -> Done:
+        code = main(["--data-dir", str(self.data), *arguments])
+        printed = self.capture.readouterr()
+        return Done(code, printed.out, printed.err)
+
+
+@pytest.fixture
+def program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Program]:
+    for module in (lithos.app.assembly, lithos.app.maintenance):
+        monkeypatch.setattr(module, "load_embedder", load_once)
+    put_note(tmp_path, "raft.md", NAMES)
+    put_note(tmp_path, "kept.md", CURATED)
+    root = logging.getLogger()
+    handlers, level, interval = root.handlers[:], root.level, sys.getswitchinterval()
+    yield Program(tmp_path, capsys)
+    root.handlers[:], root.level = handlers, level
+    sys.setswitchinterval(interval)
+
+
+def put_stats(data: Path, *rows: NodeStats) -> None:
+    store = StatsStore.open(data / ".lithos" / "stats.db", utc_now())
+    with store.transaction():
+        store.writing.nodes.put(rows)
+    store.close()
+
+
+def salience(data: Path) -> dict[str, float]:
+    store = StatsStore.open(data / ".lithos" / "stats.db", utc_now())
+    rows = {each.node_id: each.salience for each in store.reading.nodes.all()}
+    store.close()
+    return rows
+
+
+def test_reindex_counts_what_it_indexed_and_names_what_it_could_not(program: Program) -> None:
+    put_note(program.data, "binary.md", b"\x00")
+    for arguments in ([], ["--clear"], ["--force"], ["--no-clear"]):
+        done = program.run("reindex", *arguments)
+        lines = ["Found 3 markdown files", "Indexed 2 documents", "Total chunks: 2"]
+        assert done.out.splitlines() == [*lines, "Graph nodes: 4", "Graph edges: 3"]
+        assert done.err.startswith("Errors: 1\n  binary.md: ")
+        assert done.code == 0
+    answer = program.run("reindex", "--json").answer
+    assert (answer["found"], answer["indexed"], answer["errors"], answer["chunks"]) == (3, 2, 1, 2)
+
+
+def test_clear_begins_with_empty_indexes(program: Program) -> None:
+    program.run("reindex")
+    marker = program.data / ".tantivy" / "left by hand"
+    for option, stays in (("--no-clear", True), ("--clear", False)):
+        marker.write_text("x")
+        assert program.run("reindex", option).code == 0
+        assert marker.exists() is stays
+
+
+def test_reconcile_prints_one_envelope_or_all_three(program: Program) -> None:
+    """Behaviour 162."""
+    looked = program.run("reconcile", "--dry-run", "--json-output").answer
+    assert list(looked) == ["scope", "dry_run", "results"]
+    assert [each["scope"] for each in looked["results"]] == ["indices", "graph", "provenance_projection"]
+    assert not (program.data / ".lithos").exists()
+    one = program.run("reconcile", "-s", "graph", "--json")
+    assert (one.code, one.answer["scope"], one.answer["status"]) == (0, "graph", "ok")
+    assert program.run("reconcile", "-s", "indices").out == (
+        "indices: ok, 2 notes looked at\n"
+        "  schema_mismatch: 1 (index fulltext, detail there is no format marker)\n"
+        "  doc_set_mismatch: 1 (index vectors, missing 2, surplus 0)\n"
+    )
+    assert [each["status"] for each in program.run("reconcile", "--json").answer["results"]] == ["noop"] * 3
+
+
+def test_reconcile_exits_1_when_a_scope_fails(program: Program) -> None:
+    program.run("reindex")
+    (program.data / ".lithos" / "edges.db").write_bytes(b"no database")
+    done = program.run("reconcile", "--dry-run", "-s", "provenance_projection")
+    assert done.code == 1
+    assert done.err.startswith("  projection_apply_failed: ")
+    assert (program.data / ".lithos" / "edges.db").read_bytes() == b"no database"
+
+
+def test_salience_is_lifted_to_the_floor_but_not_where_feedback_put_it(program: Program) -> None:
+    low = NodeStats(node_id="low", salience=0.1)
+    misled = NodeStats(node_id="misled", salience=0.1, misleading_count=1)
+    ignored = NodeStats(node_id="ignored", salience=0.1, ignored_count=6, cited_count=2)
+    high = NodeStats(node_id="high", salience=0.9)
+    put_stats(program.data, low, misled, ignored, high)
+    before = snapshot(program.data)
+    looked = program.run("recalibrate-salience", "--dry-run", "--json").answer
+    assert snapshot(program.data) == before
+    assert (looked["notes"], looked["lifted"], looked["floor"]) == (4, 1, 0.3)
+    assert (looked["before"]["0.1-0.2"], looked["after"]["0.1-0.2"], looked["after"]["0.3-0.4"]) == (3, 2, 1)
+    done = program.run("recalibrate-salience", "--floor", "0.4")
+    assert "  0.4-0.5        0        1\n" in done.out
+    assert done.out.endswith("Lifted 1 notes\n")
+    assert salience(program.data) == {"low": 0.4, "misled": 0.1, "ignored": 0.1, "high": 0.9}
+    assert program.run("recalibrate-salience", "--floor", "0.4", "--json").answer["lifted"] == 0
+
+
+def test_recalibrating_makes_no_database(program: Program) -> None:
+    assert program.run("recalibrate-salience", "--json").answer["notes"] == 0
+    assert not (program.data / ".lithos" / "stats.db").exists()
+
+
+def test_entities_are_extracted_but_for_curated_ones(program: Program) -> None:
+    """Behaviour 158."""
+    before = snapshot(program.data)
+    looked = program.run("extract-entities", "--dry-run", "--json").answer
+    assert snapshot(program.data) == before
+    assert [(each["path"], each["entities"]) for each in looked["notes"]] == [
+        ("raft.md", ["Diego Ongaro", "Raft"])
+    ]
+    done = program.run("extract-entities")
+    assert done.out == "raft.md: Diego Ongaro, Raft\nChanged the entities of 1 of 2 notes\n"
+    assert "entities_extractor: 10" in (program.data / "knowledge" / "raft.md").read_text()
+    assert (program.data / "knowledge" / "kept.md").read_text() == CURATED
+    assert program.run("extract-entities", "--json").answer["changed"] == 0
+
+
+def test_force_extracts_curated_ones_too(program: Program) -> None:
+    answer = program.run("extract-entities", "--force", "--json").answer
+    assert [(each["before"], each["entities"]) for each in answer["notes"]] == [
+        (["My Choice"], ["Somebody"]),
+        ([], ["Diego Ongaro", "Raft"]),
+    ]
+
+
+def test_commands_that_change_something_name_the_owner_and_exit_4(program: Program) -> None:
+    """Behaviour 197: looking works beside an owner."""
+    lock = OwnerLock(program.data / ".lithos" / "lock")
+    lock.acquire("2026-01-01T00:00:00+00:00")
+    try:
+        before = snapshot(program.data)
+        for arguments in MUTATING:
+            done = program.run(*arguments)
+            assert (done.code, done.out) == (4, ""), arguments
+            assert "in use by process" in done.err
+            assert "2026-01-01T00:00:00+00:00" in done.err
+        for arguments in (["reconcile"], ["recalibrate-salience"], ["extract-entities"]):
+            assert program.run(*arguments, "--dry-run", "--json").code == 0, arguments
+        assert snapshot(program.data) == before
+    finally:
+        lock.release()
+
+
+def test_without_notes_nothing_is_made(program: Program) -> None:
+    program.data = program.data / "typo"
+    for arguments in [*MUTATING, ["reconcile", "--dry-run"], ["extract-entities", "--dry-run"]]:
+        done = program.run(*arguments)
+        assert (done.code, done.out) == (1, ""), arguments
+        assert str(program.data) in done.err
+    assert not program.data.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["reconcile", "--scope", "notes"], ["recalibrate-salience", "--floor", "1.5"], ["reindex", "--dry-run"]],
+)
+def test_what_cannot_be_meant_is_a_usage_error(program: Program, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        program.run(*arguments)
+    assert ended.value.code == 2
