@@ -43,11 +43,12 @@ class StdioServer:
 
     def answer(self) -> dict[str, Any]:
         """The next answer on stdout, which holds nothing but protocol messages; skips notifications."""
-        while "method" in (message := self._message()):
+        while "method" in (message := self.message()):
             pass
         return message
 
-    def _message(self) -> dict[str, Any]:
+    def message(self) -> dict[str, Any]:
+        """The next protocol message of any kind."""
         until = time.monotonic() + START_BOUND
         while b"\n" not in self._received:
             assert select.select([self.process.stdout], [], [], max(0.0, until - time.monotonic()))[0], (
