@@ -83,7 +83,7 @@ class Drain:
         failed: list[EnrichJob] = []
         await parts.feed.catch_up()
         while jobs := await self._claim(last):
-            last = max(row for job in jobs for row in job.rows)
+            last = max(min(job.rows) for job in jobs)
             due += [job for job in jobs if _is_due(job)]
             failed += await self._work_off([job for job in jobs if not _is_due(job)])
         if parts.inference is not None:

@@ -18,6 +18,9 @@ _SPEND: Final = (
     " ON CONFLICT(day) DO UPDATE SET tokens_spent=IFNULL(tokens_spent,0)+excluded.tokens_spent,"
     " calls_made=IFNULL(calls_made,0)+excluded.calls_made, updated_at=excluded.updated_at"
 )
+#: id, trigger, note, task, attempts with the one that is counted now, time.
+_CLAIMED: Final = "id,trigger_type,node_id,task_id,IFNULL(attempts,0)+1,triggered_at FROM enrich_queue"
+_WAITING: Final = "processed_at IS NULL AND IFNULL(attempts,0)<?"
 
 
 class QueueRows:
@@ -37,22 +40,38 @@ class QueueRows:
     def claim(self, max_attempts: int, after: int = 0, most: int | None = None) -> list[EnrichJob]:
         """Count an attempt of what waits and may be tried; grouped by note or task, oldest first.
 
-        Only rows behind row `after`, and at most `most` of them.
+        Only notes and tasks whose first waiting row is behind `after`, of at most so many rows there.
         """
-        rows: list[Any] = self._connection.execute(
-            "SELECT id,trigger_type,node_id,task_id,IFNULL(attempts,0)+1,triggered_at FROM enrich_queue"
-            " WHERE processed_at IS NULL AND IFNULL(attempts,0)<? AND id>? ORDER BY id LIMIT ?",
-            (max_attempts, after, -1 if most is None else most),
-        ).fetchall()
+        behind, groups = after, list[list[Any]]()
+        while not groups:
+            window: list[Any] = self._connection.execute(
+                f"SELECT {_CLAIMED} WHERE {_WAITING} AND id>? ORDER BY id LIMIT ?",
+                (max_attempts, behind, -1 if most is None else most),
+            ).fetchall()
+            if not window:
+                return []
+            behind = window[-1][0]
+            groups = [group for group in self._groups_of(window, max_attempts) if group[0][0] > after]
         self._connection.execute(
             "UPDATE enrich_queue SET attempts=IFNULL(attempts,0)+1"
             " WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps([row[0] for row in rows]),),
+            (json.dumps([row[0] for group in groups for row in group]),),
         )
-        groups: dict[tuple[str | None, str | None], list[tuple[Any, ...]]] = {}
+        return [_job(group) for group in groups]
+
+    def _groups_of(self, window: list[Any], max_attempts: int) -> list[list[Any]]:
+        """All waiting rows of the notes and tasks in the window."""
+        notes = {row[2] for row in window if row[2]}
+        tasks = {row[3] for row in window if not row[2]}
+        rows: list[Any] = self._connection.execute(
+            f"SELECT {_CLAIMED} WHERE {_WAITING} AND (node_id IN (SELECT value FROM json_each(?)) OR"  # noqa: S608
+            " (node_id IS NULL AND task_id IN (SELECT value FROM json_each(?)))) ORDER BY id",
+            (max_attempts, json.dumps(list(notes)), json.dumps(list(tasks))),
+        ).fetchall()
+        groups: dict[tuple[str | None, str | None], list[Any]] = {}
         for row in rows:
             groups.setdefault((row[2], None if row[2] else row[3]), []).append(row)
-        return [_job(node_id, task_id, group) for (node_id, task_id), group in groups.items()]
+        return list(groups.values())
 
     def release(self, rows: Iterable[int]) -> None:
         """Take the attempt back that claiming these rows has counted."""
@@ -81,12 +100,13 @@ class QueueRows:
         return int(rows[0][0])
 
 
-def _job(node_id: str | None, task_id: str | None, rows: list[tuple[Any, ...]]) -> EnrichJob:
+def _job(rows: list[Any]) -> EnrichJob:
+    note = rows[0][2]
     return EnrichJob(
         rows=tuple(row[0] for row in rows),
         triggers=frozenset(row[1] for row in rows),
-        node_id=node_id,
-        task_id=task_id,
+        node_id=note,
+        task_id=None if note else rows[0][3],
         attempts=max(row[4] for row in rows),
         waiting_since=min(filter(None, (read_time(row[5]) for row in rows)), default=None),
     )

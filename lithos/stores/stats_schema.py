@@ -84,6 +84,7 @@ INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS coactivation_b ON coactivation(node_id_b);
 CREATE INDEX IF NOT EXISTS receipts_task ON receipts(task_id, agent_id) WHERE task_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS enrich_waiting ON enrich_queue(id) WHERE processed_at IS NULL;
+CREATE INDEX IF NOT EXISTS enrich_waiting_notes ON enrich_queue(node_id, task_id) WHERE processed_at IS NULL;
 """
 
 
