@@ -289,7 +289,7 @@ class Steps:
         nodes = self._stats.writing.nodes
         lifted = {
             stats.node_id: (stats.salience, new)
-            for stats in nodes.all()
+            for stats in nodes.below(command.floor)
             if (new := lift(stats, command.floor)) is not None
         }
         if not command.dry_run:

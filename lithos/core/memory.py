@@ -167,8 +167,9 @@ class EnrichJob:
 class ClaimJobs:
     """Take what waits and was tried fewer than `max_attempts` times; the reply is `list[EnrichJob]`.
 
-    Claiming counts as an attempt, so that a job which ends the process is not tried forever. It takes at
-    most `most` rows, of those behind row `after`: a run that goes on behind its last claim sees each once.
+    Claiming counts as an attempt, so that a job which ends the process is not tried forever. It looks
+    at `most` rows behind row `after`, and takes all rows of the notes and tasks that begin there: a run that
+    goes on behind the last beginning sees each note once.
     """
 
     max_attempts: int
@@ -193,13 +194,15 @@ class ProjectProvenance:
     """Make the `derived_from` edges of these notes say what their frontmatter says.
 
     `desired` maps a note to its namespace and its resolved sources; notes in `gone` lose theirs.
-    `complete` tells that `desired` is the whole corpus: rows of all other notes are removed too.
+    `complete` tells that `desired` is the whole corpus: rows of all other notes are removed too, but for
+    those of notes in `kept`, which somebody has looked at already.
     The reply is a `ProjectionOutcome`; `dry_run` only counts.
     """
 
     desired: Mapping[str, tuple[str, tuple[str, ...]]]
     gone: tuple[str, ...] = ()
     complete: bool = False
+    kept: frozenset[str] = frozenset()
     dry_run: bool = False
 
 
@@ -210,6 +213,12 @@ class ProjectionOutcome:
     created: int = 0
     removed: int = 0
     resynced: int = 0
+
+    def __add__(self, other: ProjectionOutcome) -> ProjectionOutcome:
+        """Both together."""
+        return ProjectionOutcome(
+            self.created + other.created, self.removed + other.removed, self.resynced + other.resynced
+        )
 
 
 @frozen(kw_only=True)

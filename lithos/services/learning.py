@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+import attrs
+
 from lithos.actors.blocking import Blocking
 from lithos.actors.memory import MemoryMailbox
-from lithos.core.memory import LearningCommand, NodeStats, Receipt, WorkingNode
+from lithos.core.memory import (
+    Decay,
+    LearningCommand,
+    NodeStats,
+    ProjectionOutcome,
+    ProjectProvenance,
+    Receipt,
+    WorkingNode,
+)
 from lithos.services.outcomes import honest_outcome
 from lithos.stores.stats import StatsStore, StatsTables
 
 T = TypeVar("T")
 
 LEARNING_DEADLINE = 30.0
+#: Notes per command of what concerns all of them: some 25 ms of the memory actor.
+SLICE = 500
 
 
 class Learning:
@@ -69,7 +81,37 @@ class Learning:
         return await self._read(lambda tables: tables.queue.length())
 
     async def submit(self, command: LearningCommand) -> Any:
-        """Have a command carried out, durably; its reply. Raises the refusal, or `StorageFailed`."""
+        """Have a command carried out, durably; its reply. Raises the refusal, or `StorageFailed`.
+
+        What concerns all notes is done slice by slice, so that no retrieval waits long for its receipt.
+        """
+        if isinstance(command, Decay) and command.node_ids is None:
+            return await self._decay_all()
+        if isinstance(command, ProjectProvenance) and command.complete:
+            return await self._project_all(command)
+        return await self._ask(command)
+
+    async def _decay_all(self) -> int:
+        faded, some = 0, await self._some_ids("")
+        while some:
+            faded += await self._ask(Decay(tuple(some)))
+            some = await self._some_ids(some[-1])
+        return faded
+
+    async def _some_ids(self, after: str) -> list[str]:
+        return await self._read(lambda tables: tables.nodes.ids(after, SLICE))
+
+    async def _project_all(self, command: ProjectProvenance) -> ProjectionOutcome:
+        """Reconcile slices of notes, then remove what is left of all others."""
+        total, notes = ProjectionOutcome(), list(command.desired.items())
+        for begin in range(0, len(notes), SLICE):
+            some = dict(notes[begin : begin + SLICE])
+            total += await self._ask(attrs.evolve(command, desired=some, complete=False))
+        kept = command.kept | command.desired.keys()
+        rest: ProjectionOutcome = await self._ask(attrs.evolve(command, desired={}, kept=kept))
+        return total + rest
+
+    async def _ask(self, command: LearningCommand) -> Any:
         with honest_outcome("Look at the statistics again before you retry."):
             return await self._mailbox.ask(command, within=LEARNING_DEADLINE)
 

@@ -122,11 +122,11 @@ class LearnedEdges:
     def _standing(self, command: ProjectProvenance) -> dict[_Key, tuple[Any, ...]]:
         """All `derived_from` rows in question: key to id, provenance type and what may drift."""
         if command.complete:
-            rows = self._connection.execute(_STANDING)
+            notes, where = command.kept, " AND from_id NOT IN (SELECT value FROM json_each(?))"
         else:
-            notes = json.dumps([*command.desired, *command.gone])
+            notes = frozenset([*command.desired, *command.gone])
             where = " AND from_id IN (SELECT value FROM json_each(?))"
-            rows = self._connection.execute(_STANDING + where, (notes,))
+        rows = self._connection.execute(_STANDING + where, (json.dumps(list(notes)),))
         return {(row[0], row[1], row[2]): row[3:] for row in rows}
 
     def _apply(

@@ -62,6 +62,21 @@ class NodeRows:
         rows = self._connection.execute(f"SELECT {_COLUMNS} FROM node_stats ORDER BY node_id")  # noqa: S608
         return [_stats(row) for row in rows]
 
+    def below(self, salience: float) -> list[NodeStats]:
+        """The rows with less salience."""
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM node_stats WHERE salience<? ORDER BY node_id",  # noqa: S608
+            (salience,),
+        )
+        return [_stats(row) for row in rows]
+
+    def ids(self, after: str, most: int) -> list[str]:
+        """The ids of at most so many rows behind `after`, in order."""
+        rows = self._connection.execute(
+            "SELECT node_id FROM node_stats WHERE node_id>? ORDER BY node_id LIMIT ?", (after, most)
+        )
+        return [str(row[0]) for row in rows]
+
     def put(self, changed: Iterable[NodeStats]) -> None:
         """Insert or replace rows."""
         self._connection.executemany(_PUT, [_row(stats) for stats in changed])
