@@ -67,10 +67,10 @@ class Follower:
         if not spellings:
             self._followed.pop(address.uri, None)
 
-    def see(self, changed: Sequence[Address], *, of_list: bool) -> None:
-        """Remember what is to be told."""
-        for address in changed:
-            for uri in self._followed.get(address.uri, ()):
+    def see(self, changed: Sequence[str], *, of_list: bool) -> None:
+        """Remember what is to be told; `changed` are URIs as Lithos lists them."""
+        for listed in changed:
+            for uri in self._followed.get(listed, ()):
                 self._mark(uri)
         if of_list and self.wants_list:
             self._mark(None)
@@ -137,7 +137,8 @@ class Changes:
     def see(self, event: Event) -> None:
         """Pass an event on."""
         if self._followers:
-            changed, of_list = changed_by(event.draft), changes_list(event.draft)
+            changed = [address.uri for address in changed_by(event.draft)]
+            of_list = changes_list(event.draft)
             for follower in self._followers:
                 follower.see(changed, of_list=of_list)
 
