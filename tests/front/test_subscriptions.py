@@ -12,6 +12,7 @@ from mcp.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
+from mcp.types import ResourceUpdatedNotification, TextResourceContents
 
 from lithos.config import EventsConfig
 from lithos.front import subscriptions
@@ -74,6 +75,34 @@ async def test_tasks_and_tags_can_be_followed_and_unknown_ones_cannot(tmp_path: 
             error = (await session.ask("resources/subscribe", uri=unknown))["error"]
             assert (error["code"], error["data"]) == (-32002, {"uri": unknown})
             assert (await session.ask("resources/unsubscribe", uri=unknown))["result"] == {}
+
+
+#: The SDK deprecates what 2026-07-28 replaced.
+@pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+async def test_the_official_client_subscribes_reads_and_gets_prompts(tmp_path: Path) -> None:
+    """behaviours 205, 206"""
+    told_by, told = trio.open_memory_channel[str](10)
+
+    async def take(message: object) -> None:
+        if isinstance(message, ResourceUpdatedNotification):
+            told_by.send_nowait(message.params.uri)
+
+    async with whole_server(tmp_path) as whole:
+        note = await whole.lithos.create("A note")
+        transport = sse_client(f"{whole.url}/sse")
+        async with Client(transport, mode="legacy", message_handler=take) as client:
+            uris = [resource.uri for resource in (await client.list_resources()).resources]
+            assert uris == ["lithos://tags", f"lithos://note/{note}"]
+            await client.subscribe_resource(uris[1])
+            await whole.lithos.write("A note", "New text.", id=note)
+            with trio.fail_after(TOLD_BOUND):
+                assert await told.receive() == uris[1]
+            (content,) = (await client.read_resource(uris[1])).contents
+            assert isinstance(content, TextResourceContents)
+            assert "New text." in content.text
+            await client.unsubscribe_resource(uris[1])
+            prompt = await client.get_prompt("handoff", {"task_id": "t", "agent": "ada"})
+            assert len(prompt.messages) == 1
 
 
 @pytest.mark.parametrize("version", HANDSHAKE)
