@@ -90,6 +90,9 @@ class Watcher:
     ) -> None:
         """Watch until the mailbox closes or the task is cancelled."""
         self._identity = await self._blocking.run(lambda: folder_identity(self._files))
+        self._is_armed = False
+        if self.mode != "off":
+            self._compare()  # what was noticed before a crash may be lost
         task_status.started()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_looking)

@@ -251,6 +251,8 @@ class Assembly:
             fulltext_indexer=self.fulltext_indexer,
             vector_indexer=self.vector_indexer,
             writer=self.writer,
+            watcher=self.watcher,
+            guard=self.guard,
             lock=stores.lock,
             metrics=self.metrics,
             gauges=self._make_gauges(parts),

@@ -10,8 +10,10 @@ from attrs import frozen
 from lithos.actors.broadcaster import Broadcaster
 from lithos.actors.catalogue import Catalogue
 from lithos.actors.coordinator import Coordinator
+from lithos.actors.guard import DeletionGuard
 from lithos.actors.indexer import Indexer
 from lithos.actors.semantic import SemanticBackend
+from lithos.actors.watcher import Watcher
 from lithos.actors.writer import Writer
 from lithos.app.clock import utc_now
 from lithos.core.times import format_time
@@ -56,6 +58,8 @@ class Server:
     fulltext_indexer: Indexer
     vector_indexer: Indexer
     writer: Writer
+    watcher: Watcher
+    guard: DeletionGuard
     lock: OwnerLock
     metrics: Metrics
     gauges: Gauges
