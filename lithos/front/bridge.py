@@ -56,6 +56,7 @@ class Bridge:
         self._output = output
         self._places = trio.Semaphore(UNANSWERED)
         self._calls: dict[RequestId, trio.CancelScope] = {}
+        self._awaited = 0
         self._answered = trio.Event()
         self._version: str | None = None
         self._negotiated = trio.Event()
@@ -84,6 +85,7 @@ class Bridge:
             if message.method == "initialize" and message.version is None:
                 self._negotiated = trio.Event()
             scope = self._calls[message.id] = trio.CancelScope()
+            self._awaited += not message.is_lasting
             calls.start_soon(self._answer, message, scope)
 
     async def _answer(self, request: Request, scope: trio.CancelScope) -> None:
@@ -94,9 +96,10 @@ class Bridge:
                 await self._forward(request)
             settled = True
         finally:
-            if not settled:
+            if not settled and not request.is_lasting:
                 with trio.move_on_after(STOP_FLUSH, shield=True), suppress(trio.BrokenResourceError):
                     await self._sender.send(_lost_line(request, "this server stopped"))
+            self._awaited -= not request.is_lasting
             if self._calls.get(request.id) is scope:
                 del self._calls[request.id]
             if request.method == "initialize":
@@ -140,7 +143,7 @@ class Bridge:
         return True
 
     async def _finish_calls(self) -> None:
-        while self._calls:
+        while self._awaited:
             await self._answered.wait()
 
     async def _write(self) -> None:

@@ -104,7 +104,7 @@ class OwnerLink:
 
         Returns the answer. Raises `NeverSent`, `AnswerLost`.
         """
-        if request.method == "subscriptions/listen":  # lasts, so it takes nobody's place in line
+        if request.is_lasting:  # takes nobody's place in line
             return await self._exchange(request, headers, deliver)
         async with self._slots:
             if self._is_gone:

@@ -37,6 +37,11 @@ class Request:
     name: str | None = None
 
     @property
+    def is_lasting(self) -> bool:
+        """Whether the answer comes at the end of a stream of notices, which nobody waits for."""
+        return self.method == "subscriptions/listen"
+
+    @property
     def is_repeatable(self) -> bool:
         """Whether it may be asked twice: everything but a tool's call only reads."""
         return self.method != "tools/call"

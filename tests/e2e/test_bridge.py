@@ -19,8 +19,10 @@ import trio
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from lithos.front.limits import STOP_GRACE
 from tests.e2e.process import LITHOS, START_BOUND, STOP_BOUND, clean_environment, running_lithos
 from tests.e2e.stdio import StdioServer, stdio_server
+from tests.e2e.test_changes import META, new_note, notice
 
 #: Of the libraries that only an owner needs, those with a name in the memory map.
 HEAVY = ("tantivy", "usearch", "numpy", "tokenizers", "rustworkx", "pydantic_core")
@@ -185,6 +187,23 @@ def test_ten_stdio_servers_share_one_owner_and_survive_its_end(tmp_path: Path, e
     notes = len(list((data / "knowledge").glob("*.md")))
     assert len(acknowledged) <= notes <= len(acknowledged) + len(lost)
     assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
+@pytest.mark.slow
+def test_a_modern_client_is_told_of_changes_through_a_bridge(tmp_path: Path, errors: int) -> None:
+    """behaviour 205"""
+    data = tmp_path / "data"
+    with house(2, data, errors) as (owner, _), stdio_server(data, errors) as bridge:
+        note = new_note(bridge, 1, _meta=META)
+        uri = f"lithos://note/{note}"
+        bridge.send("subscriptions/listen", 2, notifications={"resourceSubscriptions": [uri]}, _meta=META)
+        assert bridge.message()["method"] == "notifications/subscriptions/acknowledged"
+        owner.call(3, "lithos_write", id=note, title="A note", content="new", agent="a")
+        assert notice(bridge)["uri"] == uri
+        bridge.close_input()
+        left = time.monotonic()
+        assert bridge.rest() == b""
+        assert time.monotonic() - left < STOP_GRACE
 
 
 @pytest.mark.slow
