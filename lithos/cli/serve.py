@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import trio
 
@@ -23,6 +25,8 @@ log = get_logger("lithos.serve")
 
 #: Seconds between two looks for the parent.
 PARENT_POLL = 1.0
+#: Seconds for an owner on another host to take a connection.
+REACH_PATIENCE = 3.0
 
 
 def run_serve(session: Session, signals: Sequence[int] = ()) -> int:
@@ -54,7 +58,7 @@ async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Eve
     try:
         _take(lock)
     except AlreadyOwned:
-        if session.config.server.transport != "stdio":
+        if session.config.server.transport != "stdio" or not await _is_within_reach(lock.path):
             raise
         ready.set()
         await _bridge(session, shutdown)
@@ -62,6 +66,23 @@ async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Eve
     from lithos.cli.hosting import host_server  # loads what a bridge has no use for
 
     await host_server(session, lock, shutdown, ready)
+
+
+async def _is_within_reach(path: Path) -> bool:
+    """False for an owner elsewhere, as in another container: its loopback address leads nowhere here."""
+    owner = read_owner(path)
+    if owner is None or owner.url is None or owner.host == socket.gethostname():
+        return True
+    # Machines are renamed while they run, so the name alone does not tell.
+    address = urlsplit(owner.url)
+    with trio.move_on_after(REACH_PATIENCE):
+        try:
+            stream = await trio.open_tcp_stream(address.hostname or "", address.port or 80)
+        except OSError:
+            return False
+        await stream.aclose()
+        return True
+    return False
 
 
 async def _bridge(session: Session, shutdown: trio.Event) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,7 +21,8 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from lithos.front.limits import STOP_GRACE
-from tests.e2e.process import LITHOS, START_BOUND, STOP_BOUND, clean_environment, running_lithos
+from lithos.stores.lock import OwnerLock, OwnerRecord
+from tests.e2e.process import LITHOS, START_BOUND, STOP_BOUND, clean_environment, run_lithos, running_lithos
 from tests.e2e.stdio import StdioServer, stdio_server
 from tests.e2e.test_changes import META, new_note, notice
 
@@ -107,6 +109,19 @@ def test_a_bridge_needs_the_token_of_an_http_owner(tmp_path: Path, errors: int) 
             assert named in refused.stderr
         assert "wrong-token" not in refused.stderr
         assert "Traceback" not in refused.stderr
+
+
+def test_an_owner_in_another_container_is_named_with_exit_4(tmp_path: Path) -> None:
+    lock = OwnerLock(tmp_path / "data" / ".lithos" / "lock")
+    lock.acquire("now")
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    lock.publish(OwnerRecord(7, "elsewhere", url, "now", "token"))
+    refused = run_lithos("-d", tmp_path / "data", "serve", "-t", "stdio")
+    lock.release()
+    assert refused.returncode == 4
+    assert "process 7 on elsewhere" in refused.stderr
+    assert refused.stdout == ""
 
 
 @pytest.mark.slow

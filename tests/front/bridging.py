@@ -202,6 +202,13 @@ class House:
         return OwnerTrail(self.look, self.connect, self.take, self.host)
 
 
+def owned(**settings: Any) -> tuple[House, FakeOwner]:
+    """A house and its owner."""
+    house, owner = House(), FakeOwner(7, **settings)
+    house.install(owner)
+    return house, owner
+
+
 @asynccontextmanager
 async def bridged(house: House, *, greet: bool = True) -> AsyncIterator[Client]:
     """A client whose messages are bridged to the owner of the house; leaving ends its input."""
