@@ -12,6 +12,7 @@ from lithos.app.maintenance import extract_entities, recalibrate_salience, recon
 from lithos.cli.output import print_json, print_line
 from lithos.cli.progress import progress_bars
 from lithos.cli.session import CommandFailed, Session
+from lithos.cli.vanished import run_accept_vanished
 from lithos.core.reconcile import SCOPES, ScopeResult
 from lithos.services.entities import Extraction
 
@@ -20,6 +21,8 @@ ALL = "all"
 
 def run_maintenance(session: Session) -> int:
     """Run one of the commands; its exit code. Raises what `explained_failures` explains."""
+    if session.invocation.typed.get("accept_vanished", False):
+        return run_accept_vanished(session)  # the folder itself may be what has vanished
     run = {
         "reindex": _reindex,
         "reconcile": _reconcile,

@@ -27,6 +27,11 @@ def _add_reconcile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-s", "--scope", choices=("all", *SCOPES), help="what to repair, each by itself (default: all)"
     )
+    parser.add_argument(
+        "--accept-vanished",
+        action="store_true",
+        help="drop the notes whose files have vanished, also from a running server; nothing else",
+    )
     _add_dry_run(parser)
     parser.add_argument("--json-output", dest="as_json", action="store_true", help="the same as --json")
 

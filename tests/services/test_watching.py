@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 import trio
 
+import lithos.app.assembly
 from lithos.actors import watch_listening, watcher
 from lithos.actors.broadcaster import Subscription
 from lithos.actors.watch_taking import Taking
-from lithos.config import IndexConfig
+from lithos.app.vanished import GivenUp, accept_vanished
+from lithos.config import Config, IndexConfig, StorageConfig
 from lithos.stores.vanished import VanishedFiles
 from tests.actors.watched import UUID, note
-from tests.servers import Lithos, put_note, refusal, serving
+from tests.servers import Lithos, load_once, put_note, refusal, serving
 
 #: Seconds for anything to be noticed here; the bound of the spec is measured by `bench.watch`.
 PATIENCE = 20.0
@@ -224,6 +226,26 @@ async def test_a_start_on_an_empty_mount_keeps_all_until_the_files_return(tmp_pa
         await until(lambda: lithos.server.guard.vanished == 0)
         assert await lithos.found("zebra3", mode="fulltext") == ["Note 3"]
         assert lithos.events() == []
+
+
+async def test_what_vanished_is_given_up_without_a_server(tmp_path, monkeypatch):
+    """behaviour 198"""
+    monkeypatch.setattr(lithos.app.assembly, "load_embedder", load_once)
+    for n in range(30):
+        put_note(tmp_path, f"{n}.md", note(n))
+    async with serving(tmp_path):
+        pass
+    for n in range(1, 30):
+        (tmp_path / f"knowledge/{n}.md").unlink()
+    (tmp_path / "knowledge/0.md").rename(tmp_path / "knowledge/moved.md")
+    config = Config(storage=StorageConfig(data_dir=tmp_path))
+    listed = await accept_vanished(config, dry_run=True)
+    assert listed == GivenUp(tuple(sorted(f"{n}.md" for n in range(1, 30))), is_taken=False)
+    assert await accept_vanished(config, dry_run=False) == GivenUp(listed.paths, is_taken=True)
+    async with serving(tmp_path) as server:
+        assert [entry.path for entry in server.server.catalogue] == ["moved.md"]
+        assert server.server.guard.vanished == 0
+    assert (await accept_vanished(config, dry_run=False)).paths == ()
 
 
 async def test_stopping_leaves_no_probe_and_no_thread_behind(tmp_path):

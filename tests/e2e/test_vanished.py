@@ -1,0 +1,122 @@
+"""`lithos reconcile --accept-vanished`, and outside edits of a real process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.stores.vanished import VanishedFiles
+from tests.actors.watched import note
+from tests.e2e.process import Lithos, run_lithos, running_lithos
+from tests.servers import put_note, serving
+
+
+def health(server: Lithos) -> dict[str, Any]:
+    try:
+        with urllib.request.urlopen(f"{server.url}/health", timeout=10) as answer:
+            return json.load(answer)["components"]
+    except urllib.error.HTTPError as failure:
+        return json.load(failure)["components"]
+
+
+def wait_for(server: Lithos, component: str, **expected: object) -> None:
+    """Until a component of `/health` says all this."""
+    until = time.monotonic() + 20
+    while not (said := health(server)[component]).items() >= expected.items():
+        assert time.monotonic() < until, said
+        time.sleep(0.05)
+
+
+async def make_corpus(data: Path) -> None:
+    for n in range(30):
+        put_note(data, f"{n:02}.md", note(n, f"about zebra{n}"))
+    async with serving(data):
+        pass
+
+
+async def documents(data: Path) -> tuple[int, list[str]]:
+    """How many notes a server knows, and the deletions it ever journalled."""
+    async with serving(data) as lithos:
+        events = lithos.server.coordinator._store.events_after(0)
+        gone = [str(e.draft.payload["path"]) for e in events if e.draft.type == "note.deleted"]
+        assert len(await lithos.found("about", mode="fulltext", limit=50)) == len(lithos.server.catalogue)
+        return len(lithos.server.catalogue), gone
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole_folder", [False, True])
+async def test_without_a_server_vanished_files_are_given_up_at_once(tmp_path, whole_folder):
+    """behaviour 198"""
+    data = tmp_path / "data"
+    await make_corpus(data)
+    if whole_folder:
+        shutil.rmtree(data / "knowledge")
+    else:
+        for n in range(20):
+            (data / f"knowledge/{n:02}.md").unlink()
+    lost = [f"{n:02}.md" for n in range(30 if whole_folder else 20)]
+    asked = run_lithos("-d", data, "reconcile", "--accept-vanished", "--dry-run", "--json")
+    assert json.loads(asked.stdout) == {"dry_run": True, "vanished": lost, "accepted": False}
+    assert (data / "knowledge").exists() is not whole_folder
+    done = run_lithos("-d", data, "reconcile", "--accept-vanished")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        *(f"  {path}" for path in lost),
+        f"{len(lost)} vanished files given up",
+    ]
+    again = run_lithos("-d", data, "reconcile", "--accept-vanished")
+    assert (again.returncode, again.stdout) == (0, "No files have vanished\n")
+    assert await documents(data) == (30 - len(lost), lost)
+
+
+@pytest.mark.slow
+async def test_beside_a_server_the_command_leaves_its_approval_and_waits(tmp_path):
+    """behaviour 198"""
+    data = tmp_path / "data"
+    await make_corpus(data)
+    with running_lithos(data) as server:
+        wait_for(server, "watcher", status="ok", mode="native")
+        for n in range(20):
+            (data / f"knowledge/{n:02}.md").unlink()
+        wait_for(server, "index", status="degraded", vanished=20)
+        assert health(server)["knowledge_base"]["documents"] == 30
+        put_note(data, "00.md", note(0, "about zebra0"))
+        wait_for(server, "index", status="degraded", vanished=19)
+        done = run_lithos("-d", data, "reconcile", "--accept-vanished", "--json")
+        assert done.returncode == 0
+        lost = [f"{n:02}.md" for n in range(1, 20)]
+        assert json.loads(done.stdout) == {"dry_run": False, "vanished": lost, "accepted": True}
+        wait_for(server, "index", status="ok")
+        assert health(server)["knowledge_base"]["documents"] == 11
+        assert not VanishedFiles(data / ".lithos").is_approval_waiting()
+    number, gone = await documents(data)
+    assert (number, sorted(gone)) == (11, lost)
+
+
+@pytest.mark.slow
+async def test_no_watch_switches_the_watcher_off(tmp_path):
+    data = tmp_path / "data"
+    put_note(data, "a.md", note(1))
+    with running_lithos(data, "--no-watch") as server:
+        assert health(server)["watcher"] == {"status": "ok", "mode": "off"}
+
+
+@pytest.mark.slow
+async def test_a_running_server_changes_no_byte_of_what_others_write(tmp_path):
+    """behaviour 176"""
+    data = tmp_path / "data"
+    with running_lithos(data, env={"LITHOS_INDEX__WATCH_MODE": "poll"}) as server:
+        file = put_note(data, "a.md", "\ufeff---\r\ntitle: x # why\r\n---\r\n\r\ntext without id")
+        before = (file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_ino)
+        wait_for(server, "knowledge_base", documents=1)
+        put_note(data, "b.md", note(2))
+        wait_for(server, "knowledge_base", documents=2)
+        assert health(server)["watcher"] == {"status": "ok", "mode": "poll"}
+        assert (file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_ino) == before
