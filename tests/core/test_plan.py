@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.plan import FilePlan, IndexPlan, plan_files, plan_index
+from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
+from lithos.core.plan import (
+    FilePlan,
+    IndexPlan,
+    VanishRule,
+    is_mass_loss,
+    plan_event,
+    plan_files,
+    plan_index,
+    plan_vanished,
+)
 
 stamps = st.dictionaries(st.integers(1, 6), st.integers(0, 2))
 states = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 2))
@@ -40,3 +51,32 @@ def test_every_path_is_in_exactly_one_part(known, found):
     parts = [*plan.unchanged, *plan.examine, *plan.missing]
     assert sorted(parts) == sorted({*known, *found})
     assert plan_files(found, found) == FilePlan(tuple(found), (), ())
+
+
+def test_an_event_tells_where_a_note_is_before_it_tells_what_it_says():
+    assert plan_event(None, ("a.md", "1")) == NOTE_CREATED
+    assert plan_event(("a.md", "1"), ("b.md", "2")) == NOTE_RENAMED
+    assert plan_event(("a.md", "1"), ("a.md", "2")) == NOTE_UPDATED
+    assert plan_event(("a.md", "1"), ("a.md", "1")) is None
+
+
+@pytest.mark.parametrize(
+    ("vanished", "corpus", "is_loss"),
+    [(20, 20, False), (11, 21, True), (10, 21, False), (50, 100, False), (51, 100, True)],
+)
+def test_more_than_the_fraction_of_a_corpus_of_over_20_is_a_loss(vanished, corpus, is_loss):
+    """behaviour 198"""
+    assert is_mass_loss(vanished, corpus, 0.5) is is_loss
+
+
+def test_what_vanishes_is_kept_in_masses_or_when_it_was_kept_before_but_never_when_approved():
+    """behaviour 198"""
+    some = ["a", "b", "c"]
+    assert plan_vanished(some, 100, VanishRule()) == frozenset()
+    assert plan_vanished(some, 100, VanishRule(keep_all=True)) == {"a", "b", "c"}
+    assert plan_vanished(some, 100, VanishRule(kept=frozenset("ax"))) == {"a"}
+    assert plan_vanished(some, 100, VanishRule(keep_all=True, approved=frozenset("ab"))) == {"c"}
+    assert plan_vanished(some, 100, VanishRule(kept=frozenset("a"), approved=frozenset("a"))) == frozenset()
+    assert plan_vanished([str(n) for n in range(60)], 100, VanishRule(fraction=0.5)) == {
+        str(n) for n in range(60)
+    }
