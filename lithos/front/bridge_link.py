@@ -30,7 +30,7 @@ from lithos.telemetry import get_logger
 log = get_logger(__name__)
 
 PATIENCE: Final = 10.0
-PING_PATIENCE: Final = 5.0
+PING_PATIENCE: Final = 10.0
 CONNECT_PATIENCE: Final = 5.0
 #: Seconds from the answer in an event stream to the end of that stream.
 STREAM_END: Final = 5.0
