@@ -27,6 +27,10 @@ _RUNNERS = {
     "reconcile": ("maintenance", "run_maintenance"),
     "recalibrate-salience": ("maintenance", "run_maintenance"),
     "extract-entities": ("maintenance", "run_maintenance"),
+    "validate": ("validate", "run_validate"),
+    "backup": ("backup", "run_backup"),
+    "restore": ("backup", "run_restore"),
+    "export": ("backup", "run_export"),
     "connect": ("connect", "run_connect"),
 }
 

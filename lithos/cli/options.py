@@ -10,6 +10,8 @@ from typing import Any
 from attrs import frozen
 
 from lithos import __version__
+from lithos.cli.backup_options import add_backups
+from lithos.cli.check_options import add_checks
 from lithos.cli.maintenance_options import add_maintenance
 
 #: Clients that `lithos connect` knows.
@@ -79,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_wait(add("wait", "wait for an event and print it as JSON; exit 3 when none came in time"))
     _add_events(add("events", "print events as JSON, one a line"))
     add_maintenance(add)
+    add_checks(add)
+    add_backups(add)
     _add_connect(add("connect", "print how to connect a client, ready to paste"))
     return parser
 

@@ -1,0 +1,246 @@
+"""Backup of a data directory, also while it is served, and restore (lifecycle spec, section 8)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from attrs import frozen
+
+from lithos import __version__
+from lithos.app.clock import utc_now
+from lithos.config import Config
+from lithos.core.times import format_time
+from lithos.stores.backup_databases import copy_database, journal_head, move_counters_ahead
+from lithos.stores.backup_files import (
+    FORMAT,
+    BackupIndex,
+    BackupRefused,
+    SavedFile,
+    Told,
+    copy_file,
+    read_index,
+    sync_folder,
+    sync_folders,
+    verify_files,
+    walk_files,
+    write_index,
+)
+from lithos.stores.lock import OwnerLock, is_owned
+
+__all__ = ["BackupRefused", "Restored", "back_up", "back_up_to_tar", "restore"]
+
+#: Edges first: an event leaves the outbox of `edges.db` when the journal, copied later, has it.
+DATABASES = ("edges.db", "stats.db", "coordination.db")
+PRIVATE = ".lithos"
+#: Kept in the data directory when something else takes its place.
+ASIDE = ".before-restore-"
+#: Left where they are: the lock that is held, and what was set aside before.
+_LOCK = f"{PRIVATE}/lock"
+
+
+def _ignore(done: int, total: int) -> None:
+    """Nobody looks."""
+
+
+def back_up(
+    config: Config, target: Path, *, told: Told = _ignore, clock: Callable[[], datetime] = utc_now
+) -> BackupIndex:
+    """Copy everything that cannot be rebuilt to `target`, which must be empty or absent. Blocks.
+
+    It holds everything acknowledged before it began. Raises `BackupRefused`, `OSError`, `CorruptDatabase`;
+    what was copied by then has no `backup.json`.
+    """
+    data = config.storage.data_dir
+    notes = data / config.storage.knowledge_subdir
+    _check_target(data, notes, target)
+    started = clock()
+    target.mkdir(parents=True, exist_ok=True)
+    is_live = is_owned(data / PRIVATE / "lock")
+    saved: dict[str, SavedFile] = {}
+    for name in DATABASES:
+        copied = copy_database(data / PRIVATE / name, target / PRIVATE / name, is_live=is_live)
+        if copied is not None:
+            saved[f"{PRIVATE}/{name}"] = copied
+    paths = list(_list_files(data, notes))
+    for number, path in enumerate(paths, start=1):
+        copied = copy_file(data / path, target / path)
+        if copied is not None:
+            saved[path] = copied
+        told(number, len(paths))
+    index = BackupIndex(
+        format=FORMAT,
+        version=__version__,
+        started_at=format_time(started),
+        finished_at=format_time(clock()),
+        journal_head=journal_head(target / PRIVATE / "coordination.db"),
+        counts=_count(saved, config.storage.knowledge_subdir),
+        files=saved,
+    )
+    write_index(target, index)
+    return index
+
+
+def back_up_to_tar(
+    config: Config, target: Path, *, told: Told = _ignore, clock: Callable[[], datetime] = utc_now
+) -> BackupIndex:
+    """The same as one archive, which appears when it is whole. Blocks."""
+    if target.exists():
+        raise BackupRefused(f"{target} exists already. Name another file.")
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.absolute().parent) as folder:
+        staged = Path(folder)
+        index = back_up(config, staged / "backup", told=told, clock=clock)
+        archive = staged / target.name
+        with tarfile.open(archive, "w") as tar:
+            tar.add(staged / "backup", arcname=".")
+        with archive.open("rb") as written:
+            os.fsync(written.fileno())
+        archive.replace(target)
+    return index
+
+
+def _check_target(data: Path, notes: Path, target: Path) -> None:
+    if not notes.is_dir():
+        raise BackupRefused(
+            f"There are no notes in {data}: the folder {notes.name} is missing. Name the data directory with "
+            "--data-dir, or put the folder back."
+        )
+    if target.resolve().is_relative_to(notes.resolve()):
+        raise BackupRefused(
+            f"{target} is among the notes and would become part of them. Choose another place."
+        )
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise BackupRefused(f"{target} is not empty. Choose an empty or a new directory.")
+
+
+def _list_files(data: Path, notes: Path) -> Iterator[str]:
+    """What is copied as it is: notes and what lies beside them, the configuration, the history."""
+    prefix = notes.relative_to(data).as_posix()
+    yield from (f"{prefix}/{path}" for path in walk_files(notes))
+    if (data / "config.yaml").is_file():
+        yield "config.yaml"
+    migrations = data / PRIVATE / "migrations"
+    if migrations.is_dir():
+        yield from (f"{PRIVATE}/migrations/{path}" for path in walk_files(migrations))
+
+
+def _count(saved: dict[str, SavedFile], notes: str) -> dict[str, int]:
+    return {
+        "files": len(saved),
+        "notes": sum(path.startswith(f"{notes}/") and path.endswith(".md") for path in saved),
+        "bytes": sum(file.size for file in saved.values()),
+    }
+
+
+@frozen
+class Restored:
+    """What was restored, and where the former content is now, if there was any."""
+
+    index: BackupIndex
+    aside: Path | None
+
+
+def restore(
+    config: Config,
+    source: Path,
+    *,
+    force: bool = False,
+    told: Told = _ignore,
+    clock: Callable[[], datetime] = utc_now,
+) -> Restored:
+    """Put a backup (directory or tar) in the place of the data directory, every hash verified before. Blocks.
+
+    With `force` the content that is there is moved aside within it. Raises `AlreadyOwned`,
+    `BackupRefused`, `OSError`.
+    """
+    data = config.storage.data_dir
+    with _as_directory(source) as directory:
+        index = read_index(directory)
+        verify_files(directory, index, told)
+        data.mkdir(parents=True, exist_ok=True)
+        occupied = _content(data)
+        if occupied and not force:
+            raise BackupRefused(
+                f"{data} is not empty ({', '.join(sorted(occupied)[:5])}). Choose an empty one with "
+                "--data-dir, or add --force: then its content is moved aside, not deleted."
+            )
+        lock = OwnerLock(data / PRIVATE / "lock")
+        lock.acquire(format_time(clock()))
+        try:
+            return Restored(index, _replace_content(data, directory, index, clock()))
+        finally:
+            lock.release()
+
+
+@contextmanager
+def _as_directory(source: Path) -> Iterator[Path]:
+    if source.is_dir():
+        yield source
+        return
+    if not source.exists():
+        raise BackupRefused(f"There is no {source}. Name the directory or tar file of a backup.")
+    with tempfile.TemporaryDirectory(prefix="lithos-restore-") as folder:
+        try:
+            with tarfile.open(source) as tar:
+                tar.extractall(folder, filter="data")
+        except (tarfile.TarError, EOFError) as damage:
+            raise BackupRefused(
+                f"{source} is no readable tar file ({damage}). Use another backup."
+            ) from damage
+        yield Path(folder)
+
+
+def _content(data: Path) -> list[str]:
+    """What a restore would replace: all but the lock and what earlier ones moved aside."""
+    names = [path.name for path in data.iterdir() if not path.name.startswith(ASIDE)]
+    private = data / PRIVATE
+    if PRIVATE in names and private.is_dir() and {path.name for path in private.iterdir()} <= {"lock"}:
+        names.remove(PRIVATE)
+    return names
+
+
+def _replace_content(data: Path, backup: Path, index: BackupIndex, now: datetime) -> Path | None:
+    """Stage a copy, move what is there aside, put the copy in its place."""
+    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    staged = Path(tempfile.mkdtemp(prefix=f"{ASIDE}staged-", dir=data))
+    try:
+        for name, saved in index.files.items():
+            copied = copy_file(backup / name, staged / name)
+            if copied is None or copied.sha256 != saved.sha256:
+                raise BackupRefused(f"{name} changed while it was restored. Nothing was replaced; try again.")
+        move_counters_ahead(staged / PRIVATE / "coordination.db", now)
+        aside = _move_aside(data, data / f"{ASIDE}{stamp}")
+        _move_in(staged, data)
+        sync_folders(data / PRIVATE)
+        sync_folder(data)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+    return aside
+
+
+def _move_aside(data: Path, aside: Path) -> Path | None:
+    moved = False
+    for path in sorted(data.iterdir()):
+        if path.name.startswith(ASIDE):
+            continue
+        inside = [path] if path.name != PRIVATE or not path.is_dir() else sorted(path.iterdir())
+        for one in inside:
+            name = one.relative_to(data)
+            if name.as_posix() != _LOCK:
+                (aside / name).parent.mkdir(parents=True, exist_ok=True)
+                one.rename(aside / name)
+                moved = True
+    return aside if moved else None
+
+
+def _move_in(staged: Path, data: Path) -> None:
+    for path in sorted(staged.iterdir()):
+        inside = [path] if path.name != PRIVATE else sorted(path.iterdir())
+        for one in inside:
+            one.rename(data / one.relative_to(staged))

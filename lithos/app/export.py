@@ -1,0 +1,112 @@
+"""Everything a data directory knows, as one JSON object a line; also beside a running server."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lithos.app.clock import utc_now
+from lithos.config import Config
+from lithos.core.edges import EdgeFilter
+from lithos.core.frontmatter import UnreadableNote, parse_document
+from lithos.core.times import format_time, from_nanoseconds
+from lithos.services.survey import Survey, survey_notes
+from lithos.stores.backup_databases import copy_database
+from lithos.stores.coordination import CoordinationStore
+from lithos.stores.edges import EdgeStore
+from lithos.stores.files import OutsideKnowledge
+from lithos.tools.edges import edge_row
+from lithos.tools.rows import metadata_row
+from lithos.tools.task_rows import claim_row, finding_row, task_record
+
+#: A time before every claim's end.
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def export_objects(config: Config, clock: Callable[[], datetime] = utc_now) -> Iterator[dict[str, Any]]:
+    """Notes, agents, tasks, claims, findings, task edges and edges; `kind` says which. Blocks.
+
+    The databases are those of one moment, copied before the notes are read. Raises `FileNotFoundError`
+    without a folder of notes, `CorruptDatabase` and `OSError`.
+    """
+    storage = config.storage
+    survey = survey_notes(
+        storage.data_dir, storage.knowledge_subdir, config.index.max_vanished_fraction, clock()
+    )
+    with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
+        copies = Path(folder)
+        held = {
+            name: copy_database(survey.private / name, copies / name, is_live=survey.is_live) is not None
+            for name in ("edges.db", "coordination.db")
+        }
+        yield from _export_notes(survey)
+        if held["coordination.db"]:
+            yield from _export_coordination(copies / "coordination.db", clock())
+        if held["edges.db"]:
+            yield from _export_edges(copies / "edges.db", clock())
+
+
+def _export_notes(survey: Survey) -> Iterator[dict[str, Any]]:
+    for entry in sorted(survey.catalogue, key=lambda each: each.path):
+        try:
+            source = survey.files.read(entry.path)
+            document = parse_document(source.data, entry.path, from_nanoseconds(source.state.mtime_ns))
+        except (OSError, OutsideKnowledge, UnreadableNote) as problem:
+            yield {"kind": "problem", "path": entry.path, "id": entry.note.id, "reason": str(problem)}
+            continue
+        yield {
+            "kind": "note",
+            "id": entry.note.id,
+            "path": entry.path,
+            "title": entry.note.title,
+            "content": document.content,
+            "metadata": metadata_row(entry.note, entry.namespace),
+        }
+
+
+def _export_coordination(path: Path, now: datetime) -> Iterator[dict[str, Any]]:
+    store = CoordinationStore.open(path, now)
+    try:
+        for agent in sorted(store.agents(), key=lambda each: each.first_seen_at):
+            yield {
+                "kind": "agent",
+                "id": agent.id,
+                "name": agent.name,
+                "type": agent.type,
+                "first_seen_at": format_time(agent.first_seen_at),
+                "last_seen_at": format_time(agent.last_seen_at),
+                "metadata": dict(agent.metadata),
+            }
+        rows = store.readable_task_rows()
+        tasks = list(reversed(rows.tasks()))
+        yield from ({"kind": "task", **task_record(task)} for task in tasks)
+        for claims in rows.active_claims(_EVER).values():
+            yield from ({"kind": "claim", "task_id": claim.task_id, **claim_row(claim)} for claim in claims)
+        for task in tasks:
+            yield from (
+                {"kind": "finding", "task_id": task.id, **finding_row(found)}
+                for found in rows.findings(task.id)
+            )
+            for edge in rows.edges_from(task.id):
+                yield {
+                    "kind": "task_edge",
+                    "from_task_id": edge.source,
+                    "to_task_id": edge.target,
+                    "type": edge.type,
+                    "metadata": dict(edge.metadata),
+                    "created_by": edge.created_by,
+                    "created_at": format_time(edge.created_at),
+                }
+    finally:
+        store.close()
+
+
+def _export_edges(path: Path, now: datetime) -> Iterator[dict[str, Any]]:
+    store = EdgeStore.open(path, now)
+    try:
+        yield from ({"kind": "edge", **edge_row(edge)} for edge in store.edges(EdgeFilter()))
+    finally:
+        store.close()

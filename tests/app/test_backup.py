@@ -1,0 +1,358 @@
+"""Backup beside a server that is written to, restore elsewhere, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+import lithos.app.backup
+import lithos.stores.backup_files
+from lithos.actors.blocking import Threads
+from lithos.app.backup import BackupRefused, back_up, back_up_to_tar, restore
+from lithos.app.export import export_objects
+from lithos.cli import main
+from lithos.config import Config, StorageConfig
+from lithos.stores.lock import AlreadyOwned, OwnerLock
+from tests.servers import Lithos, put_note, serving
+
+LATER = timedelta(hours=1)
+
+
+def config_of(data: Path) -> Config:
+    return Config(storage=StorageConfig(data_dir=data))
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()
+    }
+
+
+async def fill(lithos: Lithos) -> dict[str, Any]:
+    """One of everything; what to look for after a restore."""
+    note = await lithos.create("Kept", "zanzibar is kept")
+    other = await lithos.create("Other", "and so is mombasa")
+    task = (await lithos.call("lithos_task_create", title="Work", agent="a"))["task_id"]
+    claim = await lithos.call("lithos_task_claim", task_id=task, aspect="all", agent="a")
+    await lithos.call("lithos_finding_post", task_id=task, agent="a", summary="found", knowledge_id=note)
+    edge = await lithos.call(
+        "lithos_edge_upsert", from_id=note, to_id=other, type="supports", weight=0.5, namespace="default"
+    )
+    receipt = await lithos.call("lithos_retrieve", query="zanzibar", agent_id="a", task_id=task)
+    return {
+        "note": note,
+        "task": task,
+        "fence": claim["fence"],
+        "edge": edge["edge_id"],
+        "receipt": receipt["receipt_id"],
+    }
+
+
+async def test_a_backup_beside_a_running_server_restores_everything_acknowledged(tmp_path: Path) -> None:
+    """behaviours 191 and 200"""
+    data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
+    put_note(data, "folder/By hand.md", "# By hand\n\ntext\n").with_name("image.png").write_bytes(b"\x89PNG")
+    (data / "config.yaml").write_text("search:\n  max_results: 7\n")
+    async with serving(data) as lithos:
+        made = await fill(lithos)
+        head = lithos.server.coordinator.head
+        index = await Threads().run(lambda: back_up(config_of(data), backup))
+        late = await lithos.create("Late", "written after the backup")
+        notes = tree(data / "knowledge")
+    assert index.journal_head == head
+    assert index.counts["notes"] == 3
+    restored = restore(config_of(elsewhere), backup)
+    assert restored.aside is None
+    assert {path: data for path, data in notes.items() if "late" not in path} == tree(elsewhere / "knowledge")
+    assert (elsewhere / "config.yaml").read_bytes() == (data / "config.yaml").read_bytes()
+    by_hand = "knowledge/folder/By hand.md"
+    assert (elsewhere / by_hand).stat().st_mtime_ns == (data / by_hand).stat().st_mtime_ns
+    async with serving(elsewhere) as lithos:
+        assert (await lithos.read(made["note"]))["content"] == "zanzibar is kept"
+        assert (await lithos.call("lithos_read", id=late))["code"] == "doc_not_found"
+        status = (await lithos.call("lithos_task_status", task_id=made["task"]))["tasks"][0]
+        assert [claim["fence"] for claim in status["claims"]] == [made["fence"]]
+        findings = await lithos.call("lithos_finding_list", task_id=made["task"])
+        assert [found["summary"] for found in findings["findings"]] == ["found"]
+        edges = (await lithos.call("lithos_edge_list", from_id=made["note"]))["edges"]
+        assert [edge["edge_id"] for edge in edges] == [made["edge"]]
+        stats = await lithos.call("lithos_node_stats", node_id=made["note"])
+        assert stats["retrieval_count"] == 1
+        assert await lithos.found("zanzibar") == ["Kept"]
+
+
+async def test_no_seq_and_no_fence_is_given_out_again_after_a_restore(tmp_path: Path) -> None:
+    """behaviour 191"""
+    data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
+    async with serving(data) as lithos:
+        made = await fill(lithos)
+        await Threads().run(lambda: back_up(config_of(data), backup))
+        # All of this is undone by the restore.
+        await lithos.create("Lost", "x")
+        await lithos.call("lithos_task_release", task_id=made["task"], aspect="all", agent="a")
+        await lithos.call("lithos_task_claim", task_id=made["task"], aspect="all", agent="a")
+        lost_head = lithos.server.coordinator.head
+        claims = (await lithos.call("lithos_task_status", task_id=made["task"]))["tasks"][0]["claims"]
+        lost_fence = claims[0]["fence"]
+    restore(config_of(elsewhere), backup)
+    async with serving(elsewhere) as lithos:
+        await lithos.create("New", "y")
+        assert lithos.server.coordinator.head > lost_head
+        await lithos.call("lithos_task_release", task_id=made["task"], aspect="all", agent="a")
+        claim = await lithos.call("lithos_task_claim", task_id=made["task"], aspect="all", agent="b")
+        assert claim["fence"] > lost_fence
+        store = lithos.server.coordinator._store
+        assert not store.knows_position(lost_head), "an old cursor gets a resync"
+
+
+async def test_writes_during_the_backup_are_whole_or_absent(tmp_path: Path) -> None:
+    """behaviour 200: each file whole, everything acknowledged before it began is there."""
+    data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
+    long = "word " * 20_000
+    async with serving(data) as lithos:
+        before = [await lithos.create(f"Before {number}", long) for number in range(5)]
+        async with trio.open_nursery() as nursery:
+
+            async def write() -> None:
+                number = 0
+                while True:
+                    number += 1
+                    await lithos.create(f"During {number}", long)
+                    await lithos.call(
+                        "lithos_delete", id=await lithos.create(f"Gone {number}", "x"), agent="a"
+                    )
+
+            nursery.start_soon(write)
+            await Threads().run(lambda: back_up(config_of(data), backup))
+            nursery.cancel_scope.cancel()
+    restore(config_of(elsewhere), backup)
+    async with serving(elsewhere) as lithos:
+        for note in before:
+            assert (await lithos.read(note))["content"].strip() == long.strip()
+        for path in (elsewhere / "knowledge").glob("during-*.md"):
+            assert path.read_text().rstrip().endswith("word"), "a file is never partial"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished backup."""
+    folder = tmp_path_factory.mktemp("original")
+    data, target = folder / "data", folder / "backup"
+
+    async def make() -> None:
+        async with serving(data, settled=False) as lithos:
+            await fill(lithos)
+            await Threads().run(lambda: back_up(config_of(data), target))
+
+    trio.run(make)
+    return target
+
+
+@pytest.fixture
+def backup(original: Path, tmp_path: Path) -> Path:
+    """A copy to tamper with."""
+    return shutil.copytree(original, tmp_path / "backup")
+
+
+def change_a_byte(backup: Path) -> None:
+    path = backup / "knowledge" / "kept.md"
+    path.write_bytes(path.read_bytes().replace(b"zanzibar", b"zanzibaz"))
+
+
+def drop_a_file(backup: Path) -> None:
+    (backup / "knowledge" / "kept.md").unlink()
+
+
+def add_a_file(backup: Path) -> None:
+    (backup / "knowledge" / "intruder.md").write_text("hello")
+
+
+def cut_a_database(backup: Path) -> None:
+    path = backup / ".lithos" / "coordination.db"
+    path.write_bytes(path.read_bytes()[:-4096])
+
+
+def lose_the_index(backup: Path) -> None:
+    (backup / "backup.json").unlink()
+
+
+def garble_the_index(backup: Path) -> None:
+    (backup / "backup.json").write_text("{")
+
+
+def point_outside(backup: Path) -> None:
+    document = json.loads((backup / "backup.json").read_text())
+    document["files"]["../escaped.md"] = {"size": 1, "sha256": "", "mtime_ns": 0}
+    (backup / "backup.json").write_text(json.dumps(document))
+
+
+TAMPERING = [
+    change_a_byte,
+    drop_a_file,
+    add_a_file,
+    cut_a_database,
+    lose_the_index,
+    garble_the_index,
+    point_outside,
+]
+
+
+@pytest.mark.parametrize("tamper", TAMPERING)
+async def test_a_tampered_backup_is_refused_and_nothing_is_touched(
+    tamper: Callable[[Path], None], backup: Path, tmp_path: Path
+) -> None:
+    """behaviour 200"""
+    tamper(backup)
+    target = tmp_path / "target"
+    put_note(target, "mine.md", "mine\n")
+    before = tree(target)
+    with pytest.raises(BackupRefused):
+        restore(config_of(target), backup, force=True)
+    assert tree(target) == before
+
+
+async def test_a_full_directory_is_refused_without_force_and_moved_aside_with_it(
+    backup: Path, tmp_path: Path
+) -> None:
+    """lifecycle spec, section 8"""
+    target = tmp_path / "target"
+    put_note(target, "mine.md", "mine\n")
+    (target / ".lithos").mkdir()
+    (target / ".lithos" / "edges.db").write_bytes(b"old")
+    before = tree(target)
+    with pytest.raises(BackupRefused, match="not empty"):
+        restore(config_of(target), backup)
+    assert tree(target) == before
+    restored = restore(config_of(target), backup, force=True)
+    assert restored.aside is not None
+    assert {path: data for path, data in tree(restored.aside).items() if path in before} == before
+    assert (target / "knowledge" / "kept.md").exists()
+    assert not (target / "knowledge" / "mine.md").exists()
+
+
+async def test_a_directory_that_is_served_is_not_restored_into(backup: Path, tmp_path: Path) -> None:
+    """behaviour 197"""
+    lock = OwnerLock(tmp_path / "target" / ".lithos" / "lock")
+    lock.acquire("2026-01-01T00:00:00Z")
+    try:
+        with pytest.raises(AlreadyOwned):
+            restore(config_of(tmp_path / "target"), backup)
+    finally:
+        lock.release()
+
+
+async def test_a_backup_that_fails_has_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """lifecycle spec, section 8"""
+    data = tmp_path / "data"
+    put_note(data, "a.md", "a\n")
+    put_note(data, "b.md", "b\n")
+    real = lithos.app.backup.copy_file
+
+    def full(source: Path, target: Path) -> Any:
+        if source.name == "b.md":
+            raise OSError(28, "No space left on device")
+        return real(source, target)
+
+    monkeypatch.setattr(lithos.app.backup, "copy_file", full)
+    with pytest.raises(OSError, match="No space left"):
+        back_up(config_of(data), tmp_path / "backup")
+    assert not (tmp_path / "backup" / "backup.json").exists()
+    with pytest.raises(BackupRefused, match="not finished"):
+        restore(config_of(tmp_path / "target"), tmp_path / "backup")
+
+
+def test_a_backup_goes_only_to_an_empty_place_outside_of_the_notes(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    put_note(data, "a.md", "a\n")
+    occupied = tmp_path / "occupied"
+    occupied.mkdir()
+    (occupied / "x").write_text("x")
+    for target, reason in (
+        (occupied, "not empty"),
+        (data / "knowledge" / "backup", "among the notes"),
+        (occupied / "x", "not empty"),
+    ):
+        with pytest.raises(BackupRefused, match=reason):
+            back_up(config_of(data), target)
+    with pytest.raises(BackupRefused, match="no notes"):
+        back_up(config_of(tmp_path / "nowhere"), tmp_path / "backup")
+
+
+async def test_an_archive_restores_like_a_directory_and_a_broken_one_is_refused(tmp_path: Path) -> None:
+    data, archive = tmp_path / "data", tmp_path / "all.tar"
+    async with serving(data, settled=False) as lithos:
+        await fill(lithos)
+    back_up_to_tar(config_of(data), archive)
+    restore(config_of(tmp_path / "elsewhere"), archive)
+    assert tree(data / "knowledge") == tree(tmp_path / "elsewhere" / "knowledge")
+    with pytest.raises(BackupRefused, match="exists already"):
+        back_up_to_tar(config_of(data), archive)
+    archive.write_bytes(archive.read_bytes()[:3000])
+    with pytest.raises(BackupRefused):
+        restore(config_of(tmp_path / "third"), archive)
+    with pytest.raises(BackupRefused, match="There is no"):
+        restore(config_of(tmp_path / "third"), tmp_path / "absent")
+
+
+def test_an_archive_cannot_write_outside_of_its_folder(tmp_path: Path) -> None:
+    evil = tmp_path / "evil.tar"
+    (tmp_path / "x").write_text("x")
+    with tarfile.open(evil, "w") as tar:
+        tar.add(tmp_path / "x", arcname="../escaped")
+    with pytest.raises(BackupRefused):
+        restore(config_of(tmp_path / "data"), evil)
+    assert not (tmp_path.parent / "escaped").exists()
+
+
+async def test_the_export_has_one_line_for_each_thing(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with serving(data, settled=False) as lithos:
+        made = await fill(lithos)
+        second = (
+            await lithos.call("lithos_task_create", title="Next", agent="a", depends_on=[made["task"]])
+        )["task_id"]
+        exported = await Threads().run(lambda: list(export_objects(config_of(data))))
+    kinds = [item["kind"] for item in exported]
+    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    assert counts == {"note": 2, "agent": 3, "task": 2, "claim": 1, "finding": 1, "task_edge": 1, "edge": 1}
+    by_kind = {item["kind"]: item for item in exported}
+    assert by_kind["task_edge"]["to_task_id"] == second
+    assert by_kind["edge"]["edge_id"] == made["edge"]
+    note = next(item for item in exported if item.get("id") == made["note"])
+    assert note["content"] == "zanzibar is kept"
+    assert note["metadata"]["author"]
+
+
+def test_the_commands_back_up_restore_and_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """behaviour 209"""
+    data, backup, target = tmp_path / "data", tmp_path / "backup", tmp_path / "target"
+    put_note(data, "a.md", "# A\n\nzanzibar\n")
+
+    def run(*words: str | Path) -> tuple[int, str, str]:
+        code = main([str(word) for word in words])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    code, out, _ = run("backup", backup, "-d", data)
+    assert (code, out) == (0, f"Backed up 1 notes, 1 files, 14 bytes to {backup}\n")
+    code, _, err = run("backup", backup, "-d", data)
+    assert code == 1
+    assert "not empty" in err
+    code, out, _ = run("restore", backup, "-d", target, "--json")
+    assert (code, json.loads(out)["indexed"]) == (0, 1)
+    assert "zanzibar" in run("search", "zanzibar", "-d", target)[1]
+    code, out, _ = run("export", "-d", target)
+    assert (code, [json.loads(line)["kind"] for line in out.splitlines()]) == (0, ["note"])
+    code, out, _ = run("export", tmp_path / "all.tar", "--format", "tar", "--json", "-d", target)
+    assert (code, json.loads(out)["counts"]["notes"]) == (0, 1)
+    assert run("export", "--format", "tar", "-d", target)[0] == 2
+    shutil.rmtree(backup)
+    assert run("restore", backup, "-d", tmp_path / "third")[0] == 1
