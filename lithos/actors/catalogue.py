@@ -17,6 +17,7 @@ from attrs import frozen
 from lithos.actors.graph import NoteGraph
 from lithos.core.model import Note
 from lithos.core.paths import namespace_of, slug_of
+from lithos.core.urls import host_of
 from lithos.stores.files import FileState
 from lithos.stores.manifest import ManifestRow
 
@@ -109,6 +110,28 @@ class Claims:
             del self._claimants[key]
 
 
+class Sites:
+    """Which notes are from which web site."""
+
+    def __init__(self) -> None:
+        self._ids_by_host: dict[str, dict[str, None]] = {}
+
+    def at(self, host: str) -> list[str]:
+        """The ids of the notes whose source has this host."""
+        return list(self._ids_by_host.get(host, ()))
+
+    def add(self, url: str, note_id: str) -> None:
+        """A note is from this address."""
+        self._ids_by_host.setdefault(host_of(url), {})[note_id] = None
+
+    def discard(self, url: str, note_id: str) -> None:
+        """It is no more."""
+        ids = self._ids_by_host[host_of(url)]
+        del ids[note_id]
+        if not ids:
+            del self._ids_by_host[host_of(url)]
+
+
 class Catalogue:
     """All notes by id, path, slug, URL, tag and number."""
 
@@ -118,6 +141,7 @@ class Catalogue:
         self._by_path: dict[str, str] = {}
         self.slugs = Claims()
         self.urls = Claims()
+        self.sites = Sites()
         self.tags: Counter[str] = Counter()
         #: Links and provenance, always as current as the notes.
         self.graph = NoteGraph()
@@ -130,7 +154,7 @@ class Catalogue:
 
     def __iter__(self) -> Iterator[Entry]:
         """Entries in the order of first indexing."""
-        return iter([self._by_id[note_id] for note_id in self._by_serial.values()])
+        return iter(list(map(self._by_id.__getitem__, self._by_serial.values())))
 
     def __contains__(self, note_id: str) -> bool:
         return note_id in self._by_id
@@ -205,7 +229,7 @@ class Catalogue:
         self._by_path[entry.path] = note.id
         self.slugs.add(entry.slug, note.id)
         if note.source_url:
-            self.urls.add(note.source_url, note.id)
+            self._claim_url(note.source_url, note.id)
         self.tags.update(set(note.tags))
 
     def _release(self, entry: Entry) -> None:
@@ -214,7 +238,7 @@ class Catalogue:
             del self._by_path[entry.path]
         self.slugs.discard(entry.slug, note.id)
         if note.source_url:
-            self.urls.discard(note.source_url, note.id)
+            self._release_url(note.source_url, note.id)
         self._drop_tags(note)
 
     def _replace(self, old: Entry, new: Entry) -> None:
@@ -230,11 +254,19 @@ class Catalogue:
             self.slugs.add(new.slug, note_id)
         if old.note.source_url != new.note.source_url:
             if old.note.source_url:
-                self.urls.discard(old.note.source_url, note_id)
+                self._release_url(old.note.source_url, note_id)
             if new.note.source_url:
-                self.urls.add(new.note.source_url, note_id)
+                self._claim_url(new.note.source_url, note_id)
         self._drop_tags(old.note)
         self.tags.update(set(new.note.tags))
+
+    def _claim_url(self, url: str, note_id: str) -> None:
+        self.urls.add(url, note_id)
+        self.sites.add(url, note_id)
+
+    def _release_url(self, url: str, note_id: str) -> None:
+        self.urls.discard(url, note_id)
+        self.sites.discard(url, note_id)
 
     def _drop_tags(self, note: Note) -> None:
         for tag in set(note.tags):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from heapq import nlargest, nsmallest
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
@@ -42,18 +43,8 @@ class Candidate:
     chunk: int | None = None
 
 
-@frozen
-class Pooled:
-    """One note and all scouts that found it, in table order: their scores scaled to 0..1, their reasons."""
-
-    id: str
-    scaled: Mapping[str, float]
-    reasons: tuple[str, ...]
-
-    @property
-    def score(self) -> float:
-        """The pool score: the highest scaled one."""
-        return max(self.scaled.values())
+#: The scores that scouts gave a note, scaled to 0..1, by scout in table order.
+Scaled: TypeAlias = Mapping[str, float]
 
 
 @frozen(kw_only=True)
@@ -78,10 +69,12 @@ class RerankWeights:
 
 @frozen
 class Ranked:
-    """A note with its final score."""
+    """A note with its final score, and what it comes from."""
 
-    pooled: Pooled
+    id: str
     score: float
+    scaled: Scaled
+    traits: Traits
 
 
 def scale(candidates: Iterable[Candidate]) -> dict[str, float]:
@@ -101,39 +94,84 @@ def scale(candidates: Iterable[Candidate]) -> dict[str, float]:
     return {note_id: (score - lowest) / (highest - lowest) for note_id, score in best.items()}
 
 
-def merge(found: Mapping[str, Sequence[Candidate]]) -> list[Pooled]:
-    """Unite what the scouts (by name) found, best pool score first.
+def merge(found: Mapping[str, Iterable[Candidate]]) -> dict[str, Scaled]:
+    """Unite what the scouts, by name, found: the pool, by note id."""
+    pool: dict[str, dict[str, float]] = {}
+    for scout in SCOUTS:
+        for note_id, score in scale(found.get(scout, ())).items():
+            pool.setdefault(note_id, {})[scout] = score
+    return dict(pool)
+
+
+def pool_score(scaled: Scaled) -> float:
+    """The highest scaled score."""
+    return max(scaled.values())
+
+
+def best_of(pool: Mapping[str, Scaled], most: int) -> list[str]:
+    """The ids with the best pool scores, at most `most`.
 
     Among equal ones the note that more scouts found is first, as told by the sum of its scaled scores,
     then the id decides.
     """
-    scaled: dict[str, dict[str, float]] = {}
-    reasons: dict[str, dict[str, None]] = {}
-    for scout in SCOUTS:
-        candidates = found.get(scout, ())
-        for note_id, score in scale(candidates).items():
-            scaled.setdefault(note_id, {})[scout] = score
-        for candidate in candidates:
-            reasons.setdefault(candidate.id, {})[candidate.reason] = None
-    pool = [Pooled(note_id, scores, tuple(reasons[note_id])) for note_id, scores in scaled.items()]
-    return sorted(pool, key=lambda note: (-note.score, -sum(note.scaled.values()), note.id))
+
+    def order(note_id: str) -> tuple[float, float, str]:
+        scores = pool[note_id].values()
+        return -max(scores), -sum(scores), note_id
+
+    return nsmallest(most, pool, key=order)
 
 
-def final_score(note: Pooled, traits: Traits, weights: RerankWeights) -> float:
+def ground_score(scaled: Scaled, note_type: str, weights: RerankWeights) -> float:
+    """The part of the final score that needs no statistics: scouts and prior."""
+    score = weights.note_type * weights.priors.get(note_type, weights.priors["other"])
+    for scout, value in scaled.items():
+        score += weights.scouts[scout] * value
+    return score
+
+
+def final_score(scaled: Scaled, traits: Traits, weights: RerankWeights) -> float:
     """`sum of weight x scaled score + prior + salience + usage`, the last three by their own weights."""
-    by_scouts = sum(weights.scouts[scout] * score for scout, score in note.scaled.items())
-    prior = weights.priors.get(traits.note_type, weights.priors["other"])
-    return (
-        by_scouts
-        + weights.note_type * prior
-        + weights.salience * traits.salience
-        + weights.usage * traits.usage
-    )
+    ground = ground_score(scaled, traits.note_type, weights)
+    return ground + weights.salience * traits.salience + weights.usage * traits.usage
 
 
-def rank(scored: Iterable[Ranked]) -> list[Ranked]:
-    """Best final score first; ties go to the higher pool score, then to the id."""
-    return sorted(scored, key=lambda note: (-note.score, -note.pooled.score, note.pooled.id))
+def promising(
+    grounds: Mapping[str, float], known: Container[str], unused: Traits, weights: RerankWeights, most: int
+) -> list[str]:
+    """The ids that may be among the `most` best; all others cannot be.
+
+    Of notes that are not `known` to the statistics the final score is certain, their traits being those of
+    `unused`; of known ones it lies between the ground score and what full salience and use would give.
+    """
+    rest = weights.salience * unused.salience + weights.usage * unused.usage
+    least = {note_id: ground + (0 if note_id in known else rest) for note_id, ground in grounds.items()}
+    best = nlargest(most, least.values())
+    # Sums in another order differ in the last digits.
+    floor = best[-1] - 1e-9 if best else 0.0
+    full = weights.salience + weights.usage
+    return [
+        note_id
+        for note_id, score in least.items()
+        if score >= floor or (note_id in known and score + full >= floor)
+    ]
+
+
+def rank(scored: Iterable[Ranked], most: int) -> list[Ranked]:
+    """The `most` best final scores, best first; ties go to the higher pool score, then to the id."""
+    return nsmallest(most, scored, key=lambda note: (-note.score, -pool_score(note.scaled), note.id))
+
+
+def explain(
+    found: Mapping[str, Iterable[Candidate]], note_ids: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """The reasons of all scouts for each of these notes, in table order, each once."""
+    reasons: dict[str, dict[str, None]] = {note_id: {} for note_id in note_ids}
+    for scout in SCOUTS:
+        for candidate in found.get(scout, ()):
+            if candidate.id in reasons:
+                reasons[candidate.id][candidate.reason] = None
+    return {note_id: tuple(of_note) for note_id, of_note in reasons.items()}
 
 
 def name_words(title: str, path: str) -> frozenset[str]:
@@ -147,7 +185,7 @@ def diversify(ranked: Sequence[Ranked], words_of: Callable[[str], Collection[str
     Among the first 30, after the best: always the one with the highest `0.7 x score - 0.3 x overlap`, its
     overlap being the highest Jaccard index with those picked before; among equal ones the better ranked.
     """
-    waiting = [(note, frozenset(words_of(note.pooled.id))) for note in ranked[:DIVERSIFIED]]
+    waiting = [(note, frozenset(words_of(note.id))) for note in ranked[:DIVERSIFIED]]
     overlaps = [0.0] * len(waiting)
     picked: list[Ranked] = []
     while waiting:

@@ -18,11 +18,16 @@ class Gate:
     task_id: str | None = None
     agent_id: str | None = None
     filters: Filters = field(factory=Filters)
+    #: Nothing is asked of tags and paths, which spares most looks at most notes.
+    _is_open: bool = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_is_open", self.filters == Filters())
 
     @property
     def is_narrow(self) -> bool:
         """True when most notes probably do not pass."""
-        return self.namespaces is not None or self.filters != Filters()
+        return self.namespaces is not None or not self._is_open
 
     def shows(self, entry: Entry) -> bool:
         """True when the caller may see the note, whatever its tags and path."""
@@ -39,11 +44,12 @@ class Gate:
 
     def passes(self, entry: Entry) -> bool:
         """True when the note may also be a result."""
+        return self.shows(entry) and (self._is_open or self._fits(entry))
+
+    def _fits(self, entry: Entry) -> bool:
         wanted = self.filters
-        return (
-            self.shows(entry)
-            and has_all(entry.note.tags, wanted.tags)
-            and (wanted.path_prefix is None or entry.path.startswith(wanted.path_prefix))
+        return has_all(entry.note.tags, wanted.tags) and (
+            wanted.path_prefix is None or entry.path.startswith(wanted.path_prefix)
         )
 
     async def admit(self, catalogue: Catalogue) -> list[Entry]:

@@ -15,7 +15,7 @@ from lithos.actors.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
 from lithos.core.memory import FinalNode, Receipt, RecordRetrieval, SurfacedConflict
 from lithos.core.query import query_terms
-from lithos.core.rerank import Ranked, Traits, diversify, name_words
+from lithos.core.rerank import DIVERSIFIED, Ranked, Traits, best_of, diversify, explain, name_words
 from lithos.metrics import Metrics
 from lithos.services.gate import Gate
 from lithos.services.retrieval import Hit
@@ -23,7 +23,7 @@ from lithos.services.scouts.contract import Ask
 from lithos.services.scouts.dispatch import CONTRADICTIONS, Dispatcher, Report, name_scouts
 from lithos.services.scouts.team import Team
 from lithos.services.snippets import Snippets
-from lithos.services.standing import Ranking, Standing
+from lithos.services.standing import Ranking
 from lithos.stores.fulltext import Filters
 from lithos.telemetry import get_logger
 
@@ -167,8 +167,8 @@ class Retrieve:
             await parts.dispatcher.send(parts.team.second, ask, report)
         conflicts = await self._find_conflicts(ask, report) if request.surface_conflicts else None
         pool = await parts.ranking.merge(report.found)
-        standing = await parts.ranking.rank(pool, receipt.ts)
-        results = await self._present(ask, standing, report)
+        standing = await parts.ranking.rank(pool, max(request.limit, DIVERSIFIED), receipt.ts)
+        results = await self._present(ask, standing.ranked, report)
         failed = name_scouts(report.failed)
         return RetrieveAnswer(
             results=results,
@@ -196,8 +196,8 @@ class Retrieve:
 
     async def _choose_seeds(self, request: RetrieveRequest, report: Report) -> tuple[Entry, ...]:
         pool = await self._parts.ranking.merge(report.found)
-        best = pool[: request.max_context_nodes or request.limit]
-        entries = (self._parts.catalogue.get(note.id) for note in best)
+        best = best_of(pool, request.max_context_nodes or request.limit)
+        entries = map(self._parts.catalogue.get, best)
         return tuple(entry for entry in entries if entry is not None)
 
     async def _find_conflicts(self, ask: Ask, report: Report) -> tuple[SurfacedConflict, ...]:
@@ -207,7 +207,7 @@ class Retrieve:
         found = await self._parts.dispatcher.attempt(CONTRADICTIONS, lambda: find(ask), report)
         return tuple(found or ())
 
-    async def _present(self, ask: Ask, standing: Standing, report: Report) -> tuple[Result, ...]:
+    async def _present(self, ask: Ask, ranked: Sequence[Ranked], report: Report) -> tuple[Result, ...]:
         """Cut to the limit, read the texts; notes that are gone or hidden by now are left out."""
         catalogue = self._parts.catalogue
 
@@ -215,13 +215,19 @@ class Retrieve:
             entry = catalogue.get(note_id)
             return frozenset() if entry is None else name_words(entry.note.title, entry.path)
 
-        chosen = diversify(standing.ranked, words)[: ask.limit]
-        pairs = [(note, catalogue.get(note.pooled.id)) for note in chosen]
+        chosen = diversify(ranked, words)[: ask.limit]
+        pairs = [(note, catalogue.get(note.id)) for note in chosen]
         present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
         entries = [entry for _, entry in present]
         snippets = await self._parts.snippets.cut(entries, query_terms(ask.words), _chunks(entries, report))
+        reasons = explain(report.found, [note.id for note in chosen])
         return tuple(
-            _result(note, Hit(entry, note.score, snippet), standing)
+            Result(
+                hit=Hit(entry, note.score, snippet),
+                reasons=reasons[note.id],
+                scouts=name_scouts(note.scaled),
+                traits=note.traits,
+            )
             for (note, entry), snippet in zip(present, snippets, strict=True)
             if snippet is not None
         )
@@ -257,8 +263,3 @@ def _chunks(entries: Sequence[Entry], report: Report) -> dict[int, int]:
         for candidate in report.found.get("vector", ())
         if candidate.id in serials and candidate.chunk is not None
     }
-
-
-def _result(note: Ranked, hit: Hit, standing: Standing) -> Result:
-    pooled = note.pooled
-    return Result(hit, pooled.reasons, name_scouts(pooled.scaled), standing.traits[pooled.id])

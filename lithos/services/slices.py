@@ -13,9 +13,12 @@ T = TypeVar("T")
 SLICE: Final = 250
 
 
-async def slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """Give `items` in slices; others may run in between, and change what the items were taken from."""
-    for start in range(0, len(items), SLICE):
+async def slices(items: Sequence[T], size: int = SLICE) -> AsyncIterator[Sequence[T]]:
+    """Give `items` in slices; others may run in between, and change what the items were taken from.
+
+    `size` is for work that takes much less, or much more, than usual.
+    """
+    for start in range(0, len(items), size):
         if start:
             await trio.lowlevel.checkpoint()
-        yield items[start : start + SLICE]
+        yield items[start : start + size]

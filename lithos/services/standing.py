@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
+import attrs
 import trio
 from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.catalogue import Catalogue, Entry
-from lithos.core.memory import NodeStats
-from lithos.core.rerank import Candidate, Pooled, Ranked, RerankWeights, Traits, final_score, merge, rank
+from lithos.actors.catalogue import Catalogue
+from lithos.core.memory import INITIAL_SALIENCE, NodeStats
+from lithos.core.rerank import (
+    Candidate,
+    Ranked,
+    RerankWeights,
+    Scaled,
+    Traits,
+    final_score,
+    ground_score,
+    merge,
+    promising,
+    rank,
+)
 from lithos.core.salience import UsageSettings, usage_score
 from lithos.services.slices import slices
 from lithos.stores.sqlite import DatabaseFailed
@@ -20,9 +32,13 @@ from lithos.telemetry import get_logger
 
 log = get_logger("lithos.retrieve")
 
-#: Up to so many finds are worked on in one turn of the event loop, some two milliseconds.
-INLINE: Final = 300
+#: Up to so many finds are merged on the event loop, which takes a millisecond or two.
+INLINE: Final = 2_000
+#: Notes that are scored in one turn of the event loop.
+SCORED: Final = 1_000
 STATS_DEADLINE: Final = 5.0
+#: What counts of a note that was never retrieved, besides its type.
+_UNUSED: Final = Traits(note_type="other", salience=INITIAL_SALIENCE, usage=0.0)
 
 
 class Statistics(Protocol):
@@ -35,16 +51,15 @@ class Statistics(Protocol):
 
 @frozen
 class Standing:
-    """Notes in final order and their traits, by id; not `complete` when no statistics could be read."""
+    """The best notes in final order; not `complete` when no statistics could be read."""
 
     ranked: Sequence[Ranked]
-    traits: Mapping[str, Traits]
     complete: bool
 
 
 @define
 class Ranking:
-    """Merges and reranks; much work leaves the event loop."""
+    """Merges what was found and puts it into order; no turn of the event loop is long."""
 
     _catalogue: Catalogue
     _statistics: Statistics
@@ -52,56 +67,52 @@ class Ranking:
     _usage: UsageSettings
     _working: Blocking
 
-    async def merge(self, found: Mapping[str, Sequence[Candidate]]) -> list[Pooled]:
-        """The pool, best first."""
+    async def merge(self, found: Mapping[str, Sequence[Candidate]]) -> Mapping[str, Scaled]:
+        """The pool."""
         if sum(map(len, found.values())) <= INLINE:
             return merge(found)
         return await self._working.run(lambda: merge(found))
 
-    async def rank(self, pool: Sequence[Pooled], now: datetime) -> Standing:
-        """The notes of the pool that still exist, best first."""
-        entries: dict[str, Entry] = {}
-        async for some in slices(pool):
-            known = ((note.id, self._catalogue.get(note.id)) for note in some)
-            entries |= {note_id: entry for note_id, entry in known if entry is not None}
-        stats = await self._read_stats(entries)
-        work = self._scoring(pool, entries, stats or {}, now)
-        ranked, traits = work() if len(pool) <= INLINE else await self._working.run(work)
-        return Standing(ranked, traits, complete=stats is not None)
+    async def rank(self, pool: Mapping[str, Scaled], most: int, now: datetime) -> Standing:
+        """The `most` best notes of the pool that still exist."""
+        stats = await self._read_stats(pool)
+        known, grounds = stats or {}, await self._ground(pool)
+        await trio.lowlevel.checkpoint()
+        chosen = promising(grounds, known, _UNUSED, self._weights, most)
+        scored: list[Ranked] = []
+        async for some in slices(chosen, SCORED):
+            for note_id in some:
+                entry = self._catalogue.get(note_id)
+                if entry is not None:
+                    traits = self._traits(entry.note.note_type, known.get(note_id), now)
+                    score = final_score(pool[note_id], traits, self._weights)
+                    scored.append(Ranked(note_id, score, pool[note_id], traits))
+        return Standing(rank(scored, most), complete=stats is not None)
 
-    async def _read_stats(self, entries: Mapping[str, Entry]) -> Mapping[str, NodeStats] | None:
+    async def _ground(self, pool: Mapping[str, Scaled]) -> dict[str, float]:
+        """What is certain of the notes that still exist."""
+        get, weights = self._catalogue.get, self._weights
+        grounds: dict[str, float] = {}
+        async for some in slices(list(pool.items()), SCORED):
+            for note_id, scaled in some:
+                entry = get(note_id)
+                if entry is not None:
+                    grounds[note_id] = ground_score(scaled, entry.note.note_type, weights)
+        return grounds
+
+    def _traits(self, note_type: str, stats: NodeStats | None, now: datetime) -> Traits:
+        if stats is None:
+            return attrs.evolve(_UNUSED, note_type=note_type)
+        usage = usage_score(stats, now, self._usage)
+        return Traits(note_type=note_type, salience=stats.salience, usage=usage)
+
+    async def _read_stats(self, note_ids: Collection[str]) -> Mapping[str, NodeStats] | None:
         """None when they cannot be read: then every note counts as new."""
-        if not entries:
+        if not note_ids:
             return {}
         try:
             with trio.fail_after(STATS_DEADLINE):
-                return await self._statistics.stats(entries)
+                return await self._statistics.stats(note_ids)
         except (DatabaseFailed, OSError, trio.TooSlowError) as failure:
             log.warning("statistics not read", reason=repr(failure))
             return None
-
-    def _scoring(
-        self,
-        pool: Sequence[Pooled],
-        entries: Mapping[str, Entry],
-        stats: Mapping[str, NodeStats],
-        now: datetime,
-    ) -> Callable[[], tuple[list[Ranked], dict[str, Traits]]]:
-        def trait(entry: Entry) -> Traits:
-            of_note = stats.get(entry.note.id) or NodeStats(node_id=entry.note.id)
-            return Traits(
-                note_type=entry.note.note_type,
-                salience=of_note.salience,
-                usage=usage_score(of_note, now, self._usage),
-            )
-
-        def work() -> tuple[list[Ranked], dict[str, Traits]]:
-            traits = {note_id: trait(entry) for note_id, entry in entries.items()}
-            scored = [
-                Ranked(note, final_score(note, traits[note.id], self._weights))
-                for note in pool
-                if note.id in traits
-            ]
-            return rank(scored), traits
-
-        return work

@@ -232,3 +232,18 @@ def test_loading_does_not_depend_on_the_order(entries, random):
     assert list(one) == list(other)
     for entry in entries:
         assert one.slugs.owner(entry.slug) == other.slugs.owner(entry.slug)
+
+
+def test_notes_are_found_by_the_host_of_their_source() -> None:
+    catalogue = Catalogue()
+    one = make_entry(1, source_url="https://e.org/a")
+    two = make_entry(2, source_url="https://e.org:81/b")
+    catalogue.load([one, two, make_entry(3)])
+    first, second = one.note.id, two.note.id
+    assert catalogue.sites.at("e.org") == [first, second]
+    catalogue.put(make_entry(1, source_url="https://other.org/a"))
+    assert (catalogue.sites.at("e.org"), catalogue.sites.at("other.org")) == ([second], [first])
+    catalogue.put(make_entry(2))
+    catalogue.remove(first)
+    catalogue.put(make_entry(4, source_url="https://e.org"))
+    assert [catalogue.sites.at(host) for host in ("e.org", "other.org")] == [[make_entry(4).note.id], []]

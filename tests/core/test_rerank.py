@@ -13,15 +13,18 @@ from lithos.core.rerank import (
     DIVERSIFIED,
     SCOUTS,
     Candidate,
-    Pooled,
     Ranked,
     RerankWeights,
     Traits,
+    best_of,
     diversify,
+    explain,
     final_score,
     jaccard,
     merge,
     name_words,
+    pool_score,
+    promising,
     rank,
     scale,
 )
@@ -36,16 +39,21 @@ def finds(reason: str = "because", **scores: float) -> list[Candidate]:
     return [Candidate(note_id, score, reason) for note_id, score in scores.items()]
 
 
-def pooled(note_id: str, **scaled: float) -> Pooled:
-    return Pooled(note_id, scaled, ())
+def note(note_id: str, score: float, **scaled: float) -> Ranked:
+    return Ranked(note_id, score, scaled, PLAIN)
 
 
 def ranked(*scores: float) -> list[Ranked]:
-    return [Ranked(pooled(str(number), lexical=1.0), score) for number, score in enumerate(scores)]
+    return [note(str(number), score, lexical=1.0) for number, score in enumerate(scores)]
+
+
+def scored(found: dict[str, list[Candidate]]) -> list[Ranked]:
+    pool = merge(found)
+    return [Ranked(each, final_score(pool[each], PLAIN, WEIGHTS), pool[each], PLAIN) for each in pool]
 
 
 def order(notes: list[Ranked]) -> list[str]:
-    return [note.pooled.id for note in notes]
+    return [note.id for note in notes]
 
 
 def test_scores_of_a_scout_are_stretched_over_zero_to_one():
@@ -75,55 +83,57 @@ def test_a_note_unites_scouts_and_reasons_in_table_order():
         "lexical": finds("words", a=4.0, b=2.0, c=3.0),
         "vector": finds("meaning", b=0.9),
     }
-    pool = {note.id: note for note in merge(found)}
-    assert pool["a"] == Pooled("a", {"lexical": 1.0}, ("words",))
-    assert pool["b"] == Pooled(
-        "b", {"vector": 1.0, "lexical": 0.0, "graph": 0.0}, ("meaning", "words", "linked")
-    )
-    assert list(pool["b"].scaled) == ["vector", "lexical", "graph"]
-    assert pool["c"].scaled == {"lexical": 0.5, "graph": 1.0}
-    assert [note.score for note in pool.values()] == [1.0, 1.0, 1.0]
+    pool = merge(found)
+    assert pool == {
+        "a": {"lexical": 1.0},
+        "b": {"vector": 1.0, "lexical": 0.0, "graph": 0.0},
+        "c": {"lexical": 0.5, "graph": 1.0},
+    }
+    assert list(pool["b"]) == ["vector", "lexical", "graph"]
+    assert [pool_score(scaled) for scaled in pool.values()] == [1.0, 1.0, 1.0]
+    assert explain(found, ["b", "a"]) == {"b": ("meaning", "words", "linked"), "a": ("words",)}
 
 
-def test_the_pool_is_ordered_by_its_score_then_by_all_scouts_then_by_id():
+def test_the_best_of_the_pool_have_its_highest_scores_then_more_scouts_then_smaller_ids():
     found = {
         "lexical": finds(z=10.0, low=0.0, mid=4.0, a=10.0),
         "vector": finds(z=0.6, low=0.4),
         "exact_alias": finds(b=1.0),
     }
-    assert [note.id for note in merge(found)] == ["z", "a", "b", "mid", "low"]
+    assert best_of(merge(found), 9) == ["z", "a", "b", "mid", "low"]
+    assert best_of(merge(found), 2) == ["z", "a"]
 
 
 def test_the_same_reason_is_given_once():
-    (note,) = merge({"graph": finds("linked", a=1.0), "provenance": finds("linked", a=1.0)})
-    assert note.reasons == ("linked",)
+    found = {"graph": finds("linked", a=1.0), "provenance": finds("linked", a=1.0)}
+    assert explain(found, ["a", "b"]) == {"a": ("linked",), "b": ()}
 
 
 def test_the_final_score_is_the_weighted_sum():
-    note = pooled("a", lexical=0.5, vector=1.0, graph=0.25)
+    scaled = {"lexical": 0.5, "vector": 1.0, "graph": 0.25}
     traits = Traits(note_type="agent_finding", salience=0.8, usage=0.3)
     # .22*.5 + .21*1 + .13*.25 + .1*.6 + .1*.8 + .1*.3
-    assert final_score(note, traits, WEIGHTS) == pytest.approx(0.11 + 0.21 + 0.0325 + 0.06 + 0.08 + 0.03)
+    assert final_score(scaled, traits, WEIGHTS) == pytest.approx(0.11 + 0.21 + 0.0325 + 0.06 + 0.08 + 0.03)
     unknown = Traits(note_type="poem", salience=0.0, usage=0.0)
-    assert final_score(pooled("a", task_context=1.0), unknown, WEIGHTS) == pytest.approx(0.04 + 0.05)
+    assert final_score({"task_context": 1.0}, unknown, WEIGHTS) == pytest.approx(0.04 + 0.05)
 
 
 def test_a_hit_of_words_stands_above_an_equal_hit_of_meaning():
     """behaviour 145"""
-    notes = merge({"lexical": finds(words=3.0), "vector": finds(meaning=0.9)})
-    scored = [Ranked(note, final_score(note, PLAIN, WEIGHTS)) for note in notes]
-    assert order(rank(scored)) == ["words", "meaning"]
-    assert [note.score for note in rank(scored)] == pytest.approx([0.22 + 0.1, 0.21 + 0.1])
+    notes = rank(scored({"lexical": finds(words=3.0), "vector": finds(meaning=0.9)}), 9)
+    assert order(notes) == ["words", "meaning"]
+    assert [each.score for each in notes] == pytest.approx([0.22 + 0.1, 0.21 + 0.1])
 
 
 def test_ties_go_to_the_higher_pool_score_then_to_the_id():
     notes = [
-        Ranked(pooled("a", lexical=0.4), 0.3),
-        Ranked(pooled("c", lexical=0.5), 0.3),
-        Ranked(pooled("b", lexical=0.5), 0.3),
-        Ranked(pooled("z", lexical=0.1), 0.4),
+        note("a", 0.3, lexical=0.4),
+        note("c", 0.3, lexical=0.5),
+        note("b", 0.3, lexical=0.5),
+        note("z", 0.4, lexical=0.1),
     ]
-    assert order(rank(notes)) == ["z", "b", "c", "a"]
+    assert order(rank(notes, 9)) == ["z", "b", "c", "a"]
+    assert order(rank(notes, 2)) == ["z", "b"]
 
 
 def test_the_words_of_a_name_are_those_of_title_and_path():
@@ -169,10 +179,31 @@ def test_only_the_first_thirty_are_told_apart():
     )
 )
 def test_every_candidate_is_ranked_once_with_a_score_within_bounds(found):
-    notes = merge(found)
-    assert {note.id for note in notes} == {c.id for candidates in found.values() for c in candidates}
-    scored = rank(Ranked(note, final_score(note, PLAIN, WEIGHTS)) for note in notes)
-    assert all(math.isfinite(note.score) and 0.1 <= note.score <= 1.1 for note in scored)
-    diverse = diversify(scored, lambda note_id: {note_id})
-    assert sorted(order(diverse)) == sorted(note.id for note in notes)
-    assert diverse[:1] == scored[:1]
+    notes = rank(scored(found), 99)
+    assert set(order(notes)) == {c.id for candidates in found.values() for c in candidates}
+    assert all(math.isfinite(each.score) and 0.1 <= each.score <= 1.1 for each in notes)
+    diverse = diversify(notes, lambda note_id: {note_id})
+    assert sorted(order(diverse)) == sorted(order(notes))
+    assert diverse[:1] == notes[:1]
+
+
+@given(
+    grounds=st.dictionaries(st.sampled_from("abcdefghij"), st.floats(0, 1)),
+    known=st.dictionaries(st.sampled_from("abcdefghij"), st.tuples(st.floats(0, 1), st.floats(0, 1))),
+    most=st.integers(1, 6),
+)
+def test_what_is_not_promising_is_never_among_the_best(grounds, known, most):
+    def final(note_id: str) -> float:
+        salience, usage = known.get(note_id, (PLAIN.salience, PLAIN.usage))
+        return grounds[note_id] + 0.1 * salience + 0.1 * usage
+
+    kept = promising(grounds, known, PLAIN, WEIGHTS, most)
+    best = sorted(grounds, key=lambda note_id: (-final(note_id), note_id))[:most]
+    assert set(best) <= set(kept) <= set(grounds)
+
+
+def test_notes_that_cannot_catch_up_are_not_promising():
+    grounds = {"a": 0.5, "b": 0.4, "c": 0.38, "d": 0.2}
+    # Unknown ones have exactly 0.05 more; a known one may have 0.2 more.
+    assert promising(grounds, {}, PLAIN, WEIGHTS, 2) == ["a", "b"]
+    assert promising(grounds, {"c", "d"}, PLAIN, WEIGHTS, 2) == ["a", "b", "c"]

@@ -14,6 +14,8 @@ from lithos.services.gate import Gate
 
 #: Characters of a query that are looked at as words or as a name; meaning gets the whole query.
 LONGEST_QUERY: Final = 4_000
+#: Notes of which one thing is looked at in one turn of the event loop: a millisecond or less.
+CHEAP_SLICE: Final = 2_000
 #: Characters of a title in a reason.
 LONGEST_TITLE: Final = 80
 

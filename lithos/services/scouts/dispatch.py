@@ -20,6 +20,8 @@ log = get_logger("lithos.retrieve")
 
 T = TypeVar("T")
 
+#: Finds that are checked in one turn of the event loop, a millisecond or less.
+PASSED: Final = 500
 #: Seconds a scout may take; all of them together take some ten milliseconds.
 DEADLINE: Final = 2.0
 CONTRADICTIONS: Final = "contradictions"
@@ -58,7 +60,7 @@ class Dispatcher:
         found = await self.attempt(scout.name, lambda: scout.find(ask), report)
         if found is None:
             return
-        passing = [candidate async for some in slices(found) for candidate in self._pass(some, ask)]
+        passing = [candidate async for some in slices(found, PASSED) for candidate in self._pass(some, ask)]
         report.found[scout.name] = passing
         self._metrics.observe("lcma_scout_candidates", len(passing), f"scout_{scout.name}")
 
@@ -79,5 +81,5 @@ class Dispatcher:
         return found
 
     def _pass(self, found: Iterable[Candidate], ask: Ask) -> list[Candidate]:
-        entries = ((candidate, self._catalogue.get(candidate.id)) for candidate in found)
-        return [candidate for candidate, entry in entries if entry is not None and ask.gate.passes(entry)]
+        get, passes = self._catalogue.get, ask.gate.passes
+        return [each for each in found if (entry := get(each.id)) is not None and passes(entry)]

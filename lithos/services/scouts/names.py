@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from heapq import nsmallest
 from typing import Final
 
@@ -11,7 +11,7 @@ from lithos.actors.catalogue import Catalogue, Entry
 from lithos.core.paths import slug_of
 from lithos.core.rerank import Candidate
 from lithos.core.urls import host_of
-from lithos.services.scouts.contract import Ask, Scout
+from lithos.services.scouts.contract import CHEAP_SLICE, Ask, Scout
 from lithos.services.scouts.searches import GENEROSITY
 from lithos.services.slices import slices
 
@@ -91,29 +91,18 @@ class NameScouts:
 
     async def find_of_same_host(self, ask: Ask) -> Sequence[Candidate]:
         """1.0 for every note whose source has the host of a seed's source."""
-        hosts = set(_hosts(ask.seeds))
-        if not hosts:
-            return ()
-
-        def has_host(entry: Entry) -> bool:
-            url = entry.note.source_url
-            return url is not None and host_of(url) in hosts
-
-        return [
-            Candidate(entry.note.id, 1.0, f"comes from {host_of(entry.note.source_url or '')} as well")
-            for entry in await self._select(has_host)
-            if entry.note.id not in ask.seed_ids
-        ]
+        found: list[Candidate] = []
+        for host in {host_of(seed.note.source_url) for seed in ask.seeds if seed.note.source_url}:
+            reason = f"comes from {host} as well"
+            async for some in slices(self._catalogue.sites.at(host), CHEAP_SLICE):
+                found += [Candidate(note_id, 1.0, reason) for note_id in some if note_id not in ask.seed_ids]
+        return found
 
     async def _select(self, holds: Callable[[Entry], bool]) -> list[Entry]:
         found: list[Entry] = []
-        async for some in slices(list(self._catalogue)):
+        async for some in slices(list(self._catalogue), CHEAP_SLICE):
             found += filter(holds, some)
         return found
-
-
-def _hosts(entries: Iterable[Entry]) -> Iterable[str]:
-    return (host_of(entry.note.source_url) for entry in entries if entry.note.source_url)
 
 
 def _has_tags_or_path(ask: Ask) -> bool:

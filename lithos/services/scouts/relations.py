@@ -12,7 +12,7 @@ from lithos.core.edges import CONTRADICTS, Edge, other_end
 from lithos.core.memory import SurfacedConflict
 from lithos.core.rerank import Candidate
 from lithos.core.tasks import Finding
-from lithos.services.scouts.contract import Ask, Scout, quote
+from lithos.services.scouts.contract import CHEAP_SLICE, Ask, Scout, quote
 from lithos.services.slices import slices
 from lithos.stores.linkgraph import Direction, LinkGraph
 
@@ -75,7 +75,7 @@ class RelationScouts:
             if finding.knowledge_id is not None
         ]
         made: list[Candidate] = []
-        async for some in slices(list(self.catalogue)):
+        async for some in slices(list(self.catalogue), CHEAP_SLICE):
             made += [
                 Candidate(entry.note.id, 1.0, "was written for the task")
                 for entry in some
