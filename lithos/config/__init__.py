@@ -6,7 +6,13 @@ A leaf of the import graph: it imports nothing else of Lithos.
 from lithos.config.catalogue import SETTINGS, Config, Setting, as_public_dict
 from lithos.config.errors import ConfigError
 from lithos.config.lcma import LcmaConfig, LlmConfig
-from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
+from lithos.config.load import (
+    LoadedConfig,
+    LogSettings,
+    load_config,
+    load_log_settings,
+    load_usable_config,
+)
 from lithos.config.sections import (
     CoordinationConfig,
     EventsConfig,
@@ -36,4 +42,5 @@ __all__ = [
     "as_public_dict",
     "load_config",
     "load_log_settings",
+    "load_usable_config",
 ]

@@ -72,6 +72,34 @@ def load_config(
     )
 
 
+def load_usable_config(
+    *, config_path: Path | None = None, data_dir: Path | None = None, environment: Mapping[str, str]
+) -> tuple[LoadedConfig, tuple[str, ...]]:
+    """As `load_config`, but what cannot be used is left out and told: one line per problem.
+
+    For looking at an installation whose configuration may be what is wrong with it.
+    """
+    typed = {} if data_dir is None else {"storage.data_dir": data_dir}
+    outer = (read_environment(environment), read_options(typed))
+    problems: list[str] = []
+    path, file = config_path, Layer()
+    try:
+        path = config_path if config_path is not None else _find_file(outer)
+        file = file if path is None else read_file(path, in_data_dir=config_path is None)
+    except ConfigError as error:
+        problems += error.problems
+    layers = (file, *outer)
+    chosen, wrong = _judge([given for layer in layers for given in layer.given])
+    problems += wrong
+    try:
+        config = _build(chosen)
+    except ConfigError as error:
+        problems += error.problems
+        config = _build({key: each for key, each in chosen.items() if key.startswith("storage.")})
+    warnings = tuple(warning for layer in layers for warning in layer.warnings)
+    return LoadedConfig(config=config, warnings=warnings, source=path), tuple(problems)
+
+
 def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
     """`LITHOS_LOG_LEVEL` and `LITHOS_LOG_FORMAT`; raises `ConfigError` for an unknown value."""
     level = environment.get("LITHOS_LOG_LEVEL", "").strip().lower() or "info"
@@ -89,7 +117,7 @@ def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
 
 def _find_file(layers: Iterable[Layer]) -> Path | None:
     given = [given for layer in layers for given in layer.given if given.key == "storage.data_dir"]
-    chosen = _choose(given).get("storage.data_dir")
+    chosen = _judge(given)[0].get("storage.data_dir")  # a wrong value is told with all others
     directory = SETTINGS["storage.data_dir"].default if chosen is None else chosen.value
     path: Path = directory / "config.yaml"
     try:
@@ -99,7 +127,15 @@ def _find_file(layers: Iterable[Layer]) -> Path | None:
 
 
 def _choose(given: Iterable[Given]) -> dict[str, _Chosen]:
-    """The last value of each key; every value is checked."""
+    """The last value of each key; raises `ConfigError` with every wrong value."""
+    chosen, problems = _judge(given)
+    if problems:
+        raise ConfigError(*problems)
+    return chosen
+
+
+def _judge(given: Iterable[Given]) -> tuple[dict[str, _Chosen], list[str]]:
+    """The last usable value of each key, and what is wrong with the others."""
     chosen: dict[str, _Chosen] = {}
     problems: list[str] = []
     for each in given:
@@ -110,9 +146,7 @@ def _choose(given: Iterable[Given]) -> dict[str, _Chosen]:
             problems.append(_describe_problem(setting, each))
         else:
             chosen[each.key] = _Chosen(value, each.source)
-    if problems:
-        raise ConfigError(*problems)
-    return chosen
+    return chosen, problems
 
 
 def _describe_problem(setting: Setting, given: Given) -> str:

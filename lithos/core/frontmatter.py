@@ -27,7 +27,9 @@ from lithos.core.yaml_text import write_entry
 
 __all__ = [
     "UnreadableNote",
+    "amend_document",
     "derive_id",
+    "given_keys",
     "is_identified",
     "parse_document",
     "render_document",
@@ -67,8 +69,13 @@ def parse_document(data: bytes, path: str, modified_at: datetime) -> Document:
 
 def is_identified(data: bytes) -> bool:
     """Whether the file itself names its id; raises `UnreadableNote` as `parse_document` does."""
+    return "id" in given_keys(data)
+
+
+def given_keys(data: bytes) -> frozenset[str]:
+    """The owned keys of which the file itself gives a usable value; raises as `parse_document` does."""
     mapping = read_mapping(read_layout(data).yaml)
-    return "id" in heal(mapping.nodes, mapping.values)
+    return frozenset(heal(mapping.nodes, mapping.values))
 
 
 def render_document(document: Document) -> bytes:
@@ -102,6 +109,27 @@ def rewrite_document(
     expected = Document(note=note, content=content)
     body = _body(note.title, content, newline) if replace_body else _kept_body(old, note.title)
     for head in apply_changes(old.mapping, _changes(old, note), newline, _item_reader(old)):
+        result = _encode(_assemble(old.layout, head, body))
+        if _reads_back(result, path, modified_at, expected):
+            return result
+    raise UnreadableNote(
+        "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
+    )
+
+
+def amend_document(data: bytes, path: str, modified_at: datetime, values: Mapping[str, str]) -> bytes:
+    """`data` with other values of `id`, `title` or `author`; no other byte changes, no other key is added.
+
+    Raises `UnreadableNote` when `data` is unreadable or no edit would read back right.
+    """
+    old = _read(data, path, modified_at)
+    fields: dict[str, Any] = dict(values)
+    if "id" in values:  # its own id was no source of it, but that of another note is
+        fields["derived_from_ids"] = clean_sources(old.healed.get("derived_from_ids", ()), values["id"])
+    expected = evolve(old.document, note=evolve(old.document.note, **fields))
+    body = old.layout.text[old.layout.body_start :]
+    changes = Changes(values=values, removed=frozenset())
+    for head in apply_changes(old.mapping, changes, old.layout.newline, _item_reader(old)):
         result = _encode(_assemble(old.layout, head, body))
         if _reads_back(result, path, modified_at, expected):
             return result

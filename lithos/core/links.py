@@ -133,6 +133,10 @@ class LinkTable:
         kind, notes = self._first_match(target)
         return kind == "stem" and len(notes) > 1
 
+    def candidates(self, target: str) -> list[str]:
+        """The paths of the notes between which an ambiguous target cannot decide, sorted."""
+        return [path for path, _ in self._first_match(target)[1]] if self.is_ambiguous(target) else []
+
     def _first_match(self, target: str) -> tuple[str, list[tuple[str, str]]]:
         for key in target_keys(target):
             notes = self._notes_by_key.get(key)

@@ -1,0 +1,58 @@
+"""The command line in the test's own process: `program = pytest.fixture(make_program)`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define
+
+import lithos.app.assembly
+import lithos.app.maintenance
+from lithos.cli import main
+from tests.servers import load_once
+
+
+@define
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def answer(self) -> Any:
+        assert self.out.count("\n") == 1, self.out + self.err
+        return json.loads(self.out)
+
+
+@define
+class Program:
+    """The command line on one data directory."""
+
+    data: Path
+    capture: pytest.CaptureFixture[str]
+
+    def run(self, *arguments: str) -> Done:
+        code = main(["--data-dir", str(self.data), *arguments])
+        printed = self.capture.readouterr()
+        return Done(code, printed.out, printed.err)
+
+
+def make_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Program]:
+    """A program on an empty data directory; what it does to logging is undone."""
+    for module in (lithos.app.assembly, lithos.app.maintenance):
+        monkeypatch.setattr(module, "load_embedder", load_once)
+    root = logging.getLogger()
+    handlers, level, interval = root.handlers[:], root.level, sys.getswitchinterval()
+    yield Program(tmp_path, capsys)
+    root.handlers[:], root.level = handlers, level
+    sys.setswitchinterval(interval)

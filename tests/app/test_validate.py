@@ -1,0 +1,212 @@
+"""`lithos validate` as typed, and what `--fix` does to files."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.core.frontmatter import amend_document, derive_id, parse_document
+from lithos.core.times import from_nanoseconds
+from lithos.core.validation import GROUPS, plan_amendments
+from lithos.stores.files import NoteFiles
+from lithos.stores.lock import OwnerLock
+from tests.app.program import Program, make_program
+from tests.e2e.vault import FILES, make_vault, snapshot
+from tests.servers import put_note, serving
+
+program = pytest.fixture(make_program)
+
+WHOLE = "---\nid: {id}\ntitle: {title}\nauthor: me\n{more}---\n{body}\n"
+
+
+def put_whole(data: Path, path: str, *, note_id: str, title: str, more: str = "", body: str = "") -> Path:
+    return put_note(data, path, WHOLE.format(id=note_id, title=title, more=more, body=body))
+
+
+def put_one_of_each(data: Path) -> None:
+    """At least one issue of every group."""
+    put_note(data, "bare.md", "No frontmatter.\n")
+    put_note(data, "binary.md", b"\x00")
+    url = "source_url: https://example.org/Page{}\n"
+    put_whole(data, "one.md", note_id="id-1", title="First", more=url.format("/"))
+    put_whole(data, "two.md", note_id="id-1", title="Second", more=url.format("?utm_source=mail"))
+    put_whole(data, "x/same.md", note_id="id-3", title="Same one")
+    put_whole(data, "y/same.md", note_id="id-4", title="same  ONE", body="[[same]] [[Nowhere]] [[Nowhere]]")
+
+
+def issues_of(answer: Any) -> dict[str, list[str]]:
+    return {group: [each["path"] for each in issues] for group, issues in answer["groups"].items()}
+
+
+def test_every_group_is_found_and_nothing_is_changed(program: Program) -> None:
+    put_one_of_each(program.data)
+    before = snapshot(program.data)
+    done = program.run("validate", "--json")
+    assert snapshot(program.data) == before
+    assert list(done.answer["groups"]) == list(GROUPS)
+    assert issues_of(done.answer) == {
+        "PARSE_ERROR": ["binary.md"],
+        "MISSING_ID": ["bare.md"],
+        "MISSING_TITLE": ["bare.md"],
+        "MISSING_AUTHOR": ["bare.md"],
+        "DUPLICATE_ID": ["two.md"],
+        "BROKEN_LINK": ["y/same.md"],
+        "AMBIGUOUS": ["y/same.md"],
+        "SLUG_COLLISION": ["y/same.md"],
+        "DUPLICATE_URL": ["two.md"],
+    }
+    assert done.answer["groups"]["AMBIGUOUS"][0]["detail"] == "[[same]] may mean x/same.md, y/same.md"
+    assert (done.answer["total"], done.code) == (9, 0)
+
+
+def test_the_report_lists_ten_of_a_group_and_strict_exits_1(program: Program) -> None:
+    links = " ".join(f"[[Missing {chr(97 + number)}]]" for number in range(12))
+    put_whole(program.data, "a.md", note_id="id-1", title="A", body=links)
+    done = program.run("validate")
+    lines = done.out.splitlines()
+    assert lines[:3] == ["Validating 1 files...", "BROKEN_LINK: 12", "  a.md: [[Missing a]] leads to no note"]
+    assert len([line for line in lines if line.startswith("  a.md")]) == 10
+    assert lines[-2:] == ["  ... and 2 more (--json lists all)", "Total issues: 12"]
+    assert (done.code, program.run("validate", "--strict").code) == (0, 1)
+    put_whole(program.data, "a.md", note_id="id-1", title="A")
+    clean = program.run("validate", "--strict")
+    assert (clean.out, clean.code) == ("Validating 1 files...\nNo issues found\n", 0)
+
+
+def test_fix_writes_what_is_missing_once_and_keeps_all_other_bytes_and_times(program: Program) -> None:
+    """A vault as people keep it: every line that was there is still there, in its order."""
+    folder = make_vault(program.data)
+    before = snapshot(folder)
+    first = program.run("validate", "--fix", "--json").answer
+    assert first["fixed"] == sum(len(paths) for group, paths in issues_of(first).items() if "MISSING" in group)
+    after = snapshot(folder)
+    for path, (old, mtime) in before.items():
+        new, new_mtime = after[path]
+        assert new_mtime == mtime
+        if not path.endswith(".md"):
+            assert new == old
+            continue
+        added = [line for line in new.splitlines() if line not in old.splitlines()]
+        assert all(line.split(b":")[0] in (b"id", b"title", b"author", b"---", b"") for line in added), path
+        kept = iter(new.splitlines(keepends=True))
+        assert all(line in kept or line == old.splitlines(keepends=True)[-1]
+                   for line in old.splitlines(keepends=True)), path  # fmt: skip
+    assert set(after) == set(before) == set(FILES)
+    again = program.run("validate", "--fix")
+    assert "Fixed 0 issues\n" in again.out
+    assert snapshot(folder) == after
+
+
+async def test_the_fixed_id_is_the_one_that_the_server_used(tmp_path: Path) -> None:
+    """Behaviour 177."""
+    file = put_note(tmp_path, "inbox/idea.md", "An idea about zebras.\n")
+    async with serving(tmp_path) as lithos:
+        first = (await lithos.call("lithos_read", path="inbox/idea.md"))["id"]
+    async with serving(tmp_path) as lithos:
+        assert (await lithos.call("lithos_read", path="inbox/idea.md"))["id"] == first
+    assert first == "647ceeaa-b2f4-5f08-9b41-0701a41c063d" == derive_id("inbox/idea.md")
+    fix(tmp_path)
+    assert f"id: {first}\n" in file.read_text()
+    file.rename(file.with_name("moved.md"))
+    async with serving(tmp_path) as lithos:
+        read = await lithos.read(first)
+        assert (read["metadata"]["author"], read["title"]) == ("unknown", "idea")
+
+
+def fix(data: Path) -> Any:
+    """`fix_notes` without the program around it, for tests inside an event loop."""
+    from lithos.services.validation import fix_notes, validate_notes
+
+    files = NoteFiles(data / "knowledge")
+    return fix_notes(files, validate_notes(files), iter(["new-1", "new-2"]).__next__)
+
+
+async def test_later_duplicates_get_ids_that_a_server_then_knows(tmp_path: Path) -> None:
+    """Also where the new text is as long as the old one, and where the old id was its own source."""
+    old = "11111111-1111-4111-8111-111111111111"
+    more = f"derived_from_ids: [{old}]\n"
+    put_whole(tmp_path, "a.md", note_id=old, title="A", more=more)
+    put_whole(tmp_path, "b.md", note_id=old, title="B", more=more)
+    put_note(tmp_path, "c.md", f"---\n# mine\nid: '{old}'  # kept\n---\nText.\n")
+    async with serving(tmp_path) as lithos:
+        assert await lithos.listed() == ["A"]
+    done = fix(tmp_path)
+    assert (done.fixed, done.left.total, done.failures) == (4, 0, ())
+    assert "---\n# mine\nid: 'new-2'  # kept\n" in (tmp_path / "knowledge" / "c.md").read_text()
+    async with serving(tmp_path) as lithos:
+        assert sorted(await lithos.listed()) == ["A", "B", "c"]
+        assert (await lithos.read("new-1"))["metadata"]["derived_from_ids"] == [old]
+    assert fix(tmp_path).fixed == 0
+
+
+def test_a_file_that_cannot_be_written_does_not_stop_the_others(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        put_note(program.data, f"{name}.md", "text\n")
+    real = os.rename
+
+    def refuse(source: Any, target: Any, **more: Any) -> None:
+        if str(target).endswith("b.md"):
+            raise PermissionError(13, "Permission denied")
+        real(source, target, **more)
+
+    monkeypatch.setattr(os, "rename", refuse)
+    done = program.run("validate", "--fix")
+    assert done.out.endswith("Total issues: 9\nFixed 6 issues\nIssues that remain: 3\n")
+    assert done.err.startswith("lithos: not fixed: b.md: it cannot be written: ")
+    assert done.code == 1
+    assert (program.data / "knowledge" / "b.md").read_text() == "text\n"
+    monkeypatch.undo()
+    assert program.run("validate", "--fix", "--json").answer["fixed"] == 3
+
+
+def test_beside_an_owner_only_looking_is_possible(program: Program) -> None:
+    put_note(program.data, "a.md", "text\n")
+    lock = OwnerLock(program.data / ".lithos" / "lock")
+    lock.acquire("2026-01-01T00:00:00+00:00")
+    try:
+        before = snapshot(program.data)
+        assert program.run("validate", "--json").answer["total"] == 3
+        refused = program.run("validate", "--fix")
+        assert (refused.code, refused.out) == (4, "")
+        assert "in use by process" in refused.err
+        assert snapshot(program.data) == before
+    finally:
+        lock.release()
+
+
+def test_without_a_folder_of_notes_nothing_is_made(program: Program) -> None:
+    for arguments in (["validate"], ["validate", "--fix"]):
+        done = program.run(*arguments)
+        assert (done.code, done.out) == (1, "")
+        assert "knowledge is missing" in done.err
+    assert list(program.data.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.endswith(".md")])
+def test_amending_changes_only_what_it_is_told(path: str) -> None:
+    modified = from_nanoseconds(1_600_000_000_000_000_000)
+    old = parse_document(FILES[path], path, modified)
+    data = amend_document(FILES[path], path, modified, {"id": "other", "author": "somebody"})
+    new = parse_document(data, path, modified)
+    assert (new.note.id, new.note.author, new.content) == ("other", "somebody", old.content)
+    assert (new.note.title, new.note.extra, new.note.tags) == (old.note.title, old.note.extra, old.note.tags)
+
+
+def test_a_new_id_is_none_that_another_file_has() -> None:
+    from lithos.core.model import Note
+    from lithos.core.validation import CheckedFile
+
+    given = frozenset({"id", "title", "author"})
+    files = [
+        CheckedFile(path=f"{number}.md", note=Note(id=note_id, title="T"), given=given)
+        for number, note_id in enumerate(["a", "a", "b"])
+    ]
+    planned = list(plan_amendments(files, iter(["b", "a", "c"]).__next__))
+    assert [(each.path, each.values, each.issues) for each in planned] == [("1.md", {"id": "c"}, 1)]
+    assert json.dumps(planned[0].values) == '{"id": "c"}'
