@@ -165,10 +165,10 @@ async def test_pages_go_on_where_they_ended_whatever_changes(
         assert everything[5] == "task 3"
 
         first, cursor = await listed(whole)
-        shown = next(note for note, n in zip(notes, range(4), strict=True) if first[-1] == f"note {n}")
+        last, other = (int(name[-1]) for name in (first[-1], everything[3]))
         await whole.lithos.create("newer")
-        await whole.lithos.call("lithos_delete", id=shown, agent="ann")
-        await whole.lithos.write("note 2", id=notes[2])
+        await whole.lithos.call("lithos_delete", id=notes[last], agent="ann")
+        await whole.lithos.write(f"note {other}", id=notes[other])
         await whole.lithos.call("lithos_task_complete", task_id=tasks[3], agent="ann")
         rest: list[str] = []
         while cursor is not None:
