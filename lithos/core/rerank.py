@@ -122,17 +122,28 @@ def best_of(pool: Mapping[str, Scaled], most: int) -> list[str]:
     return nsmallest(most, pool, key=order)
 
 
-def ground_score(scaled: Scaled, note_type: str, weights: RerankWeights) -> float:
-    """The part of the final score that needs no statistics: scouts and prior."""
-    score = weights.note_type * weights.priors.get(note_type, weights.priors["other"])
-    for scout, value in scaled.items():
-        score += weights.scouts[scout] * value
-    return score
+def ground_scores(
+    pool: Mapping[str, Scaled], types: Mapping[str, str], weights: RerankWeights
+) -> dict[str, float]:
+    """The part of the final score that needs no statistics, scouts and prior, of all ids in `types`."""
+    # Plain dictionaries, and no call per note: there may be thousands.
+    by_scout = dict(weights.scouts)
+    by_type = {note_type: weights.note_type * prior for note_type, prior in weights.priors.items()}
+    other = by_type["other"]
+    scores: dict[str, float] = {}
+    for note_id, note_type in types.items():
+        score = by_type.get(note_type, other)
+        for scout, value in pool[note_id].items():
+            score += by_scout[scout] * value
+        scores[note_id] = score
+    return scores
 
 
-def final_score(scaled: Scaled, traits: Traits, weights: RerankWeights) -> float:
-    """`sum of weight x scaled score + prior + salience + usage`, the last three by their own weights."""
-    ground = ground_score(scaled, traits.note_type, weights)
+def final_score(ground: float, traits: Traits, weights: RerankWeights) -> float:
+    """`sum of weight x scaled score + prior + salience + usage`, the last two by their own weights.
+
+    The first two are the ground score.
+    """
     return ground + weights.salience * traits.salience + weights.usage * traits.usage
 
 

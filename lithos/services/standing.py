@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
-import attrs
 import trio
 from attrs import define, frozen
 
@@ -20,7 +19,7 @@ from lithos.core.rerank import (
     Scaled,
     Traits,
     final_score,
-    ground_score,
+    ground_scores,
     merge,
     promising,
     rank,
@@ -85,24 +84,22 @@ class Ranking:
                 entry = self._catalogue.get(note_id)
                 if entry is not None:
                     traits = self._traits(entry.note.note_type, known.get(note_id), now)
-                    score = final_score(pool[note_id], traits, self._weights)
+                    score = final_score(grounds[note_id], traits, self._weights)
                     scored.append(Ranked(note_id, score, pool[note_id], traits))
         return Standing(rank(scored, most), complete=stats is not None)
 
     async def _ground(self, pool: Mapping[str, Scaled]) -> dict[str, float]:
         """What is certain of the notes that still exist."""
-        get, weights = self._catalogue.get, self._weights
+        get = self._catalogue.get
         grounds: dict[str, float] = {}
-        async for some in slices(list(pool.items()), SCORED):
-            for note_id, scaled in some:
-                entry = get(note_id)
-                if entry is not None:
-                    grounds[note_id] = ground_score(scaled, entry.note.note_type, weights)
+        async for some in slices(list(pool), SCORED):
+            types = {note_id: entry.note.note_type for note_id in some if (entry := get(note_id)) is not None}
+            grounds |= ground_scores(pool, types, self._weights)
         return grounds
 
     def _traits(self, note_type: str, stats: NodeStats | None, now: datetime) -> Traits:
         if stats is None:
-            return attrs.evolve(_UNUSED, note_type=note_type)
+            return Traits(note_type=note_type, salience=_UNUSED.salience, usage=_UNUSED.usage)
         usage = usage_score(stats, now, self._usage)
         return Traits(note_type=note_type, salience=stats.salience, usage=usage)
 

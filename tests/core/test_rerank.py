@@ -15,11 +15,13 @@ from lithos.core.rerank import (
     Candidate,
     Ranked,
     RerankWeights,
+    Scaled,
     Traits,
     best_of,
     diversify,
     explain,
     final_score,
+    ground_scores,
     jaccard,
     merge,
     name_words,
@@ -47,9 +49,15 @@ def ranked(*scores: float) -> list[Ranked]:
     return [note(str(number), score, lexical=1.0) for number, score in enumerate(scores)]
 
 
+def score_of(scaled: Scaled, traits: Traits) -> float:
+    grounds = ground_scores({"a": scaled, "gone": {}}, {"a": traits.note_type}, WEIGHTS)
+    assert list(grounds) == ["a"]
+    return final_score(grounds["a"], traits, WEIGHTS)
+
+
 def scored(found: dict[str, list[Candidate]]) -> list[Ranked]:
     pool = merge(found)
-    return [Ranked(each, final_score(pool[each], PLAIN, WEIGHTS), pool[each], PLAIN) for each in pool]
+    return [Ranked(each, score_of(pool[each], PLAIN), pool[each], PLAIN) for each in pool]
 
 
 def order(notes: list[Ranked]) -> list[str]:
@@ -113,9 +121,9 @@ def test_the_final_score_is_the_weighted_sum():
     scaled = {"lexical": 0.5, "vector": 1.0, "graph": 0.25}
     traits = Traits(note_type="agent_finding", salience=0.8, usage=0.3)
     # .22*.5 + .21*1 + .13*.25 + .1*.6 + .1*.8 + .1*.3
-    assert final_score(scaled, traits, WEIGHTS) == pytest.approx(0.11 + 0.21 + 0.0325 + 0.06 + 0.08 + 0.03)
+    assert score_of(scaled, traits) == pytest.approx(0.11 + 0.21 + 0.0325 + 0.06 + 0.08 + 0.03)
     unknown = Traits(note_type="poem", salience=0.0, usage=0.0)
-    assert final_score({"task_context": 1.0}, unknown, WEIGHTS) == pytest.approx(0.04 + 0.05)
+    assert score_of({"task_context": 1.0}, unknown) == pytest.approx(0.04 + 0.05)
 
 
 def test_a_hit_of_words_stands_above_an_equal_hit_of_meaning():
