@@ -28,6 +28,7 @@ CATCHERS = {
     "lithos.actors.kit": {"supervise"},
     "lithos.services.scouts.dispatch": {"attempt"},
     "lithos.services.enrichment_boundary": {"survive"},
+    "lithos.services.diagnosis": {"run_check"},
     "lithos.services.reconcile": {"run_scope"},
 }
 CATCHING_ROOMS = {"front"}

@@ -60,6 +60,10 @@ def _run(invocation: Invocation) -> int:
     from lithos.cli.session import CommandFailed, load_session
 
     try:
+        if invocation.command == "doctor":  # it tells what is wrong with the configuration, too
+            from lithos.cli.doctor import run_doctor
+
+            return run_doctor(invocation)
         session = load_session(invocation)
         from lithos.cli.failures import explained_failures
 

@@ -24,9 +24,10 @@ class OwnerRefuses(Exception):
 class OwnerClient:
     """Speaks to the server at `url`; each call is one connection, in a worker thread."""
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, timeout: float = TIMEOUT) -> None:
         self._url = url
         self._token = token
+        self._timeout = timeout
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The structured answer of a tool. Raises `OwnerUnreachable`."""
@@ -61,7 +62,7 @@ class OwnerClient:
 
     def _exchange(self, method: str, path: str, body: str | None) -> dict[str, Any]:
         parts = urlsplit(self._url)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=TIMEOUT)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=self._timeout)
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"

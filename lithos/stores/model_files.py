@@ -58,6 +58,12 @@ def locate_model(name: str) -> ModelFiles:
     return _find_cached(name) or _require_model(name, _download(name))
 
 
+def is_at_hand(name: str) -> bool:
+    """Whether nothing has to be downloaded for `name`; it may be broken or missing all the same."""
+    is_remote = name != BUILTIN and not Path(name).expanduser().is_dir()
+    return not is_remote or name.startswith(("/", ".", "~")) or _find_cached(name) is not None
+
+
 def _builtin_folder() -> Path:
     with as_file(files("lithos.models") / "builtin") as folder:
         return folder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,10 @@ from typing import Any
 import pytest
 
 from lithos.core.frontmatter import amend_document, derive_id, parse_document
+from lithos.core.model import Note
 from lithos.core.times import from_nanoseconds
-from lithos.core.validation import GROUPS, plan_amendments
+from lithos.core.validation import GROUPS, CheckedFile, plan_amendments
+from lithos.services.validation import Fixing, fix_notes, validate_notes
 from lithos.stores.files import NoteFiles
 from lithos.stores.lock import OwnerLock
 from tests.app.program import Program, make_program
@@ -82,7 +83,9 @@ def test_fix_writes_what_is_missing_once_and_keeps_all_other_bytes_and_times(pro
     folder = make_vault(program.data)
     before = snapshot(folder)
     first = program.run("validate", "--fix", "--json").answer
-    assert first["fixed"] == sum(len(paths) for group, paths in issues_of(first).items() if "MISSING" in group)
+    assert first["fixed"] == sum(
+        len(paths) for group, paths in issues_of(first).items() if "MISSING" in group
+    )
     after = snapshot(folder)
     for path, (old, mtime) in before.items():
         new, new_mtime = after[path]
@@ -117,10 +120,8 @@ async def test_the_fixed_id_is_the_one_that_the_server_used(tmp_path: Path) -> N
         assert (read["metadata"]["author"], read["title"]) == ("unknown", "idea")
 
 
-def fix(data: Path) -> Any:
+def fix(data: Path) -> Fixing:
     """`fix_notes` without the program around it, for tests inside an event loop."""
-    from lithos.services.validation import fix_notes, validate_notes
-
     files = NoteFiles(data / "knowledge")
     return fix_notes(files, validate_notes(files), iter(["new-1", "new-2"]).__next__)
 
@@ -199,9 +200,6 @@ def test_amending_changes_only_what_it_is_told(path: str) -> None:
 
 
 def test_a_new_id_is_none_that_another_file_has() -> None:
-    from lithos.core.model import Note
-    from lithos.core.validation import CheckedFile
-
     given = frozenset({"id", "title", "author"})
     files = [
         CheckedFile(path=f"{number}.md", note=Note(id=note_id, title="T"), given=given)
@@ -209,4 +207,3 @@ def test_a_new_id_is_none_that_another_file_has() -> None:
     ]
     planned = list(plan_amendments(files, iter(["b", "a", "c"]).__next__))
     assert [(each.path, each.values, each.issues) for each in planned] == [("1.md", {"id": "c"}, 1)]
-    assert json.dumps(planned[0].values) == '{"id": "c"}'
