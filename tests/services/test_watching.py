@@ -255,3 +255,14 @@ async def test_stopping_leaves_no_probe_and_no_thread_behind(tmp_path):
         async with watching(tmp_path, "auto"):
             pass
     assert list((tmp_path / "knowledge").iterdir()) == []
+
+
+async def test_a_vault_reached_by_a_symlink_is_watched_too(tmp_path):
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/knowledge").symlink_to(tmp_path / "vault")
+    async with watching(tmp_path / "data", "auto") as server:
+        assert server.server.watcher.mode == "native"
+        events = server.server.broadcaster.listen()
+        (tmp_path / "vault/a.md").write_text(note(1))
+        assert await told(events) == ("note.created", "a.md")
