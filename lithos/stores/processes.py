@@ -18,8 +18,8 @@ def name_listener(port: int) -> str | None:
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     for process in Path("/proc").glob("[0-9]*") if sockets else ():
         with suppress(OSError):  # it ended meanwhile, or is somebody else's
-            for descriptor in os.scandir(process / "fd"):
-                if os.readlink(descriptor.path) in sockets:
+            for descriptor in os.listdir(process / "fd"):
+                if os.readlink(process / "fd" / descriptor) in sockets:
                     return f"process {process.name} ({(process / 'comm').read_text().strip()})"
     return None
 

@@ -1,0 +1,473 @@
+"""`lithos doctor` on data directories that are broken in one way each."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from attrs import define, field, frozen
+
+import lithos.app.doctor
+import lithos.app.doctor_network
+from lithos.actors.watch_listening import Probe
+from lithos.app.clock import utc_now
+from lithos.app.doctor import Doctor, Patient
+from lithos.config import Config, StorageConfig
+from lithos.core.memory import NodeStats
+from lithos.services import checks_storage
+from lithos.stores.lock import OwnerLock
+from lithos.stores.owner_record import OwnerRecord
+from lithos.stores.probes import Space
+from lithos.stores.stats import StatsStore
+from tests.app.program import Program, make_program
+from tests.e2e.process import running_lithos
+from tests.e2e.vault import snapshot
+from tests.servers import load_once, put_note, serving
+
+HEALTHY = [
+    "configuration", "data directory", "disk space", "layout", "owner", "port", "databases", "notes",
+    "duplicate ids", "vanished files", "embedder", "indexes", "watcher", "clock",
+]  # fmt: skip
+NOTES = 24
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory that was served and stopped properly."""
+    data = tmp_path_factory.mktemp("sound")
+    for number in range(NOTES):
+        put_note(
+            data, f"notes/n{number:02}.md", f"# Note {number}\n\nAbout [[n{(number + 1) % NOTES:02}]].\n"
+        )
+
+    async def serve() -> None:
+        async with serving(data) as lithos:
+            first, second = await lithos.create("One more"), await lithos.create("Another")
+            edge = {
+                "from_id": first,
+                "to_id": second,
+                "type": "supports",
+                "weight": 0.5,
+                "namespace": "default",
+            }
+            await lithos.call("lithos_edge_upsert", **edge)
+
+    trio.run(serve)
+    stats = StatsStore.open(data / ".lithos" / "stats.db", utc_now())
+    with stats.transaction():
+        stats.writing.nodes.put([NodeStats(node_id="some note")])
+    stats.close()
+    assert (data / ".lithos" / "edges.db").exists()
+    return data
+
+
+program = pytest.fixture(make_program)
+
+
+@define
+class Ward:
+    """One data directory to break, and what to give back afterwards."""
+
+    program: Program
+    monkeypatch: pytest.MonkeyPatch
+    closing: list[Callable[[], Any]] = field(factory=list)
+
+    @property
+    def data(self) -> Path:
+        return self.program.data
+
+    @property
+    def private(self) -> Path:
+        return self.data / ".lithos"
+
+    def own(self, url: str | None) -> None:
+        """Own the directory, as a server that tells this address."""
+        lock = OwnerLock(self.private / "lock")
+        lock.acquire("2026-01-01T00:00:00+00:00")
+        self.closing.append(lock.release)
+        lock.publish(OwnerRecord(os.getpid(), "somewhere", url, "2026-01-01T00:00:00+00:00", "s3cret"))
+
+    def listen(self) -> int:
+        """Take a port and never answer there."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.closing.append(listener.close)
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture
+def ward(program: Program, sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ward]:
+    for name in list(os.environ):
+        if name.startswith("LITHOS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("LITHOS_PORT", "0")  # whatever runs on this machine
+    monkeypatch.setattr(lithos.app.doctor, "load_embedder", load_once)
+    monkeypatch.setattr(lithos.app.doctor_network, "_ANSWER_WAIT", 0.3)
+    monkeypatch.setattr(lithos.app.doctor_network, "_ADDRESS_WAIT", 0.2)
+    program.data = tmp_path / "data"
+    shutil.copytree(sound, program.data)
+    made = Ward(program, monkeypatch)
+    yield made
+    for close in made.closing:
+        close()
+
+
+@frozen
+class Fault:
+    """How to break a directory, and which check must say what: words of the cause and of the way out."""
+
+    check: str
+    status: str
+    cause: str
+    way_out: str
+    seed: Callable[[Ward], Any]
+
+
+def damage(ward: Ward, name: str) -> None:
+    """Overwrite the second page, so that only a look inside finds it."""
+    with (ward.private / name).open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 4096)
+
+
+def configure(text: str) -> Callable[[Ward], Any]:
+    return lambda ward: (ward.data / "config.yaml").write_text(text)
+
+
+def forbid_writing(ward: Ward) -> None:
+    real = os.open
+
+    def refuse(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if flags & os.O_CREAT and str(path).startswith(str(ward.data)):
+            raise OSError(errno.EROFS, "Read-only file system")
+        return real(path, flags, *more, **named)
+
+    ward.monkeypatch.setattr(os, "open", refuse)
+
+
+def block_private_folder(ward: Ward) -> None:
+    ward.private.rename(ward.data / "elsewhere")
+    ward.private.write_text("a file")
+
+
+def leave_lock_of_the_dead(ward: Ward) -> int:
+    child = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=-1, check=True)
+    record = {"pid": int(child.stdout), "host": socket.gethostname(), "url": "http://127.0.0.1:1"}
+    (ward.private / "lock").write_text(json.dumps(record | {"started_at": "2026-01-01T00:00:00+00:00"}))
+    return int(child.stdout)
+
+
+def own_and_hang(ward: Ward) -> None:
+    ward.own(f"http://127.0.0.1:{ward.listen()}")
+
+
+def damage_fulltext(ward: Ward) -> None:
+    segment = next((ward.data / ".tantivy").glob("*.store"))
+    segment.write_bytes(b"\0" * segment.stat().st_size)
+
+
+def take_vectors_of_another_model(ward: Ward) -> None:
+    manifest = ward.data / ".usearch" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    content["embedder"]["name"] = "older-model"
+    manifest.write_text(json.dumps(content))
+
+
+def lose_most_notes(ward: Ward) -> None:
+    for number in range(20):
+        (ward.data / "knowledge" / "notes" / f"n{number:02}.md").unlink()
+
+
+def lose_the_folder(ward: Ward) -> None:
+    (ward.data / "knowledge").rename(ward.data / "unmounted")
+
+
+def copy_with_its_id(ward: Ward) -> None:
+    shutil.copy(ward.data / "knowledge" / "one-more.md", ward.data / "knowledge" / "second.md")
+
+
+def age_the_clock(ward: Ward) -> None:
+    with sqlite3.connect(ward.private / "coordination.db") as database:
+        database.execute("UPDATE events SET timestamp='2999-01-01T00:00:00.000000+00:00'")
+    database.close()
+
+
+def take_the_port(ward: Ward) -> None:
+    ward.monkeypatch.setenv("LITHOS_PORT", str(ward.listen()))
+
+
+def take_the_port_for_http(ward: Ward) -> None:
+    take_the_port(ward)
+    ward.monkeypatch.setenv("LITHOS_TRANSPORT", "http")
+
+
+def be_of_tomorrow(ward: Ward) -> None:
+    registry = ward.private / "migrations" / "registry.json"
+    registry.write_text(json.dumps({"current_version": 99, "applied": []}))
+
+
+def notice_nothing(ward: Ward) -> None:
+    async def is_noticed(_: Probe) -> bool:
+        await trio.lowlevel.checkpoint()
+        return False
+
+    ward.monkeypatch.setattr(Probe, "is_noticed", is_noticed)
+
+
+def fill_the_disk(ward: Ward) -> None:
+    ward.monkeypatch.setattr(checks_storage, "free_space", lambda _: Space(1024, 5_000_000))
+
+
+def use_up_inodes(ward: Ward) -> None:
+    ward.monkeypatch.setattr(checks_storage, "free_space", lambda _: Space(10**12, 3))
+
+
+def set_database_aside(ward: Ward) -> None:
+    (ward.private / "edges.db.corrupt-20260101T000000Z").write_bytes(b"?")
+
+
+FAULTS = {
+    "coordination database damaged": Fault(
+        "databases", "fail", "coordination.db is damaged", "lithos restore",
+        lambda ward: damage(ward, "coordination.db"),
+    ),
+    "coordination database no database": Fault(
+        "databases", "fail", "coordination.db is damaged", "move it aside",
+        lambda ward: (ward.private / "coordination.db").write_bytes(b"what is this" * 100),
+    ),
+    "coordination database emptied": Fault(
+        "databases", "warn", "coordination.db is empty", "restore it from a backup",
+        lambda ward: (ward.private / "coordination.db").write_bytes(b""),
+    ),
+    "edges database damaged": Fault(
+        "databases", "fail", "edges.db is damaged", "Restore it from a backup",
+        lambda ward: damage(ward, "edges.db"),
+    ),
+    "stats database damaged": Fault(
+        "databases", "fail", "stats.db is damaged", "bytes intact", lambda ward: damage(ward, "stats.db")
+    ),
+    "manifest damaged": Fault(
+        "databases", "warn", "manifest.db is damaged", "can be rebuilt",
+        lambda ward: damage(ward, "manifest.db"),
+    ),
+    "database set aside": Fault(
+        "databases", "warn", "edges.db.corrupt-20260101T000000Z aside", "backup", set_database_aside
+    ),
+    "disk mounted read-only": Fault(
+        "data directory", "fail", "Read-only file system", "mount it for writing", forbid_writing
+    ),
+    "file in place of a folder": Fault(
+        "data directory", "fail", ".lithos cannot be written", "move it aside", block_private_folder
+    ),
+    "disk full": Fault("disk space", "fail", "Only 1,024 bytes", "Make room", fill_the_disk),
+    "no inodes left": Fault("disk space", "fail", "Only 3 inodes", "Make room", use_up_inodes),
+    "newer layout": Fault(
+        "layout", "fail", "newer Lithos: its layout is 99", "Install that version", be_of_tomorrow
+    ),
+    "layout unreadable": Fault(
+        "layout", "warn", "registry.json cannot be understood", "backup",
+        lambda ward: (ward.private / "migrations" / "registry.json").write_text("{"),
+    ),
+    "owner hangs": Fault(
+        "owner", "fail", f"process {os.getpid()} on somewhere", "stop process", own_and_hang
+    ),
+    "owner refuses connections": Fault(
+        "owner", "fail", "does not answer", "start the server again",
+        lambda ward: ward.own("http://127.0.0.1:1"),
+    ),
+    "owner without address": Fault(
+        "owner", "warn", f"process {os.getpid()}", "run doctor again", lambda ward: ward.own(None)
+    ),
+    "port taken": Fault("port", "warn", f"process {os.getpid()} (", "choose another port", take_the_port),
+    "port taken that is to be served": Fault(
+        "port", "fail", "in use by another program", "LITHOS_PORT", take_the_port_for_http
+    ),
+    "unknown key": Fault(
+        "configuration", "warn", "server.prot", "did you mean server.port", configure("server: {prot: 1}\n")
+    ),
+    "wrong value": Fault(
+        "configuration", "fail", "search.max_results: 'many'", "whole number",
+        configure("search: {max_results: many}\n"),
+    ),
+    "configuration no YAML": Fault(
+        "configuration", "fail", "config.yaml is not valid YAML", "Correct it", configure("server: [\n")
+    ),
+    "open bind without token": Fault(
+        "configuration", "warn", "listens on 0.0.0.0 without a token", "LITHOS_AUTH_TOKEN",
+        configure("server: {host: 0.0.0.0}\n"),
+    ),
+    "file unreadable": Fault(
+        "notes", "warn", "bad.md: the file is binary", "lithos validate",
+        lambda ward: put_note(ward.data, "bad.md", b"\0"),
+    ),
+    "folder of notes gone": Fault(
+        "notes", "fail", "knowledge has vanished", "disk is mounted", lose_the_folder
+    ),
+    "two files of one id": Fault(
+        "duplicate ids", "warn", "second.md", "lithos validate --fix", copy_with_its_id
+    ),
+    "most files vanished": Fault(
+        "vanished files", "fail", "files of 20 notes have vanished (notes/n00.md", "--accept-vanished",
+        lose_most_notes,
+    ),
+    "model missing": Fault(
+        "embedder", "fail", "there is no directory '/nowhere", "set search.embedding_model to 'builtin'",
+        configure("search: {embedding_model: /nowhere/model}\n"),
+    ),
+    "model not downloaded": Fault(
+        "embedder", "warn", "'nobody/knows-it' is not on this machine", "downloads it",
+        configure("search: {embedding_model: nobody/knows-it}\n"),
+    ),
+    "full-text index damaged": Fault(
+        "indexes", "fail", "full-text index is damaged", "lithos reconcile", damage_fulltext
+    ),
+    "full-text index of another format": Fault(
+        "indexes", "warn", "full-text index has another format", "lithos reconcile",
+        lambda ward: (ward.data / ".tantivy" / ".schema_version").write_text("older"),
+    ),
+    "vectors of another model": Fault(
+        "indexes", "warn", "those of 'older-model'", "lithos reconcile", take_vectors_of_another_model
+    ),
+    "notes changed while nothing ran": Fault(
+        "indexes", "warn", "not in line with the notes (1 missing", "start the server",
+        lambda ward: put_note(ward.data, "new.md", "New.\n"),
+    ),
+    "graph cache unreadable": Fault(
+        "indexes", "warn", "link graph cache cannot be read", "lithos reconcile",
+        lambda ward: (ward.data / ".graph" / "graph.json").write_text("{"),
+    ),
+    "notifications do not work": Fault(
+        "watcher", "warn", "does not tell of changes", "every second", notice_nothing
+    ),
+    "clock behind": Fault("clock", "fail", "newest event is of 2999-01-01", "Set the clock", age_the_clock),
+    "file of the future": Fault(
+        "clock", "warn", "1 note files are dated in the future: notes/n00.md", "touch",
+        lambda ward: os.utime(ward.data / "knowledge" / "notes" / "n00.md", (4e9, 4e9)),
+    ),
+}  # fmt: skip
+#: A doctor never advises what cannot be undone.
+DESTRUCTIVE = ("delete", "rm ", "wipe", "erase", "drop")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_doctor_names_the_cause_and_the_way_out(ward: Ward, name: str) -> None:
+    """Behaviour 210; looking changes no file, also not one that is broken."""
+    fault = FAULTS[name]
+    fault.seed(ward)
+    before = snapshot(ward.data)
+    done = ward.program.run("doctor", "--json")
+    assert snapshot(ward.data) == before
+    results = {each["name"]: each for each in done.answer["checks"]}
+    assert list(results) == HEALTHY
+    assert results[fault.check]["status"] == fault.status, results
+    assert fault.cause in results[fault.check]["message"]
+    assert fault.way_out.lower() in results[fault.check]["message"].lower()
+    is_failed = any(each["status"] == "fail" for each in results.values())
+    assert (done.answer["status"], done.code) == (("fail", 1) if is_failed else ("warn", 0))
+    assert not any(word in each["message"].lower() for each in results.values() for word in DESTRUCTIVE)
+    assert "s3cret" not in done.out
+    assert done.err == ""
+
+
+def test_a_sound_directory_gives_only_ok_lines(ward: Ward) -> None:
+    before = snapshot(ward.data)
+    done = ward.program.run("doctor")
+    lines = done.out.splitlines()
+    assert [line.split(":")[0] for line in lines[:-1]] == [f"ok    {name}" for name in HEALTHY]
+    assert (lines[-1], done.code, done.err) == (f"{len(HEALTHY)} ok, 0 warn, 0 fail", 0, "")
+    assert snapshot(ward.data) == before
+
+
+def test_the_lock_of_a_dead_owner_is_no_fault(ward: Ward) -> None:
+    pid = leave_lock_of_the_dead(ward)
+    done = ward.program.run("doctor")
+    assert f"Process {pid} left its lock file, which is no obstacle." in done.out
+    assert (done.code, done.out.count("\nwarn"), done.out.count("\nfail")) == (0, 0, 0)
+
+
+def test_notes_that_were_never_served_are_no_fault(ward: Ward) -> None:
+    for name in (".lithos", ".tantivy", ".usearch", ".graph"):
+        shutil.rmtree(ward.data / name)
+    assert ward.program.run("doctor", "--json").answer["status"] == "ok"
+    assert [path.name for path in ward.data.iterdir()] == ["knowledge"]
+
+
+@pytest.mark.parametrize("kind", ["absent", "file"])
+def test_without_a_data_directory_it_is_not_made(ward: Ward, kind: str) -> None:
+    ward.program.data = ward.data / kind
+    if kind == "file":
+        ward.program.data.write_text("")
+    done = ward.program.run("doctor", "--json")
+    told = {each["name"]: each for each in done.answer["checks"]}
+    assert (told["data directory"]["status"], done.code) == ("fail", 1)
+    assert "--data-dir" in told["data directory"]["message"]
+    assert not ward.program.data.is_dir()
+
+
+def test_a_configuration_that_cannot_be_used_still_names_the_directory(ward: Ward) -> None:
+    """What is fine in it counts: the notes are looked for where it says."""
+    (ward.data / "knowledge").rename(ward.data / "texts")
+    configure("storage: {knowledge_subdir: texts}\nserver: {port: high, auth_token: 'a b'}\n")(ward)
+    ward.monkeypatch.setenv("LITHOS_LOG_LEVEL", "loud")
+    told = {each["name"]: each for each in ward.program.run("doctor", "--json").answer["checks"]}
+    assert [each["status"] for each in told["configuration"]["findings"][:3]] == ["fail"] * 3
+    assert "'a b'" not in told["configuration"]["message"]
+    assert told["notes"]["findings"][0]["cause"] == f"{NOTES + 2} notes can be read."
+
+
+def test_a_check_that_breaks_leaves_the_others_alone(ward: Ward) -> None:
+    def crash(_: Path) -> Any:
+        raise RuntimeError("a bug")
+
+    ward.monkeypatch.setattr(checks_storage, "check_layout", crash)
+    done = ward.program.run("doctor", "--json")
+    told = {each["name"]: each for each in done.answer["checks"]}
+    assert "RuntimeError: a bug" in told.pop("layout")["message"]
+    assert {each["status"] for each in told.values()} == {"ok"}
+    assert (len(told), done.code) == (len(HEALTHY) - 1, 1)
+
+
+async def test_a_check_that_hangs_is_told_and_left(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging = threading.Event()
+    monkeypatch.setattr(checks_storage, "free_space", lambda _: hanging.wait())
+    shutil.copytree(sound, tmp_path / "data")
+    patient = Patient(config=Config(storage=StorageConfig(data_dir=tmp_path / "data")))
+    try:
+        doctor = Doctor(patient, lambda _: None, load=load_once, bound=3.0)
+        look = dict(doctor._checks())["disk space"]
+        result = await lithos.app.doctor.run_check("disk space", look, 0.05)
+        assert (result.status, result.findings[0].cause[:28]) == ("fail", "This check was not done afte")
+    finally:
+        hanging.set()
+
+
+@pytest.mark.slow
+def test_beside_a_server_that_is_well_all_is_ok(ward: Ward) -> None:
+    """With a token, too; a wrong one is named."""
+    with running_lithos(ward.data, env={"LITHOS_AUTH_TOKEN": "right"}) as server:
+        ward.monkeypatch.setenv("LITHOS_AUTH_TOKEN", "right")
+        ward.monkeypatch.setattr(lithos.app.doctor_network, "_ANSWER_WAIT", 5.0)
+        answer = ward.program.run("doctor", "--json").answer
+        assert answer["status"] == "ok", answer
+        told = {each["name"]: each["message"] for each in answer["checks"]}
+        assert f"In use by process {server.process.pid} " in told["owner"]
+        ward.monkeypatch.setenv("LITHOS_PORT", str(server.address[1]))
+        told = {each["name"]: each for each in ward.program.run("doctor", "--json").answer["checks"]}
+        assert "is used by the owner itself" in told["port"]["message"]
+        ward.monkeypatch.setenv("LITHOS_AUTH_TOKEN", "wrong")
+        told = {each["name"]: each for each in ward.program.run("doctor", "--json").answer["checks"]}
+        assert told["owner"]["status"] == "fail"
+        assert "LITHOS_AUTH_TOKEN" in told["owner"]["message"]
