@@ -32,6 +32,7 @@ _RUNNERS = {
     "restore": ("backup", "run_restore"),
     "export": ("backup", "run_export"),
     "connect": ("connect", "run_connect"),
+    "demo": ("demo", "run_demo"),
 }
 
 
@@ -64,6 +65,10 @@ def _run(invocation: Invocation) -> int:
             from lithos.cli.doctor import run_doctor
 
             return run_doctor(invocation)
+        if invocation.command == "completion":  # a shell that starts wants no words about a configuration
+            from lithos.cli.completion import run_completion
+
+            return run_completion(invocation)
         session = load_session(invocation)
         from lithos.cli.failures import explained_failures
 

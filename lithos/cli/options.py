@@ -16,6 +16,8 @@ from lithos.cli.maintenance_options import add_maintenance
 
 #: Clients that `lithos connect` knows.
 CLIENTS = ("claude-code", "claude-desktop", "openclaw", "agent-zero", "cursor")
+#: Shells that `lithos completion` knows.
+SHELLS = ("bash", "zsh")
 
 _DESCRIPTION = "A local knowledge server that many AI agents share: Markdown notes over MCP."
 _EPILOG = """\
@@ -41,7 +43,7 @@ class Invocation:
 
 def parse_arguments(argv: Sequence[str]) -> Invocation:
     """Parse, or exit with 2 and a usage message."""
-    given = vars(_parser().parse_args(argv))
+    given = vars(make_parser().parse_args(argv))
     return Invocation(
         command=given.pop("command"),
         config=given.pop("config", None),
@@ -51,7 +53,8 @@ def parse_arguments(argv: Sequence[str]) -> Invocation:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """All commands and options: for parsing, for shell completion and for the reference."""
     shared = _global_options()
     parser = argparse.ArgumentParser(
         prog="lithos",
@@ -83,7 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     add_maintenance(add)
     add_checks(add)
     add_backups(add)
+    add("demo", "watch two agents share notes and work, on a folder that is thrown away")
     _add_connect(add("connect", "print how to connect a client, ready to paste"))
+    _add_completion(add("completion", "print a script that completes commands and options in a shell"))
     return parser
 
 
@@ -169,6 +174,10 @@ def _add_events(parser: argparse.ArgumentParser) -> None:
 
 def _add_connect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("client", metavar="CLIENT", choices=CLIENTS, help=f"one of {', '.join(CLIENTS)}")
+
+
+def _add_completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=f"one of {', '.join(SHELLS)}")
 
 
 def _seconds(text: str) -> float:
