@@ -48,10 +48,10 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         await _serve_stdio(session, server, shutdown)
         return
     async with trio.open_nursery() as nursery:
-        settings = _front_settings(config, config.server.host, config.server.port, config.server.auth_token)
+        settings = front_settings(config, config.server.host, config.server.port, config.server.auth_token)
         front = partial(serve_front, settings, server, config.events, shutdown)
         host, port = await nursery.start(front)
-        url = _url(host, port)
+        url = url_of(host, port)
         server.publish_address(url)
         announce(session, f"Serving MCP at {url}/mcp (HTTP) and {url}/sse (SSE)", url=url)
 
@@ -70,13 +70,14 @@ async def _serve_loopback(
 ) -> None:
     """Listen in `nursery` until `shutdown`, with a token that only readers of the lock know."""
     token = secrets.token_urlsafe(32)
-    settings = _front_settings(session.config, "127.0.0.1", 0, token)
+    settings = front_settings(session.config, "127.0.0.1", 0, token)
     front = partial(serve_front, settings, server, session.config.events, shutdown)
     host, port = await nursery.start(front)
-    server.publish_address(_url(host, port), token)
+    server.publish_address(url_of(host, port), token)
 
 
-def _front_settings(config: Config, host: str, port: int, token: str | None) -> FrontSettings:
+def front_settings(config: Config, host: str, port: int, token: str | None) -> FrontSettings:
+    """How the front listens, by the configuration."""
     return FrontSettings(
         host=host,
         port=port,
@@ -88,7 +89,7 @@ def _front_settings(config: Config, host: str, port: int, token: str | None) -> 
     )
 
 
-def _url(host: str, port: int) -> str:
+def url_of(host: str, port: int) -> str:
     """An address that works from this machine, also for a wildcard bind."""
     reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
     return f"http://{reachable}:{port}"

@@ -1,0 +1,33 @@
+"""`lithos demo`: every scene is played with real calls, and nothing stays behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.e2e.process import run_lithos
+
+
+def test_the_demo_plays_every_scene_and_leaves_nothing(tmp_path: Path) -> None:
+    done = run_lithos("demo", "--json", cwd=tmp_path, env={"TMPDIR": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = [json.loads(line) for line in done.stdout.splitlines()]
+    calls = [(item["tool"], item["answer"]) for item in shown if "tool" in item]
+    lookups = [answer["hit"] for tool, answer in calls if tool == "lithos_cache_lookup"]
+    assert lookups == [False, True], "one agent wrote what the other found"
+    claims = [answer for tool, answer in calls if tool == "lithos_task_claim"]
+    assert sorted(answer.get("code", "won") for answer in claims) == ["claim_failed", "won"]
+    assert [item["event"]["type"] for item in shown if "event" in item] == ["finding.posted"]
+    searches = [item for item in shown if item.get("tool") == "lithos_search"]
+    assert [item["arguments"]["mode"] for item in searches] == ["fulltext", "semantic", "hybrid"]
+    assert all(item["answer"]["results"][0]["title"] == "Raft leader election" for item in searches)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_shows_a_person_the_calls_and_what_to_try_next(tmp_path: Path) -> None:
+    done = run_lithos("demo", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.count(" -> lithos_") == 14
+    for command in ("lithos serve --transport http", "lithos connect claude-code", "lithos search"):
+        assert command in done.stdout.split("Next:")[1]
+    assert max(map(len, done.stdout.splitlines())) < 160
