@@ -60,14 +60,23 @@ async def check_owner(ownership: Ownership, config: Config) -> list[Finding]:
     client = OwnerClient(record.url, record.token or config.server.auth_token, _ANSWER_WAIT)
     try:
         health = await client.health()
-        await client.call("lithos_stats", {})
     except (OwnerUnreachable, OwnerRefuses) as failure:
         return [
             fail(
-                f"The owner ({who}) does not answer as it should: {failure}",
-                f"If it hangs, stop process {record.pid} on {record.host} and start the server again; "
+                f"The owner ({who}) does not answer: {failure}",
+                f"To restart it, stop process {record.pid} on {record.host} and start the server again; "
                 "nothing that it acknowledged is lost.",
             )
+        ]
+    try:
+        await client.call("lithos_stats", {})
+    except (OwnerUnreachable, OwnerRefuses) as failure:
+        return [
+            *_ailments(health),
+            fail(
+                f"The owner ({who}) is up, but refuses this command: {failure}",
+                "Give commands the settings that the server was started with.",
+            ),
         ]
     return [*_ailments(health), ok(f"In use by {who}; it answers.")]
 

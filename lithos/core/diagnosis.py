@@ -42,8 +42,13 @@ class CheckResult:
 
     @property
     def message(self) -> str:
-        """What was found and what to do, on one line."""
-        return " ".join(f"{each.cause} {each.way_out}".strip() for each in self.told)
+        """What was found and what to do, on one line; the same advice for several findings once."""
+        told = self.told
+        later = [{each.way_out for each in told[number + 1 :]} for number in range(len(told))]
+        return " ".join(
+            each.cause if each.way_out in after else f"{each.cause} {each.way_out}".strip()
+            for each, after in zip(told, later, strict=True)
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The result as printed."""

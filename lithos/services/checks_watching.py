@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 
 import trio
 
+from lithos.actors.blocking import Threads
 from lithos.actors.watch_listening import PROBE_BOUND, Listening, ListeningFailed, Probe
 from lithos.core.diagnosis import Finding, fail, ok, warn
 from lithos.services.diagnosis import look_aside
@@ -51,7 +52,8 @@ async def check_watching(folder: Path, mode: Literal["auto", "native", "poll", "
 async def _is_noticed(folder: Path) -> bool:
     """Raises `ListeningFailed`, in groups."""
     files = NoteFiles(folder)
-    listening, probe = Listening(files, _Aside()), Probe(files, _Aside())
+    # A watch that is left to itself cannot be closed; it ends within a second when told to.
+    listening, probe = Listening(files, Threads()), Probe(files, _Aside())
 
     async def listen() -> None:
         async with aclosing(listening.notices()) as notices:
@@ -63,4 +65,4 @@ async def _is_noticed(folder: Path) -> bool:
         try:
             return await probe.is_noticed()
         finally:
-            listening.stop()  # a waiting thread cannot be cancelled, only be told
+            listening.stop()

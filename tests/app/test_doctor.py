@@ -41,6 +41,7 @@ HEALTHY = [
     "duplicate ids", "vanished files", "embedder", "indexes", "watcher", "clock",
 ]  # fmt: skip
 NOTES = 24
+WATCH_MODE = "LITHOS_INDEX__WATCH_MODE"
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +113,7 @@ def ward(program: Program, sound: Path, tmp_path: Path, monkeypatch: pytest.Monk
         if name.startswith("LITHOS_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LITHOS_PORT", "0")  # whatever runs on this machine
+    monkeypatch.setenv(WATCH_MODE, "poll")  # a probe takes a third of a second
     monkeypatch.setattr(lithos.app.doctor, "load_embedder", load_once)
     monkeypatch.setattr(lithos.app.doctor_network, "_ANSWER_WAIT", 0.3)
     monkeypatch.setattr(lithos.app.doctor_network, "_ADDRESS_WAIT", 0.2)
@@ -218,11 +220,22 @@ def be_of_tomorrow(ward: Ward) -> None:
 
 
 def notice_nothing(ward: Ward) -> None:
+    ward.monkeypatch.delenv(WATCH_MODE)
+
     async def is_noticed(_: Probe) -> bool:
         await trio.lowlevel.checkpoint()
         return False
 
     ward.monkeypatch.setattr(Probe, "is_noticed", is_noticed)
+
+
+def forbid_the_probe(ward: Ward) -> None:
+    ward.monkeypatch.delenv(WATCH_MODE)
+
+    def refuse(_: Probe) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    ward.monkeypatch.setattr(Probe, "_write", refuse)
 
 
 def fill_the_disk(ward: Ward) -> None:
@@ -280,7 +293,7 @@ FAULTS = {
         lambda ward: (ward.private / "migrations" / "registry.json").write_text("{"),
     ),
     "owner hangs": Fault(
-        "owner", "fail", f"process {os.getpid()} on somewhere", "stop process", own_and_hang
+        "owner", "fail", "does not answer: ", f"stop process {os.getpid()} on somewhere", own_and_hang
     ),
     "owner refuses connections": Fault(
         "owner", "fail", "does not answer", "start the server again",
@@ -350,6 +363,7 @@ FAULTS = {
     "notifications do not work": Fault(
         "watcher", "warn", "does not tell of changes", "every second", notice_nothing
     ),
+    "probe not written": Fault("watcher", "warn", "Permission denied", "every second", forbid_the_probe),
     "clock behind": Fault("clock", "fail", "newest event is of 2999-01-01", "Set the clock", age_the_clock),
     "file of the future": Fault(
         "clock", "warn", "1 note files are dated in the future: notes/n00.md", "touch",
@@ -381,6 +395,7 @@ def test_doctor_names_the_cause_and_the_way_out(ward: Ward, name: str) -> None:
 
 
 def test_a_sound_directory_gives_only_ok_lines(ward: Ward) -> None:
+    ward.monkeypatch.delenv(WATCH_MODE)
     before = snapshot(ward.data)
     done = ward.program.run("doctor")
     lines = done.out.splitlines()
@@ -457,6 +472,7 @@ async def test_a_check_that_hangs_is_told_and_left(
 @pytest.mark.slow
 def test_beside_a_server_that_is_well_all_is_ok(ward: Ward) -> None:
     """With a token, too; a wrong one is named."""
+    ward.monkeypatch.delenv(WATCH_MODE)
     with running_lithos(ward.data, env={"LITHOS_AUTH_TOKEN": "right"}) as server:
         ward.monkeypatch.setenv("LITHOS_AUTH_TOKEN", "right")
         ward.monkeypatch.setattr(lithos.app.doctor_network, "_ANSWER_WAIT", 5.0)
@@ -471,3 +487,4 @@ def test_beside_a_server_that_is_well_all_is_ok(ward: Ward) -> None:
         told = {each["name"]: each for each in ward.program.run("doctor", "--json").answer["checks"]}
         assert told["owner"]["status"] == "fail"
         assert "LITHOS_AUTH_TOKEN" in told["owner"]["message"]
+        assert "stop process" not in told["owner"]["message"]
