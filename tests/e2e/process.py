@@ -17,7 +17,8 @@ from attrs import define, field
 
 LITHOS = (sys.executable, "-m", "lithos")
 START_BOUND = 30.0
-STOP_BOUND = 5.0
+#: A stop takes 4 s at most where the machine has nothing else to do, and for ever where it hangs.
+STOP_BOUND = 15.0
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
