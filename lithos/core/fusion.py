@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
 
@@ -27,10 +28,11 @@ def blend(
     key; of a repeated key the best score counts.
     """
     words, meaning = _best_scores(lexical), _best_scores(semantic)
-    words = _scale(words, lowest=0.0)
-    meaning = _scale(meaning, lowest=min(meaning.values(), default=0.0))
-    keys = words.keys() | meaning.keys()
-    return _sort({key: (1 - weight) * words.get(key, 0.0) + weight * meaning.get(key, 0.0) for key in keys})
+    words = _scale(words, 1 - weight, lowest=0.0)
+    meaning = _scale(meaning, weight, lowest=min(meaning.values(), default=0.0))
+    for key, score in meaning.items():
+        words[key] = words.get(key, 0.0) + score
+    return _sort(words)
 
 
 def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = 60) -> list[tuple[K, float]]:
@@ -45,20 +47,23 @@ def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = 60) -> list[tuple[K, f
     return _sort(scores)
 
 
-def _best_scores(leg: Iterable[tuple[K, float]]) -> dict[K, float]:
-    best: dict[K, float] = {}
-    for key, score in leg:
-        best[key] = max(score, best.get(key, score))
+def _best_scores(leg: Sequence[tuple[K, float]]) -> dict[K, float]:
+    best = dict(leg)
+    if len(best) < len(leg):
+        for key, score in leg:
+            best[key] = max(score, best[key])
     return best
 
 
-def _scale(scores: Mapping[K, float], lowest: float) -> dict[K, float]:
-    if len(set(scores.values())) <= 1:
-        return dict.fromkeys(scores, 1.0)
-    highest = max(scores.values())
-    return {key: (score - lowest) / (highest - lowest) for key, score in scores.items()}
+def _scale(scores: Mapping[K, float], share: float, lowest: float) -> dict[K, float]:
+    """Scores between `lowest` and their highest as 0..`share`; all of `share` when they are equal."""
+    highest = max(scores.values(), default=0.0)
+    if highest == min(scores.values(), default=0.0):
+        return dict.fromkeys(scores, share)
+    return {key: share * ((score - lowest) / (highest - lowest)) for key, score in scores.items()}
 
 
 def _sort(scores: Mapping[K, float]) -> list[tuple[K, float]]:
-    by_key = sorted(scores.items(), key=lambda hit: hit[0])
-    return sorted(by_key, key=lambda hit: hit[1], reverse=True)
+    ranked = sorted(scores.items(), key=itemgetter(0))
+    ranked.sort(key=itemgetter(1), reverse=True)
+    return ranked
