@@ -136,7 +136,7 @@ def _try_lock(descriptor: int) -> bool:
 def is_owned(path: Path, clock: Callable[[], float] = time.time) -> bool:
     """True while a live process holds the lock."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
