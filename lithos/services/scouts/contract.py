@@ -35,9 +35,13 @@ class Ask:
     admitted: Sequence[Entry] | None = None
     seeds: tuple[Entry, ...] = ()
     seed_ids: frozenset[str] = field(init=False)
+    #: The numbers of the admitted notes in the indexes.
+    admitted_serials: frozenset[int] | None = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "seed_ids", frozenset(entry.note.id for entry in self.seeds))
+        serials = None if self.admitted is None else frozenset(entry.serial for entry in self.admitted)
+        object.__setattr__(self, "admitted_serials", serials)
 
     @property
     def words(self) -> str:

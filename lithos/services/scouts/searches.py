@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import trio
@@ -29,6 +30,9 @@ class _Found(NamedTuple):
     serial: int
     score: float
     chunk: int | None = None
+
+
+_Hit: TypeAlias = tuple[int, float] | _Found
 
 
 class SearchScouts:
@@ -81,25 +85,29 @@ class SearchScouts:
         if node is None:
             return ()
 
-        def search(asked: int) -> list[_Found]:
-            return [_Found(*hit) for hit in self._fulltext.search(node, asked, ask.gate.filters)]
+        def search(asked: int) -> Sequence[tuple[int, float]]:
+            return self._fulltext.search(node, asked, ask.gate.filters)
 
         return await self._widen(search, ask, GENEROSITY * ask.limit, _MATCHING)
 
     async def _widen(
-        self, search: Callable[[int], list[_Found]], ask: Ask, wanted: int, reason: str
+        self, search: Callable[[int], Sequence[_Hit]], ask: Ask, wanted: int, reason: str
     ) -> list[Candidate]:
         """Ask for more until enough notes pass or there are no more: hidden notes take nobody's place."""
-        asked = GENEROSITY * ask.limit
-        while True:
-            found = search(asked)
+        allowed, asked = ask.admitted_serials, GENEROSITY * ask.limit
+        if allowed is not None:
+            wanted = min(wanted, len(allowed))
+        while wanted:
+            hits = search(asked)
+            likely = hits if allowed is None else [hit for hit in hits if hit[0] in allowed]
             passing: list[Candidate] = []
-            async for some in slices(found):
-                passing += self._candidates(ask, some, reason)
-            if len(passing) >= wanted or len(found) < asked:
+            async for some in slices(likely):
+                passing += self._candidates(ask, itertools.starmap(_Found, some), reason)
+            if len(passing) >= wanted or len(hits) < asked:
                 return passing[:wanted]
             asked *= 4
             await trio.lowlevel.checkpoint()
+        return []
 
     def _candidates(self, ask: Ask, found: Iterable[_Found], reason: str) -> list[Candidate]:
         entries = ((hit, self._catalogue.at_serial(hit.serial)) for hit in found)
