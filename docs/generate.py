@@ -1,0 +1,57 @@
+"""Write `docs/reference/` from the code: `python -m docs.generate`; with `--check` only compare.
+
+Nothing here knows a tool, a setting, a metric, an error code or a command by name: what the code has is
+what the pages show, so that none can be without documentation.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from docs.interface import render_errors, render_events, render_tools
+from docs.operation import render_commands, render_metrics, render_settings
+
+FOLDER: Final = Path(__file__).parent / "reference"
+#: Every page and what writes it.
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "tools.md": render_tools,
+    "configuration.md": render_settings,
+    "commands.md": render_commands,
+    "events.md": render_events,
+    "errors.md": render_errors,
+    "metrics.md": render_metrics,
+}
+_NOTICE: Final = "<!-- Written by `python -m docs.generate` from the code; do not edit. -->\n\n"
+ADVICE: Final = "run `python -m docs.generate` and commit what it changes"
+
+
+def render_pages() -> dict[str, str]:
+    """Every reference page by its file name."""
+    return {name: _NOTICE + render().strip() + "\n" for name, render in PAGES.items()}
+
+
+def find_differences(folder: Path = FOLDER) -> list[str]:
+    """The names of pages that are missing, that differ from the code, or that nothing writes."""
+    rendered = render_pages()
+    found = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    return sorted(name for name in rendered.keys() | found.keys() if rendered.get(name) != found.get(name))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages, or with `--check` return 1 when any differs."""
+    if "--check" in arguments:
+        different = find_differences()
+        if different:
+            sys.stderr.write(f"docs/reference: {', '.join(different)} differ from the code; {ADVICE}\n")
+        return 1 if different else 0
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in render_pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,238 @@
+"""Reference pages for whoever calls Lithos: tools, resources, prompts, events, errors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, Final
+
+import lithos.tools
+from docs.tables import as_code, make_table
+from lithos.core.errors import LithosError
+from lithos.core.prompts import PROMPTS
+from lithos.tools.order import in_order
+from lithos.tools.registry import PROFILES, Tool
+
+_LEGACY: Final = "lithos.tools.legacy"
+
+_TOOLS_INTRODUCTION: Final = """\
+# Tools
+
+Here you find every MCP tool: who sees it, what it does, and what it takes.
+
+`server.tools` chooses what is listed to clients: `core`, `standard` (the default, with all of core) or `full`
+(everything). A tool that is not listed can still be called by its name. A refusal is an answer:
+`{"status":"error","code":…,"message":…}`, see [errors](errors.md).
+"""
+
+_ERRORS_INTRODUCTION: Final = """\
+# Errors
+
+Here you find what each refusal means.
+
+## From tools
+
+A refusal is an ordinary answer, `{"status":"error","code":…,"message":…}` and the extras named below. The
+message says what to do next. With `server.write_outcomes: status` the codes `version_conflict`,
+`slug_collision`, `path_collision` and `duplicate` are also the `status`.
+"""
+
+_OTHER_ERRORS: Final = """\
+An unknown tool, and an argument that is unknown, missing or of the wrong type, is a protocol error
+(`isError: true`) whose text names it.
+
+## From the HTTP port
+
+The body is `{"error": code}`, mostly with a `message`.
+"""
+
+_STREAM_ERRORS: Final = """\
+`/events` and `/events/ws` answer in plain text: 429 when there are too many clients, 503 when they are
+switched off.
+"""
+
+_EVENTS_INTRODUCTION: Final = """\
+# Events
+
+Here you find every event that `/events`, `/events/ws`, `lithos events` and `lithos wait` tell.
+
+An event has `id` (its position as text), `seq` (the same as a number), `type`, `timestamp`, `agent`,
+`payload` and `tags`. Positions strictly increase over all kinds; gaps mean nothing. Note events carry the
+tags of the note, others none. What other programs do to the notes is told with the agent `watcher`, or `scan`
+when it was found at the start.
+"""
+
+_RESYNC: Final = """\
+`resync` is no event: it says that the position asked for is no longer known, and that what came before has to
+be read from the notes and tasks themselves. Refused and failed calls tell nothing.
+"""
+
+#: Payload of each event type, in the order of the wire, and what it tells.
+EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
+    "note.created": ("A note was written, or found in the folder.", ("id", "title", "path")),
+    "note.updated": ("A note changed, through a tool or on disk.", ("id", "title", "path")),
+    "note.deleted": ("A note is gone.", ("id", "path")),
+    "note.renamed": ("A note file moved; its id stays.", ("id", "src_path", "dest_path")),
+    "task.created": ("There is a new task.", ("task_id", "title")),
+    "task.updated": ("A task changed.", ("task_id",)),
+    "task.claimed": ("An agent took an aspect of a task.", ("task_id", "agent", "aspect", "fence")),
+    "task.released": ("An agent gave an aspect back.", ("task_id", "agent", "aspect")),
+    "task.completed": (
+        "A task is done. The last three are JSON text, `null` when absent.",
+        ("task_id", "agent", "outcome", "cited_nodes", "misleading_nodes", "receipt_id"),
+    ),
+    "task.cancelled": ("A task was given up.", ("task_id", "agent", "reason")),
+    "task.reopened": ("A closed task is open again.", ("task_id", "agent", "prior_status", "prior_outcome")),
+    "finding.posted": (
+        "An agent reported something; `knowledge_id` only with a note.",
+        ("finding_id", "task_id", "agent", "knowledge_id"),
+    ),
+    "edge.upserted": (
+        "A typed edge was made or changed.",
+        ("edge_id", "from_id", "to_id", "type", "namespace", "conflict_state"),
+    ),
+    "agent.registered": ("An agent introduced itself.", ("agent_id", "name")),
+}
+
+#: Refusals of the HTTP port: status, code, what to do.
+HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
+    (400, "invalid_after", "`/audit`: `after` is no time. Send ISO 8601."),
+    (401, "unauthorized", "The server wants `Authorization: Bearer` and its token."),
+    (403, "forbidden_host", "The name you called it by is not allowed: `server.allowed_hosts`."),
+    (403, "forbidden_origin", "The web page that called is not allowed: `server.allowed_origins`."),
+    (404, "not_found", "There is no such address."),
+    (405, "method_not_allowed", "The address wants another method."),
+    (408, "request_timeout", "The body stopped arriving. Send it again."),
+    (413, "body_too_large", "Send less at once, or raise `storage.max_content_size_bytes`."),
+    (500, "internal_error", "The server failed on this request; its log says why."),
+    (503, "audit_log_unavailable", "The audit log cannot be read now."),
+    (503, "stopping", "The server is stopping. Ask again when it is back."),
+)
+
+
+def list_tools() -> list[tuple[Tool, bool]]:
+    """Every tool in listing order, and whether it is a legacy one."""
+    legacy: dict[str, bool] = {}
+    tools: list[Tool] = []
+    for module, family in _list_families():
+        # Handlers are only named here, never called: what they work with does not matter.
+        empty = [None] * (len(inspect.signature(family).parameters))
+        for tool in family(*empty).tools():
+            legacy[tool.name] = module == _LEGACY
+            tools.append(tool)
+    return [(tool, legacy[tool.name]) for tool in in_order(tools)]
+
+
+def _list_families() -> Iterator[tuple[str, type[Any]]]:
+    """Classes of lithos.tools that give tools, with their modules."""
+    for info in iter_modules(lithos.tools.__path__, "lithos.tools."):
+        for _, family in inspect.getmembers(import_module(info.name), inspect.isclass):
+            if family.__module__ == info.name and hasattr(family, "tools"):
+                yield info.name, family
+
+
+def render_tools() -> str:
+    """Every tool with its parameters."""
+    tools = list_tools()
+    parts = [
+        _TOOLS_INTRODUCTION,
+    ]
+    for profile in PROFILES:
+        listed = [tool for tool, is_legacy in tools if tool.profile == profile and not is_legacy]
+        parts.append(f"## {profile.capitalize()} ({len(listed)})\n")
+        parts += [_describe_tool(tool) for tool in listed]
+    parts.append("## Legacy\n\nOnly with `server.legacy_tools`.\n")
+    parts += [_describe_tool(tool) for tool, is_legacy in tools if is_legacy]
+    return "\n".join([*parts, _render_resources(), _render_prompts()])
+
+
+def _describe_tool(tool: Tool) -> str:
+    spec = tool.spec()
+    hints = [
+        "reads only" if spec.read_only else "changes something",
+        *(["can overwrite or remove"] if spec.destructive else []),
+        *(["repeating it changes nothing more"] if spec.idempotent else []),
+    ]
+    text = f"### {tool.name}\n\n{tool.description}\n\nHints: {'; '.join(hints)}.\n"
+    required = spec.input_schema.get("required", ())
+    rows = [
+        _parameter_row(name, schema, name in required)
+        for name, schema in spec.input_schema["properties"].items()
+    ]
+    return f"{text}\n{make_table(('Parameter', 'Type', 'Default', 'Meaning'), rows)}" if rows else text
+
+
+def _parameter_row(name: str, schema: Mapping[str, Any], is_required: bool) -> tuple[str, ...]:
+    default = "required" if is_required else as_code(schema.get("default"))
+    choices = ", ".join(map(as_code, schema.get("enum", ())))
+    meaning = schema["description"] + (f" One of {choices}." if choices else "")
+    return as_code(name), _name_type(schema), default, meaning
+
+
+def _name_type(schema: Mapping[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(map(_name_type, schema["anyOf"]))
+    if schema["type"] == "array":
+        inner = schema.get("items", {}).get("type")
+        return f"{inner}[]" if inner else "array"
+    return str(schema["type"])
+
+
+def _render_resources() -> str:
+    rows = [
+        ("`lithos://note/{id}`", "`text/markdown`", "The note file as it is stored."),
+        ("`lithos://task/{id}`", "`application/json`", "A task, its claims, findings and blockers."),
+        ("`lithos://tags`", "`application/json`", "Every tag and how many notes have it."),
+    ]
+    return f"## Resources\n\n{make_table(('URI', 'Type', 'Content'), rows)}"
+
+
+def _render_prompts() -> str:
+    rows = [
+        (
+            as_code(prompt.name),
+            ", ".join(f"`{each.name}`{' (required)' if each.required else ''}" for each in prompt.arguments),
+            prompt.description,
+        )
+        for prompt in PROMPTS
+    ]
+    return f"## Prompts\n\n{make_table(('Prompt', 'Arguments', 'Meaning'), rows)}"
+
+
+def list_errors() -> list[type[LithosError]]:
+    """One class per meaning of a wire code, by code."""
+    for info in iter_modules(lithos.tools.__path__, "lithos.tools."):
+        import_module(info.name)  # whatever a tool can refuse with is defined now
+    found = [each for each in _descend(LithosError) if "code" in vars(each)]
+    return sorted(found, key=lambda each: (each.code, each.__name__))
+
+
+def _descend(cls: type[LithosError]) -> Iterator[type[LithosError]]:
+    for inner in cls.__subclasses__():
+        yield inner
+        yield from _descend(inner)
+
+
+def render_errors() -> str:
+    """Every wire code with its meaning."""
+    rows = [(as_code(each.code), " ".join((each.__doc__ or "").split())) for each in list_errors()]
+    http = [(str(status), as_code(code), text) for status, code, text in HTTP_REFUSALS]
+    return "\n".join([
+        _ERRORS_INTRODUCTION,
+        make_table(("Code", "Meaning"), rows),
+        _OTHER_ERRORS,
+        make_table(("Status", "Code", "What to do"), http),
+        _STREAM_ERRORS,
+    ])  # fmt: skip
+
+
+def render_events() -> str:
+    """Every event type with its payload."""
+    rows = [(as_code(kind), ", ".join(map(as_code, keys)), text) for kind, (text, keys) in EVENTS.items()]
+    return "\n".join([
+        _EVENTS_INTRODUCTION,
+        make_table(("Type", "Payload", "What happened"), rows),
+        _RESYNC,
+    ])  # fmt: skip

@@ -1,0 +1,30 @@
+"""Markdown tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def make_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; cells are Markdown on one line."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_escape(cell) for cell in line)} |" for line in lines) + "\n"
+
+
+def as_code(value: Any) -> str:
+    """A value as somebody would type it; nothing for None."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, str):
+        return f"`{value}`"
+    if isinstance(value, Mapping):
+        return f"`{json.dumps(dict(value))}`"
+    if isinstance(value, tuple):
+        value = list(value)
+    return f"`{json.dumps(value, default=str)}`"
+
+
+def _escape(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,121 @@
+"""What README.md and docs/ show is true: their examples are run against a real server."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from lithos.cli.options import parse_arguments
+from lithos.config import SETTINGS
+from lithos.config.catalogue import SECTIONS, SHORT_VARIABLES
+from lithos.config.sources import LOG_VARIABLES
+from lithos.tools.order import ORDER
+from tests.e2e.pages import Block, find_unprinted, read_blocks, run_blocks
+from tests.e2e.process import clean_environment, running_lithos
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+RUNNABLE = [page for page in PAGES if "<!-- run -->" in page.read_text(encoding="utf-8")]
+WITHIN = 90.0
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def shown_outputs(blocks: list[Block]) -> list[tuple[int, Block]]:
+    """(index of the run block before it, the block that shows what that prints)."""
+    run, shown = -1, []
+    for block in blocks:
+        run += block.mark == "run"
+        if block.mark == "prints":
+            shown.append((run, block))
+    return shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
+def test_the_examples_of_the_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
+    """The page's server has a port of the system's choice, which stands for 8765."""
+    with running_lithos(tmp_path / "data") as server:
+        port = str(server.address[1])
+        text = page.read_text(encoding="utf-8").replace("8765", port)
+        blocks = read_blocks(text)
+        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = clean_environment({"PATH": programs, "LITHOS_PORT": port, "HOME": str(tmp_path)})
+        printed = run_blocks(blocks, tmp_path, environment, WITHIN)
+    for index, block in shown_outputs(blocks):
+        missing = find_unprinted(block.text, printed[index])
+        assert missing is None, f"{name_of(page)}:{block.line}: {missing!r} not in\n{printed[index]}"
+
+
+def test_there_are_examples_in_every_page_for_a_task() -> None:
+    assert [name_of(page) for page in PAGES if page not in RUNNABLE] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_that_is_shown_can_be_typed(page: Path) -> None:
+    """Blocks that cannot be run here are at least parsed."""
+    for block in read_blocks(page.read_text(encoding="utf-8")):
+        if block.language != "sh":
+            continue
+        for line in block.text.replace("\\\n", " ").splitlines():
+            for words in commands_in(line):
+                if words != ["--version"]:
+                    parse_arguments(words)  # SystemExit where an option is unknown
+
+
+def commands_in(line: str) -> list[list[str]]:
+    """The arguments of every `lithos` in a line of shell."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|()<>")
+    lexer.whitespace_split, lexer.commenters = True, "#"
+    found: list[list[str]] = []
+    current: list[str] | None = None
+    for word in lexer:
+        if re.fullmatch(r"[;&|()<>]+", word):
+            current = None
+        elif current is not None:
+            current.append(word)
+        elif word == "lithos" or word.endswith("/lithos"):
+            current = []
+            found.append(current)
+    return found
+
+
+def test_commands_are_found_in_lines_of_shell() -> None:
+    line = (
+        "X=1 lithos stats --json | jq . && .venv/bin/lithos search 'a b' > out; echo lithos-data # lithos no"
+    )
+    assert commands_in(line) == [["stats", "--json"], ["search", "a b"]]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_settings_tools_and_variables_that_are_named_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    sections = "|".join(sorted((re.escape(name) for name in SECTIONS), key=len, reverse=True))
+    keys = set(re.findall(rf"`((?:{sections})\.[a-z_]+)", text)) - SECTIONS
+    # `events.db` and the like are files
+    assert {key for key in keys if not key.endswith((".db", ".md"))} <= set(SETTINGS)
+    assert set(re.findall(r"\blithos_[a-z_]*[a-z]\b", text)) - {"lithos_data"} <= set(ORDER)
+    known = {setting.variable for setting in SETTINGS.values()} | {*SHORT_VARIABLES, *LOG_VARIABLES}
+    assert set(re.findall(r"\b(?:LITHOS|OTEL)_[A-Z_]+\b", text)) - {"LITHOS_EVAL"} <= known
+
+
+def test_a_line_that_is_not_printed_is_found() -> None:
+    printed = "1. Raft (score: 1.00)\n   Path: raft.md\nend\n"
+    assert find_unprinted("1. Raft (score: …)\n\nend", printed) is None
+    assert find_unprinted("end\n1. Raft (score: 1.00)", printed) == "1. Raft (score: 1.00)"
+    assert find_unprinted("1. Raft", printed) == "1. Raft"
+
+
+def test_a_command_that_fails_fails_its_page(tmp_path: Path) -> None:
+    blocks = read_blocks("<!-- run -->\n```sh\ntrue\n```\n\n```sh\nfalse\n```\n")
+    assert [block.mark for block in blocks] == ["run", ""]
+    assert run_blocks(blocks, tmp_path, dict(os.environ), 10.0) == [""]
+    with pytest.raises(AssertionError):
+        run_blocks(read_blocks("<!-- run -->\n```sh\nfalse\n```\n"), tmp_path, dict(os.environ), 10.0)
