@@ -49,7 +49,7 @@ class Entry:
         """The slug of its title."""
         return slug_of(self.note.title, self.note.id)
 
-    @property
+    @cached_property
     def namespace(self) -> str:
         """Explicit, or that of its folder."""
         return namespace_of(self.path, self.note.namespace)

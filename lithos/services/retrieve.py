@@ -216,11 +216,12 @@ class Retrieve:
             return frozenset() if entry is None else name_words(entry.note.title, entry.path)
 
         chosen = diversify(ranked, words)[: ask.limit]
+        reasons = explain(report.found, [note.id for note in chosen])
+        await trio.lowlevel.checkpoint()  # what comes next takes as long again
         pairs = [(note, catalogue.get(note.id)) for note in chosen]
         present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
         entries = [entry for _, entry in present]
         snippets = await self._parts.snippets.cut(entries, query_terms(ask.words), _chunks(entries, report))
-        reasons = explain(report.found, [note.id for note in chosen])
         return tuple(
             Result(
                 hit=Hit(entry, note.score, snippet),

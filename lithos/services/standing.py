@@ -32,7 +32,7 @@ from lithos.telemetry import get_logger
 log = get_logger("lithos.retrieve")
 
 #: Up to so many finds are merged on the event loop, which takes a millisecond or two.
-INLINE: Final = 2_000
+INLINE: Final = 1_000
 #: Notes that are scored in one turn of the event loop.
 SCORED: Final = 1_000
 STATS_DEADLINE: Final = 5.0
