@@ -121,8 +121,12 @@ class Assembly:
             Threads(),
             repair_slice=FULLTEXT_SLICE,
             linger=FULLTEXT_LINGER,
+            on_behind=self._stores.fulltext.tell_behind,
         )
-        return fulltext, Indexer("vectors", self.semantic.port, self.catalogue, files, self._embedding)
+        port = self.semantic.port
+        return fulltext, Indexer(
+            "vectors", port, self.catalogue, files, self._embedding, on_behind=port.tell_behind
+        )
 
     def _make_writer(self, indexes: Sequence[IndexMailbox]) -> Writer:
         limit = self._config.storage.max_content_size_bytes
@@ -385,6 +389,7 @@ class Assembly:
             knowledge_folder=config.storage.data_dir / config.storage.knowledge_subdir,
             guard=self.guard,
             watcher=self.watcher,
+            writer=self.writer,
             events_enabled=config.events.enabled,
             reading=self._coordination_reading,
             clock=self._clock,
@@ -395,5 +400,10 @@ class Assembly:
 def _retrieval_settings(config: Config, sizes: ChunkSizes) -> RetrievalSettings:
     search = config.search
     return RetrievalSettings(
-        search.semantic_threshold, search.max_results, search.fusion, search.semantic_weight, sizes
+        search.semantic_threshold,
+        search.cache_threshold,
+        search.max_results,
+        search.fusion,
+        search.semantic_weight,
+        sizes,
     )

@@ -66,6 +66,11 @@ class SearchConfig:
         "builtin", "`builtin`, a directory, or the Hugging Face name of a model2vec model.", NOT_BLANK
     )
     semantic_threshold: float = setting(0.3, "Smallest similarity that a semantic search returns.", FRACTION)
+    cache_threshold: float = setting(
+        0.65,
+        "Least mean of similarity and share of the question's words that makes a note a cached answer.",
+        FRACTION,
+    )
     max_results: int = setting(50, "Upper bound of `limit` in a search.", whole(1, 10_000))
     fusion: Literal["blend", "rrf"] = setting("blend", "How hybrid search unites its two lists.")
     semantic_weight: float = setting(0.2, "Share of the semantic score in `blend`.", FRACTION)

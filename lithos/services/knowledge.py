@@ -182,8 +182,7 @@ class Knowledge:
             entry = self._catalogue.get(owner) if owner else None
             if entry is not None and has_all(entry.note.tags, request.tags):
                 return [entry]
-        found = await self._retrieval.nearest(request.query, request.limit, request.tags)
-        return [entry for entry, _ in found]
+        return await self._retrieval.find_answers(request.query, request.limit, request.tags)
 
     def _is_outdated(self, entry: Entry, max_age_hours: float | None) -> bool:
         now = self._clock()

@@ -18,6 +18,7 @@ from lithos.core.agents import SEARCH_RESULT, UNKNOWN_AGENT, AuditRow
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.fusion import blend, reciprocal_rank
 from lithos.core.query import Node, QuerySyntaxError, parse_query, plain_words, query_terms
+from lithos.services.agreement import Agreement
 from lithos.services.graph_search import GraphSearch
 from lithos.services.nearest import Nearest
 from lithos.services.progress import wait_telling
@@ -43,6 +44,7 @@ class RetrievalSettings:
     """Section `search` of the configuration."""
 
     threshold: float
+    cache_threshold: float
     max_results: int
     fusion: Literal["blend", "rrf"]
     semantic_weight: float
@@ -119,6 +121,7 @@ class Retrieval:
         self._fulltext = fulltext
         self._semantic = semantic
         self._nearest = Nearest(catalogue, semantic)
+        self._agreement = Agreement(texts, settings.sizes, fulltext, settings.cache_threshold)
         self._graph_search = GraphSearch(catalogue, self._nearest, reading)
         self._coordinator = coordinator
         self._settings = settings
@@ -155,17 +158,18 @@ class Retrieval:
             raise _backend_failure(str(failure)) from failure
         return [entry for serial, _ in found if (entry := self._catalogue.at_serial(serial)) is not None]
 
-    async def nearest(self, query: str, limit: int, tags: tuple[str, ...]) -> list[tuple[Entry, float]]:
-        """Notes by meaning, from the configured threshold up. Raises `SearchBackendFailed`."""
+    async def find_answers(self, query: str, limit: int, tags: tuple[str, ...]) -> list[Entry]:
+        """Of the nearest `limit` notes those that seem to answer. Raises `SearchBackendFailed`."""
         request = SearchRequest(query=query, mode="semantic", filters=Filters(tags=tags))
         if not query.strip():
             return []
         ranked = await self._rank_semantic(request, limit, self._settings.threshold)
-        return [
-            (entry, score)
-            for serial, score in ranked.scores[:limit]
+        found = [
+            (entry, similarity)
+            for serial, similarity in ranked.scores[:limit]
             if (entry := self._catalogue.at_serial(serial)) is not None
         ]
+        return await self._agreement.keep(query, found)
 
     def _threshold(self, given: float | None) -> float:
         if given is None:

@@ -52,6 +52,7 @@ class FulltextIndex:
         self._translator = QueryTranslator(index.schema, make_analyzer())
         self._searcher = index.searcher()
         self._last_updated = _read_commit_time(directory) if self.document_count() else None
+        self._behind: str | None = None
 
     @classmethod
     def open(cls, directory: Path) -> Self:
@@ -136,16 +137,26 @@ class FulltextIndex:
         """Return when the last batch was committed, `None` while nothing was."""
         return self._last_updated
 
+    def tell_behind(self, reason: str | None) -> None:
+        """Let searches fail while the index lacks notes that it could not take: it must not be silently stale."""
+        self._behind = reason
+
     def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]:
         """Return (serial, BM25 score) of the `limit` best notes, best first, ties by serial.
 
-        Raises `IndexFailed` when the engine cannot read its files.
+        Raises `IndexFailed` when the engine cannot read its files, or `tell_behind` gave a reason.
         """
+        if self._behind is not None:
+            raise IndexFailed(self._behind)
         try:
             query = self._translator.translate(node, filters)
             return _best(self._searcher, query, limit) if query is not None else []
         except (ValueError, OSError, RuntimeError) as error:
             raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
+
+    def terms(self, text: str) -> frozenset[str]:
+        """Return what words become in this index: folded, stemmed, unsegmented scripts in pieces."""
+        return frozenset(self._translator.tokens(text))
 
     def search_all(self, node: Node, filters: Filters) -> list[tuple[int, float]]:
         """Return what `search` does, without a limit."""

@@ -8,6 +8,7 @@ from attrs import frozen
 from tantivy import Occur as TantivyOccur
 from tantivy import Query, Schema, TextAnalyzer
 
+from lithos.core.function_words import FUNCTION_WORDS
 from lithos.core.query import Boolean, Node, Occur, Phrase, Word
 from lithos.core.text import bigrams, fold, words
 from lithos.stores.fulltext_schema import prepare_text
@@ -17,6 +18,9 @@ from lithos.stores.fulltext_schema import prepare_text
 #: (`bench/quality.md` has the figures; anything from 0.1 to 0.3 is as good).
 TITLE_BOOST: Final = 0.2
 HEADINGS_BOOST: Final = 0.1
+#: Share of its score that a word like `how` or `the` keeps. They are frequent, so BM25 gives them little, but
+#: in a small vault or a long question still too much; anything from 0.1 to 0.5 is as good.
+FUNCTION_WORD_SHARE: Final = 0.3
 #: Where a word of a query without a field is looked for.
 _EVERYWHERE: Final = (("text", 1.0), ("title", TITLE_BOOST), ("headings", HEADINGS_BOOST))
 _OCCUR: Final = {
@@ -75,7 +79,7 @@ class QueryTranslator:
         if isinstance(node, Boolean):
             return self._boolean(node)
         if isinstance(node, Phrase) or occur is not Occur.SHOULD:
-            return self._sequence(node.field, self._tokens(node.text))
+            return self._sequence(node.field, self.tokens(node.text))
         return self._alternatives(node)
 
     def _boolean(self, node: Boolean) -> Query | None:
@@ -90,16 +94,18 @@ class QueryTranslator:
 
     def _alternatives(self, word: Word) -> Query | None:
         """A ranked word: any of its parts; of unsegmented script pairs, since single characters are noise."""
-        tokens: list[str] = []
+        queries: list[Query | None] = []
         for is_unsegmented, part in words(fold(word.text)):
-            tokens += bigrams(part) if is_unsegmented else self._tokens(part)
-        queries = [self._sequence(word.field, [token]) for token in tokens]
+            tokens = bigrams(part) if is_unsegmented else self.tokens(part)
+            found = [self._sequence(word.field, [token]) for token in tokens]
+            queries += map(_played_down, found) if part in FUNCTION_WORDS else found
         parts = [(TantivyOccur.Should, query) for query in queries if query is not None]
         if len(parts) < 2:
             return parts[0][1] if parts else None
         return Query.boolean_query(parts)
 
-    def _tokens(self, text: str) -> list[str]:
+    def tokens(self, text: str) -> list[str]:
+        """Return the tokens the index has of a text."""
         return self.analyzer.analyze(prepare_text(text))
 
     def _sequence(self, field: str | None, tokens: list[str]) -> Query | None:
@@ -120,6 +126,10 @@ class QueryTranslator:
         if len(tokens) == 1:
             return Query.term_query(self.schema, field, tokens[0], index_option="freq")
         return Query.phrase_query(self.schema, field, list(tokens))
+
+
+def _played_down(query: Query | None) -> Query | None:
+    return query and Query.boost_query(query, FUNCTION_WORD_SHARE)
 
 
 def _unscored(query: Query) -> Query:

@@ -111,6 +111,22 @@ def test_a_word_of_the_title_counts_like_one_of_the_text_and_a_little_more(index
     assert found(index, "garnet zircon") == [3, 2, 1]
 
 
+def test_function_words_count_little_but_are_found(index: FulltextIndex) -> None:
+    index.apply(
+        [
+            entry(1, "How and when do we know that it is nothing?", title="Hamlet"),
+            entry(
+                2, "Cheese is kept in a cellar, and turned, and washed with brine every week.", title="Rind"
+            ),
+            *[entry(number, "Cheese and bread.", title="Lunch") for number in range(3, 9)],
+        ],
+        [],
+    )
+    assert plain(index, "when do we wash the cheese")[0] == 2
+    assert plain(index, "how") == [1]
+    assert found(index, '"when do we"') == found(index, "+nothing +how") == [1]
+
+
 def test_a_phrase_does_not_reach_from_the_title_into_the_text(index: FulltextIndex) -> None:
     index.apply([entry(1, "basalt columns", title="Granite", entities=("Lava field", "Dyke"))], [])
     assert found(index, '"basalt columns"') == found(index, '"lava field"') == [1]

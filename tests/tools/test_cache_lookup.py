@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from lithos.config.sections import SearchConfig
 from tests.servers import Clock, Lithos, refusal, serving
 
 MISS = {"hit": False, "document": None, "stale_exists": False, "stale_id": None}
@@ -136,3 +137,28 @@ async def test_the_nearest_candidate_comes_first(tmp_path: Path) -> None:
         clock.advance(hours=2)
         assert (await look_up(lithos))["stale_id"] == near
         assert (await look_up(lithos, limit=1, min_confidence=1))["stale_id"] == near
+
+
+async def test_a_note_that_is_merely_near_is_no_answer(tmp_path: Path) -> None:
+    """behaviour 73, search.cache_threshold: an answer shares words with the question, not only its topic."""
+    near = "how much does a zebra weigh at birth"
+    async with serving(tmp_path / "a") as lithos:
+        await lithos.create("Zebra stripes", TEXT, ttl_hours=1)
+        assert await lithos.found(near, mode="semantic") == ["Zebra stripes"]
+        assert await look_up(lithos, near) == MISS
+        assert (await look_up(lithos, "What are the stripes of a zebra?"))["hit"]
+    async with serving(tmp_path / "b", search=SearchConfig(cache_threshold=0)) as lithos:
+        await lithos.create("Zebra stripes", TEXT)
+        assert (await look_up(lithos, near))["hit"]
+
+
+async def test_one_passage_must_have_the_words(tmp_path: Path) -> None:
+    """behaviour 73, search.cache_threshold: with its title and headings; strewn words do not do."""
+    parts = ["## Care\n" + "Brush the coat twice a week and look at the hooves. " * 12]
+    parts += ["## Prices\n" + "A saddle costs three hundred coins at the market in spring. " * 12]
+    parts += ["## Food\n" + "Feed hay and a handful of oats in the evening. " * 12]
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("Zebra keeping", "\n\n".join(parts))
+        assert (await look_up(lithos, "care of the coat when keeping a zebra"))["document"]["id"] == note
+        assert (await look_up(lithos, "what does a zebra saddle cost"))["document"]["id"] == note
+        assert await look_up(lithos, "brush hooves saddle coins oats hay") == MISS
