@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Protocol
 
+import trio
 from attrs import frozen
 
 from lithos.actors.catalogue import Catalogue
@@ -37,6 +38,8 @@ log = get_logger("lithos.enrichment")
 
 #: Rows of the queue that are claimed at once.
 WINDOW: Final = 50
+#: Jobs done together: their writes then share the syncs of the disk, and agents' writes still come between.
+AT_ONCE: Final = 8
 
 
 class Memory(Protocol):
@@ -116,8 +119,19 @@ class Drain:
     async def _try_each(
         self, event: str, jobs: Sequence[EnrichJob], work: Callable[[EnrichJob], Awaitable[object]]
     ) -> list[EnrichJob]:
-        named = [(job, {"note": job.node_id} if job.node_id else {"task": job.task_id}) for job in jobs]
-        return [job for job, name in named if not await survive(event, partial(work, job), **name)]
+        failed: list[EnrichJob] = []
+        turn = trio.CapacityLimiter(AT_ONCE)
+
+        async def try_one(job: EnrichJob) -> None:
+            name = {"note": job.node_id} if job.node_id else {"task": job.task_id}
+            async with turn:
+                if not await survive(event, partial(work, job), **name):
+                    failed.append(job)
+
+        async with trio.open_nursery() as nursery:
+            for job in jobs:
+                nursery.start_soon(try_one, job)
+        return failed
 
     async def _finish(self, jobs: Sequence[EnrichJob], failed: Collection[EnrichJob]) -> None:
         submit = self._parts.memory.submit
