@@ -33,6 +33,7 @@ _RUNNERS = {
     "export": ("backup", "run_export"),
     "connect": ("connect", "run_connect"),
     "demo": ("demo", "run_demo"),
+    "top": ("top", "run_top"),
 }
 
 

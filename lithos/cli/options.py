@@ -86,6 +86,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_maintenance(add)
     add_checks(add)
     add_backups(add)
+    _add_top(add("top", "show what a running server does, live in the terminal"))
     add("demo", "watch two agents share notes and work, on a folder that is thrown away")
     _add_connect(add("connect", "print how to connect a client, ready to paste"))
     _add_completion(add("completion", "print a script that completes commands and options in a shell"))
@@ -172,6 +173,10 @@ def _add_events(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_top(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--interval", type=_pause, metavar="S", help="seconds between two looks (default: 1)")
+
+
 def _add_connect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("client", metavar="CLIENT", choices=CLIENTS, help=f"one of {', '.join(CLIENTS)}")
 
@@ -184,6 +189,13 @@ def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 <= seconds < float("inf"):
         raise ValueError(text)
+    return seconds
+
+
+def _pause(text: str) -> float:
+    seconds = _seconds(text)
+    if not 0.1 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError("give 0.1 to 3600 seconds")
     return seconds
 
 

@@ -18,8 +18,12 @@ def print_json(document: Any) -> None:
 def print_line(text: str) -> None:
     """One line; what a note contains can neither steer the terminal nor fail to be encoded."""
     encoding = sys.stdout.encoding or "utf-8"
-    shown = "".join(char if char.isprintable() or char == "\t" else _escape(char) for char in text)
-    print(shown.encode(encoding, "backslashreplace").decode(encoding))
+    print(make_printable(text).encode(encoding, "backslashreplace").decode(encoding))
+
+
+def make_printable(text: str) -> str:
+    """The text with what could steer a terminal written as an escape sequence."""
+    return "".join(char if char.isprintable() or char == "\t" else _escape(char) for char in text)
 
 
 def print_pairs(title: str, pairs: dict[str, Any]) -> None:

@@ -29,6 +29,11 @@ class OwnerClient:
         self._token = token
         self._timeout = timeout
 
+    @property
+    def url(self) -> str:
+        """Where the server is."""
+        return self._url
+
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The structured answer of a tool. Raises `OwnerUnreachable`."""
         message = {
@@ -57,10 +62,30 @@ class OwnerClient:
             raise OwnerUnreachable(f"The server refused: {answer.get('message', answer['error'])}")
         return answer
 
+    async def metrics(self) -> str:
+        """The text of `/metrics`. Raises `OwnerUnreachable`."""
+        status, content = await trio.to_thread.run_sync(self._fetch, "GET", "/metrics", None)
+        if status != http.HTTPStatus.OK:
+            raise OwnerUnreachable(
+                f"The server at {self._url} answered {status} instead of its metrics; is it a Lithos server?"
+            )
+        return content.decode()
+
     async def _request(self, method: str, path: str, body: str | None) -> dict[str, Any]:
         return await trio.to_thread.run_sync(self._exchange, method, path, body)
 
     def _exchange(self, method: str, path: str, body: str | None) -> dict[str, Any]:
+        status, content = self._fetch(method, path, body)
+        try:
+            answer: dict[str, Any] = json.loads(content)
+        except ValueError as failure:
+            raise OwnerUnreachable(
+                f"The server at {self._url} answered {status} without JSON; is it a Lithos server?"
+            ) from failure
+        return answer
+
+    def _fetch(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
+        """Status and body of an answer; blocks."""
         parts = urlsplit(self._url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=self._timeout)
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -81,10 +106,4 @@ class OwnerClient:
             raise OwnerUnreachable(
                 f"The server at {self._url} wants a token. Set LITHOS_AUTH_TOKEN to its server.auth_token."
             )
-        try:
-            answer: dict[str, Any] = json.loads(content)
-        except ValueError as failure:
-            raise OwnerUnreachable(
-                f"The server at {self._url} answered {response.status} without JSON; is it a Lithos server?"
-            ) from failure
-        return answer
+        return response.status, content
