@@ -58,18 +58,18 @@ async def running_server(
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as background:
                 background.start_soon(_refresh_lock, stores.lock)
-                scanned = await writing.run(assembly.scan)
+                scanned = await writing.run(assembly.actors.scan)
                 gc.set_threshold(*COLLECT_AFTER)
                 server = await assembly.start(nursery, background)
-                await assembly.announce(scanned)
-                await background.start(assembly.watch)
+                await assembly.actors.announce(scanned)
+                await background.start(assembly.actors.watch)
                 background.start_soon(_spare_collector, server)
                 if server.enrichment is not None:
                     background.start_soon(server.enrichment.run)
                 assembly.startup_seconds = time.perf_counter() - began
                 log.info(
                     "ready",
-                    notes=len(assembly.catalogue),
+                    notes=len(assembly.actors.catalogue),
                     examined=scanned.examined,
                     seconds=round(assembly.startup_seconds, 3),
                 )
@@ -77,11 +77,11 @@ async def running_server(
                     yield server
                 finally:
                     background.cancel_scope.cancel()
-            assembly.memory.mailbox.close()
+            assembly.actors.memory.mailbox.close()
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
-            await assembly.graph_cache.flush()
-            await assembly.semantic.close()
+            await assembly.actors.graph_cache.flush()
+            await assembly.actors.semantic.close()
     finally:
         gc.unfreeze()
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):

@@ -1,0 +1,201 @@
+"""The actors over open stores: how they are made, how they start, and what the start scan tells."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import trio
+
+from lithos.actors.blocking import Threads
+from lithos.actors.broadcaster import Broadcaster
+from lithos.actors.catalogue import Catalogue
+from lithos.actors.coordinator import AppendEvents, Coordinator, Journalled, make_id
+from lithos.actors.fulltext import FulltextPort
+from lithos.actors.graph_cache import GraphCache
+from lithos.actors.indexer import Indexer, IndexMailbox
+from lithos.actors.kit import Mailbox, supervise
+from lithos.actors.memory import Memory
+from lithos.actors.preparation import Preparation
+from lithos.actors.publisher import Publisher
+from lithos.actors.scan import ScanResult, scan_folder
+from lithos.actors.semantic import SemanticBackend
+from lithos.actors.vector_port import ChunkSizes, VectorPort
+from lithos.actors.writer import Writer
+from lithos.app.settings import learning_settings
+from lithos.app.stores import Stores
+from lithos.app.watching import make_guard, make_watcher
+from lithos.config import Config
+from lithos.core.claims import ClaimTimes
+from lithos.core.events import Event
+from lithos.metrics import Metrics
+from lithos.services.learning import Learning
+from lithos.stores.embedder import Embedder
+
+#: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
+FULLTEXT_SLICE = 1_000
+#: About as long as a commit takes, half of which is waiting for the disk: with 16 agents writing at once
+#: it halves the number of commits and of merges, and the slowest writes come through sooner.
+FULLTEXT_LINGER = 0.02
+
+
+class Actors:
+    """The actors and what they own; the services read from here."""
+
+    def __init__(
+        self,
+        config: Config,
+        stores: Stores,
+        clock: Callable[[], datetime],
+        reading: Threads,
+        load_embedder: Callable[[str], Embedder],
+    ) -> None:
+        self.config = config
+        self.stores = stores
+        self.clock = clock
+        self.reading = reading
+        self._load_embedder = load_embedder
+        self.metrics = Metrics()
+        self.catalogue = Catalogue()
+        self.graph_cache = GraphCache(self.catalogue.graph, config.storage.data_dir, Threads())
+        self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
+        self.coordinator = self._make_coordinator()
+        #: One thread for the one read connection of the coordination database.
+        self.coordination_reading = Threads()
+        self.memory = self._make_memory()
+        self.learning = Learning(self.memory.mailbox, stores.stats, Threads())
+        self.sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
+        self._embedding = Threads()
+        self.semantic = self._make_semantic()
+        self.fulltext_indexer, self.vector_indexer = self._make_indexers()
+        indexers = (self.fulltext_indexer, self.vector_indexer)
+        self.publisher = Publisher(self.coordinator.mailbox, indexers, stores.manifest, Threads())
+        self.writer = self._make_writer([indexer.mailbox for indexer in indexers])
+        self.guard = make_guard(config, stores, self.catalogue)
+        self.watcher = make_watcher(
+            config, stores, self.catalogue, self.writer.mailbox, self.guard, indexers, self.metrics
+        )
+
+    def _make_indexers(self) -> tuple[Indexer, Indexer]:
+        files = self.stores.files
+        fulltext = Indexer(
+            "fulltext",
+            FulltextPort(self.stores.fulltext),
+            self.catalogue,
+            files,
+            Threads(),
+            repair_slice=FULLTEXT_SLICE,
+            linger=FULLTEXT_LINGER,
+            on_behind=self.stores.fulltext.tell_behind,
+        )
+        port = self.semantic.port
+        return fulltext, Indexer(
+            "vectors", port, self.catalogue, files, self._embedding, on_behind=port.tell_behind
+        )
+
+    def _make_writer(self, indexes: Sequence[IndexMailbox]) -> Writer:
+        limit = self.config.storage.max_content_size_bytes
+        preparation = Preparation(self.catalogue, limit, self.clock, make_id)
+        files, publisher = self.stores.files, self.publisher.mailbox
+        return Writer(self.catalogue, files, Threads(), indexes, publisher, preparation)
+
+    def _make_coordinator(self) -> Coordinator:
+        config = self.config
+        return Coordinator(
+            self.stores.coordination,
+            Threads(),
+            self.broadcaster,
+            self.clock,
+            events_enabled=config.events.enabled,
+            journal_size=config.events.journal_size,
+            claim_times=ClaimTimes(
+                config.coordination.claim_default_ttl_minutes, config.coordination.claim_max_ttl_minutes
+            ),
+            on_commit=self._count_events,
+        )
+
+    def _make_memory(self) -> Memory:
+        stores = self.stores
+        journal, reading = stores.coordination, self.coordination_reading
+        return Memory(
+            stores.edges,
+            stores.stats,
+            Threads(),
+            self.coordinator,
+            journal,
+            reading,
+            self.clock,
+            settings=learning_settings(self.config.lcma),
+        )
+
+    def _make_semantic(self) -> SemanticBackend:
+        model = self.config.search.embedding_model
+        directory = self.config.storage.data_dir / ".usearch"
+        return SemanticBackend(VectorPort(self.sizes), self._embedding, self._load_embedder, directory, model)
+
+    def scan(self) -> ScanResult:
+        """Fill the catalogue from the folder. Blocks."""
+        stores = self.stores
+        self.graph_cache.read()
+        position = stores.manifest.seq
+        announced = [] if position is None else stores.coordination.events_after(position)
+        rule = self.guard.start_rule()
+        return scan_folder(stores.files, stores.manifest, self.catalogue, announced, self.clock(), rule)
+
+    async def announce(self, scanned: ScanResult) -> None:
+        """Journal what the scan found, then let the manifest remember it."""
+        seq = self.coordinator.head
+        if scanned.events:
+            journalled = await self.coordinator.mailbox.ask(AppendEvents(scanned.events), within=600.0)
+            if journalled is Journalled.LATER:
+                await self.guard.begin(scanned.vanished, is_settled=False)
+                return  # the manifest must not run ahead of the journal
+            seq = journalled if isinstance(journalled, int) else seq
+        if scanned.rows or scanned.removed or self.stores.manifest.seq is None:
+            await self.reading.run(lambda: self.stores.manifest.store(scanned.rows, scanned.removed, seq))
+        await self.guard.begin(scanned.vanished, is_settled=True)
+
+    async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Notice outside changes until cancelled; however often the watcher fails, it is started again."""
+        watcher = self.watcher
+        await supervise(watcher.mailbox, watcher.start, crashes=sys.maxsize, task_status=task_status)
+
+    async def start(self, nursery: trio.Nursery, background: trio.Nursery) -> None:
+        """Start the actors, downstream first, and wait until full text covers every note."""
+        publisher, coordinator = self.publisher.mailbox, self.coordinator.mailbox
+        downstream: list[Mailbox[Any, Any]] = [
+            self.fulltext_indexer.mailbox,
+            self.vector_indexer.mailbox,
+            coordinator,
+        ]
+        await nursery.start(partial(supervise, coordinator, self.coordinator.start))
+        memory, writer = self.memory.mailbox, self.writer.mailbox
+        await nursery.start(partial(supervise, memory, self.memory.start, closes=[writer]))
+        for indexer in (self.fulltext_indexer, self.vector_indexer):
+            await nursery.start(partial(supervise, indexer.mailbox, indexer.start))
+        await nursery.start(partial(supervise, publisher, self.publisher.start, closes=downstream))
+        await nursery.start(partial(supervise, writer, self.writer.start, closes=[publisher]))
+        background.start_soon(self.semantic.load, self.vector_indexer, self.fulltext_indexer.converged)
+        background.start_soon(self.vector_indexer.converge)
+        background.start_soon(self.graph_cache.keep)
+        await background.start(self.fulltext_indexer.converge)
+
+    def mailboxes(self) -> tuple[Mailbox[Any, Any], ...]:
+        """Of all actors."""
+        return (
+            self.writer.mailbox,
+            self.fulltext_indexer.mailbox,
+            self.vector_indexer.mailbox,
+            self.publisher.mailbox,
+            self.memory.mailbox,
+            self.coordinator.mailbox,
+            self.watcher.mailbox,
+        )
+
+    def _count_events(self, events: Sequence[Event], seconds: float) -> None:
+        self.metrics.observe("journal_append_duration_seconds", seconds)
+        for event in events:
+            self.metrics.count("events", event.draft.type)
