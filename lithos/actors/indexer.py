@@ -7,7 +7,7 @@ and mends the difference. A cold start is the same comparison.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -105,8 +105,12 @@ class Indexer:
         *,
         repair_slice: int = REPAIR_SLICE,
         linger: float = 0.0,
+        on_behind: Callable[[str | None], None] = lambda _: None,
     ) -> None:
-        """`linger`: seconds a batch waits for more while several write at once."""
+        """`linger`: seconds a batch waits for more while several write at once.
+
+        `on_behind` is told why the index lacks changes that were accepted, and None once it has them.
+        """
         self.name = name
         self.mailbox: IndexMailbox = Mailbox(name, CAPACITY)
         self.index = index
@@ -115,6 +119,7 @@ class Indexer:
         self._blocking = blocking
         self._repair_slice = repair_slice
         self._linger = linger
+        self._on_behind = on_behind
         self._stale = trio.Event()
         self._is_converged = False
         self._converging = trio.Event()
@@ -180,6 +185,7 @@ class Indexer:
                     continue
                 if not self._stale.is_set():
                     self._is_converged = True
+                    self._on_behind(None)
                     self._converging.set()
                     self._converging = trio.Event()
                     task_status.started()
@@ -207,6 +213,7 @@ class Indexer:
         except IndexFailed as failure:
             log.error("index refused a batch", index=self.name, changes=len(latest), reason=str(failure))
             self.failure = str(failure)
+            self._on_behind(self.failure)
             self.mark_stale()
             return [failure] * len(messages)
         self.failure = None

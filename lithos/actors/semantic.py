@@ -187,6 +187,8 @@ class SemanticBackend:
                 f"The embedding model {self.model_name!r} cannot be used: {self.reason}. Use mode "
                 "fulltext, or set search.embedding_model to 'builtin' and restart."
             )
+        if self.port.behind is not None:
+            raise SemanticUnavailable(f"The vectors lack notes that they could not take: {self.port.behind}")
         if self._is_switching and self.port.former is None:
             raise SemanticUnavailable(
                 f"All notes are being embedded anew with {self.model_name!r}; retry in a few minutes or use "

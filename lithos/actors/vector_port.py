@@ -49,12 +49,18 @@ class VectorPort:
         self.sizes = sizes
         self.target: EmbeddedNotes | None = None
         self.former: EmbeddedNotes | None = None
+        #: Why the vectors lack changes that were accepted, if they do.
+        self.behind: str | None = None
 
     @property
     def vectors(self) -> VectorIndex | None:
         """The index that answers."""
         answering = self.former or self.target
         return answering.vectors if answering is not None else None
+
+    def tell_behind(self, reason: str | None) -> None:
+        """Searches must not be silently stale; None: they are not."""
+        self.behind = reason
 
     def is_ready(self) -> bool:
         return self.target is not None

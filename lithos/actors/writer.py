@@ -23,6 +23,7 @@ from lithos.actors.preparation import Preparation, Prepared
 from lithos.actors.publisher import Publication, PublisherMailbox
 from lithos.actors.requests import Change, DeleteNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.core.errors import LithosError, StorageFailed
+from lithos.stores.file_trial import try_writing
 from lithos.stores.files import (
     FileChanged,
     FileState,
@@ -84,6 +85,19 @@ class Writer:
         self._publisher = publisher
         self._preparation = preparation
         self._outside = Outside(catalogue, files, blocking, preparation.clock)
+        #: Why the disk refused the last change, until one is carried out.
+        self._refusal: str | None = None
+
+    async def trouble(self) -> str | None:
+        """Why notes cannot be written; after a refusal it is tried whether they can be by now."""
+        if self._refusal is not None:
+            try:
+                await self._blocking.run(lambda: try_writing(self._files.root))
+            except OSError as failure:
+                self._refusal = failure.strerror or str(failure)
+            else:
+                self._refusal = None
+        return self._refusal
 
     async def start(
         self,
@@ -163,6 +177,10 @@ class Writer:
         """Enter a written change in the catalogue and pass it on, or say why it failed."""
         prepared = job.prepared
         assert prepared is not None
+        if not isinstance(result, Exception):
+            self._refusal = None
+        elif isinstance(result, OSError):
+            self._refusal = result.strerror or str(result)
         if isinstance(result, NotSynced):
             await self._enter(prepared, result.state)
             return _unconfirmed(prepared, result)

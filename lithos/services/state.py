@@ -18,6 +18,7 @@ from lithos.actors.indexer import Indexer
 from lithos.actors.publisher import Publisher
 from lithos.actors.semantic import SemanticBackend, SemanticState
 from lithos.actors.watcher import Watcher
+from lithos.actors.writer import Writer
 from lithos.core.times import format_optional, format_time
 from lithos.stores.coordination import CoordinationStore
 from lithos.stores.fulltext import FulltextIndex
@@ -41,6 +42,9 @@ class Component:
         return {"status": self.status, **told, **self.details}
 
 
+_OK = Component("ok")
+
+
 @frozen(kw_only=True)
 class StateParts:
     """Everything whose state is told."""
@@ -56,6 +60,7 @@ class StateParts:
     knowledge_folder: Path
     guard: DeletionGuard
     watcher: Watcher
+    writer: Writer
     events_enabled: bool
     reading: Blocking
     clock: Callable[[], datetime]
@@ -131,7 +136,15 @@ class ServerState:
                 await self._parts.reading.run(lambda: next(iter(folder.iterdir()), None))
         except (OSError, trio.TooSlowError) as failure:
             return Component("unavailable", f"{folder} cannot be read: {failure}")
-        return Component("ok")
+        return await self._writing(folder)
+
+    async def _writing(self, folder: Path) -> Component:
+        try:
+            with trio.fail_after(CHECK_DEADLINE):
+                trouble = await self._parts.writer.trouble()
+        except trio.TooSlowError:
+            trouble = "the disk does not answer"
+        return Component("degraded", f"notes cannot be written to {folder}: {trouble}") if trouble else _OK
 
     def _search(self) -> Component:
         failures = [indexer.failure for indexer in self._indexers if indexer.failure]

@@ -138,7 +138,7 @@ class FulltextIndex:
         return self._last_updated
 
     def tell_behind(self, reason: str | None) -> None:
-        """Let searches fail while the index lacks notes that it could not take: it must not be silently stale."""
+        """Let searches fail while the index lacks notes that it could not take: never silently stale."""
         self._behind = reason
 
     def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]:

@@ -27,12 +27,16 @@ def _fail(*_: Any, **__: Any) -> NoReturn:
     raise IndexFailed("the disk is on fire")
 
 
+def _burn(*_: Any, **__: Any) -> NoReturn:
+    raise OSError("the disk is on fire")
+
+
 @contextmanager
 def failing(index: type, *methods: str) -> Iterator[None]:
     """Every index of the class fails in these methods."""
     with pytest.MonkeyPatch.context() as patch:
         for method in methods:
-            patch.setattr(index, method, _fail)
+            patch.setattr(index, method, _burn if method == "_commit" else _fail)
         yield
 
 
@@ -219,3 +223,27 @@ async def test_an_engine_that_cannot_read_its_files_degrades_the_answer(
         assert answer["failed_backends"] == ["fulltext"]
         assert "io error" in answer["message"]
         refusal(await lithos.call("lithos_search", query="alpha", mode="fulltext"), "search_backend_error")
+
+
+async def test_an_index_that_lacks_a_note_says_so_until_it_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviours 60, 63: also when later batches succeed"""
+    monkeypatch.setattr(lithos.actors.indexer, "REPAIR_DELAY", 0.01)
+    async with serving(tmp_path) as lithos_:
+        note = await lithos_.create("Other", "before")
+        with failing(FulltextIndex, "_commit"):
+            await lithos_.create("Zebra", TEXT)
+            answer = await search(lithos_)
+            assert answer["failed_backends"] == ["fulltext"]
+            assert "the disk is on fire" in answer["message"]
+            refusal(await search(lithos_, mode="fulltext"), "search_backend_error")
+            refusal(await lithos_.call("lithos_list", content_query="zebra"), "search_backend_error")
+        await lithos_.server.fulltext_indexer.converged()
+        assert await lithos_.found(QUERY, mode="fulltext") == ["Zebra"]
+        with failing(VectorIndex, "apply"):
+            await lithos_.write("Other", TEXT, id=note)
+            assert (await search(lithos_))["failed_backends"] == ["semantic"]
+            refusal(await search(lithos_, mode="semantic"), "search_backend_error")
+        await lithos_.server.vector_indexer.converged()
+        assert set(await lithos_.found(QUERY)) == {"Zebra", "Other"}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from lithos.stores.sqlite import DatabaseFailed
+from tests.e2e.faults.injection import failing_calls
 from tests.servers import serving
 
 COMPONENTS = [
@@ -70,3 +73,16 @@ async def test_a_database_that_does_not_answer_is_unavailable(
         status, body = await lithos.server.state.report()
         assert (status, body["status"]) == (503, "degraded")
         assert "disk I/O error" in body["components"]["coordination"]["error"]
+
+
+async def test_notes_that_cannot_be_written_are_told_until_they_can_be(tmp_path: Path) -> None:
+    """Behaviour 139."""
+    async with serving(tmp_path) as lithos:
+        with failing_calls("fsync", errno.ENOSPC):
+            await lithos.call("lithos_write", title="Lost", content="x", agent="a")
+            status, body = await lithos.server.state.report()
+            assert (status, body["status"]) == (200, "degraded")
+            assert os.strerror(errno.ENOSPC) in body["components"]["kb_directory"]["error"]
+        status, body = await lithos.server.state.report()
+        assert (status, body["status"]) == (200, "ok")
+        assert lithos.files() == []

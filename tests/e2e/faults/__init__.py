@@ -1,0 +1,17 @@
+"""Faults as a server meets them, each with counts of what was tried and checks of what must hold after.
+
+`python -m bench.faults` prints them as a table; `tests/e2e/test_faults.py` runs them, smaller, as slow tests.
+A fault that is not survived raises `AssertionError`.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+
+@frozen
+class Outcome:
+    """What was done to a server, and what was found afterwards; both with counts."""
+
+    tried: str
+    result: str

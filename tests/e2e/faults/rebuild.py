@@ -1,0 +1,81 @@
+"""Whether indexes that lived through faults equal those that are made anew from the same files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import trio
+from attrs import frozen
+
+from tests.e2e.clients import WireClient
+from tests.e2e.process import Lithos, running_lithos
+
+COUNTS = (
+    "documents",
+    "chunks",
+    "tags",
+    "duplicate_urls",
+    "index_drift_detected",
+    "tantivy_doc_count",
+    "unresolved_links",
+    "graph_node_count",
+    "graph_edge_count",
+)
+ASKERS = 8
+
+
+@frozen
+class Picture:
+    """All that searches, lists and the graph say of the notes."""
+
+    counts: dict[str, Any]
+    notes: dict[str, tuple[Any, ...]]
+    links: dict[str, tuple[list[str], list[str]]]
+    found: dict[str, list[str]]
+
+
+async def take_picture(server: Lithos, tokens: Iterable[str]) -> Picture:
+    """Ask for everything, `tokens` in full text."""
+    links: dict[str, tuple[list[str], list[str]]] = {}
+    found: dict[str, list[str]] = {}
+    async with WireClient.open(server.address) as client:
+        await client.call("lithos_search", query="anything", mode="semantic")  # waits until all is embedded
+        stats = await client.call("lithos_stats")
+        items = (await client.call("lithos_list", limit=1_000_000))["items"]
+    notes = {item["id"]: (item["path"], item["title"], item["version"], item["tags"]) for item in items}
+
+    async def ask(ids: list[str], words: list[str]) -> None:
+        async with WireClient.open(server.address) as client:
+            for note in ids:
+                said = (await client.call("lithos_related", id=note, include=["links"]))["links"]
+                links[note] = (
+                    sorted(one["id"] for one in said["outgoing"]),
+                    sorted(one["id"] for one in said["incoming"]),
+                )
+            for word in words:
+                answer = await client.call("lithos_search", query=word, mode="fulltext")
+                found[word] = sorted(row["id"] for row in answer["results"])
+
+    ids, words = list(notes), list(tokens)
+    async with trio.open_nursery() as nursery:
+        for number in range(ASKERS):
+            nursery.start_soon(ask, ids[number::ASKERS], words[number::ASKERS])
+    return Picture({name: stats[name] for name in COUNTS}, notes, links, found)
+
+
+async def compare_with_fresh(server: Lithos, data: Path, tokens: Iterable[str], copy: Path) -> Picture:
+    """Serve a copy of the note files alone and compare; nothing may change meanwhile. Returns the picture."""
+    words = list(tokens)
+    lived = await take_picture(server, words)
+    shutil.copytree(data / "knowledge", copy / "knowledge", symlinks=True)
+    with running_lithos(copy, "--no-watch") as fresh:
+        made = await take_picture(fresh, words)
+    shutil.rmtree(copy)
+    assert lived.counts == made.counts
+    assert lived.notes == made.notes
+    assert lived.links == made.links
+    assert lived.found == made.found
+    return lived
