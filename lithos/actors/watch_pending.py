@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 from attrs import define, field, frozen
 
+#: So many debounces a missing note may take to turn up while files keep moving.
+STORM = 4
+
 
 @frozen
 class Noticed:
@@ -21,7 +24,8 @@ class Pending:
     """Notices wait for `debounce` seconds of quiet, but never longer than twice that; times in seconds.
 
     A missing note waits as long for its file to turn up elsewhere: deletion and creation of one id
-    within the debounce are a renaming.
+    within the debounce are a renaming. While more is noticed it may be among that, so it waits on,
+    but never longer than `STORM` times the debounce.
     """
 
     debounce: float
@@ -64,7 +68,7 @@ class Pending:
     def due(self) -> float:
         """When something has to be settled; infinite when nothing waits."""
         notices = min(self._first + 2 * self.debounce, max(self._first, self._last) + self.debounce)
-        return min(notices, min(self._missing.values(), default=math.inf) + self.debounce)
+        return min(notices, min(self._missing.values(), default=math.inf) + self._grace)
 
     def take(self) -> Noticed:
         """Everything noticed so far."""
@@ -75,7 +79,11 @@ class Pending:
 
     def ripe(self, now: float) -> list[str]:
         """The missing notes that were given time enough to turn up."""
-        return [note_id for note_id, since in self._missing.items() if since + self.debounce <= now]
+        return [note_id for note_id, since in self._missing.items() if since + self._grace <= now]
+
+    @property
+    def _grace(self) -> float:
+        return self.debounce * (STORM if self._touched else 1)
 
     def _note(self, now: float) -> None:
         self._first = min(self._first, now)

@@ -7,6 +7,7 @@ Once a second it also looks after the folder itself (unmounted, replaced) and th
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Literal
@@ -39,6 +40,8 @@ TICK = 1.0
 SAFETY_TICKS = 60
 #: Seconds until a failed step is tried again.
 RETRY = 1.0
+#: After so many failures within so many seconds listening is given up for comparing, where that is allowed.
+FAILURES, FAILURES_WITHIN = 3, 30.0
 
 
 class Watcher:
@@ -60,7 +63,8 @@ class Watcher:
         self.mailbox: Mailbox[None, None] = Mailbox("watcher", 1)
         self.mode: Mode = "native" if mode == "auto" else mode
         self._troubles: dict[str, str] = {}
-        self._is_undecided = mode == "auto"
+        self._is_undecided = self._may_poll = mode == "auto"
+        self._failures: deque[float] = deque(maxlen=FAILURES)
         self._catalogue = catalogue
         self._files = files
         self._guard = guard
@@ -110,8 +114,23 @@ class Watcher:
                 await self._listen()
             except ListeningFailed as failure:
                 self._tell("listening", f"the folder cannot be listened to: {failure}")
+                self._give_up_listening(trio.current_time())
             self._is_armed = False
             await trio.sleep(RETRY)
+
+    def _give_up_listening(self, now: float) -> None:
+        """Poll when listening keeps failing, as where names are no UTF-8; not while the folder is gone."""
+        if not self._may_poll or self._identity is None:
+            return
+        self._failures.append(now)
+        if len(self._failures) == FAILURES and now - self._failures[0] < FAILURES_WITHIN:
+            self._poll()
+
+    def _poll(self) -> None:
+        log.info("notifications do not work, so the folder is compared every second")
+        self.mode = "poll"
+        self._tell("listening", None)
+        self._stop_listening()
 
     async def _listen(self) -> None:
         """Listen until the watch ends."""
@@ -151,9 +170,7 @@ class Watcher:
         finally:
             self._probe = None
         if not works:
-            self.mode = "poll"
-            self._tell("listening", None)
-            self._stop_listening()
+            self._poll()
         self._is_undecided = False
         log.info("watch mode", mode=self.mode)
 

@@ -54,3 +54,15 @@ def test_a_missing_note_has_a_debounce_to_turn_up():
     assert pending.ripe(10.5) == ["n"]
     pending.find(["n"])
     assert (pending.ripe(11.0), pending.due) == ([], math.inf)
+
+
+def test_while_files_keep_moving_a_missing_note_has_longer_but_not_for_ever():
+    """behaviour 136"""
+    pending = Pending(0.5)
+    pending.miss("n", 10.0)
+    pending.touch(["elsewhere.md"], 10.4)
+    assert pending.ripe(10.5) == []
+    assert pending.due == 10.9
+    assert pending.ripe(12.0) == ["n"]
+    pending.take()
+    assert pending.ripe(10.5) == ["n"]

@@ -142,6 +142,23 @@ async def test_a_name_that_is_no_text_stops_nothing(tmp_path, caplog):
         await until(lambda: component_status(lithos) == "ok")
 
 
+async def test_where_listening_keeps_failing_the_watcher_polls(tmp_path):
+    """behaviour 199: as where a folder has a name that is no text"""
+    async with watching(tmp_path, "auto") as lithos:
+        events = lithos.server.broadcaster.listen()
+        folder = os.fsencode(lithos.knowledge) + b"/\xff\xfe"
+        os.mkdir(folder)
+        number = 0
+        with trio.fail_after(PATIENCE):
+            while lithos.server.watcher.mode != "poll":
+                number += 1
+                os.close(os.open(folder + b"/%d" % number, os.O_CREAT | os.O_WRONLY))
+                await trio.sleep(0.02)
+        assert component_status(lithos) == "ok"
+        put_note(tmp_path, "a.md", note(1))
+        assert await told(events) == ("note.created", "a.md")
+
+
 async def test_a_bug_in_the_watcher_is_survived(tmp_path, monkeypatch):
     settle, bugs = Taking.settle, [RuntimeError("a bug")]
 
