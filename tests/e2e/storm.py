@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -68,6 +69,8 @@ class Storm:
     writers: int = 16
     promises: list[Promise] = field(factory=list)
     acknowledged: Counter[str] = field(factory=Counter)
+    #: Seconds between the last acknowledgement and the kill.
+    lag: float = 0.0
 
     @property
     def present(self) -> list[Promise]:
@@ -80,6 +83,12 @@ class Storm:
             for agent in range(self.writers):
                 nursery.start_soon(self._write, server, agent, until)
 
+    async def write_until_cancelled(self, server: Lithos) -> None:
+        """Write from all sides; nobody is killed."""
+        async with trio.open_nursery() as nursery:
+            for agent in range(self.writers):
+                nursery.start_soon(self._write, server, agent, sys.maxsize)
+
     async def _write(self, server: Lithos, agent: int, until: int) -> None:
         random = Random(f"{self.seed} {agent} {len(self.promises)}")
         try:
@@ -87,6 +96,7 @@ class Storm:
                 while True:
                     await self._change(client, agent, random)
                     if self.acknowledged.total() >= until:
+                        await trio.sleep(self.lag)
                         server.process.kill()
         except Gone:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,18 +17,30 @@ from tests.e2e.process import running_lithos
 SIZE = 24 * 1024 * 1024
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
+@contextmanager
+def small_tmpfs(folder: Path) -> Iterator[tuple[Path | None, str]]:
+    """A small file system for the block, or None and the reason why there is none."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
     if os.geteuid() != 0:
-        pytest.skip("mounting a small tmpfs needs root")
+        yield None, "mounting a small tmpfs needs root"
+        return
     done = subprocess.run(mount, capture_output=True, text=True, timeout=30, check=False)
     if done.returncode:
-        pytest.skip(f"a small tmpfs cannot be mounted here: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], timeout=30, check=True)
+        yield None, f"a small tmpfs cannot be mounted here: {done.stderr.strip()}"
+        return
+    try:
+        yield folder, ""
+    finally:
+        subprocess.run(["umount", str(folder)], timeout=30, check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    with small_tmpfs(tmp_path / "disk") as (folder, reason):
+        if folder is None:
+            pytest.skip(reason)
+        yield folder
 
 
 def fill(ballast: Path) -> None:
@@ -44,6 +57,11 @@ def fill(ballast: Path) -> None:
 @pytest.mark.slow
 async def test_a_full_disk_refuses_writes_loses_nothing_and_heals_without_restart(small_disk: Path) -> None:
     """behaviours 1, 193"""
+    await fill_and_heal(small_disk)
+
+
+async def fill_and_heal(small_disk: Path) -> tuple[int, int]:
+    """Fill the disk under writes, free it, verify; how many writes were acknowledged and refused."""
     data, ballast = small_disk / "data", small_disk / "ballast"
     acknowledged: dict[str, str] = {}
     refusals: list[dict[str, object]] = []
@@ -97,3 +115,4 @@ async def test_a_full_disk_refuses_writes_loses_nothing_and_heals_without_restar
         async with WireClient.open(server.address) as client:
             for path, text in acknowledged.items():
                 assert (await client.call("lithos_read", path=path))["content"] == text
+    return len(acknowledged), len(refusals)

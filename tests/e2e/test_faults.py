@@ -1,0 +1,59 @@
+"""The faults of `python -m bench.faults`, with counts that the gate has time for.
+
+The kills are in `test_kill.py`, the full disk in `test_full_disk.py`, the bridges in `test_bridge.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.faults import Outcome, storage
+from tests.e2e.faults import folder as files
+from tests.e2e.faults.copies import backup_under_load
+
+Fault = Callable[[Path], Awaitable[Outcome]]
+
+
+@pytest.mark.parametrize(
+    "fault", [storage.note_files_refuse, storage.databases_refuse, storage.indexes_refuse]
+)
+@pytest.mark.slow
+async def test_storage_that_refuses_to_write_is_told_and_survived(fault: Fault, tmp_path: Path) -> None:
+    """behaviours 1, 63, 139, 187, 193"""
+    await fault(tmp_path)
+
+
+@pytest.mark.slow
+async def test_a_process_that_may_write_nothing_goes_on_when_it_may_again(tmp_path: Path) -> None:
+    """behaviours 139, 193"""
+    await storage.limits_are_reached(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.deadline(120)
+async def test_a_backup_under_load_has_all_that_was_acknowledged_before(tmp_path: Path) -> None:
+    """behaviours 191, 200"""
+    await backup_under_load(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.deadline(120)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        files.volume_vanishes,
+        files.half_vanishes,
+        files.file_in_pieces,
+        partial(files.rapid_touches, touches=3_000),
+        partial(files.rename_storm, renames=500),
+        files.strange_names,
+    ],
+    ids=["volume vanishes", "half vanishes", "pieces", "touches", "renames", "names"],
+)
+async def test_what_happens_to_a_folder_is_followed(fault: Fault, tmp_path: Path) -> None:
+    """behaviours 135, 136, 137, 198, 199"""
+    await fault(tmp_path)
