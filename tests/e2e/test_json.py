@@ -1,0 +1,59 @@
+"""Every command speaks JSON alone on stdout when asked to (behaviour 209)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lithos.cli.options import make_parser
+from tests.e2e.process import run_lithos, running_lithos
+from tests.servers import put_note
+
+#: One way to type each command that ends by itself, without a server; and its exit code.
+TYPED = {
+    "search": ("search raft", 0),
+    "stats": ("stats", 0),
+    "inspect": ("inspect health", 0),
+    "audit": ("audit", 0),
+    "events": ("events --no-follow", 0),
+    "wait": ("wait --timeout 0", 3),
+    "reindex": ("reindex", 0),
+    "reconcile": ("reconcile", 0),
+    "recalibrate-salience": ("recalibrate-salience", 0),
+    "extract-entities": ("extract-entities", 0),
+    "validate": ("validate --fix", 0),
+    "doctor": ("doctor", 0),
+    "backup": ("backup copy", 0),
+    "restore": ("restore copy --force", 0),
+    "export": ("export", 0),
+    "connect": ("connect cursor", 0),
+    "completion": ("completion bash", 0),
+    "demo": ("demo", 0),
+}
+#: What asks a running server and cannot do without one.
+ASKING = {"top": "top"}
+#: Streams may have nothing to tell.
+MAY_BE_EMPTY = {"events", "wait"}
+
+
+@pytest.mark.slow
+def test_every_command_prints_one_json_document_a_line_and_nothing_else(tmp_path: Path) -> None:
+    """Behaviour 209. `serve --json` is what every other test with a process starts."""
+    (commands,) = [action.choices for action in make_parser()._actions if action.dest == "command"]
+    assert commands
+    put_note(tmp_path / "data", "raft.md", "# Raft\n\nSee [[Paxos]].\n")
+    assert commands.keys() <= {"serve", *TYPED, *ASKING}
+    for typed, code in [TYPED[name] for name in TYPED if name in commands]:
+        expect_json(typed, tmp_path, code)
+    with running_lithos(tmp_path / "data"):
+        for typed in [ASKING[name] for name in ASKING if name in commands]:
+            expect_json(typed, tmp_path, 0)
+
+
+def expect_json(typed: str, folder: Path, code: int) -> None:
+    done = run_lithos("--json", *typed.split(), cwd=folder)
+    assert (done.returncode, done.stderr) == (code, ""), typed
+    documents = [json.loads(line) for line in done.stdout.splitlines()]
+    assert documents or typed.split(maxsplit=1)[0] in MAY_BE_EMPTY, typed
