@@ -52,6 +52,7 @@ _COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "event_subscriber_drops": ("Subscribers cut off for being too slow.", ("kind",)),
     "http_rejected": ("Requests refused before they reached an endpoint.", ("reason",)),
     "lcma_cold_start": ("Retrievals at a temperature of 0.5 or more.", ()),
+    "lcma_salience_updates": ("Changes of the salience of a note.", ()),
     "lcma_scout_failures": ("Scouts that failed during a retrieval.", ("scout",)),
     "lcma_enrich_exhausted": ("Enrich jobs given up after their last attempt.", ()),
     "lcma_llm_calls": ("Questions to the language model.", ()),
@@ -97,6 +98,10 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "actor_restarts": ("Restarts of an actor.", ("actor",)),
     "lcma_enrich_queue_depth": ("Triggers that wait for enrichment.", ()),
     "lcma_working_memory_tasks": ("Tasks with working memory.", ()),
+    "lcma_coactivation_pairs": ("Pairs of notes that were retrieved together.", ()),
+    "lcma_salience_nodes": ("Notes with statistics.", ()),
+    "lcma_salience_mean": ("Mean of their salience; 0.5 when there are none.", ()),
+    "lcma_salience_below_floor_ratio": ("Share of them below lcma.salience_floor.", ()),
     "semantic_state": ("1 for the state the embedding model is in.", ("state",)),
 }
 

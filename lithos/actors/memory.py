@@ -56,6 +56,10 @@ def make_edge_id() -> str:
     return f"edge_{uuid.uuid4().hex[:12]}"
 
 
+def _ignore(_: int) -> None:
+    """Nobody counts."""
+
+
 class Memory:
     """The actor's state and its batches."""
 
@@ -71,7 +75,9 @@ class Memory:
         *,
         settings: LearningSettings = LearningSettings(),  # noqa: B008 - a frozen value
         new_edge_id: Callable[[], str] = make_edge_id,
+        on_salience: Callable[[int], None] = _ignore,
     ) -> None:
+        """`on_salience` is told how many notes a batch gave another salience."""
         self.mailbox: MemoryMailbox = Mailbox("memory", CAPACITY)
         self._store = store
         self._blocking = blocking
@@ -79,6 +85,7 @@ class Memory:
         self._journal = journal
         self._journal_reading = journal_reading
         self._clock = clock
+        self._on_salience = on_salience
         self._batches = Batches(store, stats, Steps(store, stats, settings, new_edge_id))
         #: Events with a row in the outbox, in order.
         self._undelivered: list[EventDraft] = []
@@ -114,6 +121,7 @@ class Memory:
 
     async def _flush(self, messages: Sequence[MemoryMessage]) -> list[MemoryReply | Exception]:
         done = await self._blocking.run(lambda: self._commit(messages))
+        self._on_salience(sum(each.moved for each in done))
         events = [event for each in done for event in each.events]
         self._undelivered += events
         if events or any(isinstance(message, Deliver) for message in messages):

@@ -80,6 +80,8 @@ class Done:
 
     reply: Any
     events: tuple[EventDraft, ...] = ()
+    #: Notes whose salience it changed.
+    moved: int = 0
 
 
 class Steps:
@@ -169,7 +171,8 @@ class Steps:
         return Done(None)
 
     def _apply_feedback(self, command: ApplyFeedback, now: datetime) -> Done:
-        stats = self._load((*command.cited, *command.misleading, *command.ignored))
+        before = self._load((*command.cited, *command.misleading, *command.ignored))
+        stats = dict(before)
         for node_id in command.cited:
             stats[node_id] = cite(stats[node_id], now, self._settings)
         for node_id in command.misleading:
@@ -183,7 +186,8 @@ class Steps:
         if command.misleading and self._edges.is_there:
             self._edges.learned.weaken_touching(command.misleading, now)
         struck = [node_id for node_id in command.misleading if stats[node_id].misleading_count >= STRIKES]
-        return Done(tuple(struck))
+        moved = sum(before[node_id].salience != new.salience for node_id, new in stats.items())
+        return Done(tuple(struck), moved=moved)
 
     def _load(self, node_ids: tuple[str, ...]) -> dict[str, NodeStats]:
         """Stored or initial statistics of these notes."""
@@ -197,7 +201,7 @@ class Steps:
         stored = nodes.all() if ids is None else list(nodes.get(ids).values())
         faded = [new for stats in stored if (new := decay(stats, now, self._settings)) is not None]
         nodes.put(faded)
-        return Done(len(faded))
+        return Done(len(faded), moved=len(faded))
 
     def _consolidate(self, command: Consolidate, now: datetime) -> Done:
         ledgers = self._stats.writing.ledgers
@@ -217,7 +221,7 @@ class Steps:
             learned.reinforce(fresh, REINFORCEMENT, "consolidation", self._new_edge_id, now)
         ends = [(first, second) for first, second, _ in pairs]
         ledgers.add_consolidation(command.task_id, gaining, ends, now)
-        return Done(len(gaining))
+        return Done(len(gaining), moved=len(gaining))
 
     def _used_again(self, command: Consolidate) -> list[str]:
         """The notes of the task's working memory that came up at least twice."""
@@ -263,9 +267,8 @@ class Steps:
     # -- the queue and upkeep ------------------------------------------------------------------
 
     def _forget(self, command: ForgetWorkingMemory, now: datetime) -> Done:
-        tables = self._stats.writing
-        tables.queue.drop_processed(command.idle_before)
-        return Done(tables.receipts.forget(command.closed_tasks, command.idle_before))
+        self._stats.writing.queue.drop_processed(command.idle_before)
+        return Done(self._stats.writing.receipts.forget(command.closed_tasks, command.idle_before))
 
     def _enqueue(self, command: Enqueue, now: datetime) -> Done:
         self._stats.writing.queue.add(command.triggers, now)
@@ -287,11 +290,9 @@ class Steps:
 
     def _lift(self, command: LiftSalience, now: datetime) -> Done:
         nodes = self._stats.writing.nodes
-        lifted = {
-            stats.node_id: (stats.salience, new)
-            for stats in nodes.below(command.floor)
-            if (new := lift(stats, command.floor)) is not None
-        }
+        low = [(stats, lift(stats, command.floor)) for stats in nodes.below(command.floor)]
+        lifted = [(stats, new) for stats, new in low if new is not None]
         if not command.dry_run:
-            nodes.put(new for _, new in lifted.values())
-        return Done({node_id: (before, new.salience) for node_id, (before, new) in lifted.items()})
+            nodes.put(new for _, new in lifted)
+        reply = {stats.node_id: (stats.salience, new.salience) for stats, new in lifted}
+        return Done(reply, moved=0 if command.dry_run else len(reply))

@@ -129,6 +129,7 @@ class Actors:
             reading,
             self.clock,
             settings=learning_settings(self.config.lcma),
+            on_salience=lambda notes: self.metrics.count("lcma_salience_updates", by=notes),
         )
 
     def _make_semantic(self) -> SemanticBackend:

@@ -219,7 +219,7 @@ class Assembly:
             self.actors.broadcaster,
             startup_seconds=lambda: self.startup_seconds,
         )
-        watch_learning(gauges, self.actors.learning)
+        watch_learning(gauges, self.actors.learning, self.actors.config.lcma.salience_floor)
         return gauges
 
     def _observe_batch(self, actor: str, seconds: float) -> None:

@@ -67,11 +67,16 @@ def make_enrichment(config: Config, sources: EnrichmentSources) -> Enrichment | 
     return Enrichment(parts, config.lcma, sources.learning, tasks.closed)
 
 
-def watch_learning(gauges: Gauges, learning: Learning) -> None:
-    """Show how much waits to be learned from."""
+def watch_learning(gauges: Gauges, learning: Learning, floor: float) -> None:
+    """Show how much waits to be learned from, and what was learned; `floor` is `lcma.salience_floor`."""
 
     async def ask() -> list[Sample]:
+        known = await learning.summary(floor)
         return [
+            Sample("lcma_salience_nodes", known.notes),
+            Sample("lcma_salience_mean", known.mean),
+            Sample("lcma_salience_below_floor_ratio", known.below / known.notes if known.notes else 0.0),
+            Sample("lcma_coactivation_pairs", known.pairs),
             Sample("lcma_enrich_queue_depth", await learning.queue_length()),
             Sample("lcma_working_memory_tasks", len(await learning.working_tasks())),
         ]

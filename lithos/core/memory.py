@@ -30,6 +30,18 @@ class NodeStats:
     last_decay_applied_at: datetime | None = None
 
 
+@frozen(kw_only=True)
+class SalienceSummary:
+    """How the notes with statistics stand: their number, mean salience, how many are below a floor, and
+    the pairs that were retrieved together.
+    """
+
+    notes: int
+    mean: float
+    below: int
+    pairs: int
+
+
 @frozen
 class FinalNode:
     """One result as its receipt keeps it."""

@@ -16,6 +16,7 @@ from lithos.core.memory import (
     ProjectionOutcome,
     ProjectProvenance,
     Receipt,
+    SalienceSummary,
     WorkingNode,
 )
 from lithos.services.outcomes import honest_outcome
@@ -45,6 +46,10 @@ class Learning:
     async def all_stats(self) -> list[NodeStats]:
         """All stored statistics, by note id."""
         return await self._read(lambda tables: tables.nodes.all())
+
+    async def summary(self, floor: float) -> SalienceSummary:
+        """How all notes stand; `floor` is a salience."""
+        return await self._read(lambda tables: tables.nodes.summarize(floor))
 
     async def coactivated(self, seeds: Sequence[str], namespaces: Sequence[str] | None) -> dict[str, int]:
         """How often other notes were retrieved together with the seeds; None is any namespace."""

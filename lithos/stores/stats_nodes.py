@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import apsw
 
-from lithos.core.memory import INITIAL_SALIENCE, NodeStats
+from lithos.core.memory import INITIAL_SALIENCE, NodeStats, SalienceSummary
 from lithos.core.times import format_optional, format_time
 from lithos.stores.stats_schema import read_time
 
@@ -96,6 +96,21 @@ class NodeRows:
         }
         rows: list[Any] = self._connection.execute(_COMPANIONS, given).fetchall()
         return dict(rows)
+
+    def summarize(self, floor: float) -> SalienceSummary:
+        """How all stored notes stand; `floor` is a salience."""
+        ((notes, mean, below),) = self._connection.execute(
+            "SELECT COUNT(*), AVG(salience), SUM(salience<?) FROM node_stats", (floor,)
+        ).fetchall()
+        ((pairs,),) = self._connection.execute("SELECT COUNT(*) FROM coactivation").fetchall()
+        return SalienceSummary(
+            notes=_number(notes), mean=INITIAL_SALIENCE if mean is None else float(str(mean)),
+            below=_number(below), pairs=_number(pairs),
+        )  # fmt: skip
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _stats(row: tuple[Any, ...]) -> NodeStats:

@@ -1,4 +1,4 @@
-"""Three agents and two notes that contradict each other, told over MCP from the first retrieval to quarantine."""
+"""Three agents and two notes that contradict each other, from the first retrieval to quarantine, over MCP."""
 
 from __future__ import annotations
 
