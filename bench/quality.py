@@ -25,6 +25,7 @@ from bench.measures import Score, mean, paired_difference, score_ranking
 from bench.report import print_report
 from lithos.app import Server, running_server
 from lithos.config import Config, StorageConfig
+from lithos.config.lcma import LcmaConfig
 from lithos.config.sections import SearchConfig
 from lithos.core.text import fold, words
 from lithos.services.retrieval import SearchRequest
@@ -32,6 +33,9 @@ from lithos.services.retrieval import SearchRequest
 #: Notes asked for: enough for ten documents of several chunks each.
 NOTES = 50
 LEGS = ("fulltext", "semantic")
+#: `retrieve` as every query would find it on the first day, and as it is after all queries before it.
+RETRIEVES = ("retrieve", "retrieve_used")
+FORGETFUL = LcmaConfig(rerank_weights={"coactivation": 0.0}, rerank_usage_weight=0.0)
 Rank = Callable[[str], Awaitable[list[str]]]
 
 
@@ -57,7 +61,7 @@ class Measured:
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.quality", description=__doc__)
     add_collection_options(parser)
-    parser.add_argument("--modes", nargs="+", default=["fulltext", "semantic", "hybrid", "retrieve"])
+    parser.add_argument("--modes", nargs="+", default=[*LEGS, "hybrid", *RETRIEVES])
     parser.add_argument("--layout", choices=LAYOUTS, default="chunks", help="what the notes are made of")
     parser.add_argument("--fusion", choices=("blend", "rrf"), default="blend")
     parser.add_argument("--weight", type=float, default=SearchConfig().semantic_weight)
@@ -95,8 +99,12 @@ def main() -> None:
 async def _measure_all(
     collection: Collection, kept: Path | None, search: SearchConfig, modes: Sequence[str]
 ) -> list[Measured]:
-    async with serving_collection(collection, kept, search) as server:
-        return [await _measure(server, collection, mode) for mode in modes]
+    measured = []
+    for mode in modes:
+        lcma = FORGETFUL if mode == "retrieve" else LcmaConfig()
+        async with serving_collection(collection, kept, search, lcma) as server:
+            measured.append(await _measure(server, collection, mode))
+    return measured
 
 
 async def _measure(server: Server, collection: Collection, mode: str) -> Measured:
@@ -124,7 +132,7 @@ def ranker(server: Server, mode: str) -> Rank:
         assert not answer["degraded"], answer
         return [row["id"] for row in answer["results"]]
 
-    return retrieve if mode == "retrieve" else search
+    return retrieve if mode in RETRIEVES else search
 
 
 def as_plain_words(query: str) -> str:
@@ -134,7 +142,7 @@ def as_plain_words(query: str) -> str:
 
 @asynccontextmanager
 async def serving_collection(
-    collection: Collection, kept: Path | None, search: SearchConfig
+    collection: Collection, kept: Path | None, search: SearchConfig, lcma: LcmaConfig | None = None
 ) -> AsyncIterator[Server]:
     """A server that has the collection as its notes, everything searchable.
 
@@ -144,7 +152,8 @@ async def serving_collection(
         built = await _build(collection, folder)
         data = Path(work) / "data"
         shutil.copytree(built, data)
-        async with running_server(Config(storage=StorageConfig(data_dir=data), search=search)) as server:
+        config = Config(storage=StorageConfig(data_dir=data), search=search, lcma=lcma or LcmaConfig())
+        async with running_server(config) as server:
             await server.searchable()
             yield server
 
@@ -191,7 +200,7 @@ def _report(
     better = max(legs, key=mean, default=[])
     gains = {
         f"{mode}_over_better_leg": paired_difference(by_mode[mode].ndcg(queries), better)
-        for mode in ("hybrid", "retrieve")
+        for mode in ("hybrid", *RETRIEVES)
         if better and mode in by_mode
     }
     print_report(
