@@ -97,7 +97,7 @@ def _soak(_: Path, minutes: float) -> Outcome:
     assert not soaked.problems(), "; ".join(soaked.problems())
     return Outcome(
         f"{soaked.calls} calls from {CLIENTS} clients in {soaked.minutes} minutes",
-        f"no error; {soaked.resident:.0f} MiB resident, {soaked.slope:+.2f} MiB a minute after the warm-up; "
+        f"no error; {soaked.memory:.0f} MiB, {soaked.slope:+.2f} MiB a minute after the warm-up; "
         f"p99 {soaked.p99:.0f} ms, second half to first {soaked.p99_ratio}",
     )
 
