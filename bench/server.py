@@ -22,7 +22,7 @@ from attrs import frozen
 from bench.corpus import generate
 
 MIB = 1024 * 1024
-PATIENCE = 300.0
+PATIENCE = 900.0
 STOP_PATIENCE = 30.0
 
 
@@ -42,6 +42,10 @@ class Serving:
     def resident(self) -> float:
         """Resident memory in MiB."""
         return self._status("VmRSS")
+
+    def anonymous(self) -> float:
+        """Resident memory in MiB without pages of files, which come and go as the kernel likes."""
+        return self._status("RssAnon")
 
     def peak(self) -> float:
         """The most memory that was ever resident, in MiB."""
@@ -70,8 +74,13 @@ def data_directory(notes: int, seed: int = 7) -> Iterator[Path]:
 
 
 @contextmanager
-def serving(data: Path, environment: Mapping[str, str] | None = None) -> Iterator[Serving]:
-    """Serve `data` on a free port until the block ends; entered when everything is searchable."""
+def launched(
+    data: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str, float]]:
+    """Start `lithos serve` on a free port; its process, its address, and the `perf_counter` of its start.
+
+    Entered when it listens, stopped at the end of the block.
+    """
     command = shutil.which("lithos", path=str(Path(sys.executable).parent)) or "lithos"
     began = time.perf_counter()
     process = subprocess.Popen(
@@ -83,15 +92,22 @@ def serving(data: Path, environment: Mapping[str, str] | None = None) -> Iterato
     )
     try:
         assert process.stdout is not None
-        url = urlsplit(json.loads(process.stdout.readline())["url"])
+        yield process, json.loads(process.stdout.readline())["url"], began
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(STOP_PATIENCE)
+
+
+@contextmanager
+def serving(data: Path, environment: Mapping[str, str] | None = None) -> Iterator[Serving]:
+    """Serve `data` on a free port until the block ends; entered when everything is searchable."""
+    with launched(data, environment) as (process, address, began):
+        url = urlsplit(address)
         listening = time.perf_counter() - began
         assert url.hostname is not None
         assert url.port is not None
         searchable = _wait_searchable(url.geturl(), began)
         yield Serving(process, url.hostname, url.port, round(listening, 3), round(searchable, 3))
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(STOP_PATIENCE)
 
 
 def _wait_searchable(url: str, began: float) -> float:

@@ -39,11 +39,11 @@ async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> 
     disk: list[float] = []
     alone: list[Latencies] = []
     together: list[Latencies] = []
-    await drive(server, 4, 40, _writing(texts, "warm"))
+    await drive(server, 4, 40, writing(texts, "warm"))
     for number in range(options.rounds):
         disk.append(_synced_files(data, 100))
-        alone.append(await drive(server, 1, max(1, options.calls // 8), _writing(texts, f"a{number}")))
-        together.append(await drive(server, options.clients, options.calls, _writing(texts, f"t{number}")))
+        alone.append(await drive(server, 1, max(1, options.calls // 8), writing(texts, f"a{number}")))
+        together.append(await drive(server, options.clients, options.calls, writing(texts, f"t{number}")))
     print_report(
         "write",
         notes=options.notes,
@@ -55,7 +55,7 @@ async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> 
     )
 
 
-def _writing(texts: list[str], series: str) -> Callable[[int], Request]:
+def writing(texts: list[str], series: str) -> Callable[[int], Request]:
     def request(number: int) -> Request:
         body = "\n\n".join(texts[(number * 7 + i) % len(texts)] for i in range(TEXT_REPEATS))
         return "lithos_write", {

@@ -1,0 +1,82 @@
+"""How soon something answers: a second start, `lithos --version`, and a stdio server that bridges to another.
+
+`python -m bench.starts --notes 10000`
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict, frozen
+
+from bench.bridge import started
+from bench.report import middle, print_report
+from bench.server import data_directory, launched, serving
+
+QUERY = "how to checkpoint the journal"
+
+
+@frozen
+class Starts:
+    """Seconds from the start of a process: to the answer of a search, to its end, and to MCP's greeting."""
+
+    first_answer: float
+    version: float
+    bridge: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.starts", description=__doc__)
+    parser.add_argument("--notes", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    with data_directory(options.notes) as data:
+        with serving(data):
+            pass  # the first start is measured elsewhere (bench.start)
+        print_report("starts", notes=options.notes, **asdict(measure_starts(data, options.rounds)))
+
+
+def measure_starts(data: Path, rounds: int) -> Starts:
+    """Medians over the rounds, on a data directory that a server has indexed before."""
+    answers, versions, bridges = [], [], []
+    for _ in range(rounds):
+        answers.append(first_answer(data))
+        versions.append(version_seconds())
+        with started(data), started(data) as bridge:
+            bridges.append(bridge.greeted)
+    return Starts(middle(answers), middle(versions), middle(bridges))
+
+
+def first_answer(data: Path) -> float:
+    """Seconds until a server that is started now has answered a full-text search over HTTP."""
+    with launched(data) as (_, url, began):
+        search = {"name": "lithos_search", "arguments": {"query": QUERY, "mode": "fulltext"}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": search}
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        request = urllib.request.Request(f"{url}/mcp", json.dumps(message).encode(), headers)
+        with urllib.request.urlopen(request) as response:
+            answer: dict[str, Any] = json.load(response)
+        seconds = time.perf_counter() - began
+    if not answer["result"]["structuredContent"]["results"]:
+        raise AssertionError(f"the search found nothing: {answer}")
+    return seconds
+
+
+def version_seconds() -> float:
+    """Seconds that `lithos --version` takes."""
+    command = shutil.which("lithos", path=str(Path(sys.executable).parent)) or "lithos"
+    began = time.perf_counter()
+    subprocess.run([command, "--version"], stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()
