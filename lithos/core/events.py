@@ -46,7 +46,7 @@ class Event:
     seq: int
     draft: EventDraft
     #: Its forms on the wire, made once for all who get it; whoever encodes keeps them here.
-    encoded: dict[str, str] = field(factory=dict, eq=False, repr=False)
+    encoded: dict[str, bytes] = field(factory=dict, eq=False, repr=False)
 
 
 def origin_digest(origin: str) -> str | None:

@@ -10,8 +10,7 @@ from typing import Final
 
 import trio
 
-from lithos.core.events import Event
-from lithos.front.frames import KEEPALIVE_FRAME, OVERFLOW_FRAME, event_frame, resync_frame
+from lithos.front.frames import KEEPALIVE_FRAME, OVERFLOW_FRAME, sse_frames
 from lithos.front.ports import Header, Receive, Scope, Send
 from lithos.front.subscribers import Subscribers, read_query
 from lithos.services.event_stream import EventStream, EventStreams, Resync, StreamEnded, SubscriberOverflow
@@ -73,15 +72,11 @@ class SseEndpoint:
                 return b""
             # What waits already goes along: one send for many events is what keeps a crowd on time.
             items = [] if item is None else [item, *stream.take_waiting(SEND_TOGETHER)]
-            body = "".join(map(_frame, items)).encode() if items else KEEPALIVE_FRAME
+            body = sse_frames(items) if items else KEEPALIVE_FRAME
             await send({"type": "http.response.body", "body": body, "more_body": True})
             for one in items:
                 if not isinstance(one, Resync):
                     self._subscribers.delivered()
-
-
-def _frame(item: Event | Resync) -> str:
-    return resync_frame(item) if isinstance(item, Resync) else event_frame(item)
 
 
 def _last_event_id(scope: Scope) -> str | None:

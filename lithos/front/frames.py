@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from lithos.core.events import Event
@@ -12,11 +13,35 @@ from lithos.services.event_stream import Resync
 
 KEEPALIVE_FRAME: Final = b": keepalive\n\n"
 OVERFLOW_FRAME: Final = b": overflow\n\n"
+_FINAL_TEXT: Final = 0x81
 
 
-def event_text(event: Event) -> str:
-    """An event as one JSON object; its origin stays inside."""
-    return _once(event, "object", lambda: compact_json(event_record(event)))
+class EncodedFrames(bytes):
+    """WebSocket frames as they go over the wire: text messages, encoded once for everybody."""
+
+
+def message_frames(items: Iterable[Event | Resync]) -> EncodedFrames:
+    """Events and notices as one WebSocket message each, a JSON object; origins stay inside."""
+    return EncodedFrames(b"".join(map(_message_frame, items)))
+
+
+def _message_frame(item: Event | Resync) -> bytes:
+    if isinstance(item, Resync):
+        return _text_frame(compact_json(resync_record(item)))
+    return _once(item, "message", lambda: _text_frame(compact_json(event_record(item))))
+
+
+def _text_frame(text: str) -> bytes:
+    """A whole text message of a server (RFC 6455, section 5.2): final, unmasked, uncompressed."""
+    payload = text.encode()
+    length = len(payload)
+    if length < 126:
+        head = struct.pack("!BB", _FINAL_TEXT, length)
+    elif length < 1 << 16:
+        head = struct.pack("!BBH", _FINAL_TEXT, 126, length)
+    else:
+        head = struct.pack("!BBQ", _FINAL_TEXT, 127, length)
+    return head + payload
 
 
 def event_record(event: Event) -> dict[str, Any]:
@@ -38,17 +63,25 @@ def resync_record(notice: Resync) -> dict[str, Any]:
     return {"type": "resync", **_resync_data(notice)}
 
 
-def event_frame(event: Event) -> str:
+def sse_frames(items: Iterable[Event | Resync]) -> bytes:
+    """Events and notices as server-sent events."""
+    return b"".join(map(_sse_frame, items))
+
+
+def _sse_frame(item: Event | Resync) -> bytes:
     """One frame: id, event, data. Keys of the envelope win over those of the payload."""
-    return _once(event, "frame", lambda: _make_frame(event))
+    if isinstance(item, Resync):
+        # Without id, so that the client's position stays what it was.
+        return f"event: resync\ndata: {compact_json(_resync_data(item))}\n\n".encode()
+    return _once(item, "frame", lambda: _make_frame(item).encode())
 
 
-def _once(event: Event, form: str, encode: Callable[[], str]) -> str:
+def _once(event: Event, form: str, encode: Callable[[], bytes]) -> bytes:
     """Encode an event the first time that anybody wants it so."""
-    text = event.encoded.get(form)
-    if text is None:
-        text = event.encoded[form] = encode()
-    return text
+    data = event.encoded.get(form)
+    if data is None:
+        data = event.encoded[form] = encode()
+    return data
 
 
 def _make_frame(event: Event) -> str:
@@ -56,11 +89,6 @@ def _make_frame(event: Event) -> str:
     envelope = {"agent": draft.agent, "tags": list(draft.tags), "timestamp": format_time(draft.timestamp)}
     data = {"agent": draft.agent, **draft.payload, **envelope}
     return f"id: {event.seq}\nevent: {draft.type}\ndata: {compact_json(data)}\n\n"
-
-
-def resync_frame(notice: Resync) -> str:
-    """A frame without id, so that the client's position stays what it was."""
-    return f"event: resync\ndata: {compact_json(_resync_data(notice))}\n\n"
 
 
 def _resync_data(notice: Resync) -> dict[str, str]:

@@ -10,14 +10,15 @@ from typing import Any, cast
 
 import h11
 import trio
-from hypercorn.protocol.events import Event, Request, StreamClosed
+from hypercorn.protocol.events import Data, Event, Request, StreamClosed
 from hypercorn.protocol.h11 import STREAM_ID, H11Protocol, H11WSConnection
 from hypercorn.protocol.ws_stream import FrameTooLargeError, WSStream
-from hypercorn.typing import WebsocketAcceptEvent
+from hypercorn.typing import ASGISendEvent, WebsocketAcceptEvent
 from wsproto.connection import ConnectionState
 from wsproto.events import CloseConnection, Message, Ping, Pong
 from wsproto.frame_protocol import CloseReason
 
+from lithos.front.frames import EncodedFrames
 from lithos.front.limits import PING_INTERVAL
 
 
@@ -35,6 +36,14 @@ class WebSocketStream(WSStream):
         if isinstance(event, StreamClosed):
             self._ended.set()
         await super().handle(event)
+
+    async def app_send(self, message: ASGISendEvent | None) -> None:
+        """Send what the application says; frames that are encoded already go out as they are."""
+        data = None if message is None else cast(Any, message).get("bytes")
+        if not isinstance(data, EncodedFrames):
+            await super().app_send(message)
+        elif not self.closed and self.connection.state is ConnectionState.OPEN:
+            await self.send(Data(stream_id=self.stream_id, data=data))
 
     async def _accept(self, message: WebsocketAcceptEvent) -> None:
         self.handshake.extensions = None  # compressed, a few bytes unpack to gigabytes
