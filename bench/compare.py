@@ -37,7 +37,7 @@ _ASIDE: Final = ("bench", "machine")
 class Change:
     """One figure: medians over the rounds, the median of the ratios inside rounds, and their range.
 
-    `agrees`: every round says the same, faster or slower.
+    `agrees`: every round says the same, more or less; of five rounds, one in sixteen does so by chance.
     """
 
     figure: str
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("old", metavar="OLD")
     parser.add_argument("new", metavar="NEW")
     parser.add_argument("--bench", action="append", choices=BENCHES, help="default: search")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--own-bench", action="store_true", help="each revision measures with its own bench")
     options = parser.parse_args(own)
     with worktrees(options.old, options.new, own_bench=options.own_bench) as places:
@@ -87,16 +87,20 @@ def _split_at(arguments: list[str], mark: str) -> tuple[list[str], str, list[str
 class Place:
     """A checked-out revision: where its `lithos` is, and where the benchmarks are that measure it."""
 
+    revision: str
     tree: Path
     harness: Path
 
     def run(self, module: str, *arguments: str) -> str:
-        """What a module printed; its errors go where ours go. Raises `CalledProcessError`."""
+        """What a module printed; its errors go where ours go, and end the comparison."""
         environment = {**os.environ, "PYTHONPATH": str(self.tree)}
         command = [sys.executable, *(["-m", module] if module else []), *arguments]
-        return subprocess.run(
-            command, cwd=self.harness, env=environment, stdout=subprocess.PIPE, text=True, check=True
-        ).stdout
+        done = subprocess.run(
+            command, cwd=self.harness, env=environment, stdout=subprocess.PIPE, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"{module or 'lithos'} does not work with {self.revision}; see above.")
+        return done.stdout
 
 
 @contextmanager
@@ -107,7 +111,10 @@ def worktrees(old: str, new: str, *, own_bench: bool) -> Iterator[tuple[Place, P
         try:
             for tree, revision in zip(trees, (old, new), strict=True):
                 _git("worktree", "add", "--quiet", "--detach", str(tree), revision)
-            places = [Place(tree, _place_harness(tree, tree if own_bench else trees[1])) for tree in trees]
+            places = [
+                Place(revision, tree, _place_harness(tree, tree if own_bench else trees[1]))
+                for tree, revision in zip(trees, (old, new), strict=True)
+            ]
             for place in places:
                 _check_place(place)
             yield places[0], places[1]

@@ -92,7 +92,12 @@ def launched(
     )
     try:
         assert process.stdout is not None
-        yield process, json.loads(process.stdout.readline())["url"], began
+        line = process.stdout.readline()
+        if not line:
+            raise SystemExit(
+                f"The server ended before it listened. Start it to see why: {command} -d DIR serve"
+            )
+        yield process, json.loads(line)["url"], began
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(STOP_PATIENCE)
