@@ -101,6 +101,8 @@ def launched(
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(STOP_PATIENCE)
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from attrs import define, field, frozen
 
 #: So many debounces a missing note may take to turn up while files keep moving.
-STORM = 4
+STORM = 3
 
 
 @frozen
@@ -24,8 +24,8 @@ class Pending:
     """Notices wait for `debounce` seconds of quiet, but never longer than twice that; times in seconds.
 
     A missing note waits as long for its file to turn up elsewhere: deletion and creation of one id
-    within the debounce are a renaming. While more is noticed it may be among that, so it waits on,
-    but never longer than `STORM` times the debounce.
+    within the debounce are a renaming. While more is noticed it may be among that: it waits for quiet
+    as well, but never longer than `STORM` times the debounce.
     """
 
     debounce: float
@@ -33,12 +33,15 @@ class Pending:
     _compare: bool = False
     _first: float = math.inf
     _last: float = -math.inf
+    #: The last touch, also when it is settled.
+    _heard: float = -math.inf
     _missing: dict[str, float] = field(factory=dict)
 
     def touch(self, paths: Iterable[str], now: float) -> None:
         """Something happened at these paths."""
         for path in paths:
             self._touched.setdefault(path, now)
+            self._heard = now
             self._note(now)
 
     def compare(self, now: float) -> None:
@@ -68,7 +71,7 @@ class Pending:
     def due(self) -> float:
         """When something has to be settled; infinite when nothing waits."""
         notices = min(self._first + 2 * self.debounce, max(self._first, self._last) + self.debounce)
-        return min(notices, min(self._missing.values(), default=math.inf) + self._grace)
+        return min(notices, min(map(self._ripens, self._missing.values()), default=math.inf))
 
     def take(self) -> Noticed:
         """Everything noticed so far."""
@@ -79,11 +82,11 @@ class Pending:
 
     def ripe(self, now: float) -> list[str]:
         """The missing notes that were given time enough to turn up."""
-        return [note_id for note_id, since in self._missing.items() if since + self._grace <= now]
+        return [note_id for note_id, since in self._missing.items() if self._ripens(since) <= now]
 
-    @property
-    def _grace(self) -> float:
-        return self.debounce * (STORM if self._touched else 1)
+    def _ripens(self, since: float) -> float:
+        quiet = min(self._heard + self.debounce, since + STORM * self.debounce)
+        return max(since + self.debounce, quiet)
 
     def _note(self, now: float) -> None:
         self._first = min(self._first, now)

@@ -60,9 +60,13 @@ def test_while_files_keep_moving_a_missing_note_has_longer_but_not_for_ever():
     """behaviour 136"""
     pending = Pending(0.5)
     pending.miss("n", 10.0)
-    pending.touch(["elsewhere.md"], 10.4)
-    assert pending.ripe(10.5) == []
-    assert pending.due == 10.9
-    assert pending.ripe(12.0) == ["n"]
+    pending.touch(["elsewhere.md"], 10.25)
     pending.take()
-    assert pending.ripe(10.5) == ["n"]
+    assert pending.ripe(10.5) == []
+    assert pending.due == 10.75
+    assert pending.ripe(10.75) == ["n"]
+    for step in range(10):
+        pending.touch(["elsewhere.md"], 10.25 + step * 0.25)
+        pending.take()
+    assert (pending.ripe(11.25), pending.due) == ([], 11.5)
+    assert pending.ripe(11.5) == ["n"]

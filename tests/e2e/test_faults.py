@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.soak import run_soak
 from tests.e2e.faults import Outcome, storage
 from tests.e2e.faults import folder as files
 from tests.e2e.faults.copies import backup_under_load
+
+SOAK_SECONDS = 40
 
 Fault = Callable[[Path], Awaitable[Outcome]]
 
@@ -57,3 +60,10 @@ async def test_a_backup_under_load_has_all_that_was_acknowledged_before(tmp_path
 async def test_what_happens_to_a_folder_is_followed(fault: Fault, tmp_path: Path) -> None:
     """behaviours 135, 136, 137, 198, 199"""
     await fault(tmp_path)
+
+
+@pytest.mark.slow
+def test_under_a_mixed_load_memory_is_flat_and_no_call_fails() -> None:
+    """behaviours 190, 194"""
+    soaked = run_soak(SOAK_SECONDS)
+    assert not soaked.problems(), soaked
