@@ -67,6 +67,8 @@ class SemanticBackend:
         self._directory = directory
         #: Set once every note is embedded, or the model turned out to be unusable.
         self.settled = trio.Event()
+        #: Set once there is nothing to wait for: it is settled, or notes are embedded with a new model.
+        self.decided = trio.Event()
         self._is_switching = False
         self.reason: str | None = None
 
@@ -103,8 +105,11 @@ class SemanticBackend:
             self.reason = indexer.unusable = problem.reason
             log.error("embedding model unavailable", model=self.model_name, reason=self.reason)
             self.settled.set()
+            self.decided.set()
             return
         self.port.target, self.port.former = target, former
+        if self._is_switching:
+            self.decided.set()
         if target.vectors.quarantined is not None:
             log.warning("damaged vector store set aside", path=str(target.vectors.quarantined))
         await after()
@@ -113,6 +118,7 @@ class SemanticBackend:
         if self._is_switching:
             await self._switch(target)
         self.settled.set()
+        self.decided.set()
         await self.save()
         log.info("semantic search ready", model=self.model_name, chunks=self.chunk_count)
 
@@ -172,9 +178,8 @@ class SemanticBackend:
 
     async def ready(self, *, within: float) -> None:
         """Wait until a search covers every note; raises `SemanticUnavailable`."""
-        if not self._is_switching:
-            with trio.move_on_after(within):
-                await self.settled.wait()
+        with trio.move_on_after(within):
+            await self.decided.wait()
         self._require()
         if not self.is_answering:
             raise SemanticUnavailable(

@@ -10,7 +10,6 @@ from lithos.core.matching import has_all
 from lithos.stores.fulltext import Filters
 from lithos.stores.vectors import VectorHit
 
-
 #: Up to so many notes are worth naming one by one.
 EXACT_NOTES = 2_000
 

@@ -190,7 +190,7 @@ class Retrieval:
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         try:
-            await wait_telling(self._semantic.settled, WARMING_WAIT, "The semantic index is being built.")
+            await wait_telling(self._semantic.decided, WARMING_WAIT, "The semantic index is being built.")
             await self._semantic.ready(within=0)
             found = self._nearest.search(request.query, request.filters, limit, threshold)
         except (SemanticUnavailable, IndexFailed) as failure:
