@@ -7,11 +7,16 @@ by a deadline, so a hang is a failure with a traceback and never a stuck run.
 from __future__ import annotations
 
 import inspect
+import logging
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
+
+from lithos.telemetry import NOISY
 
 DEADLINE = 60.0
 
@@ -19,6 +24,22 @@ DEADLINE = 60.0
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "autojump: run this async test on an autojumping mock clock")
     config.addinivalue_line("markers", "deadline(seconds): allow this async test more time than usual")
+
+
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """A command that runs in this process sets logging up; the next test must find it as it was."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    levels = {name: logging.getLogger(name).level for name in NOISY}
+    interval = sys.getswitchinterval()
+    yield
+    root.setLevel(level)
+    for handler in set(root.handlers) - set(handlers):
+        root.removeHandler(handler)
+    for name, before in levels.items():
+        logging.getLogger(name).setLevel(before)
+    sys.setswitchinterval(interval)
 
 
 @pytest.hookimpl(tryfirst=True)

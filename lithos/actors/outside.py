@@ -95,15 +95,28 @@ class Outside:
                 taken.again.append(examined.path)
             elif examined.document is None:
                 self._skip(examined.path, Skipped(examined.reason, examined.state))
+                taken.again += self._doubles(examined.path)
             else:
                 self._enter(examined, examined.document.note.id, look, taken)
         return taken
 
     async def _look_again(self, files: Sequence[Examined]) -> list[_Look]:
         rivals = [self._rival(examined) for examined in files]
+        # One that is known to be unreadable gives its note up to a file that can be read, as a scan has it.
+        broken = {path for path, why in self._catalogue.skipped.items() if why.note_id is None}
         return await self._blocking.run(
-            lambda: [_look(self._files, *pair) for pair in zip(files, rivals, strict=True)]
+            lambda: [
+                _look(self._files, examined, rival, rival in broken)
+                for examined, rival in zip(files, rivals, strict=True)
+            ]
         )
+
+    def _doubles(self, path: str) -> list[str]:
+        """Files that were passed over since the one at `path` had their id."""
+        holder = self._catalogue.at_path(path)
+        if holder is None:
+            return []
+        return [other for other, why in self._catalogue.skipped.items() if why.note_id == holder.note.id]
 
     def _rival(self, examined: Examined) -> str | None:
         """Another file that is known under the same id."""
@@ -171,11 +184,11 @@ class Outside:
         return Change(entry, None, event, outcome, vacated)
 
 
-def _look(files: NoteFiles, examined: Examined, rival: str | None) -> _Look:
+def _look(files: NoteFiles, examined: Examined, rival: str | None, is_broken: bool) -> _Look:
     is_current = current_state(files, examined.path) == examined.state
     if rival is None or examined.document is None or not is_current:
         return _Look(is_current, rival, rival_has_id=False)
-    has_id = _carries(files, rival, examined.document.note.id) and not is_same_file(
+    has_id = _carries(files, rival, examined.document.note.id, unreadable=not is_broken) and not is_same_file(
         files, rival, examined.path
     )
     return _Look(is_current, rival, has_id)
@@ -186,13 +199,13 @@ def holds_note(files: NoteFiles, path: str, note_id: str) -> bool:
     return is_there(files, path) and _carries(files, path, note_id)
 
 
-def _carries(files: NoteFiles, path: str, note_id: str) -> bool:
-    """True while the file has this id, or may have it: an unreadable one keeps what was known of it."""
+def _carries(files: NoteFiles, path: str, note_id: str, *, unreadable: bool = True) -> bool:
+    """True while the file has this id; of one that cannot be read `unreadable` tells what to assume."""
     try:
         source = files.read(path)
         document = parse_document(source.data, path, from_nanoseconds(source.state.mtime_ns))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, OutsideKnowledge):
         return False
     except (OSError, UnreadableNote):
-        return True
+        return unreadable
     return document.note.id == note_id
