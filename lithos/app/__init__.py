@@ -17,6 +17,7 @@ from datetime import datetime
 import trio
 
 from lithos.actors.blocking import Threads
+from lithos.app.allocator import keep_returning, limit_arenas
 from lithos.app.assembly import Assembly
 from lithos.app.clock import utc_now
 from lithos.app.server import Server
@@ -51,6 +52,7 @@ async def running_server(
     """
     began = time.perf_counter()
     sys.setswitchinterval(SWITCH_INTERVAL)
+    limit_arenas()
     writing, reading = Threads(), Threads(2)
     stores = await writing.run(lambda: open_stores(config, lock))
     try:
@@ -64,6 +66,7 @@ async def running_server(
                 await assembly.actors.announce(scanned)
                 await background.start(assembly.actors.watch)
                 background.start_soon(_spare_collector, server)
+                background.start_soon(keep_returning)
                 if server.enrichment is not None:
                     background.start_soon(server.enrichment.run)
                 assembly.startup_seconds = time.perf_counter() - began
