@@ -16,7 +16,7 @@ import trio
 from lithos.actors.blocking import Threads
 from lithos.cli.announcements import announce
 from lithos.cli.session import Session
-from lithos.cli.signals import STOPPING
+from lithos.cli.signals import PARENT, STOPPING
 from lithos.core.times import format_time
 from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned, read_owner
 from lithos.telemetry import get_logger
@@ -129,8 +129,7 @@ def _lock_path(session: Session) -> Path:
 
 async def _watch_parent(shutdown: trio.Event) -> None:
     """Set `shutdown` when the process that started this one has gone, whoever holds stdin open."""
-    parent = os.getppid()
-    while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells of a parent's end
+    while os.getppid() == PARENT:  # noqa: ASYNC110 - nobody tells of a parent's end
         await trio.sleep(PARENT_POLL)
     log.info("stopping", reason="the parent process has gone")
     shutdown.set()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Sequence
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+#: Who started this process, noted at once: one that dies during the start leaves another in its place.
+PARENT = os.getppid()
 
 
 def remember_signals() -> Sequence[int]:
