@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from attrs import define
 
-import lithos.app.assembly
-import lithos.app.maintenance
 from lithos.app.clock import utc_now
-from lithos.cli import main
 from lithos.core.memory import NodeStats
 from lithos.stores.lock import OwnerLock
 from lithos.stores.stats import StatsStore
+from tests.app.program import Program, make_program
 from tests.e2e.vault import snapshot
-from tests.servers import load_once, put_note
+from tests.servers import put_note
 
 NAMES = "By [[Diego Ongaro]], who wrote about [[Raft]].\n"
 CURATED = "---\ntitle: Kept\nentities: [My Choice]\n---\nBy [[Somebody]].\n"
@@ -34,46 +27,13 @@ MUTATING = [
 ]
 
 
-@define
-class Done:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def answer(self) -> Any:
-        assert self.out.count("\n") == 1
-        return json.loads(self.out)
-
-
-@define
-class Program:
-    """The command line on one data directory, in this process."""
-
-    data: Path
-    capture: pytest.CaptureFixture[str]
-
-    def run(self, *arguments: str) -> Done:
-        code = main(["--data-dir", str(self.data), *arguments])
-        printed = self.capture.readouterr()
-        return Done(code, printed.out, printed.err)
-
-
 @pytest.fixture
 def program(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Program]:
-    for module in (lithos.app.assembly, lithos.app.maintenance):
-        monkeypatch.setattr(module, "load_embedder", load_once)
     put_note(tmp_path, "raft.md", NAMES)
     put_note(tmp_path, "kept.md", CURATED)
-    root = logging.getLogger()
-    handlers, level, interval = root.handlers[:], root.level, sys.getswitchinterval()
-    yield Program(tmp_path, capsys)
-    root.handlers[:], root.level = handlers, level
-    sys.setswitchinterval(interval)
+    yield from make_program(tmp_path, capsys, monkeypatch)
 
 
 def put_stats(data: Path, *rows: NodeStats) -> None:
