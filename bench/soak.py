@@ -14,7 +14,8 @@ import random
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -159,12 +160,15 @@ class _Agent:
         await self._ask(client, "retrieve", query=self._text, agent_id=self._name)
 
 
-async def soak(server: Serving, seconds: float, clients: int = CLIENTS) -> Soak:
-    """Load the server for so long; the figures of what came after the warm-up."""
+async def soak(
+    server: Serving, seconds: float, clients: int = CLIENTS, told: Callable[[str], None] = lambda _: None
+) -> Soak:
+    """Load the server for so long; the figures of what came after the warm-up. `told` hears every minute."""
     samples, begin = Samples(), time.perf_counter()
     with trio.move_on_after(seconds):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_sample, server, samples, begin)
+            nursery.start_soon(_tell, samples, begin, told)
             for number in range(clients):
                 nursery.start_soon(_run, server, _Agent(number, samples, begin))
     return _judge(samples, seconds, clients)
@@ -179,6 +183,18 @@ async def _sample(server: Serving, samples: Samples, begin: float) -> None:
     while True:
         samples.memory.append((time.perf_counter() - begin, server.anonymous()))
         await trio.sleep(SAMPLE_EVERY)
+
+
+async def _tell(samples: Samples, begin: float, told: Callable[[str], None]) -> None:
+    while True:
+        await trio.sleep(60)
+        now = time.perf_counter() - begin
+        memory = [size for at, size in samples.memory if at >= now - 60]
+        taken = [took for at, took in samples.calls if at >= now - 60]
+        told(
+            f"minute {now / 60:.0f}: {np.median(memory):.0f} MiB, {len(taken)} calls, "
+            f"p99 {_percentile(taken, 99)} ms, {len(samples.failures)} failed so far"
+        )
 
 
 def _judge(samples: Samples, seconds: float, clients: int) -> Soak:
@@ -208,9 +224,9 @@ def _percentile(seconds: Sequence[float], share: float) -> float:
 
 
 def run_soak(seconds: float, clients: int = CLIENTS, notes: int = 1_000) -> Soak:
-    """The same on a server of its own with so many notes."""
+    """The same on a server of its own with so many notes; every minute is told on standard error."""
     with data_directory(notes) as data, serving(data) as server:
-        return trio.run(soak, server, seconds, clients)
+        return trio.run(soak, server, seconds, clients, partial(print, file=sys.stderr, flush=True))
 
 
 def main() -> None:
