@@ -11,18 +11,18 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from attrs import asdict
 
-from bench.first_index import PARTS
 from bench.hot_search import profile_searches
+from bench.install import measure_installation
 from bench.plot import draw_plot
 from bench.report import print_report
 from bench.sizes import Effort, measure_size
-from bench.targets import USUAL, Figures, Target, judge
+from bench.tables import render_targets, series_of, write_report
+from bench.targets import USUAL, Figures, judge, judge_installation
 
 
 def main() -> None:
@@ -43,16 +43,21 @@ def main() -> None:
     for notes in options.notes:
         sizes[notes], told = measure_size(notes, effort, profile_searches if notes == profiled else None)
         profile = told or profile
-    targets = judge(sizes)
+    print("installation", file=sys.stderr, flush=True)
+    installed = measure_installation()
+    targets = [*judge(sizes), *judge_installation(installed)]
     plot = options.out.with_suffix(".svg")
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(write_report(describe_machine(load), targets, sizes, profile, plot.name))
+    options.out.write_text(
+        write_report(describe_machine(load), targets, sizes, installed, profile, plot.name)
+    )
     plot.write_text(draw_plot(series_of(sizes), "notes"))
     print(render_targets(targets), file=sys.stderr)
     print_report(
         "all",
         targets=[{**asdict(target), "met": target.is_met} for target in targets],
         sizes={notes: asdict(figures) for notes, figures in sizes.items()},
+        installation=asdict(installed),
     )
 
 
@@ -78,106 +83,6 @@ def describe_machine(load: float) -> str:
         f"Revision {revision or 'unknown'}, {now}, {cores} cores, Python {platform.python_version()}, "
         f"load {load:.1f} before. Clients share the cores with the server."
     )
-
-
-def write_report(
-    machine: str, targets: Sequence[Target], sizes: Mapping[int, Figures], profile: str, plot: str
-) -> str:
-    """The report as Markdown."""
-    usual = sizes.get(USUAL) or sizes[max(sizes)]
-    missed = [target.name for target in targets if not target.is_met]
-    sections = [
-        "# Performance",
-        f"Written by `python -m bench.all`. {machine}",
-        f"## Targets\n\n{render_targets(targets)}",
-        f"## Sizes\n\n{render_sizes(sizes)}\n\n![size against latency, memory and start]({plot})",
-        "## What explains them\n\n" + ("Missed: " + "; ".join(missed) if missed else "Every target was met."),
-        f"### First index, {usual.notes:,} notes\n\n{render_index(usual)}",
-        f"### Actors while 16 clients write\n\n{render_actors(usual)}",
-        f"### Hybrid search\n\n```\n{profile}\n```",
-    ]
-    return "\n\n".join(sections) + "\n"
-
-
-def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def render_targets(targets: Sequence[Target]) -> str:
-    """The verdicts; the ratio is the share of what is allowed."""
-    rows = [
-        (
-            target.name,
-            target.limit,
-            target.measured,
-            f"{target.share:.2f}",
-            "met" if target.is_met else "**missed**",
-        )
-        for target in targets
-    ]
-    return render_table(("Target", "Allowed", "Measured", "Of allowed", ""), rows)
-
-
-def render_sizes(sizes: Mapping[int, Figures]) -> str:
-    """A row for each size."""
-    rows = [
-        (
-            f"{notes:,}",
-            f"{of.alone['hybrid'].p50:.2f} / {of.alone['hybrid'].p95:.2f}",
-            f"{of.together['hybrid'].rate:.0f}",
-            f"{of.write_alone.p50:.1f}",
-            f"{of.write_together.rate:.0f}",
-            f"{of.resident_mib:.0f} / {of.peak_mib:.0f}",
-            f"{of.index_s:.1f}",
-            f"{of.starts.first_answer:.2f}",
-        )
-        for notes, of in sizes.items()
-    ]
-    head = (
-        "Notes",
-        "Hybrid p50 / p95, ms",
-        "Hybrid /s, 16 clients",
-        "Write p50, ms",
-        "Writes /s, 16 clients",
-        "Memory / peak, MiB",
-        "First start, s",
-        "Second start, s",
-    )
-    return render_table(head, rows)
-
-
-def render_index(figures: Figures) -> str:
-    """What the libraries take alone, and what the first start took."""
-    floor = figures.floor_s
-    rows = [(part, f"{floor[part]:.2f}") for part in PARTS]
-    rows += [
-        ("sum", f"{sum(floor.values()):.2f}"),
-        ("first start to searchable", f"{figures.index_s:.2f}"),
-        ("a start with nothing to index, for comparison", f"{figures.starts.first_answer:.2f}"),
-    ]
-    return render_table(("Part", "Seconds"), rows)
-
-
-def render_actors(figures: Figures) -> str:
-    """The busiest first."""
-    rows = [
-        (actor.name, f"{actor.busy:.0%}", str(actor.batches), f"{actor.p50}", f"{actor.p95}")
-        for actor in figures.actors
-    ]
-    return render_table(("Actor", "Busy", "Batches", "p50, ms", "p95, ms"), rows)
-
-
-def series_of(sizes: Mapping[int, Figures]) -> dict[str, dict[int, float]]:
-    """What the plot shows."""
-    return {
-        "hybrid search p95, ms": {notes: of.alone["hybrid"].p95 for notes, of in sizes.items()},
-        "write p50, ms": {notes: of.write_alone.p50 for notes, of in sizes.items()},
-        "memory, MiB": {notes: of.resident_mib for notes, of in sizes.items()},
-        "first start, s": {notes: of.index_s for notes, of in sizes.items()},
-        "second start, s": {notes: of.starts.first_answer for notes, of in sizes.items()},
-    }
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Final
 from attrs import frozen
 
 from bench.client import Latencies
+from bench.install import Installation
 from bench.starts import Starts
 
 #: The size that targets without a size of their own mean, and the large one.
@@ -146,6 +147,16 @@ def _judge_large(figures: Figures) -> list[Target]:
         at_most(f"hybrid search p95, {of}, 1 client", figures.alone["hybrid"].p95, 60, " ms"),
         at_most(f"resident memory, {of}", figures.resident_mib / MIB_OF_GB, 1.2, " GB"),
         at_most(f"second start to the first answer, {of}", figures.starts.first_answer, 10, " s"),
+    ]
+
+
+def judge_installation(installed: Installation) -> list[Target]:
+    """What a person waits for and gives room to before the first note."""
+    return [
+        at_most(
+            "installed size", installed.mib * 1024**2 / 1e6, 350, " MB", f"{len(installed.packages)} packages"
+        ),
+        at_most("`lithos demo` done, from the first command on", installed.demo_s, 60, " s"),
     ]
 
 

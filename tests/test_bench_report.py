@@ -9,15 +9,16 @@ from pathlib import Path
 import attrs
 import pytest
 
-from bench.all import render_targets, series_of, write_report
 from bench.client import Latencies
 from bench.compare import Change, compare_rounds, read_figures, render_changes
 from bench.disk import write_durably
 from bench.first_index import PARTS, index_barely
+from bench.install import Installation, Package
 from bench.plot import Axis, draw_plot
 from bench.sizes import actors_between
 from bench.starts import Starts
-from bench.targets import LARGE, Actor, Figures, judge
+from bench.tables import render_growth, render_targets, series_of, write_report
+from bench.targets import LARGE, Actor, Figures, judge, judge_installation
 from lithos.cli.top_metrics import Histogram
 
 
@@ -42,6 +43,15 @@ FIGURES = Figures(
     write_ratio=0.5,
     starts=Starts(first_answer=1.0, version=0.15, bridge=0.5),
     actors=(Actor("writer", 0.5, 20, 2.0, 4.0),),
+)
+
+
+INSTALLED = Installation(
+    install_s=20.0,
+    demo_s=60.0,
+    mib=350e6 / 1024**2,
+    packages=(Package("a", "1.0", 9.0), Package("b", "2.0", 0.5)),
+    direct=1,
 )
 
 
@@ -79,14 +89,42 @@ def test_the_large_size_has_targets_of_its_own() -> None:
 def test_the_report_names_what_was_missed_and_shows_the_plot() -> None:
     missed = attrs.evolve(FIGURES, write_ratio=0.25)
     report = write_report(
-        "A machine.", judge({10_000: missed}), {10_000: missed}, "the profile", "report.svg"
+        "A machine.", judge({10_000: missed}), {10_000: missed}, INSTALLED, "the profile", "report.svg"
     )
     (row,) = [line for line in report.splitlines() if line.startswith("| acknowledged writes")]
     assert row.endswith("| at least 0.5x | 0.25x (700 /s beside 1400 /s) | 2.00 | **missed** |")
     assert "Missed: acknowledged writes beside raw durable files by 4 threads, 16 clients\n" in report
-    for part in ("](report.svg)", "the profile", "| sum | 10.00 |", "| writer | 50% | 20 | 2.0 | 4.0 |"):
+    for part in (
+        "](report.svg)",
+        "the profile",
+        "| sum | 10.00 |",
+        "| writer | 50% | 20 | 2.0 | 4.0 |",
+        "| a | 1.0 | 9 |",
+    ):
         assert part in report
     assert render_targets(judge({10_000: FIGURES})).count("| met |") == 8
+
+
+def test_an_installation_is_judged_by_its_size_and_the_wait_for_the_demo() -> None:
+    assert [round(target.share, 6) for target in judge_installation(INSTALLED)] == [1.0, 1.0]
+    larger = attrs.evolve(INSTALLED, mib=340.0, demo_s=61.0)
+    assert not any(target.is_met for target in judge_installation(larger))
+
+
+def test_growth_is_told_as_an_exponent() -> None:
+    """Ten times the notes: ten times the time is 1, a hundred times 2, the same 0."""
+    large = attrs.evolve(
+        FIGURES, notes=LARGE, index_s=150.0, resident_mib=30_000, starts=Starts(1.0, 0.1, 0.1)
+    )
+    table = render_growth({10_000: FIGURES, LARGE: large})
+    exponents = {line.split(" | ")[0]: line.split(" | ")[1] for line in table.splitlines()[2:]}
+    assert exponents == {
+        "| hybrid search p95, ms": "0.00",
+        "| write p50, ms": "0.00",
+        "| memory, MiB": "2.00",
+        "| first start, s": "1.00",
+        "| second start, s": "0.00",
+    }
 
 
 def test_an_axis_puts_powers_of_ten_at_equal_distances() -> None:
