@@ -14,19 +14,19 @@ from bench.targets import USUAL, Figures, Target
 HYBRID, WRITE = "hybrid search p95, ms", "write p50, ms"
 MEMORY, FIRST_START, SECOND_START = "memory, MiB", "first start, s", "second start, s"
 GROWTH: Final = (
-    "Exponents of growth between neighbouring sizes, from the same figures: 0 is no growth, 1 is growth with the "
-    "number of notes. A fixed cost keeps an exponent low until what grows outweighs it."
+    "Exponents of growth between neighbouring sizes, from the same figures: 0 is no growth, 1 is growth with "
+    "the number of notes. A fixed cost keeps an exponent low until what grows outweighs it."
 )
 #: What grows with the notes, and what does not.
 WHY: Final = {
-    HYBRID: "every vector is looked at (linear, from about 10,000 notes on most of it); words look only at notes "
-    "that have them, and the call itself costs the same at any size",
+    HYBRID: "every vector is looked at (linear, from about 10,000 notes on most of it); words look only at "
+    "notes that have them, and the call itself costs the same at any size",
     WRITE: "one file, one journal entry, one batch of index changes: none depends on the number of notes",
-    MEMORY: "interpreter, libraries and model are fixed; a note adds its vectors (one byte a dimension) and its "
-    "entry in the catalogue",
+    MEMORY: "interpreter, libraries and model are fixed; a note adds its vectors (one byte a dimension) and "
+    "its entry in the catalogue",
     FIRST_START: "every note is read, parsed, embedded and indexed once",
-    SECOND_START: "interpreter and imports are fixed; every file is looked at and compared with the manifest, "
-    "and the vectors are read",
+    SECOND_START: "interpreter and imports are fixed; every file is looked at and compared with the "
+    "manifest, and the vectors are read",
 }
 
 
@@ -145,8 +145,8 @@ def render_installation(installed: Installation) -> str:
     """What a fresh virtual environment holds, in a sentence and a table."""
     packages = installed.packages
     told = (
-        f"`pip install .` into an empty environment took {installed.install_s:g} s and {installed.mib:g} MiB, pip "
-        f"included; `lithos demo` was over {installed.demo_s:g} s after the first command. {len(packages)} "
+        f"`pip install .` into an empty environment took {installed.install_s:g} s and {installed.mib:g} MiB, "
+        f"pip included; `lithos demo` was over {installed.demo_s:g} s after the first command. {len(packages)} "
         f"packages, {installed.direct} of them asked for by Lithos itself:"
     )
     rows = [(one.name, one.version, f"{one.mib:g}") for one in packages]
