@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 
 from lithos.app import Server
 from lithos.config import EventsConfig
-from lithos.front import events, ws
-from lithos.front.audit import audit_route
-from lithos.front.metrics import metrics_route
+from lithos.front import events
 from lithos.front.ports import FrontSettings
 from lithos.front.serve import serve_http
 from lithos.front.subscribers import Subscribers
+
+if TYPE_CHECKING:
+    from quart_trio import QuartTrio
 
 
 async def serve_front(
@@ -36,15 +38,22 @@ async def serve_front(
             shutdown=shutdown,
             library=server.library,
             apps={events.PATH: events.SseEndpoint(server.streams, sse)},
-            routes=[
-                metrics_route(server.gauges.scrape),
-                audit_route(server.access_log),
-                ws.WsEndpoint(server.streams, server.cursors, websockets).add_routes,
-            ],
+            routes=[partial(_add_routes, server, websockets)],
             rejected=partial(server.metrics.count, "http_rejected"),
             task_status=task_status,
         )
         nursery.cancel_scope.cancel()
+
+
+def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None:
+    """Add what Quart serves; it is loaded only once the server listens."""
+    from lithos.front.audit import audit_route
+    from lithos.front.metrics import metrics_route
+    from lithos.front.ws import WsEndpoint
+
+    metrics_route(server.gauges.scrape)(app)
+    audit_route(server.access_log)(app)
+    WsEndpoint(server.streams, server.cursors, websockets).add_routes(app)
 
 
 async def _end_streams(server: Server, shutdown: trio.Event) -> None:

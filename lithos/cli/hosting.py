@@ -11,6 +11,7 @@ from functools import partial
 import trio
 
 from lithos import __version__
+from lithos.actors.blocking import Threads
 from lithos.app import Server, running_server
 from lithos.cli.announcements import announce
 from lithos.cli.endpoints import serve_front
@@ -18,7 +19,6 @@ from lithos.cli.metrics_export import exported_metrics
 from lithos.cli.session import Session
 from lithos.config import Config
 from lithos.front.ports import FrontSettings
-from lithos.front.stdio import serve_stdio
 from lithos.stores.lock import OwnerLock
 
 MIB = 1024 * 1024
@@ -58,11 +58,19 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
 
 async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:
     """Serve the client, and beside it a loopback port for other commands of this machine."""
+    await Threads().run(_load_stdio)
+    from lithos.front.stdio import serve_stdio
+
     async with trio.open_nursery() as nursery:
         await _serve_loopback(session, server, shutdown, nursery)
         announce(session, "Starting MCP server (stdio transport)...")
         await serve_stdio(server.tools, __version__, server.library, shutdown=shutdown)
         shutdown.set()
+
+
+def _load_stdio() -> None:
+    """Load the MCP SDK, which a server on HTTP brings in later."""
+    import lithos.front.stdio  # noqa: F401
 
 
 async def _serve_loopback(

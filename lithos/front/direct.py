@@ -13,15 +13,14 @@ from typing import Any, Final
 
 import trio
 from attrs import frozen
-from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic_core import from_json, to_json
 
 from lithos.front.ports import Scope, Send
 from lithos.front.slices import encode_slices
 
-_VERSION_HEADER: Final = MCP_PROTOCOL_VERSION_HEADER.encode()
-_VERSIONS: Final = frozenset(version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS)
+# The SDK's `MCP_PROTOCOL_VERSION_HEADER` and `HANDSHAKE_PROTOCOL_VERSIONS`: it takes half a second to load.
+VERSION_HEADER: Final = b"mcp-protocol-version"
+VERSIONS: Final = frozenset((b"2024-11-05", b"2025-03-26", b"2025-06-18", b"2025-11-25"))
 _CONTENT_TYPES: Final = frozenset((b"application/json", b"application/json; charset=utf-8"))
 #: Characters encoded in one turn of the event loop: about two milliseconds.
 TEXT_SLICE: Final = 256 * 1024
@@ -60,13 +59,13 @@ def _has_plain_head(scope: Scope) -> bool:
     given: dict[bytes, list[bytes]] = {}
     for name, value in scope["headers"]:
         given.setdefault(name, []).append(value)
-    versions = given.get(_VERSION_HEADER, [])
+    versions = given.get(VERSION_HEADER, [])
     kinds = given.get(b"content-type", [])
     return (
         len(given.get(b"accept", [])) == 1
         and len(kinds) == 1
         and kinds[0] in _CONTENT_TYPES
-        and (not versions or (len(versions) == 1 and versions[0] in _VERSIONS))
+        and (not versions or (len(versions) == 1 and versions[0] in VERSIONS))
     )
 
 

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from mcp.server.sse import SseServerTransport
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.types import INVALID_REQUEST, jsonrpc_message_adapter
-from pydantic import ValidationError
 
 from lithos.front.body import replaying
 from lithos.front.direct import answer_directly, read_direct_call
-from lithos.front.mcp import build_mcp_server, call_tool_box
+from lithos.front.late import Late
 from lithos.front.ports import AsgiApp, Receive, Scope, Send, ToolBox
 from lithos.front.replies import answer
-from lithos.front.session import run_session
+from lithos.front.tool_calls import call_tool_box
 from lithos.services.library import Library
+
+if TYPE_CHECKING:
+    from lithos.front.sdk import SdkTransports
 
 MCP_PATH: Final = "/mcp"
 SSE_PATH: Final = "/sse"
 MESSAGES_PATH: Final = "/messages/"
+#: The code of JSON-RPC.
+INVALID_REQUEST: Final = -32600
 
 
 class McpEndpoints:
-    """The MCP paths of one server. `shutdown` ends the SSE sessions once their calls are answered."""
+    """The MCP paths of one server. `shutdown` ends the SSE sessions once their calls are answered.
+
+    Plain tool calls are answered at once; everything else waits for the SDK (`run`).
+    """
 
     def __init__(
         self,
@@ -37,14 +38,12 @@ class McpEndpoints:
         max_body_bytes: int,
         shutdown: trio.Event,
     ) -> None:
-        self._server = build_mcp_server(toolbox, version, library, keeps_sessions=True)
         self._toolbox = toolbox
+        self._library = library
+        self._version = version
+        self._max_body_bytes = max_body_bytes
         self._shutdown = shutdown
-        stateless = build_mcp_server(toolbox, version, library, keeps_sessions=False)
-        self._streamable = StreamableHTTPSessionManager(
-            stateless, stateless=True, json_response=True, max_request_body_size=max_body_bytes
-        )
-        self._sse = SseServerTransport(MESSAGES_PATH, max_request_body_size=max_body_bytes)
+        self._sdk = Late(self._load_sdk)
         self.routes: dict[str, AsgiApp] = {
             MCP_PATH: self._post_mcp,
             f"{MCP_PATH}/": _redirect_to(MCP_PATH),
@@ -53,14 +52,18 @@ class McpEndpoints:
             MESSAGES_PATH.rstrip("/"): _redirect_to(MESSAGES_PATH),
         }
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Hold the SDK's request tasks; leaving cancels them."""
-        # The SDK tells of every request at INFO.
-        logging.getLogger("mcp.server.streamable_http").setLevel(logging.WARNING)
-        logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
-        async with self._streamable.run():
-            yield
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Load the SDK (`started`), then hold its request tasks; being cancelled cancels them."""
+        sdk = await self._sdk.make()
+        async with sdk.running():
+            self._sdk.give(sdk)
+            task_status.started()
+            await trio.sleep_forever()
+
+    def _load_sdk(self) -> SdkTransports:
+        from lithos.front.sdk import SdkTransports  # noqa: PLC0415 - half a second, when others are served
+
+        return SdkTransports(self._toolbox, self._library, self._version, self._max_body_bytes)
 
     async def _post_mcp(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
@@ -73,7 +76,8 @@ class McpEndpoints:
             body: bytes = (await receive()).get("body", b"")
             call = read_direct_call(scope, body)
             if call is None:
-                await self._streamable.handle_request(scope, replaying(body, receive), send)
+                sdk = await self._sdk.get()
+                await sdk.answer_post(scope, replaying(body, receive), send)
             else:
                 result = await call_tool_box(self._toolbox, call.name, call.arguments)
                 await answer_directly(send, call, result)
@@ -83,18 +87,19 @@ class McpEndpoints:
             message = "Method Not Allowed: open the stream with GET, post to the endpoint it names"
             await answer(scope, receive, send, 405, _rpc_error(message), headers=[(b"allow", b"GET")])
             return
-        async with self._sse.connect_sse(scope, receive, send) as (reader, writer):
-            await run_session(self._server, reader, writer, self._shutdown, listens_after_end=False)
+        sdk = await self._sdk.get()
+        await sdk.keep_session(scope, receive, send, self._shutdown)
 
     async def _post_message(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a message to its session; the SDK would log an unreadable one with a traceback."""
+        sdk = await self._sdk.get()
         if scope["method"] == "POST":
             body: bytes = (await receive()).get("body", b"")
             receive = replaying(body, receive)
-            if not _is_message(body):
+            if not sdk.is_message(body):
                 await answer(scope, receive, send, 400, _rpc_error("Could not parse message"))
                 return
-        await self._sse.handle_post_message(scope, receive, send)
+        await sdk.take_message(scope, receive, send)
 
 
 def _redirect_to(path: str) -> AsgiApp:
@@ -104,14 +109,6 @@ def _redirect_to(path: str) -> AsgiApp:
         await answer(scope, receive, send, 307, headers=[(b"location", target)])
 
     return redirect
-
-
-def _is_message(body: bytes) -> bool:
-    try:
-        jsonrpc_message_adapter.validate_json(body, by_name=False)
-    except ValidationError:
-        return False
-    return True
 
 
 def _accepts_both(scope: Scope) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
 from hypercorn.trio.lifespan import Lifespan
 
 from lithos.front.access import AccessPolicy, open_bind_warning
@@ -16,7 +17,7 @@ from lithos.front.connections import Connections, hypercorn_config
 from lithos.front.endpoints import MCP_PATH, SSE_PATH, McpEndpoints
 from lithos.front.exchanges import Exchanges
 from lithos.front.gate import Gate
-from lithos.front.http import RouteModule, create_app
+from lithos.front.late import Late
 from lithos.front.limits import STOP_FLUSH, STOP_GRACE
 from lithos.front.ports import (
     AsgiApp,
@@ -31,6 +32,9 @@ from lithos.front.ports import (
 from lithos.front.sockets import open_listeners
 from lithos.services.library import Library
 from lithos.telemetry import get_logger
+
+if TYPE_CHECKING:
+    from lithos.front.http import RouteModule
 
 log = get_logger(__name__)
 
@@ -52,7 +56,8 @@ async def serve_http(
     """Serve until `shutdown` is set; `started()` gives the real `(host, port)`.
 
     The stop ends event streams at once and lets running calls finish for `STOP_GRACE`; it is over
-    within `STOP_GRACE`, twice `STOP_FLUSH` and a moment, whatever the clients do. Raises `PortInUse` or
+    within `STOP_GRACE`, twice `STOP_FLUSH` and a moment, whatever the clients do. The libraries behind all
+    but plain tool calls and `apps` are loaded once it listens; requests wait for them. Raises `PortInUse` or
     `CannotListen` before it starts. `rejected` is told the reason of every refusal. `apps` serve single
     paths over HTTP, past Quart.
     """
@@ -62,18 +67,45 @@ async def serve_http(
         settings.host, settings.auth_token, settings.allowed_hosts, settings.allowed_origins
     )
     mcp = McpEndpoints(toolbox, library, settings.version, settings.max_body_bytes, shutdown)
-    app = cast(AsgiApp, create_app(health, routes))
-    dispatch = _by_path({**mcp.routes, **apps}, app)
+    pages = Late(lambda: _create_pages(health, routes))
+    dispatch = _by_path({**mcp.routes, **apps}, _waiting_for(pages))
     exchanges = Exchanges(Gate(dispatch, policy, settings.max_body_bytes, rejected), {SSE_PATH, MCP_PATH})
     connections = Connections(exchanges, config)
     _warn_if_open(policy)
-    async with mcp.running(), trio.open_nursery() as nursery:
-        lifespan = Lifespan(ASGIWrapper(app), config, {})  # type: ignore[arg-type]
-        await nursery.start(lifespan.handle_lifespan)
-        await lifespan.wait_for_startup()
+    async with trio.open_nursery() as nursery:
+        ended = trio.Event()
+        nursery.start_soon(_load, mcp, pages, config, ended, nursery)
         await _accept_until(shutdown, listeners, connections, exchanges, task_status)
-        await lifespan.wait_for_shutdown()
-        nursery.cancel_scope.cancel()
+        ended.set()
+
+
+async def _load(
+    mcp: McpEndpoints, pages: Late[AsgiApp], config: Config, ended: trio.Event, nursery: trio.Nursery
+) -> None:
+    """Bring up what serves the other requests, first that for which every client waits, until `ended`."""
+    await nursery.start(mcp.run)
+    app = await pages.make()
+    lifespan = Lifespan(ASGIWrapper(app), config, {})  # type: ignore[arg-type]
+    await nursery.start(lifespan.handle_lifespan)
+    await lifespan.wait_for_startup()
+    pages.give(app)
+    await ended.wait()
+    await lifespan.wait_for_shutdown()
+    nursery.cancel_scope.cancel()
+
+
+def _create_pages(health: HealthReport, routes: Iterable[RouteModule]) -> AsgiApp:
+    from lithos.front.http import create_app  # noqa: PLC0415 - Quart takes a while, when others are served
+
+    return cast(AsgiApp, create_app(health, routes))
+
+
+def _waiting_for(pages: Late[AsgiApp]) -> AsgiApp:
+    async def answer_later(scope: Scope, receive: Receive, send: Send) -> None:
+        app = await pages.get()
+        await app(scope, receive, send)
+
+    return answer_later
 
 
 async def _accept_until(
