@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +25,7 @@ from lithos.actors.memory_steps import Command, Done, Steps
 from lithos.core.events import EDGE_UPSERTED, EventDraft
 from lithos.core.salience import LearningSettings
 from lithos.stores.coordination import CoordinationStore
+from lithos.stores.database import Database
 from lithos.stores.edges import EdgeStore
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.stores.stats import StatsStore
@@ -45,7 +47,13 @@ class Deliver:
     """Try again to journal what waits in the outbox."""
 
 
-MemoryMessage = Command | Deliver
+@frozen
+class TryWriting:
+    """See whether a database that refused a write takes one now."""
+
+
+_Chore = Deliver | TryWriting
+MemoryMessage = Command | _Chore
 #: What the command promises.
 MemoryReply = Any
 MemoryMailbox = Mailbox[MemoryMessage, MemoryReply]
@@ -80,6 +88,7 @@ class Memory:
         """`on_salience` is told how many notes a batch gave another salience."""
         self.mailbox: MemoryMailbox = Mailbox("memory", CAPACITY)
         self._store = store
+        self._stats = stats
         self._blocking = blocking
         self._coordinator = coordinator
         self._journal = journal
@@ -91,6 +100,11 @@ class Memory:
         self._undelivered: list[EventDraft] = []
         #: Some of them may be in the journal, or kept by the coordinator, already.
         self._is_uncertain = True
+
+    @property
+    def databases(self) -> tuple[Database, ...]:
+        """What it owns; anybody may look at `failure` and `damage`."""
+        return (self._store, self._stats)
 
     @property
     def undelivered(self) -> int:
@@ -109,15 +123,17 @@ class Memory:
         await self._deliver()
         task_status.started()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._remember_undelivered)
+            nursery.start_soon(self._try_again)
             await run_batches(inbox, self._flush, size=BATCH, stats=self.mailbox.stats)
             nursery.cancel_scope.cancel()
 
-    async def _remember_undelivered(self) -> None:
+    async def _try_again(self) -> None:
         while True:
             await trio.sleep(RETRY_DELAY)
             if self._undelivered:
                 self.mailbox.nudge(Deliver())
+            if any(store.failure for store in self.databases):
+                self.mailbox.nudge(TryWriting())
 
     async def _flush(self, messages: Sequence[MemoryMessage]) -> list[MemoryReply | Exception]:
         done = await self._blocking.run(lambda: self._commit(messages))
@@ -130,9 +146,15 @@ class Memory:
 
     def _commit(self, messages: Sequence[MemoryMessage]) -> list[Done]:
         """One transaction of each database; a refused command has written nothing."""
-        commands = [message for message in messages if not isinstance(message, Deliver)]
+        commands = [message for message in messages if not isinstance(message, Deliver | TryWriting)]
         done = iter(self._batches.commit(commands, self._clock()) if commands else ())
-        return [Done(None) if isinstance(message, Deliver) else next(done) for message in messages]
+        for store in self.databases:
+            if store.failure and TryWriting() in messages:
+                with suppress(DatabaseFailed, OSError):  # it notes its failure itself
+                    store.try_writing()
+        return [
+            Done(None) if isinstance(message, Deliver | TryWriting) else next(done) for message in messages
+        ]
 
     # -- the outbox ----------------------------------------------------------------------------
 

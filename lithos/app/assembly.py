@@ -235,6 +235,7 @@ class Assembly:
             semantic=self.actors.semantic,
             coordinator=self.actors.coordinator,
             coordination=stores.coordination,
+            memory=self.actors.memory,
             publisher=self.actors.publisher,
             knowledge_folder=config.storage.data_dir / config.storage.knowledge_subdir,
             guard=self.actors.guard,

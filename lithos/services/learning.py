@@ -121,5 +121,8 @@ class Learning:
             return await self._mailbox.ask(command, within=LEARNING_DEADLINE)
 
     async def _read(self, query: Callable[[StatsTables], T]) -> T:
-        # The tables are looked up in the thread: the first write replaces them.
-        return await self._reading.run(lambda: query(self._store.reading))
+        def look() -> T:
+            with self._store.noticing_damage():
+                return query(self._store.reading)  # looked up here: the first write replaces the tables
+
+        return await self._reading.run(look)

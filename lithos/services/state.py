@@ -15,12 +15,14 @@ from lithos.actors.catalogue import Catalogue
 from lithos.actors.coordinator import Coordinator
 from lithos.actors.guard import WAY_OUT, DeletionGuard
 from lithos.actors.indexer import Indexer
+from lithos.actors.memory import Memory
 from lithos.actors.publisher import Publisher
 from lithos.actors.semantic import SemanticBackend, SemanticState
 from lithos.actors.watcher import Watcher
 from lithos.actors.writer import Writer
 from lithos.core.times import format_optional, format_time
 from lithos.stores.coordination import CoordinationStore
+from lithos.stores.database import Database
 from lithos.stores.fulltext import FulltextIndex
 from lithos.stores.sqlite import DatabaseFailed
 
@@ -56,6 +58,7 @@ class StateParts:
     semantic: SemanticBackend
     coordinator: Coordinator
     coordination: CoordinationStore
+    memory: Memory
     publisher: Publisher
     knowledge_folder: Path
     guard: DeletionGuard
@@ -127,6 +130,7 @@ class ServerState:
             "watcher": self._watcher(),
             "events": self._events(),
             "coordination": await self._coordination(),
+            "memory": self._memory(),
         }
 
     async def _knowledge_folder(self) -> Component:
@@ -194,6 +198,25 @@ class ServerState:
             return Component("unavailable", f"coordination.db does not answer: {failure}")
         return Component("ok")
 
+    def _memory(self) -> Component:
+        troubles = [trouble for store in self._parts.memory.databases if (trouble := _trouble_of(store))]
+        return Component("degraded", " ".join(troubles)) if troubles else _OK
+
     @property
     def _indexers(self) -> tuple[Indexer, Indexer]:
         return self._parts.fulltext_indexer, self._parts.vector_indexer
+
+
+def _trouble_of(store: Database) -> str | None:
+    """What is wrong with a database of the memory, and what to do."""
+    if store.damage:
+        return (
+            f"{store.name} is damaged ({store.damage}). Restart the server: it reads the whole file, and "
+            "may move it aside with its bytes intact. Restore it from a backup, if there is one."
+        )
+    if store.failure:
+        return (
+            f"{store.name} cannot be written ({store.failure}). Make room on its disk and see that it may be "
+            "written; it is tried again every second."
+        )
+    return None

@@ -7,10 +7,8 @@ in `coordination.db` has it. Only a server, or the first write, creates the file
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 import apsw
@@ -19,19 +17,8 @@ import attrs
 from lithos.core.edges import Edge, EdgeFilter, UpsertEdge
 from lithos.core.events import EventDraft
 from lithos.core.times import format_time, parse_time
+from lithos.stores.database import Database, Layout, add_missing_columns, read_time
 from lithos.stores.edges_learning import LearnedEdges
-from lithos.stores.sqlite import (
-    CorruptDatabase,
-    Durability,
-    open_database,
-    open_reader,
-    quarantine,
-    savepoint,
-    transaction,
-)
-from lithos.telemetry import get_logger
-
-log = get_logger("lithos.edges")
 
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS edges(
@@ -81,49 +68,15 @@ _TOUCHING: Final = (
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class EdgeStore:
-    """Writes go through one caller inside `transaction()`; lists use a second connection."""
+def _upgrade(connection: apsw.Connection) -> None:
+    add_missing_columns(connection, {"edges": _LATER_COLUMNS})
+    connection.execute(_INDEXES)
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._connections: tuple[apsw.Connection, apsw.Connection] | None = None
 
-    @classmethod
-    def open(cls, path: Path, now: datetime) -> EdgeStore:
-        """Open the database if there is one; a damaged one is set aside and a new one made."""
-        store = cls(path)
-        if path.exists():
-            try:
-                store._connect()
-            except CorruptDatabase as damage:
-                moved = quarantine(path, now)
-                log.warning("damaged edges set aside", path=str(moved), reason=str(damage))
-                store._connect()
-        return store
+class EdgeStore(Database):
+    """The edges; lists use the second connection."""
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """One durable write transaction, in a new database if there is none."""
-        if self._connections is None:
-            self._connect()
-        with transaction(self._writer):
-            yield
-
-    @contextmanager
-    def part(self) -> Iterator[None]:
-        """A part of the open transaction, undone by itself on an exception."""
-        with savepoint(self._writer):
-            yield
-
-    @property
-    def is_there(self) -> bool:
-        """Whether there is a database."""
-        return self._connections is not None
-
-    @property
-    def is_in_transaction(self) -> bool:
-        """False also when SQLite gave the open one up, as on a full disk."""
-        return self._connections is not None and self._writer.in_transaction
+    layout = Layout(_TABLES, _upgrade)
 
     @property
     def learned(self) -> LearnedEdges:
@@ -198,53 +151,20 @@ class EdgeStore:
 
     def edges(self, wanted: EdgeFilter) -> list[Edge]:
         """The edges that pass, oldest first, over the read connection."""
-        if self._connections is None:
-            return []
         given = {f"{name}=?": value for name, value in attrs.asdict(wanted).items() if value is not None}
         where = f" WHERE {' AND '.join(given)}" if given else ""
-        rows = self._connections[1].execute(
-            f"SELECT {_COLUMNS} FROM edges{where} ORDER BY created_at, rowid",  # noqa: S608 - constants
-            tuple(given.values()),
-        )
-        return [_edge(row) for row in rows]
+        sql = f"SELECT {_COLUMNS} FROM edges{where} ORDER BY created_at, rowid"  # noqa: S608 - constants
+        return self._read(sql, tuple(given.values()))
 
     def edges_touching(self, note_ids: Iterable[str]) -> list[Edge]:
         """The edges that leave or reach any of these notes, each once, oldest first (read connection)."""
+        return self._read(_TOUCHING, {"ids": json.dumps(list(note_ids))})
+
+    def _read(self, sql: str, given: Any) -> list[Edge]:
         if self._connections is None:
             return []
-        rows = self._connections[1].execute(_TOUCHING, {"ids": json.dumps(list(note_ids))})
-        return [_edge(row) for row in rows]
-
-    def close(self) -> None:
-        """Close both connections; the last one writes the WAL back."""
-        if self._connections is not None:
-            writer, reader = self._connections
-            reader.close()
-            writer.close()
-            self._connections = None
-
-    @property
-    def _writer(self) -> apsw.Connection:
-        assert self._connections is not None
-        return self._connections[0]
-
-    def _connect(self) -> None:
-        writer = open_database(self._path, _TABLES, Durability.FULL)
-        try:
-            with transaction(writer):
-                _add_missing_columns(writer)
-                writer.execute(_INDEXES)
-            self._connections = (writer, open_reader(self._path))
-        except BaseException:
-            writer.close(True)
-            raise
-
-
-def _add_missing_columns(connection: apsw.Connection) -> None:
-    known = {row[1] for row in connection.execute("PRAGMA table_info(edges)")}
-    for name, definition in _LATER_COLUMNS.items():
-        if name not in known:
-            connection.execute(f"ALTER TABLE edges ADD COLUMN {name} {definition}")
+        with self.noticing_damage():
+            return [_edge(row) for row in self._connections[1].execute(sql, given)]
 
 
 def _edge(row: tuple[Any, ...]) -> Edge:
@@ -255,18 +175,10 @@ def _edge(row: tuple[Any, ...]) -> Edge:
         type=row[3],
         weight=row[4],
         namespace=row[5],
-        created_at=_read_time(row[6]),
-        updated_at=_read_time(row[7] or row[6]),
+        created_at=read_time(row[6]) or _EPOCH,
+        updated_at=read_time(row[7] or row[6]) or _EPOCH,
         provenance_actor=row[8],
         provenance_type=row[9],
         evidence=row[10],
         conflict_state=row[11],
     )
-
-
-def _read_time(text: str) -> datetime:
-    """A time that an older version, or a person, may have written."""
-    try:
-        return parse_time(text)
-    except ValueError:
-        return _EPOCH

@@ -12,7 +12,7 @@ import apsw
 
 from lithos.core.memory import INITIAL_SALIENCE, NodeStats, SalienceSummary
 from lithos.core.times import format_optional, format_time
-from lithos.stores.stats_schema import read_time
+from lithos.stores.database import read_time
 
 _COLUMNS: Final = (
     "node_id,salience,retrieval_count,last_retrieved_at,last_used_at,ignored_count,misleading_count,"

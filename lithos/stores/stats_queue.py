@@ -11,7 +11,7 @@ import apsw
 
 from lithos.core.memory import EnrichJob, EnrichTrigger
 from lithos.core.times import format_time
-from lithos.stores.stats_schema import read_time
+from lithos.stores.database import read_time
 
 _SPEND: Final = (
     "INSERT INTO llm_budget(day,tokens_spent,calls_made,updated_at) VALUES(?,?,?,?)"

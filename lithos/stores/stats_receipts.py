@@ -12,8 +12,8 @@ import attrs
 
 from lithos.core.memory import FinalNode, Receipt, SurfacedConflict, WorkingNode
 from lithos.core.times import format_time
+from lithos.stores.database import read_time
 from lithos.stores.json_columns import load_json, load_texts
-from lithos.stores.stats_schema import read_time
 
 _COLUMNS: Final = (
     'id,ts,query,"limit",namespace_filter,scouts_fired,candidates_considered,final_nodes,'

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Final
 
 import apsw
 from attrs import frozen
 
-from lithos.core.times import parse_time
+from lithos.stores.database import add_missing_columns
 
 
 @frozen
@@ -80,7 +79,7 @@ _TABLES: Final[Mapping[str, _Table]] = {
 }  # fmt: skip
 
 TABLES: Final = "\n".join(table.make(name) for name, table in _TABLES.items())
-INDEXES: Final = """
+_INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS coactivation_b ON coactivation(node_id_b);
 CREATE INDEX IF NOT EXISTS receipts_task ON receipts(task_id, agent_id) WHERE task_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS enrich_waiting ON enrich_queue(id) WHERE processed_at IS NULL;
@@ -88,25 +87,7 @@ CREATE INDEX IF NOT EXISTS enrich_waiting_notes ON enrich_queue(node_id, task_id
 """
 
 
-def add_missing_columns(connection: apsw.Connection) -> None:
-    """Give the tables of an older file the columns it lacks; its rows get their defaults."""
-    for name, table in _TABLES.items():
-        known = {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
-        for column, definition in table.columns.items():
-            if column not in known:
-                connection.execute(f'ALTER TABLE {name} ADD COLUMN "{column}" {_for_old_rows(definition)}')
-
-
-def _for_old_rows(definition: str) -> str:
-    """SQLite adds no column that is NOT NULL without a default."""
-    if "NOT NULL" not in definition or "DEFAULT" in definition:
-        return definition
-    return f"{definition} DEFAULT {0 if definition.startswith('INTEGER') else chr(39) * 2}"
-
-
-def read_time(text: object) -> datetime | None:
-    """A time that an older version, or a person, may have written; None for what is none."""
-    try:
-        return parse_time(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
+def upgrade(connection: apsw.Connection) -> None:
+    """Give an older file what it lacks, inside a transaction."""
+    add_missing_columns(connection, {name: table.columns for name, table in _TABLES.items()})
+    connection.execute(_INDEXES)

@@ -22,6 +22,7 @@ COMPONENTS = [
     "watcher",
     "events",
     "coordination",
+    "memory",
 ]
 
 

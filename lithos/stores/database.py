@@ -1,0 +1,209 @@
+"""A database that a server, or the first write, makes: one connection writes, another reads.
+
+Whether writes succeed is remembered, for `/health`. A file that is found damaged when it is opened is set
+aside and a new one made. Damage that shows only in use changes nothing at once: a mark beside the file has
+the next opening read all of it, however large it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar, Final, Self
+
+import apsw
+from attrs import frozen
+
+from lithos.core.times import parse_time
+from lithos.stores.sqlite import (
+    CorruptDatabase,
+    DatabaseFailed,
+    Durability,
+    open_database,
+    open_reader,
+    quarantine,
+    savepoint,
+    transaction,
+)
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.database")
+
+#: Bytes of a file that is read as a whole when it is opened: some 0.2 s, on a slow disk a second. What
+#: retrieval learns may be many times as much.
+READ_WHOLE: Final = 64 * 1024 * 1024
+SUSPECT: Final = ".suspect"
+
+_DAMAGED: Final = (apsw.CorruptError, apsw.NotADBError)
+
+
+@frozen
+class Layout:
+    """The tables of a database; `upgrade` changes those of an older file, inside a transaction."""
+
+    tables: str
+    upgrade: Callable[[apsw.Connection], None]
+
+
+class Database:
+    """Writes go through one caller inside `transaction()`; reads use the second connection."""
+
+    layout: ClassVar[Layout]
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connections: tuple[apsw.Connection, apsw.Connection] | None = None
+        #: Why the last write failed, until one succeeds.
+        self.failure: str | None = None
+        #: What is wrong inside the file, until it is opened again.
+        self.damage: str | None = None
+
+    @classmethod
+    def open(cls, path: Path, now: datetime) -> Self:
+        """Open the database if there is one; a damaged one is set aside and a new one made."""
+        store = cls(path)
+        if path.exists():
+            try:
+                store._connect()
+            except CorruptDatabase as damage:
+                moved = quarantine(path, now)
+                log.warning("damaged database set aside", path=str(moved), reason=str(damage))
+                store._connect()
+            store._mark.unlink(missing_ok=True)
+        return store
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self._path.name
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a database."""
+        return self._connections is not None
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """False also when SQLite gave the open one up, as on a full disk."""
+        return self._connections is not None and self._writer.in_transaction
+
+    # -- writing -------------------------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One durable write transaction, in a new database if there is none."""
+        with self.noticing_damage():
+            try:
+                if self._connections is None:
+                    self._connect()
+                before = self._writer.total_changes()
+                with transaction(self._writer):
+                    yield
+            except (DatabaseFailed, OSError) as failure:
+                self._note_failure(failure)
+                raise
+        if self._writer.total_changes() != before:  # else nothing was asked of the disk
+            self._note_success()
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """A part of the open transaction, undone by itself on an exception."""
+        try:
+            with self.noticing_damage(), savepoint(self._writer):
+                yield
+        except DatabaseFailed as failure:
+            if not self._writer.in_transaction:  # whoever sees it may wrap it before the transaction does
+                self._note_failure(failure)
+            raise
+
+    def try_writing(self) -> None:
+        """Write something that means nothing. Raises `DatabaseFailed` and `OSError`."""
+        with self.transaction():
+            self._writer.execute("PRAGMA user_version=0")
+        self._note_success()
+
+    def _note_failure(self, failure: Exception) -> None:
+        if self.failure is None:
+            log.error("database refuses to write", path=str(self._path), reason=str(failure))
+        self.failure = str(failure)
+
+    def _note_success(self) -> None:
+        if self.failure is not None:
+            log.info("database works again", path=str(self._path))
+        self.failure = None
+
+    # -- damage --------------------------------------------------------------------------------
+
+    @contextmanager
+    def noticing_damage(self) -> Iterator[None]:
+        """Whatever the block finds damaged is told, and looked at when the file is next opened."""
+        try:
+            yield
+        except _DAMAGED as damage:
+            if self.damage is None:
+                log.error("database is damaged", path=str(self._path), reason=str(damage))
+            self.damage = str(damage)
+            try:
+                self._mark.touch()
+            except OSError as failure:
+                log.warning("database not marked", path=str(self._mark), reason=str(failure))
+            raise
+
+    @property
+    def _mark(self) -> Path:
+        return self._path.with_name(self._path.name + SUSPECT)
+
+    # -- connections ---------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close both connections; the last one writes the WAL back."""
+        if self._connections is not None:
+            writer, reader = self._connections
+            reader.close()
+            writer.close()
+            self._connections = None
+
+    @property
+    def _writer(self) -> apsw.Connection:
+        assert self._connections is not None
+        return self._connections[0]
+
+    def _connect(self) -> None:
+        read_whole = None if self._mark.exists() else READ_WHOLE
+        writer = open_database(self._path, self.layout.tables, Durability.FULL, read_whole=read_whole)
+        try:
+            with transaction(writer):
+                self.layout.upgrade(writer)
+            self._connections = (writer, open_reader(self._path))
+        except BaseException:
+            writer.close(True)
+            raise
+
+
+def add_missing_columns(connection: apsw.Connection, tables: Mapping[str, Mapping[str, str]]) -> None:
+    """Give the tables of an older file the columns it lacks; its rows get their defaults.
+
+    `tables` maps the name of a table to its columns and their definitions.
+    """
+    for name, columns in tables.items():
+        known = {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
+        for column, definition in columns.items():
+            if column not in known:
+                connection.execute(f'ALTER TABLE {name} ADD COLUMN "{column}" {_for_old_rows(definition)}')
+
+
+def _for_old_rows(definition: str) -> str:
+    """SQLite adds no column that is NOT NULL without a default."""
+    if "NOT NULL" not in definition or "DEFAULT" in definition:
+        return definition
+    return f"{definition} DEFAULT {0 if definition.startswith('INTEGER') else chr(39) * 2}"
+
+
+def read_time(text: object) -> datetime | None:
+    """A time that an older version, or a person, may have written; None for what is none."""
+    try:
+        return parse_time(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
