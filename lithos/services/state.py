@@ -200,7 +200,7 @@ class ServerState:
 
     def _memory(self) -> Component:
         troubles = [trouble for store in self._parts.memory.databases if (trouble := _trouble_of(store))]
-        return Component("degraded", " ".join(troubles)) if troubles else _OK
+        return Component("degraded", ". ".join(troubles)) if troubles else _OK
 
     @property
     def _indexers(self) -> tuple[Indexer, Indexer]:
@@ -212,11 +212,11 @@ def _trouble_of(store: Database) -> str | None:
     if store.damage:
         return (
             f"{store.name} is damaged ({store.damage}). Restart the server: it reads the whole file, and "
-            "may move it aside with its bytes intact. Restore it from a backup, if there is one."
+            "may move it aside with its bytes intact. Restore it from a backup, if there is one"
         )
     if store.failure:
         return (
             f"{store.name} cannot be written ({store.failure}). Make room on its disk and see that it may be "
-            "written; it is tried again every second."
+            "written; it is tried again every second"
         )
     return None

@@ -7,10 +7,13 @@ import os
 import shutil
 from pathlib import Path
 
+import apsw
 import pytest
+import trio
 
+import lithos.actors.memory
 from lithos.stores.sqlite import DatabaseFailed
-from tests.e2e.faults.injection import failing_calls
+from tests.e2e.faults.injection import failing_calls, faulty_disk
 from tests.servers import serving
 
 COMPONENTS = [
@@ -87,3 +90,40 @@ async def test_notes_that_cannot_be_written_are_told_until_they_can_be(tmp_path:
         status, body = await lithos.server.state.report()
         assert (status, body["status"]) == (200, "ok")
         assert lithos.files() == []
+
+
+async def test_memory_that_cannot_be_written_is_told_and_heals_without_another_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behaviour 139."""
+    monkeypatch.setattr(lithos.actors.memory, "RETRY_DELAY", 0.01)
+    with faulty_disk() as disk:
+        async with serving(tmp_path, settled=False) as server:
+            with disk.refusing("stats.db", apsw.FullError):
+                await server.call("lithos_retrieve", query="anything")
+                for _ in range(2):
+                    tried = disk.refused
+                    while disk.refused == tried:  # by its own trial
+                        await trio.sleep(0.005)
+                    status, body = await server.server.state.report()
+                    assert (status, body["components"]["memory"]["status"]) == (200, "degraded")
+                    assert "stats.db cannot be written (injected)" in body["components"]["memory"]["error"]
+                    assert "edges.db" not in body["components"]["memory"]["error"]
+            while (await server.server.state.report())[1]["components"]["memory"]["status"] != "ok":
+                await trio.sleep(0.005)
+
+
+async def test_damage_that_shows_in_use_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behaviour 139."""
+
+    def meet_damage(*_: object) -> None:
+        raise apsw.CorruptError("database disk image is malformed")
+
+    async with serving(tmp_path, settled=False) as server:
+        await server.call("lithos_retrieve", query="anything")
+        monkeypatch.setattr("lithos.stores.stats_nodes.NodeRows.get", meet_damage)
+        with pytest.raises(DatabaseFailed):
+            await server.server.learning.stats(["n"])
+        status, body = await server.server.state.report()
+        assert (status, body["components"]["memory"]["status"]) == (200, "degraded")
+        assert "Restart the server" in body["components"]["memory"]["error"]
