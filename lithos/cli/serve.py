@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -91,6 +92,8 @@ async def _bridge(session: Session, shutdown: trio.Event) -> None:
     from lithos.front.bridge_link import OwnerLink
     from lithos.front.bridge_trail import OwnerTrail, Sighting
 
+    gc.freeze()
+    gc.enable()
     path, token = _lock_path(session), session.config.server.auth_token
 
     def look() -> Sighting:

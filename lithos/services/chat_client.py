@@ -9,13 +9,15 @@ import json
 import ssl
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import httpx2
 import trio
 from attrs import field, frozen
 
 from lithos.core.inference import Message
+
+if TYPE_CHECKING:
+    import httpx2
 
 #: Bytes of an answer that are read: many times what the output limit allows.
 LARGEST_ANSWER: Final = 1024 * 1024
@@ -80,9 +82,13 @@ class ChatClient:
     async def complete(self, messages: Sequence[Message]) -> Completion:
         """The model's answer, within the time allowed. Raises `ChatFailed`."""
         settings = self._settings
+        if self._tls is None:
+            self._tls = await trio.to_thread.run_sync(_read_authorities)
+        import httpx2  # noqa: PLC0415 - loaded by now
+
         try:
             with trio.fail_after(settings.timeout_seconds):
-                body = await self._post(messages)
+                body = await self._post(self._tls, messages)
         except (trio.TooSlowError, httpx2.TimeoutException):
             raise ChatFailed(ChatFault.TIMEOUT, f"no answer within {settings.timeout_seconds:g} s") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as failure:
@@ -90,11 +96,10 @@ class ChatClient:
             raise ChatFailed(ChatFault.UNREACHABLE, type(failure).__name__) from None
         return _read_completion(body)
 
-    async def _post(self, messages: Sequence[Message]) -> bytes:
+    async def _post(self, tls: ssl.SSLContext, messages: Sequence[Message]) -> bytes:
+        import httpx2  # noqa: PLC0415 - loaded by now
+
         settings = self._settings
-        if self._tls is None:
-            # Reading the certificates of all authorities takes tens of milliseconds.
-            self._tls = await trio.to_thread.run_sync(httpx2.create_ssl_context)
         headers = {"Accept-Encoding": "identity"}  # so that the limit below counts what is unpacked
         if settings.api_key is not None:
             headers["Authorization"] = f"Bearer {settings.api_key}"
@@ -107,12 +112,19 @@ class ChatClient:
         }
         url = settings.base_url.rstrip("/") + "/chat/completions"
         async with (
-            httpx2.AsyncClient(verify=self._tls, timeout=settings.timeout_seconds) as client,
+            httpx2.AsyncClient(verify=tls, timeout=settings.timeout_seconds) as client,
             client.stream("POST", url, json=question, headers=headers) as response,
         ):
             if response.status_code != httpx2.codes.OK:
                 raise ChatFailed(ChatFault.REFUSED, f"HTTP status {response.status_code}")
             return await _read_body(response)
+
+
+def _read_authorities() -> ssl.SSLContext:
+    """Load the client library and the certificates of all authorities: together a tenth of a second."""
+    import httpx2  # noqa: PLC0415 - not before there is something to ask
+
+    return httpx2.create_ssl_context()
 
 
 async def _read_body(response: httpx2.Response) -> bytes:
