@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -35,6 +36,10 @@ class VectorHit(NamedTuple):
     serial: int
     chunk: int
     similarity: float
+
+
+#: `VectorHit._make` without its checks, in a quarter of the time.
+_make_hit: Final = partial(tuple.__new__, VectorHit)
 
 
 def keys_of(sizes: Sequence[tuple[int, int]]) -> NDArray[np.uint64]:
@@ -76,7 +81,10 @@ def best_per_note(
 ) -> list[VectorHit]:
     """Return the best chunk of each of the `most` best notes, best first; ties go by serial and chunk."""
     order = np.lexsort((chunks, serials, -similarities))
-    _, first = np.unique(serials[order], return_index=True)
-    chosen = order[np.sort(first)[:most]]
+    ordered = serials[order]
+    by_note = np.argsort(ordered, kind="stable")
+    is_first = np.ones(len(order), bool)
+    np.not_equal(ordered[by_note[1:]], ordered[by_note[:-1]], out=is_first[1:])
+    chosen = order[np.sort(by_note[is_first])[:most]]
     rows = zip(serials[chosen].tolist(), chunks[chosen].tolist(), similarities[chosen].tolist(), strict=True)
-    return list(map(VectorHit._make, rows))
+    return list(map(_make_hit, rows))

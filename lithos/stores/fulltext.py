@@ -6,8 +6,9 @@ import traceback
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
+import numpy as np
 from tantivy import Index, IndexWriter, Query, Searcher
 
 from lithos.core.query import Node
@@ -29,6 +30,8 @@ __all__ = ["Filters", "FulltextEntry", "FulltextIndex", "IndexFailed"]
 _WRITER_HEAP: Final = 15_000_000
 #: Asked beyond the limit, to find out at once in most cases who shares the last place.
 _LIKELY_TIES: Final = 32
+#: A score is below another if it is below this share of it; some digits of single precision.
+_LEAST_STEP: Final = 1 - 4e-7
 
 
 class _Unopenable(Exception):
@@ -209,9 +212,22 @@ def _best(searcher: Searcher, query: Query, limit: int) -> list[tuple[int, float
     asked = limit + _LIKELY_TIES
     while limit > 0:
         hits = searcher.search(query, asked, count=False).hits
-        if len(hits) < asked or hits[-1][0] < hits[limit - 1][0]:
+        if len(hits) < asked or hits[-1][0] < hits[limit - 1][0] * _LEAST_STEP:
             serials = searcher.fast_field_values("serial", [address for _, address in hits])
-            ranked = sorted([(-score, serial or 0) for serial, (score, _) in zip(serials, hits, strict=True)])
-            return [(int(serial), -score) for score, serial in ranked[:limit]]
+            return _order(serials, [score for score, _ in hits])[:limit]
         asked *= 2
     return []
+
+
+def _order(serials: Sequence[Any], scores: Sequence[float]) -> list[tuple[int, float]]:
+    """Pair hits, best first, with ties in order of serial.
+
+    Scores that differ by their last digits are one, the highest of them: tantivy adds up what the terms of a
+    note give in any order.
+    """
+    exact, numbers = np.array(scores), np.array(serials, np.int64)
+    steps = np.zeros(len(exact), np.intp)
+    np.cumsum(exact[1:] < exact[:-1] * _LEAST_STEP, out=steps[1:])
+    highest = exact[np.searchsorted(steps, steps)]
+    order = np.lexsort((numbers, steps))
+    return list(zip(numbers[order].tolist(), highest.tolist(), strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from attrs import frozen
 from tantivy import Occur as TantivyOccur
@@ -28,6 +28,8 @@ _OCCUR: Final = {
     Occur.MUST: TantivyOccur.Must,
     Occur.MUST_NOT: TantivyOccur.MustNot,
 }
+#: A clause of a tantivy query.
+_Part: TypeAlias = tuple[TantivyOccur, Query]
 
 
 @frozen
@@ -80,29 +82,36 @@ class QueryTranslator:
             return self._boolean(node)
         if isinstance(node, Phrase) or occur is not Occur.SHOULD:
             return self._sequence(node.field, self.tokens(node.text))
-        return self._alternatives(node)
+        return _join(self._alternatives(node))
 
     def _boolean(self, node: Boolean) -> Query | None:
         """Join the clauses that have tokens; excluded ones alone mean everything else."""
-        translated = [(occur, self._node(clause, occur)) for occur, clause in node.clauses]
-        parts = [(_OCCUR[occur], query) for occur, query in translated if query is not None]
+        parts = [part for occur, clause in node.clauses for part in self._clause(occur, clause)]
         if all(occur is Occur.MUST_NOT for occur, _ in node.clauses) and parts:
             parts.append((TantivyOccur.Must, _unscored(Query.all_query())))
         return (
             Query.boolean_query(parts) if any(occur != TantivyOccur.MustNot for occur, _ in parts) else None
         )
 
-    def _alternatives(self, word: Word) -> Query | None:
-        """A ranked word: any of its parts; of unsegmented script pairs, since single characters are noise."""
-        queries: list[Query | None] = []
+    def _clause(self, occur: Occur, clause: Node) -> list[_Part]:
+        """The parts of a query that stand for one clause."""
+        if occur is Occur.SHOULD and isinstance(clause, Word):
+            return self._alternatives(clause)
+        query = self._node(clause, occur)
+        return [] if query is None else [(_OCCUR[occur], query)]
+
+    def _alternatives(self, word: Word) -> list[_Part]:
+        """A ranked word: any of its parts; of unsegmented script pairs, since single characters are noise.
+
+        One term beside the other: a disjunction of nothing but terms is what tantivy can search without
+        looking at every note that has one of them.
+        """
+        parts: list[_Part] = []
         for is_unsegmented, part in words(fold(word.text)):
-            tokens = bigrams(part) if is_unsegmented else self.tokens(part)
-            found = [self._sequence(word.field, [token]) for token in tokens]
-            queries += map(_played_down, found) if part in FUNCTION_WORDS else found
-        parts = [(TantivyOccur.Should, query) for query in queries if query is not None]
-        if len(parts) < 2:
-            return parts[0][1] if parts else None
-        return Query.boolean_query(parts)
+            share = FUNCTION_WORD_SHARE if part in FUNCTION_WORDS else 1.0
+            for token in bigrams(part) if is_unsegmented else self.tokens(part):
+                parts += self._anywhere(word.field, [token], share)
+        return parts
 
     def tokens(self, text: str) -> list[str]:
         """Return the tokens the index has of a text."""
@@ -110,17 +119,15 @@ class QueryTranslator:
 
     def _sequence(self, field: str | None, tokens: list[str]) -> Query | None:
         """Match the tokens side by side, in `field` or in any text field."""
-        if not tokens:
-            return None
-        if field is not None:
-            return self._in_field(field, tokens)
-        found = [(self._in_field(name, tokens), boost) for name, boost in _EVERYWHERE]
-        return Query.boolean_query(
-            [
-                (TantivyOccur.Should, query if boost == 1.0 else Query.boost_query(query, boost))
-                for query, boost in found
-            ]
-        )
+        return _join(self._anywhere(field, tokens, 1.0)) if tokens else None
+
+    def _anywhere(self, field: str | None, tokens: list[str], share: float) -> list[_Part]:
+        """The tokens side by side in each field they may be in, for a share of their score."""
+        places = _EVERYWHERE if field is None else ((field, 1.0),)
+        return [
+            (TantivyOccur.Should, _weigh(self._in_field(name, tokens), boost * share))
+            for name, boost in places
+        ]
 
     def _in_field(self, field: str, tokens: list[str]) -> Query:
         if len(tokens) == 1:
@@ -128,8 +135,15 @@ class QueryTranslator:
         return Query.phrase_query(self.schema, field, list(tokens))
 
 
-def _played_down(query: Query | None) -> Query | None:
-    return query and Query.boost_query(query, FUNCTION_WORD_SHARE)
+def _weigh(query: Query, share: float) -> Query:
+    return query if share == 1.0 else Query.boost_query(query, share)
+
+
+def _join(parts: list[_Part]) -> Query | None:
+    """Any of the parts."""
+    if len(parts) < 2:
+        return parts[0][1] if parts else None
+    return Query.boolean_query(parts)
 
 
 def _unscored(query: Query) -> Query:

@@ -34,6 +34,9 @@ from lithos.stores.vector_files import StoreDamaged
 
 _NOTE_ROW: Final = np.dtype([("serial", np.uint64), ("stamp", np.uint64), ("chunks", np.uint64)])
 
+#: Similarities that tell what the others are like.
+_SAMPLE: Final = 3_000
+
 
 class _IndexedNote(NamedTuple):
     stamp: int
@@ -208,20 +211,14 @@ class VectorIndex:
         self, similarities: Matrix, rows: NDArray[np.intp] | None, threshold: float, notes: int | None
     ) -> list[VectorHit]:
         """Rank rows (None: all) by similarity, looking at ever more of the best until `notes` are certain."""
-        passing = np.flatnonzero(similarities >= threshold)
-        looked_at = len(passing) if notes is None else 4 * notes + 64
+        looked_at = len(similarities) if notes is None else 2 * notes + 64
         while True:
-            best = passing
-            if looked_at < len(passing):
-                best = passing[np.argpartition(-similarities[passing], looked_at)[:looked_at]]
+            # Of everything from here on nothing is missing, so the best notes of it are the best of all.
+            least = _choose_least(similarities, threshold, looked_at)
+            best = np.flatnonzero(similarities >= least)
             serials, chunks = self._rows.owners(best if rows is None else rows[best])
             hits = best_per_note(serials, chunks, similarities[best], notes)
-            # Chunks not looked at may tie with the last one that was, hence the strict comparison.
-            if looked_at >= len(passing) or (
-                notes is not None
-                and len(hits) >= notes
-                and hits[-1].similarity > float(similarities[best].min())
-            ):
+            if least <= threshold or (notes is not None and len(hits) >= notes):
                 return hits
             looked_at *= 4
 
@@ -265,6 +262,16 @@ class VectorIndex:
         with self._lock:
             self._rows, self._notes = ChunkRows(self.identity.dims), {}
             self._dirty = False
+
+
+def _choose_least(similarities: Matrix, threshold: float, most: int) -> float:
+    """A similarity, not below `threshold`, that about `most` have; found by looking at some of them."""
+    sample = similarities[:: max(1, len(similarities) // _SAMPLE)]
+    wanted = most * len(sample) // max(1, len(similarities))
+    passing = sample[sample >= threshold]
+    if wanted >= len(passing):
+        return threshold
+    return float(np.partition(passing, len(passing) - 1 - wanted)[len(passing) - 1 - wanted])
 
 
 def stored_identity(directory: Path) -> EmbedderIdentity | None:
