@@ -104,12 +104,7 @@ class Outside:
         rivals = [self._rival(examined) for examined in files]
         # One that is known to be unreadable gives its note up to a file that can be read, as a scan has it.
         broken = {path for path, why in self._catalogue.skipped.items() if why.note_id is None}
-        return await self._blocking.run(
-            lambda: [
-                _look(self._files, examined, rival, rival in broken)
-                for examined, rival in zip(files, rivals, strict=True)
-            ]
-        )
+        return await self._blocking.run(lambda: _look_at_all(self._files, files, rivals, broken))
 
     def _doubles(self, path: str) -> list[str]:
         """Files that were passed over since the one at `path` had their id."""
@@ -182,6 +177,21 @@ class Outside:
         outcome = WriteOutcome("deleted", note.id, entry.path, note.version)
         vacated = None if self._catalogue.at_path(entry.path) else entry.path
         return Change(entry, None, event, outcome, vacated)
+
+
+def _look_at_all(
+    files: NoteFiles, all_examined: Sequence[Examined], rivals: Sequence[str | None], broken: set[str]
+) -> list[_Look]:
+    """`broken` are paths known to be unreadable; those that became so just now count as well."""
+    broken = broken | {
+        examined.path
+        for examined in all_examined
+        if examined.document is None and current_state(files, examined.path) == examined.state
+    }
+    return [
+        _look(files, examined, rival, rival in broken)
+        for examined, rival in zip(all_examined, rivals, strict=True)
+    ]
 
 
 def _look(files: NoteFiles, examined: Examined, rival: str | None, is_broken: bool) -> _Look:

@@ -44,6 +44,13 @@ class Pending:
             self._heard = now
             self._note(now)
 
+    def touch_now(self, paths: Iterable[str], now: float) -> None:
+        """Something happened at these paths, and is to be looked at without waiting for quiet."""
+        for path in paths:
+            self._touched.setdefault(path, now)
+            self._heard = now
+            self._first = now - 2 * self.debounce
+
     def compare(self, now: float) -> None:
         """Something happened, and nobody knows where."""
         self._compare = True
@@ -57,6 +64,11 @@ class Pending:
     def miss(self, note_id: str, since: float) -> None:
         """The note's file is gone."""
         self._missing.setdefault(note_id, since)
+
+    def put_off(self, note_ids: Iterable[str], now: float) -> None:
+        """These notes were seen elsewhere a moment ago."""
+        for note_id in note_ids:
+            self._missing[note_id] = now
 
     def find(self, note_ids: Iterable[str]) -> None:
         """These notes are settled one way or the other."""

@@ -13,6 +13,7 @@ from lithos.actors.examination import Examined, examine
 from lithos.actors.guard import DeletionGuard
 from lithos.actors.outside import OutsideFiles, OutsideRemovals, OutsideRequest, Taken, holds_note
 from lithos.actors.watch_pending import Noticed, Pending
+from lithos.actors.watch_search import find_moved
 from lithos.actors.watch_survey import Survey, survey_paths, survey_tree
 from lithos.actors.writer import WriterMailbox
 from lithos.stores.files import FileState, FoundFile, NoteFiles
@@ -147,21 +148,34 @@ class Taking:
         return note_id not in self._catalogue or self._pending.misses(note_id) or note_id in self._guard.kept
 
     async def _drop_missing(self) -> None:
-        now = trio.current_time()
-        ripe = [entry for note_id in self._pending.ripe(now) if (entry := self._present(note_id)) is not None]
-        if not ripe:
+        ripe = self._pending.ripe(trio.current_time())
+        gone = await self._find_gone([entry for note_id in ripe if (entry := self._present(note_id))])
+        if not gone:
             return
-        owned = [entry for entry in ripe if self._catalogue.at_path(entry.path) is entry]
-        displaced = [entry.note.id for entry in ripe if self._catalogue.at_path(entry.path) is not entry]
-        gone, identity = await self._blocking.run(
-            lambda: (
-                [entry for entry in owned if not holds_note(self._files, entry.path, entry.note.id)],
-                folder_identity(self._files),
-            )
-        )
-        admitted = await self._guard.admit(gone, now, is_folder_gone=identity is None)
+        identity = await self._blocking.run(lambda: folder_identity(self._files))
+        owned = [entry for entry in gone if self._catalogue.at_path(entry.path) is entry]
+        displaced = [entry.note.id for entry in gone if self._catalogue.at_path(entry.path) is not entry]
+        admitted = await self._guard.admit(owned, trio.current_time(), is_folder_gone=identity is None)
         self._pending.find(entry.note.id for entry in owned)
         await self.drop([*admitted, *displaced])
+
+    async def _find_gone(self, ripe: Sequence[Entry]) -> list[Entry]:
+        """Those that are nowhere; one that is elsewhere will be looked at there."""
+        owned = [entry for entry in ripe if self._catalogue.at_path(entry.path) is entry]
+        there = await self._blocking.run(
+            lambda: {entry.note.id for entry in owned if holds_note(self._files, entry.path, entry.note.id)}
+        )
+        self._pending.find(there)
+        gone = [entry for entry in ripe if entry.note.id not in there]
+        wanted = {entry.note.id: entry.state for entry in gone if entry.identified}
+        if not wanted:
+            return gone
+        known = await self._known()
+        moved = await self._blocking.run(lambda: find_moved(self._files, wanted, known))
+        now = trio.current_time()
+        self._pending.touch(moved.values(), now)
+        self._pending.put_off(moved, now)
+        return [entry for entry in gone if entry.note.id not in moved]
 
     def _present(self, note_id: str) -> Entry | None:
         entry = self._catalogue.get(note_id)

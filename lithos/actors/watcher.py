@@ -22,7 +22,7 @@ from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown
 from lithos.actors.outside import holds_note
 from lithos.actors.watch_listening import Listening, ListeningFailed, Probe
 from lithos.actors.watch_pending import Pending
-from lithos.actors.watch_survey import is_watched
+from lithos.actors.watch_survey import TreeMemory, is_watched
 from lithos.actors.watch_taking import Taking
 from lithos.actors.writer import WriterMailbox
 from lithos.stores.files import NoteFiles
@@ -71,6 +71,7 @@ class Watcher:
         self._indexers = indexers
         self._blocking = blocking
         self._pending = Pending(debounce)
+        self._memory = TreeMemory(files)
         self._taking = Taking(catalogue, files, writer, guard, blocking, self._pending, count)
         self._listening: Listening | None = None
         self._probe: Probe | None = None
@@ -176,6 +177,7 @@ class Watcher:
 
     async def _keep_looking(self) -> None:
         while True:
+            began = trio.current_time()
             try:
                 if self._is_undecided:
                     await self._decide_mode()
@@ -185,7 +187,8 @@ class Watcher:
                 self._tell("looking", f"the folder cannot be looked after: {failure}")
             except ShuttingDown:
                 return
-            await trio.sleep(TICK)
+            took = trio.current_time() - began
+            await trio.sleep(max(TICK - took, took))  # never busy for more than half of the time
 
     async def _look(self) -> None:
         """What is due every second."""
@@ -195,13 +198,25 @@ class Watcher:
             log.warning("notes folder " + ("replaced" if identity else "gone"))
             self._identity = identity
             self._stop_listening()
+            self._memory.forget()
             self._compare()
         if self.mode != "off":
             self._tell("folder", None if identity else "the notes folder is missing")
         is_blind = self.mode == "poll" or (self.mode == "native" and not self._is_armed)
-        if is_blind or (self.mode == "native" and self._ticks % SAFETY_TICKS == 0):
+        if is_blind:
+            await self._compare_with_memory()
+        if self.mode != "off" and self._ticks % SAFETY_TICKS == 0:
             self._compare()
         await self._look_after_guard()
+
+    async def _compare_with_memory(self) -> None:
+        """Only what differs from a second ago is looked at: most of the time nothing does."""
+        touched = await self._blocking.run(self._memory.look)
+        if touched is None:
+            self._compare()
+        elif touched:
+            self._pending.touch_now(touched, trio.current_time())
+            self._wake.set()
 
     async def _look_after_guard(self) -> None:
         """End what is over: files that are back, notes that moved or were deleted, what was given up."""

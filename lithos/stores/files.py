@@ -27,6 +27,7 @@ from lithos.stores.file_values import (
     ReadFile,
     Remove,
 )
+from lithos.stores.note_tree import is_inside, walk_notes
 
 __all__ = [
     "FileChanged",
@@ -75,45 +76,13 @@ class NoteFiles:
         Dot-names are ignored, as is what a symlink reaches outside the folder. A folder that
         symlinks lead to is visited once, by its own name if it has one here, so loops end.
         """
-        seen: set[str] = set()
-        linked: list[tuple[str, str]] = []
-        found = list(self._walk(self._real_root, "", seen, linked))
-        while linked:
-            prefix, folder = min(linked)
-            linked.remove((prefix, folder))
-            found += self._walk(folder, prefix, seen, linked)
+        found = [FoundFile(path, state_of(status)) for path, status in self.walk()]
         found.sort(key=lambda file: file.path)
         return found
 
-    def _walk(
-        self, folder: str, prefix: str, seen: set[str], linked: list[tuple[str, str]]
-    ) -> Iterator[FoundFile]:
-        """The files below a folder; symlinked folders are left in `linked` for later."""
-        real = os.path.realpath(folder)
-        if real in seen or not self._is_inside(real):
-            return
-        seen.add(real)
-        try:
-            entries = list(os.scandir(folder))
-        except (FileNotFoundError, PermissionError, NotADirectoryError):
-            return
-        for entry in entries:
-            if entry.name.startswith(".") or _is_undecodable(entry.name):
-                continue
-            try:
-                if entry.is_dir():
-                    if entry.is_symlink():
-                        linked.append((f"{prefix}{entry.name}/", entry.path))
-                    else:
-                        yield from self._walk(entry.path, f"{prefix}{entry.name}/", seen, linked)
-                elif entry.name.endswith(".md") and (
-                    not entry.is_symlink() or self._leads_inside(entry.path)
-                ):
-                    status = entry.stat()
-                    if stat.S_ISREG(status.st_mode):
-                        yield FoundFile(prefix + entry.name, state_of(status))
-            except OSError:
-                continue  # vanished or unreadable between the listing and the look: not there
+    def walk(self) -> Iterator[tuple[str, os.stat_result]]:
+        """What `list_notes` lists, each file looked at as it is met, in no order."""
+        return walk_notes(self._real_root)
 
     def read(self, path: str) -> ReadFile:
         """Read one note. Raises `OSError`, or `OutsideKnowledge`."""
@@ -218,10 +187,7 @@ class NoteFiles:
         return real
 
     def _is_inside(self, real: str) -> bool:
-        return real.startswith(self._real_root + os.sep) or real == self._real_root
-
-    def _leads_inside(self, path: str) -> bool:
-        return self._is_inside(os.path.realpath(path))
+        return is_inside(real, self._real_root)
 
 
 def state_of(status: os.stat_result) -> FileState:
@@ -234,10 +200,6 @@ def _current_state(target: str) -> FileState | None:
         return state_of(os.stat(target))
     except FileNotFoundError:
         return None
-
-
-def _is_undecodable(name: str) -> bool:
-    return any("\udc80" <= character <= "\udcff" for character in name)
 
 
 def _keep_mode(target: str, descriptor: int) -> None:

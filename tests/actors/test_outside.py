@@ -6,7 +6,7 @@ import os
 
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lithos.actors import examination
@@ -371,6 +371,8 @@ steps = st.lists(
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example([("write", 1, "a"), ("settle", "", ""), ("break", "a", ""), ("write", 1, "b")])
+@example([("write", 1, "b"), ("settle", "", ""), ("write", 1, "a"), ("break", "b", "")])
 @given(steps)
 def test_whatever_happens_the_catalogue_ends_as_a_fresh_scan_of_the_whole_files_would(
     tmp_path_factory, steps

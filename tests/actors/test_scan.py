@@ -278,12 +278,12 @@ def test_notes_in_a_folder_that_cannot_be_listed_have_not_vanished(house, monkey
     put(house, "a/x.md", note(1))
     put(house, "b/y.md", note(2))
     first_scan(house)
-    real_list, real_read = os.scandir, NoteFiles.read
+    real_open, real_read = os.open, NoteFiles.read
 
-    def scandir(folder):
-        if str(folder).endswith("/a"):
+    def open_folder(path, *flags):
+        if str(path).endswith("/a"):
             raise PermissionError(errno.EACCES, "Permission denied")
-        return real_list(folder)
+        return real_open(path, *flags)
 
     def read(self, path):
         if path.startswith("a/"):
@@ -291,7 +291,7 @@ def test_notes_in_a_folder_that_cannot_be_listed_have_not_vanished(house, monkey
         return real_read(self, path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "scandir", scandir)
+        patch.setattr(os, "open", open_folder)
         patch.setattr(NoteFiles, "read", read)
         assert rescan(house) == []
         assert paths(house) == ["a/x.md", "b/y.md"]

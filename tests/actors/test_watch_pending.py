@@ -70,3 +70,21 @@ def test_while_files_keep_moving_a_missing_note_has_longer_but_not_for_ever():
         pending.take()
     assert (pending.ripe(11.25), pending.due) == ([], 11.5)
     assert pending.ripe(11.5) == ["n"]
+
+
+def test_what_a_comparison_found_is_due_at_once():
+    pending = Pending(0.5)
+    pending.touch_now(["a"], 10.0)
+    assert pending.due <= 10.0
+    assert pending.take().touched == {"a": 10.0}
+    pending.touch_now([], 11.0)
+    assert pending.due == math.inf
+
+
+def test_a_note_seen_elsewhere_has_its_time_again():
+    """behaviour 136"""
+    pending = Pending(0.5)
+    pending.miss("n", 10.0)
+    pending.put_off(["n"], 10.5)
+    assert (pending.ripe(10.75), pending.due) == ([], 11.0)
+    assert pending.ripe(11.0) == ["n"]

@@ -70,8 +70,8 @@ class WatchedHouse(House):
         await self.taking.settle(Noticed(dict.fromkeys(paths, now), False))
 
     async def compare(self) -> None:
-        """One batch after nobody knows what."""
-        await self.taking.settle(Noticed({}, True))
+        """One batch after nobody knows what, with what an earlier one wants looked at again."""
+        await self.taking.settle(Noticed(self.pending.take().touched, True))
 
     def path_of(self, n: int) -> str | None:
         entry = self.catalogue.get(UUID.format(n))

@@ -453,14 +453,14 @@ def test_a_root_behind_a_symlink_is_fine(tmp_path):
 
 def test_an_unreadable_folder_hides_its_notes_and_nothing_else(files, monkeypatch):
     files.apply([Put("a/x.md", b"x", None), Put("b/y.md", b"x", None)])
-    real = os.scandir
+    real = os.open
 
-    def scandir(folder: str):
-        if folder.endswith("/a"):
+    def open_folder(path: str, *flags: int):
+        if path.endswith("/a"):
             raise PermissionError(errno.EACCES, "Permission denied")
-        return real(folder)
+        return real(path, *flags)
 
-    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(os, "open", open_folder)
     assert paths(files) == ["b/y.md"]
 
 
