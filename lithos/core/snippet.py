@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
+
+from attrs import frozen
 
 from lithos.core.text import WORD_PART, fold, runs, unfold_offset
 
@@ -12,6 +14,8 @@ AROUND: Final = 150
 WITHOUT_MATCH: Final = 300
 #: Beyond this a word is recognised by its beginning, which bounds the work per word of the text.
 LONGEST_WORD: Final = 64
+#: So many words are found faster one by one than by going through the text.
+FEW_WORDS: Final = 16
 _ELLIPSIS: Final = "..."
 
 #: Endings the full-text index stems away: a hit for `indexes` may only have `index` or `indexing` in it.
@@ -21,15 +25,36 @@ _DOUBLED: Final = re.compile(r"([bdgmnprt])\1$")
 Span: TypeAlias = tuple[int, int]
 
 
-def make_snippet(title: str, content: str, terms: Sequence[str]) -> str:
-    """Return the earliest match of any of the folded `terms` with 150 characters on either side.
+@frozen
+class Terms:
+    """The folded terms of a query, got ready once for any number of notes."""
+
+    words: tuple[str, ...]
+    unsegmented: tuple[str, ...]
+    #: Without their English endings.
+    stems: tuple[str, ...]
+
+    @classmethod
+    def of(cls, terms: Sequence[str]) -> Self:
+        """Terms as `query.query_terms` gives them."""
+        # What does not begin with a letter or a number is no beginning of a word.
+        words = [term for term in terms if WORD_PART.match(term)]
+        return cls(
+            tuple({term[:LONGEST_WORD]: None for term in words}),
+            tuple(term for term in terms if _is_unsegmented(term)),
+            tuple({_stem(term)[:LONGEST_WORD]: None for term in words}),
+        )
+
+
+def make_snippet(title: str, content: str, terms: Terms) -> str:
+    """Return the earliest match of any of the terms with 150 characters on either side.
 
     A term matches where a word begins with it, a term of unsegmented script anywhere. When none does,
     the terms count without their English endings; when still none does, the text's beginning is shown.
     """
     text = f"# {title}\n\n{content}"
     folded = fold(text)
-    match = _find_first(folded, terms) or _find_first(folded, [_stem(term) for term in terms])
+    match = _find_first(folded, terms.words, terms.unsegmented) or _find_first(folded, terms.stems, ())
     if match is None:
         return text[:WITHOUT_MATCH] + _ELLIPSIS * (len(text) > WITHOUT_MATCH)
     start = max(0, unfold_offset(text, match[0]) - AROUND)
@@ -37,30 +62,51 @@ def make_snippet(title: str, content: str, terms: Sequence[str]) -> str:
     return _ELLIPSIS * (start > 0) + text[start:end] + _ELLIPSIS * (end < len(text))
 
 
-def _find_first(folded: str, terms: Sequence[str]) -> Span | None:
+def _find_first(folded: str, words: Sequence[str], unsegmented: Sequence[str]) -> Span | None:
     """Return the earliest match, the longest of those at one place."""
-    words = {term[:LONGEST_WORD] for term in terms if term and not _is_unsegmented(term)}
-    match = _find_word(folded, words)
-    for term in terms:
-        if _is_unsegmented(term):
-            # A later match can only win by being longer at the same place, so the search ends there.
-            start = folded.find(term, 0, match[0] + len(term) if match else len(folded))
-            if start >= 0 and (match is None or (start, -len(term)) < (match[0], match[0] - match[1])):
-                match = start, start + len(term)
-    return match
+    first, longest = find_word(folded, words) or (len(folded), 0)
+    for term in unsegmented:
+        # A later match can only win by being longer at the same place, so the search ends there.
+        start = folded.find(term, 0, first + len(term))
+        if start >= 0 and (start < first or len(term) > longest):
+            first, longest = start, len(term)
+    return (first, first + longest) if longest else None
 
 
-def _find_word(folded: str, words: Collection[str]) -> Span | None:
+def find_word(folded: str, words: Sequence[str], few: int = FEW_WORDS) -> tuple[int, int] | None:
+    """Return where the earliest word begins with one of `words`, and the length of the longest that does.
+
+    Up to `few` words are looked for one by one, more of them by going through the words of the text.
+    """
+    if len(words) > few:
+        return _scan_words(folded, frozenset(words))
+    first, longest = len(folded), 0
+    for word in words:
+        start = _find_beginning(folded, word, first + len(word))
+        if start >= 0 and (start < first or len(word) > longest):
+            first, longest = start, len(word)
+    return (first, longest) if longest else None
+
+
+def _find_beginning(folded: str, word: str, end: int) -> int:
+    """Return where a word of the text before `end` begins with `word`, -1 when none does."""
+    start = folded.find(word, 0, end)
+    while start > 0 and WORD_PART.match(folded, start - 1, start):
+        start = folded.find(word, start + 1, end)
+    return start
+
+
+def _scan_words(folded: str, words: Collection[str]) -> tuple[int, int] | None:
     lengths: dict[str, list[int]] = {}
     for word in sorted(words, key=len, reverse=True):
         lengths.setdefault(word[0], []).append(len(word))
-    for part in WORD_PART.finditer(folded) if words else ():
+    for part in WORD_PART.finditer(folded):
         start, end = part.span()
         # A term has no separator in it, so it is no longer than the word, unless a mark continues the word.
         longest = end - start if folded[end : end + 1].isascii() else LONGEST_WORD
         for length in lengths.get(folded[start], ()):
             if length <= longest and folded[start : start + length] in words:
-                return start, start + length
+                return start, length
     return None
 
 

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from lithos.actors.catalogue import Entry
 from lithos.actors.vector_port import ChunkSizes
-from lithos.core.snippet import make_snippet
+from lithos.core.snippet import Terms, make_snippet
 from lithos.services.texts import NoteTexts
 
 
@@ -26,12 +26,13 @@ class Snippets:
 
         `chunks` maps serials to the chunk to show; of other notes the surroundings of a term are shown.
         """
+        prepared = Terms.of(terms)
 
         def cut_one(position: int, content: str) -> str:
             entry = entries[position]
             number = chunks.get(entry.serial)
             if number is None:
-                return make_snippet(entry.note.title, content, terms)
+                return make_snippet(entry.note.title, content, prepared)
             of_note = self._sizes.chunks(entry.note.title, content)
             return of_note[number].text if number < len(of_note) else ""
 

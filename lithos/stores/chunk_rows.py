@@ -116,10 +116,11 @@ class ChunkRows:
             return np.zeros(0, np.float32)
         # The kernel lets other threads run meanwhile, and starts none.
         products = numkong.cdist(codes, query[None, :], metric="dot", out_dtype=_PRODUCTS)
-        scaled = inverse * _invert_lengths(query[None, :])[0]
+        scaled: Matrix = inverse * _invert_lengths(query[None, :])[0]
         np.multiply(np.asarray(products)[:, 0], scaled, out=scaled, dtype=np.float32, casting="unsafe")
         np.maximum(scaled, 0, out=scaled)
-        return np.minimum(scaled, 1, out=scaled)
+        np.minimum(scaled, 1, out=scaled)
+        return scaled
 
     def _take(self, count: int) -> int:
         """Where `count` rows are free: a run of that length, the shortest longer one, or the end."""

@@ -1,10 +1,18 @@
 from __future__ import annotations
 
-from hypothesis import given
+from collections.abc import Sequence
+
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lithos.core.query import query_terms
-from lithos.core.snippet import make_snippet
+from lithos.core.snippet import Terms, find_word
+from lithos.core.snippet import make_snippet as cut_snippet
+from lithos.core.text import fold
+
+
+def make_snippet(title: str, content: str, terms: Sequence[str]) -> str:
+    return cut_snippet(title, content, Terms.of(terms))
 
 
 def test_without_a_match_the_beginning_is_shown() -> None:
@@ -60,3 +68,12 @@ def test_a_stemmed_hit_is_found_without_its_ending() -> None:
 @given(st.text(max_size=40), st.text(max_size=10))
 def test_any_text_and_query_give_a_piece_of_the_text(content: str, query: str) -> None:
     assert make_snippet("t", content, query_terms(query)).strip(".") in f"# t\n\n{content}"
+
+
+@given(st.text("abcé_ -\u0941हन中1", max_size=60), st.text("abcé \u0941हन1", max_size=12))
+@example("xab ab abc", "ab abc")
+@example("हिन्दी हि", "हि")
+def test_few_words_are_found_where_many_are(content: str, query: str) -> None:
+    """The two ways to look for words agree."""
+    words, folded = Terms.of(query_terms(query)).words, fold(content)
+    assert find_word(folded, words) == find_word(folded, words, few=-1)
