@@ -3,20 +3,31 @@
 It applies what the writer passes on, batch by batch, in a worker thread. A failing index refuses
 the batch but stays alive; `converge` then compares what the index holds with what it should hold
 and mends the difference. A cold start is the same comparison.
+
+An index whose commits are dear may linger over a batch; whoever needs it up to date says so, with
+`hurry` or, as searches do, by waiting for `caught_up`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import Enum
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import trio
-from attrs import frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.catalogue import Catalogue, Entry, digest_of
-from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
+from lithos.actors.index_messages import (
+    Hurry,
+    Index,
+    Indexed,
+    IndexMailbox,
+    IndexMessage,
+    Removal,
+    Slice,
+    Upsert,
+    spread,
+)
+from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, ShuttingDown, run_batches
 from lithos.core.frontmatter import UnreadableNote, parse_document
 from lithos.core.model import Document
 from lithos.core.note_layout import read_layout
@@ -26,9 +37,11 @@ from lithos.stores.files import NoteFiles, OutsideKnowledge
 from lithos.stores.index_failure import IndexFailed
 from lithos.telemetry import get_logger
 
+__all__ = ["Index", "IndexMailbox", "IndexMessage", "Indexed", "Indexer", "Removal", "Slice", "Upsert"]
+
 log = get_logger("lithos.indexer")
 
-#: Twice the writer's batch for two writers' worth of changes, with room for repairs.
+#: Changes that wait at most; when the index is slower than the writer, the writer waits.
 CAPACITY = 256
 BATCH = 64
 #: Notes of a repair at once: few, so that a write never waits long behind a rebuild.
@@ -36,60 +49,6 @@ REPAIR_SLICE = 64
 REPAIR_DELAY = 5.0
 #: Notes compared in one turn of the event loop: a few milliseconds.
 LOOK_SLICE = 1_000
-
-
-class Indexed(Enum):
-    """What became of a change: `DONE` is searchable, `DEFERRED` waits for the embedding model."""
-
-    DONE = "done"
-    DEFERRED = "deferred"
-
-
-@frozen
-class Upsert:
-    """Index a note. A repair is dropped when the note has changed since it was read."""
-
-    entry: Entry
-    document: Document
-    repair: bool = False
-
-
-@frozen
-class Removal:
-    """Drop a note from the index."""
-
-    serial: int
-
-
-@frozen
-class Slice:
-    """Many notes as one message, so that they are indexed in one batch."""
-
-    upserts: tuple[Upsert, ...]
-
-
-IndexMessage = Upsert | Removal | Slice
-IndexMailbox = Mailbox[IndexMessage, Indexed]
-
-
-class Index(Protocol):
-    """A search index as its indexer sees it; the methods block."""
-
-    def is_ready(self) -> bool:
-        """False until changes can be applied; they are deferred meanwhile."""
-        ...
-
-    def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
-        """Make the changes searchable, all or none; raises `IndexFailed`."""
-        ...
-
-    def stamps(self) -> Mapping[int, int]:
-        """What the index holds: number to stamp."""
-        ...
-
-    def expected(self, entry: Entry) -> int:
-        """The stamp the index should hold for this note."""
-        ...
 
 
 class Indexer:
@@ -104,10 +63,11 @@ class Indexer:
         blocking: Blocking,
         *,
         repair_slice: int = REPAIR_SLICE,
+        batch: int = BATCH,
         linger: float = 0.0,
         on_behind: Callable[[str | None], None] = lambda _: None,
     ) -> None:
-        """`linger`: seconds a batch waits for more while several write at once.
+        """`linger`: seconds a batch of changes waits for more while nobody waits for it.
 
         `on_behind` is told why the index lacks changes that were accepted, and None once it has them.
         """
@@ -118,8 +78,17 @@ class Indexer:
         self._files = files
         self._blocking = blocking
         self._repair_slice = repair_slice
+        self._batch = batch
         self._linger = linger
         self._on_behind = on_behind
+        #: The last change that was accepted; mail is served in order, so with it everything is in.
+        self._newest: Envelope[IndexMessage, Indexed] | None = None
+        #: Up to which change somebody has asked to hurry.
+        self._hurried: Envelope[IndexMessage, Indexed] | None = None
+        #: A change that a search has waited for in vain.
+        self._late: Envelope[IndexMessage, Indexed] | None = None
+        #: Why a batch is missing, until a comparison has found everything there.
+        self._lacking: str | None = None
         self._stale = trio.Event()
         self._is_converged = False
         self._converging = trio.Event()
@@ -139,6 +108,44 @@ class Indexer:
         while not self._is_converged:
             await self._converging.wait()
 
+    async def accept(self, change: Upsert | Removal) -> Envelope[IndexMessage, Indexed]:
+        """Queue a change; from now on `caught_up` waits for it."""
+        self._newest = envelope = await self.mailbox.post(change)
+        return envelope
+
+    def hurry(self) -> None:
+        """Have what was accepted applied without lingering: somebody waits for it."""
+        newest = self._newest
+        if not self._linger or newest is None or newest.done.is_set() or newest is self._hurried:
+            return
+        self._hurried = newest
+        self.mailbox.nudge(Hurry())  # a full mailbox is a full batch, which does not linger
+
+    async def caught_up(self, deadline: float) -> None:
+        """Wait until the index has, or has refused, every change accepted before this.
+
+        At the deadline (in trio's time) it is told to be behind, until it has them.
+        """
+        newest = self._newest
+        if newest is None or newest.done.is_set():
+            return
+        self.hurry()
+        with trio.move_on_at(deadline):
+            await newest.done.wait()
+        if not newest.done.is_set():
+            log.warning("index is late", index=self.name, waiting=self.mailbox.depth)
+            self._late = newest
+            self._tell_behind()
+
+    def _tell_behind(self) -> None:
+        late = None if self._late is None else f"The {self.name} index is late: it still takes in changes."
+        self._on_behind(self._lacking or late)
+
+    def _note_progress(self) -> None:
+        if self._late is not None and self._late.done.is_set():
+            self._late = None
+            self._tell_behind()
+
     def mark_stale(self) -> None:
         """Have the index compared with the catalogue soon."""
         self._is_converged = False
@@ -157,14 +164,17 @@ class Indexer:
             await run_batches(
                 inbox,
                 self._flush,
-                size=BATCH,
+                size=self._batch,
                 linger=self._linger,
-                linger_alone=False,
+                is_urgent=lambda message: isinstance(message, Hurry),
+                on_served=self._note_progress,
                 limit=600.0,
                 stats=self.mailbox.stats,
             )
-        except BaseException:
+        except BaseException as crash:
+            self._lacking = f"its indexer ended with {type(crash).__name__} and is started again"
             self.mark_stale()  # the batch it died with may be missing
+            self._tell_behind()
             raise
         self._has_ended = True
         self._stale.set()
@@ -185,7 +195,8 @@ class Indexer:
                     continue
                 if not self._stale.is_set():
                     self._is_converged = True
-                    self._on_behind(None)
+                    self._lacking = None
+                    self._tell_behind()
                     self._converging.set()
                     self._converging = trio.Event()
                     task_status.started()
@@ -200,7 +211,7 @@ class Indexer:
                 return [IndexFailed(self.unusable)] * len(messages)
             return [Indexed.DEFERRED] * len(messages)
         latest: dict[int, Upsert | Removal] = {}
-        for message in _spread(messages):
+        for message in spread(messages):
             if isinstance(message, Removal):
                 latest[message.serial] = message
             elif not message.repair or self._is_current(message.entry):
@@ -212,8 +223,8 @@ class Indexer:
                 await self._blocking.run(lambda: self.index.apply(upserts, removals))
         except IndexFailed as failure:
             log.error("index refused a batch", index=self.name, changes=len(latest), reason=str(failure))
-            self.failure = str(failure)
-            self._on_behind(self.failure)
+            self.failure = self._lacking = str(failure)
+            self._tell_behind()
             self.mark_stale()
             return [failure] * len(messages)
         self.failure = None
@@ -256,6 +267,7 @@ class Indexer:
 
     async def _send(self, message: IndexMessage) -> bool:
         envelope = await self.mailbox.post(message)
+        self.mailbox.nudge(Hurry())
         try:
             await envelope.reply()
         except (IndexFailed, ActorDown):
@@ -275,11 +287,3 @@ def _load(files: NoteFiles, entry: Entry) -> Upsert | None:
     except (OSError, OutsideKnowledge, UnreadableNote):
         return None
     return Upsert(entry, document, repair=True)
-
-
-def _spread(messages: Sequence[IndexMessage]) -> Iterator[Upsert | Removal]:
-    for message in messages:
-        if isinstance(message, Slice):
-            yield from message.upserts
-        else:
-            yield message

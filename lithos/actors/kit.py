@@ -50,11 +50,15 @@ class Envelope(Generic[M, R]):
     abandoned: bool = False
     done: trio.Event = attrs.field(factory=trio.Event)
     result: outcome.Outcome[R] | None = None
+    #: Told of the reply too, for one who waits for the first of several.
+    on_done: Callable[[], None] | None = None
 
     def resolve(self, result: outcome.Outcome[R]) -> None:
         """Deliver the reply and wake the asker."""
         self.result = result
         self.done.set()
+        if self.on_done is not None:
+            self.on_done()
 
     async def reply(self) -> R:
         """Wait for the reply; raises the refusal, `ActorDown` or `ShuttingDown`.
@@ -151,25 +155,24 @@ async def run_batches(
     *,
     size: int,
     linger: float = 0.0,
-    linger_alone: bool = True,
+    is_urgent: Callable[[M], bool] = lambda _: False,
+    on_served: Callable[[], None] = lambda: None,
     limit: float = 60.0,
     stats: MailboxStats | None = None,
 ) -> None:
     """Serve the inbox until its last sender closes.
 
-    A batch is flushed when it has `size` messages or its oldest has waited `linger` seconds; with
-    no linger it takes what waits already. Without `linger_alone` it lingers only after a batch of
-    several: a lone sender has nothing to add before it is answered.
+    A batch is flushed when it has `size` messages, one of which `is_urgent`, or its oldest has waited
+    `linger` seconds; with no linger it takes what waits already. `on_served` is called after the
+    replies of a batch.
 
     `flush` runs shielded but for at most `limit` seconds: it lands whole or crashes. It returns one
     reply per message; an exception instance is a refusal.
     """
-    crowded = linger_alone
     async for first in inbox:
-        batch = await _collect(inbox, first, size, linger if crowded else 0.0)
+        batch = await _collect(inbox, first, size, linger, is_urgent)
         if not batch:
             continue
-        crowded = linger_alone or len(batch) > 1
         began = trio.current_time()
         try:
             with trio.fail_after(limit, shield=True):
@@ -184,12 +187,14 @@ async def run_batches(
             envelope.resolve(outcome.Error(reply) if isinstance(reply, Exception) else outcome.Value(reply))
         if stats is not None:
             stats.record(len(batch), trio.current_time() - began)
+        on_served()
 
 
 async def _collect(
-    inbox: Inbox[M, R], first: Envelope[M, R], size: int, linger: float
+    inbox: Inbox[M, R], first: Envelope[M, R], size: int, linger: float, is_urgent: Callable[[M], bool]
 ) -> list[Envelope[M, R]]:
     batch = [first]
+    can_wait = linger > 0 and not is_urgent(first.message)
     try:
         with trio.move_on_after(linger), suppress(trio.EndOfChannel):
             while len(batch) < size:
@@ -197,9 +202,10 @@ async def _collect(
                     # First without waiting: `receive` under an expired deadline would leave mail unread.
                     batch.append(inbox.receive_nowait())
                 except trio.WouldBlock:
-                    if linger <= 0:
+                    if not can_wait:
                         break
                     batch.append(await inbox.receive())
+                can_wait = can_wait and not is_urgent(batch[-1].message)
     except trio.Cancelled:
         _refuse(batch)
         raise

@@ -1,8 +1,9 @@
-"""The publisher: announces changes once they can be found.
+"""The publisher: announces changes once an index has taken them.
 
-For each change, in order, it waits for the indexes, has the event journalled, answers the caller
-and notes the file in the manifest. A change that no index could take is withheld: its caller is
-told, and its event follows when the repair has indexed it.
+For each change, in order, it waits for the first index, has the event journalled and answers the
+caller; the other index follows, and searches wait for it. A change that no index could take is
+withheld: its caller is told, and its event follows when the repair has indexed it. The manifest learns
+of the files a little later, many at once: it must not run ahead of the journal, but may lag behind it.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ log = get_logger("lithos.publisher")
 #: One batch of the writer ahead of the one being announced.
 CAPACITY = 64
 BATCH = 64
+#: Seconds for which the manifest gathers rows, and at most for the last ones at the end.
+RECORD_DELAY = 0.1
+RECORD_LIMIT = 10.0
 
 
 @frozen
 class Publication:
-    """A change and the envelopes of the index messages it waits for.
+    """A change and the envelopes of its messages to the indexes; the first success is enough.
 
     `is_reminder` marks the publisher's own note to itself that an index is repaired.
     """
@@ -65,8 +69,11 @@ class Publisher:
         self._withheld: list[Change] = []
         #: Announced, but the journal could not be written yet: the manifest must not run ahead of it.
         self._unjournalled: _Rows = {}
-        #: Journalled, but the manifest could not be written yet: it must not forget them either.
+        #: Journalled, but not in the manifest yet: it must not forget them either.
         self._unrecorded: _Rows = {}
+        #: The journal position up to which the manifest may say that it knows all files.
+        self._position: int | None = None
+        self._has_news = trio.Event()
 
     @property
     def withheld(self) -> int:
@@ -83,8 +90,11 @@ class Publisher:
         task_status.started()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._remember_withheld)
+            nursery.start_soon(self._keep_records)
             await run_batches(inbox, self._flush, size=BATCH, limit=900.0, stats=self.mailbox.stats)
             nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + RECORD_LIMIT):
+            await self._record()
 
     async def _flush(self, batch: Sequence[Publication]) -> list[WriteOutcome | Exception]:
         replies: list[WriteOutcome | Exception] = []
@@ -94,7 +104,7 @@ class Publisher:
             if publication.is_reminder:
                 visible += self._take_repaired()
                 replies.append(change.outcome)
-            elif await _is_visible(publication.receipts):
+            elif await self._is_taken(publication.receipts):
                 visible += self._take_earlier(change)
                 visible.append(change)
                 replies.append(change.outcome)
@@ -103,6 +113,30 @@ class Publisher:
                 replies.append(_withheld_refusal(change))
         await self._announce(visible)
         return replies
+
+    async def _is_taken(self, receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> bool:
+        """True as soon as an index has taken the change, False when every index has failed.
+
+        One that waits for its model has not failed; but then the others are waited for.
+        """
+        is_deferred = False
+        waiting = list(receipts)
+        while waiting:
+            settled = [receipt for receipt in waiting if receipt.done.is_set()]
+            for receipt in settled:
+                waiting.remove(receipt)
+                try:
+                    if await receipt.reply() is Indexed.DONE:
+                        return True
+                    is_deferred = True
+                except (IndexFailed, ActorDown):
+                    continue
+            if waiting and len(waiting) < len(receipts):
+                for indexer in self._indexers:
+                    indexer.hurry()
+            if not settled:
+                await _any_of(waiting)
+        return is_deferred
 
     def _take_earlier(self, change: Change) -> list[Change]:
         """Withheld changes of the same note or file: no later one may overtake them."""
@@ -135,18 +169,37 @@ class Publisher:
         for path, row in self._unjournalled.items():
             _place_last(self._unrecorded, path, row)
         self._unjournalled.clear()
-        await self._record(journalled if isinstance(journalled, int) else None)
+        if isinstance(journalled, int):
+            self._position = journalled
+        self._has_news.set()
 
-    async def _record(self, seq: int | None) -> None:
-        """Bring the manifest up to date; it can be rebuilt, so its failure fails nobody's request."""
-        kept = [row for row in self._unrecorded.values() if row is not None]
-        gone = [path for path, row in self._unrecorded.items() if row is None]
-        try:
-            await self._blocking.run(lambda: self._manifest.store(kept, gone, seq))
-        except (DatabaseFailed, OSError) as failure:
-            log.error("manifest refuses to write", waiting=len(self._unrecorded), reason=str(failure))
+    async def _keep_records(self) -> None:
+        """Bring the manifest up to date, some changes at a time and while nobody waits for it."""
+        while True:
+            await self._has_news.wait()
+            await trio.sleep(RECORD_DELAY)
+            self._has_news = trio.Event()
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + RECORD_LIMIT):
+                await self._record()
+
+    async def _record(self) -> None:
+        """The manifest can be rebuilt, so its failure fails nobody's request."""
+        rows, self._unrecorded = self._unrecorded, {}
+        if not rows:
             return
-        self._unrecorded.clear()
+        kept = [row for row in rows.values() if row is not None]
+        gone = [path for path, row in rows.items() if row is None]
+        position, is_stored = self._position, False
+        try:
+            await self._blocking.run(lambda: self._manifest.store(kept, gone, position))
+            is_stored = True
+        except (DatabaseFailed, OSError) as failure:
+            log.error("manifest refuses to write", waiting=len(rows), reason=str(failure))
+        finally:
+            if not is_stored:
+                news, self._unrecorded = self._unrecorded, rows
+                for path, row in news.items():
+                    _place_last(self._unrecorded, path, row)
 
     async def _remember_withheld(self) -> None:
         """Once a repair has brought withheld changes into an index, have them announced in turn."""
@@ -169,20 +222,15 @@ def _place_last(rows: _Rows, path: str, row: ManifestRow | None) -> None:
     rows[path] = row
 
 
+async def _any_of(receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> None:
+    is_any = trio.Event()
+    for receipt in receipts:
+        receipt.on_done = is_any.set
+    await is_any.wait()
+
+
 def _is_same_note(one: Change, other: Change) -> bool:
     return one.entry.note.id == other.entry.note.id or one.entry.path == other.entry.path
-
-
-async def _is_visible(receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> bool:
-    """True unless every index failed; an index that waits for its model has not failed."""
-    visible = False
-    for receipt in receipts:
-        try:
-            await receipt.reply()
-            visible = True
-        except (IndexFailed, ActorDown):
-            continue
-    return visible
 
 
 def _withheld_refusal(change: Change) -> StorageFailed:

@@ -16,7 +16,7 @@ import trio
 from lithos.actors.blocking import Blocking
 from lithos.actors.catalogue import Catalogue
 from lithos.actors.decisions import keys_of
-from lithos.actors.indexer import IndexMailbox, Removal, Upsert
+from lithos.actors.indexer import Indexer, Removal, Upsert
 from lithos.actors.kit import Envelope, Inbox, Mailbox, run_batches
 from lithos.actors.outside import Outside, OutsideFiles, OutsideRemovals, OutsideRequest, Taken
 from lithos.actors.preparation import Preparation, Prepared
@@ -39,14 +39,14 @@ log = get_logger("lithos.writer")
 
 #: A few dozen agents at once; more wait in their own tasks, which is the back-pressure they need.
 CAPACITY = 64
-#: One batch shares its folder syncs, its journal commit and its index commits.
+#: One batch shares its folder syncs and its journal commit.
 BATCH = 32
 #: Seconds for a batch: above the publisher's limit, since waiting for a slow index is not a crash.
 LIMIT = 1_000.0
 #: How often a file may change under a request before the request gives up.
 RETRIES = 5
 
-#: The reply to an accepted request: await it for the moment the change is indexed and journalled.
+#: The reply to an accepted request: await it for the moment an index has the change and it is journalled.
 Accepted = Envelope[Publication, WriteOutcome]
 #: Tools send write requests and get `Accepted`; the watcher sends what it saw and gets `Taken`.
 WriterMessage = WriteRequest | OutsideRequest
@@ -73,7 +73,7 @@ class Writer:
         catalogue: Catalogue,
         files: NoteFiles,
         blocking: Blocking,
-        indexes: Sequence[IndexMailbox],
+        indexers: Sequence[Indexer],
         publisher: PublisherMailbox,
         preparation: Preparation,
     ) -> None:
@@ -81,7 +81,7 @@ class Writer:
         self._catalogue = catalogue
         self._files = files
         self._blocking = blocking
-        self._indexes = indexes
+        self._indexers = indexers
         self._publisher = publisher
         self._preparation = preparation
         self._outside = Outside(catalogue, files, blocking, preparation.clock)
@@ -208,7 +208,7 @@ class Writer:
         message = (
             Removal(change.entry.serial) if change.document is None else Upsert(change.entry, change.document)
         )
-        receipts = [await index.post(message) for index in self._indexes]
+        receipts = [await indexer.accept(message) for indexer in self._indexers]
         return await self._publisher.post(Publication(change, receipts))
 
 

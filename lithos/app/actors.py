@@ -14,9 +14,10 @@ from lithos.actors.blocking import Threads
 from lithos.actors.broadcaster import Broadcaster
 from lithos.actors.catalogue import Catalogue
 from lithos.actors.coordinator import AppendEvents, Coordinator, Journalled, make_id
+from lithos.actors.freshness import Freshness
 from lithos.actors.fulltext import FulltextPort
 from lithos.actors.graph_cache import GraphCache
-from lithos.actors.indexer import Indexer, IndexMailbox
+from lithos.actors.indexer import Indexer
 from lithos.actors.kit import Mailbox, supervise
 from lithos.actors.memory import Memory
 from lithos.actors.preparation import Preparation
@@ -37,9 +38,10 @@ from lithos.stores.embedder import Embedder
 
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
 FULLTEXT_SLICE = 1_000
-#: About as long as a commit takes, half of which is waiting for the disk: with 16 agents writing at once
-#: it halves the number of commits and of merges, and the slowest writes come through sooner.
-FULLTEXT_LINGER = 0.02
+#: A commit costs more than everything else about a write, so that many writes should share one. Nobody
+#: waits that long: whoever needs a change in the index hurries it.
+FULLTEXT_LINGER = 0.1
+FULLTEXT_BATCH = 256
 
 
 class Actors:
@@ -73,7 +75,8 @@ class Actors:
         self.fulltext_indexer, self.vector_indexer = self._make_indexers()
         indexers = (self.fulltext_indexer, self.vector_indexer)
         self.publisher = Publisher(self.coordinator.mailbox, indexers, stores.manifest, Threads())
-        self.writer = self._make_writer([indexer.mailbox for indexer in indexers])
+        self.freshness = Freshness(self.fulltext_indexer, self.vector_indexer)
+        self.writer = self._make_writer(indexers)
         self.guard = make_guard(config, stores, self.catalogue)
         self.watcher = make_watcher(
             config, stores, self.catalogue, self.writer.mailbox, self.guard, indexers, self.metrics
@@ -88,6 +91,7 @@ class Actors:
             files,
             Threads(),
             repair_slice=FULLTEXT_SLICE,
+            batch=FULLTEXT_BATCH,
             linger=FULLTEXT_LINGER,
             on_behind=self.stores.fulltext.tell_behind,
         )
@@ -96,11 +100,11 @@ class Actors:
             "vectors", port, self.catalogue, files, self._embedding, on_behind=port.tell_behind
         )
 
-    def _make_writer(self, indexes: Sequence[IndexMailbox]) -> Writer:
+    def _make_writer(self, indexers: Sequence[Indexer]) -> Writer:
         limit = self.config.storage.max_content_size_bytes
         preparation = Preparation(self.catalogue, limit, self.clock, make_id)
         files, publisher = self.stores.files, self.publisher.mailbox
-        return Writer(self.catalogue, files, Threads(), indexes, publisher, preparation)
+        return Writer(self.catalogue, files, Threads(), indexers, publisher, preparation)
 
     def _make_coordinator(self) -> Coordinator:
         config = self.config

@@ -75,6 +75,7 @@ class Assembly:
             texts,
             stores.fulltext,
             self.actors.semantic,
+            self.actors.freshness,
             self.actors.coordinator,
             _retrieval_settings(self.actors.config, self.actors.sizes),
             clock,
@@ -114,6 +115,7 @@ class Assembly:
                 self.actors.coordinator.mailbox, stores.coordination, self.actors.coordination_reading
             ),
             semantic=self.actors.semantic,
+            freshness=self.actors.freshness,
             fulltext_indexer=self.actors.fulltext_indexer,
             vector_indexer=self.actors.vector_indexer,
             writer=self.actors.writer,
@@ -192,6 +194,7 @@ class Assembly:
     def _make_retrieve(self, edges: Edges, coordination: Coordination, texts: NoteTexts) -> Retrieve:
         sources = RetrieveSources(
             catalogue=self.actors.catalogue,
+            freshness=self.actors.freshness,
             fulltext=self.actors.stores.fulltext,
             semantic=self.actors.semantic,
             edges=edges,
@@ -229,6 +232,7 @@ class Assembly:
         config, stores = self.actors.config, self.actors.stores
         return StateParts(
             catalogue=self.actors.catalogue,
+            freshness=self.actors.freshness,
             fulltext=stores.fulltext,
             fulltext_indexer=self.actors.fulltext_indexer,
             vector_indexer=self.actors.vector_indexer,

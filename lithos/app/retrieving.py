@@ -9,6 +9,7 @@ from attrs import frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.catalogue import Catalogue
+from lithos.actors.freshness import Freshness
 from lithos.actors.semantic import SemanticBackend
 from lithos.actors.vector_port import ChunkSizes
 from lithos.app.settings import usage_settings
@@ -35,6 +36,7 @@ class RetrieveSources:
     """What a retrieval reads, and who keeps its receipts."""
 
     catalogue: Catalogue
+    freshness: Freshness
     fulltext: FulltextIndex
     semantic: SemanticBackend
     edges: Edges
@@ -54,6 +56,7 @@ def make_retrieve(config: Config, sources: RetrieveSources) -> Retrieve:
     relations = RelationScouts(catalogue, sources.edges.touching, sources.learning, sources.coordination)
     parts = RetrieveParts(
         catalogue=catalogue,
+        freshness=sources.freshness,
         dispatcher=Dispatcher(catalogue, sources.metrics),
         team=make_team(searches, NameScouts(catalogue), relations),
         ranking=Ranking(catalogue, sources.learning, _weights(lcma), usage_settings(lcma), sources.working),

@@ -11,6 +11,7 @@ from lithos.actors.broadcaster import Broadcaster
 from lithos.actors.catalogue import Catalogue
 from lithos.actors.coordinator import Coordinator
 from lithos.actors.guard import DeletionGuard
+from lithos.actors.freshness import Freshness
 from lithos.actors.indexer import Indexer
 from lithos.actors.semantic import SemanticBackend
 from lithos.actors.watcher import Watcher
@@ -55,6 +56,7 @@ class Server:
     enrichment: Enrichment | None
     access_log: AccessLog
     semantic: SemanticBackend
+    freshness: Freshness
     fulltext_indexer: Indexer
     vector_indexer: Indexer
     writer: Writer

@@ -102,7 +102,7 @@ class Knowledge:
         self._clock = clock
 
     async def write(self, request: WriteNote) -> WriteOutcome:
-        """Create or update a note; returns once it is durable, searchable and journalled."""
+        """Create or update a note; returns once it is durable, taken by an index and journalled."""
         self._coordinator.touch(request.agent)
         return await self._submit(request)
 
@@ -144,7 +144,7 @@ class Knowledge:
             raise InvalidInput("limit and offset must not be negative.")
         check_metadata_match(request.metadata_match)
         candidates: Sequence[Entry] = (
-            self._retrieval.match_text(request.content_query, Filters())
+            await self._retrieval.match_text(request.content_query, Filters())
             if request.content_query and request.content_query.strip()
             else list(self._catalogue)
         )

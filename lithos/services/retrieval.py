@@ -12,6 +12,7 @@ from attrs import field, frozen
 from lithos.actors.blocking import Blocking
 from lithos.actors.catalogue import Catalogue, Entry
 from lithos.actors.coordinator import Coordinator
+from lithos.actors.freshness import Freshness
 from lithos.actors.semantic import SemanticBackend, SemanticUnavailable
 from lithos.actors.vector_port import ChunkSizes
 from lithos.core.agents import SEARCH_RESULT, UNKNOWN_AGENT, AuditRow
@@ -111,6 +112,7 @@ class Retrieval:
         texts: NoteTexts,
         fulltext: FulltextIndex,
         semantic: SemanticBackend,
+        freshness: Freshness,
         coordinator: Coordinator,
         settings: RetrievalSettings,
         clock: Callable[[], datetime],
@@ -123,6 +125,7 @@ class Retrieval:
         self._nearest = Nearest(catalogue, semantic)
         self._agreement = Agreement(texts, settings.sizes, fulltext, settings.cache_threshold)
         self._graph_search = GraphSearch(catalogue, self._nearest, reading)
+        self._freshness = freshness
         self._coordinator = coordinator
         self._settings = settings
         self._clock = clock
@@ -133,6 +136,7 @@ class Retrieval:
             raise InvalidMode(f"There is no search mode {request.mode!r}. Use one of: {', '.join(MODES)}.")
         threshold = self._threshold(request.threshold)
         limit = max(1, min(request.limit, self._settings.max_results))
+        await self._freshness.reach(words=request.mode != "semantic", meaning=request.mode != "fulltext")
         if request.mode == "graph":
             ranked = await self._rank_graph(request, threshold)
         elif not request.query.strip():
@@ -147,11 +151,12 @@ class Retrieval:
         self._record(request, hits)
         return SearchAnswer(hits, ranked.failed, ranked.message)
 
-    def match_text(self, query: str, filters: Filters) -> list[Entry]:
+    async def match_text(self, query: str, filters: Filters) -> list[Entry]:
         """Every note that a full-text query matches, best first. Raises `SearchBackendFailed`."""
         node = _parse(query)
         if node is None:
             return []
+        await self._freshness.reach(meaning=False)
         try:
             found = self._fulltext.search_all(node, filters)
         except IndexFailed as failure:
@@ -163,6 +168,7 @@ class Retrieval:
         request = SearchRequest(query=query, mode="semantic", filters=Filters(tags=tags))
         if not query.strip():
             return []
+        await self._freshness.reach(words=False)
         ranked = await self._rank_semantic(request, limit, self._settings.threshold)
         found = [
             (entry, similarity)

@@ -12,6 +12,7 @@ import trio
 from attrs import field, frozen
 
 from lithos.actors.catalogue import Catalogue, Entry
+from lithos.actors.freshness import Freshness
 from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
 from lithos.core.memory import FinalNode, Receipt, RecordRetrieval, SurfacedConflict
 from lithos.core.query import query_terms
@@ -95,6 +96,7 @@ class RetrieveParts:
     """Whom a retrieval needs."""
 
     catalogue: Catalogue
+    freshness: Freshness
     dispatcher: Dispatcher
     team: Team
     ranking: Ranking
@@ -160,6 +162,7 @@ class Retrieve:
     async def _pursue(self, request: RetrieveRequest, receipt: Receipt, report: Report) -> RetrieveAnswer:
         """Everything but the keeping of the receipt."""
         parts = self._parts
+        await parts.freshness.reach()
         ask = await self._ask(request, receipt.ts)
         await parts.dispatcher.send(parts.team.first, ask, report)
         ask = attrs.evolve(ask, seeds=await self._choose_seeds(request, report))

@@ -13,6 +13,7 @@ from attrs import frozen
 from lithos.actors.blocking import Blocking
 from lithos.actors.catalogue import Catalogue
 from lithos.actors.coordinator import Coordinator
+from lithos.actors.freshness import Freshness
 from lithos.actors.guard import WAY_OUT, DeletionGuard
 from lithos.actors.indexer import Indexer
 from lithos.actors.memory import Memory
@@ -52,6 +53,7 @@ class StateParts:
     """Everything whose state is told."""
 
     catalogue: Catalogue
+    freshness: Freshness
     fulltext: FulltextIndex
     fulltext_indexer: Indexer
     vector_indexer: Indexer
@@ -80,6 +82,7 @@ class ServerState:
         """The answer of `lithos_stats`."""
         parts = self._parts
         now = parts.clock()
+        await parts.freshness.reach()
         counts = await parts.reading.run(lambda: parts.coordination.counts(now))
         links = parts.catalogue.graph.counts()
         documents, indexed = len(parts.catalogue), parts.fulltext.document_count()

@@ -59,7 +59,7 @@ class House:
             self.catalogue,
             self.files,
             self.gate,
-            [indexer.mailbox for indexer in self.indexers],
+            self.indexers,
             self.publisher.mailbox,
             self.preparation,
         )
@@ -133,6 +133,11 @@ class House:
             (event.draft.type, str(event.draft.payload.get("path") or event.draft.payload["dest_path"]))
             for event in self.store.events_after(0)
         ]
+
+    async def becomes_consistent(self) -> bool:
+        """`is_consistent` once the manifest has been brought up to date too."""
+        await trio.sleep(1)
+        return self.is_consistent()
 
     def is_consistent(self) -> bool:
         """Files, catalogue, indexes and manifest agree."""

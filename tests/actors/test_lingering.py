@@ -1,62 +1,99 @@
-"""An actor that waits for more only while several are asking."""
+"""An actor that waits for more, unless somebody waits for it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.kit import Mailbox, run_batches, supervise
 
 pytestmark = pytest.mark.autojump
 
-LINGER = 0.02
-ROUND_TRIP = 0.005
+LINGER = 0.1
+URGENT = "urgent"
 
 
-async def ask_in_turn(box: Mailbox[Any, Any], times: int) -> float:
-    began = trio.current_time()
-    for number in range(times):
-        await box.ask(number)
-        await trio.sleep(ROUND_TRIP)
-    return trio.current_time() - began
+class Gatherer:
+    """Notes its batches and when they were flushed."""
 
+    def __init__(self) -> None:
+        self.box: Mailbox[Any, Any] = Mailbox("x", 64)
+        self.batches: list[list[Any]] = []
+        self.times: list[float] = []
+        self.served = 0
 
-async def run(askers: int, times: int) -> tuple[list[int], float]:
-    sizes: list[int] = []
-    box: Mailbox[Any, Any] = Mailbox("x", 64)
-
-    async def flush(messages: Sequence[Any]) -> Sequence[Any]:
-        sizes.append(len(messages))
+    async def _flush(self, messages: Sequence[Any]) -> Sequence[Any]:
+        self.batches.append(list(messages))
+        self.times.append(trio.current_time())
         await trio.sleep(0.01)
         return messages
 
-    async def start(inbox: Any, *, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
+    def _note_served(self) -> None:
+        self.served += 1
+
+    async def _start(self, inbox: Any, *, task_status: Any) -> None:
         task_status.started()
-        await run_batches(inbox, flush, size=64, linger=LINGER, linger_alone=False)
+        await run_batches(
+            inbox,
+            self._flush,
+            size=8,
+            linger=LINGER,
+            is_urgent=lambda message: message == URGENT,
+            on_served=self._note_served,
+        )
 
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, start))
-        began = trio.current_time()
-        async with trio.open_nursery() as asking:
-            for _ in range(askers):
-                asking.start_soon(ask_in_turn, box, times)
-        seconds = trio.current_time() - began
-        box.close()
-    return sizes, seconds
-
-
-async def test_a_lone_sender_never_waits_for_others() -> None:
-    sizes, seconds = await run(askers=1, times=10)
-    assert sizes == [1] * 10
-    assert seconds == pytest.approx(10 * (0.01 + ROUND_TRIP))
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(partial(supervise, self.box, self._start))
+            yield
+            self.box.close()
 
 
-async def test_many_senders_gather_in_one_batch() -> None:
-    sizes, _ = await run(askers=16, times=10)
-    assert max(sizes) == 16
-    assert sum(sizes) == 160
-    assert len(sizes) <= 12
+async def test_what_comes_in_the_meantime_is_one_batch() -> None:
+    actor, began = Gatherer(), trio.current_time()
+    async with actor.running():
+        for number in range(4):
+            await actor.box.post(number)
+            await trio.sleep(LINGER / 8)
+        await trio.sleep(1)
+        assert actor.batches == [[0, 1, 2, 3]]
+        assert actor.times == [pytest.approx(began + LINGER)]
+        assert actor.served == 1
+
+
+@pytest.mark.parametrize("urgent", [0, 1, 3])
+async def test_an_urgent_message_ends_the_waiting(urgent: int) -> None:
+    actor, began = Gatherer(), trio.current_time()
+    async with actor.running():
+        for number in range(urgent):
+            await actor.box.post(number)
+        await wait_all_tasks_blocked()
+        await actor.box.ask(URGENT)
+        assert actor.batches == [[*range(urgent), URGENT]]
+        assert actor.times == [began]
+
+
+async def test_a_full_batch_does_not_wait() -> None:
+    actor, began = Gatherer(), trio.current_time()
+    for number in range(20):
+        await actor.box.post(number)
+    async with actor.running():
+        await trio.sleep(1)
+    assert [len(batch) for batch in actor.batches] == [8, 8, 4]
+    assert actor.times[:2] == [pytest.approx(began), pytest.approx(began + 0.01)]
+
+
+async def test_the_end_does_not_wait_either() -> None:
+    actor, began = Gatherer(), trio.current_time()
+    async with actor.running():
+        envelope = await actor.box.post(1)
+        await wait_all_tasks_blocked()
+    assert await envelope.reply() == 1
+    assert actor.times == [began]

@@ -32,6 +32,10 @@ class FakeIndexer:
     """What a publisher sees of an indexer."""
 
     is_converged = False
+    hurried = 0
+
+    def hurry(self) -> None:
+        self.hurried += 1
 
 
 class Desk:
@@ -108,8 +112,9 @@ def make_publication(serial: int, *results: object, version: int = 1, removal: b
 FAILED = (IndexFailed("full"), IndexFailed("full"))
 
 
-async def test_a_change_is_answered_after_index_and_journal_and_before_nothing(desk):
-    publication = make_publication(1, Indexed.DONE, None)
+async def test_a_change_is_answered_after_one_index_and_the_journal(desk):
+    """behaviour 187"""
+    publication = make_publication(1, None, None)
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         envelope = await desk.mailbox.post(publication)
         await wait_all_tasks_blocked()
@@ -122,9 +127,45 @@ async def test_a_change_is_answered_after_index_and_journal_and_before_nothing(d
         assert desk.rows() == {}
         desk.held.set()
         assert await envelope.reply() is publication.change.outcome
+        assert not publication.receipts[0].done.is_set()
+        assert [indexer.hurried for indexer in desk.indexers] == [0, 0]
+        await trio.sleep(1)
+        assert desk.rows() == {"n1.md": 1}
     assert desk.journal == ["1v1"]
-    assert desk.rows() == {"n1.md": 1}
     assert desk.manifest.seq == 1
+
+
+@pytest.mark.parametrize("first", [IndexFailed("x"), ActorDown("x"), Indexed.DEFERRED])
+@pytest.mark.parametrize("other", [0, 1])
+async def test_without_the_one_index_the_other_is_hurried_and_waited_for(desk, first, other):
+    """behaviour 63"""
+    results = [first, first]
+    results[other] = None
+    publication = make_publication(1, *results)
+    async with served(desk.coordinator, desk.start_coordinator), desk.served():
+        envelope = await desk.mailbox.post(publication)
+        await wait_all_tasks_blocked()
+        assert not envelope.done.is_set()
+        assert desk.indexers[other].hurried
+        publication.receipts[other].resolve(outcome.Value(Indexed.DONE))
+        assert await envelope.reply() is publication.change.outcome
+    assert desk.journal == ["1v1"]
+
+
+async def test_the_manifest_learns_of_many_changes_at_once(desk, monkeypatch):
+    stored, real = [], desk.manifest.store
+    monkeypatch.setattr(
+        desk.manifest, "store", lambda rows, *more: (stored.append(len(rows)), real(rows, *more))
+    )
+    async with served(desk.coordinator, desk.start_coordinator), desk.served():
+        for serial in range(20):
+            await desk.mailbox.ask(make_publication(serial))
+        assert desk.rows() == {}
+        await trio.sleep(1)
+        assert stored == [20]
+        await desk.mailbox.ask(make_publication(20))
+    assert stored == [20, 1], "the rest at the end"
+    assert len(desk.rows()) == 21
 
 
 async def test_what_waits_is_one_message_to_the_journal_in_order(desk):

@@ -70,14 +70,14 @@ async def test_a_note_lives_in_file_catalogue_indexes_manifest_and_journal(house
     async with house.running():
         created = await house.create("First note", path="a/b")
         assert (created.status, created.path, created.version) == ("created", "a/b/first-note.md", 1)
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
         updated = await house.update(created.id, "First note, again", "new")
         assert (updated.status, updated.path, updated.version) == ("updated", created.path, 2)
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
         assert b"new" in house.files.read(created.path).data
         deleted = await house.delete(created.id)
         assert (deleted.status, deleted.version) == ("deleted", 2)
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
     assert house.files.list_notes() == []
     path = created.path
     assert house.told() == [("note.created", path), ("note.updated", path), ("note.deleted", path)]
@@ -218,7 +218,7 @@ async def test_a_disk_failure_of_one_change_leaves_the_others_of_its_batch_alone
             assert refusal.code == "internal_error"
             assert "Input/output error" in refusal.message
             assert "Nothing was changed" in refusal.message
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
         assert b"kept" in house.files.read("old.md").data
     assert [path for kind, path in house.told() if kind == "note.updated"] == []
     assert not [name for name in os.listdir(house.files.root) if name.startswith(".")]
@@ -256,7 +256,7 @@ async def test_a_path_that_no_file_can_have_is_invalid(house):
     async with house.running():
         with pytest.raises(InvalidInput):
             await house.create("X", path="plain/x.md")
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
 
 
 async def test_a_symlink_that_leads_outside_is_invalid(house, tmp_path):
@@ -294,7 +294,7 @@ async def test_an_update_builds_on_what_the_file_says_now(house):
         outcome = await house.update(note.id, "Note", "new")
         assert outcome.version == 2
         assert house.catalogue.get(note.id).note.tags == ("by-hand",)
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
 
 
 def slip_in(monkeypatch, house: House, times: int, change) -> list[int]:
@@ -319,7 +319,7 @@ async def test_an_update_of_a_file_edited_meanwhile_is_decided_again_on_the_new_
         assert calls
         assert house.catalogue.get(note.id).note.tags == ("by-hand",)
         assert b"by-hand" in house.files.read(note.path).data
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
 
 
 async def test_deciding_again_may_end_in_a_refusal(house, monkeypatch):
@@ -348,7 +348,7 @@ async def test_a_retitled_file_can_get_its_old_title_back(house):
         note = await house.create("Before")
         edit(house, note.path, b"Before", b"By hand")
         assert (await house.update(note.id, "Before")).version == 2
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
 
 
 async def test_a_missing_file_is_told_and_nothing_changes(house):
@@ -359,7 +359,7 @@ async def test_a_missing_file_is_told_and_nothing_changes(house):
             await house.update(note.id, "Note", "new")
         assert note.id in house.catalogue
         assert (await house.delete(note.id)).status == "deleted"
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
     assert house.told()[-1] == ("note.deleted", note.path)
 
 
@@ -418,7 +418,7 @@ async def test_a_stored_note_no_index_took_is_told_and_announced_after_the_repai
         assert house.told() == [("note.created", "note.md")]
         house.indexes[1].failing = False
         await trio.sleep(60)
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
     assert house.told() == [("note.created", "note.md")]
 
 
@@ -430,7 +430,7 @@ async def test_one_failing_index_is_tolerated_and_catches_up(house):
         assert house.told() == [("note.created", "note.md")]
         house.indexes[1].failing = False
         await house.indexers[1].converged()
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
 
 
 async def test_a_crashed_index_counts_as_failed_and_catches_up(house):
@@ -441,7 +441,7 @@ async def test_a_crashed_index_counts_as_failed_and_catches_up(house):
         with pytest.raises(StorageFailed):
             await house.create("Note")
         await trio.sleep(60)
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
     assert house.told() == [("note.created", "note.md")]
 
 
@@ -463,7 +463,7 @@ async def test_a_change_under_way_lands_although_its_caller_is_cancelled(house):
             await house.create("Under way")
         house.gate.open()
         await trio.sleep(1)
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
     assert house.told() == [("note.created", "other.md"), ("note.created", "under-way.md")]
 
 
@@ -487,7 +487,7 @@ async def test_a_crash_of_the_writer_keeps_the_queue(house, monkeypatch):
             await queued[0].reply()
         accepted = await queued[1].reply()
         assert (await accepted.reply()).status == "created"
-        assert house.is_consistent()
+        assert await house.becomes_consistent()
     assert house.writer.mailbox.stats.restarts == 1
 
 

@@ -78,6 +78,13 @@ class Memory:
         return {note_id: self.known[note_id] for note_id in node_ids if note_id in self.known}
 
 
+class Current:
+    """Indexes that lack nothing."""
+
+    async def reach(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
 class NoTexts:
     """Every note says the same."""
 
@@ -104,6 +111,7 @@ class Room:
         )
         parts = RetrieveParts(
             catalogue=self.catalogue,
+            freshness=Current(),  # type: ignore[arg-type]
             dispatcher=Dispatcher(self.catalogue, self.metrics),
             team=Team(_team(self._first), _team(self._second), self.contradict),
             ranking=Ranking(self.catalogue, self.memory, weights, UsageSettings(), Inline()),
