@@ -142,9 +142,13 @@ def _read_flag(name: str, value: Any) -> bool:
 
 
 def _read_texts(name: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+    if not isinstance(value, list):
         raise _wrong_type(name, "a list of texts", value)
-    for item in value:
+    for position, item in enumerate(value, 1):
+        if not isinstance(item, str):
+            raise ArgumentFault(
+                f"Argument '{name}' must be a list of texts; item {position} is {_describe(item)}."
+            )
         _check_characters(name, item)
     return tuple(value)
 

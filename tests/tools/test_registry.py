@@ -184,6 +184,12 @@ async def test_missing_and_wrongly_typed_arguments_are_named(
         assert lithos.files() == []
 
 
+async def test_a_list_with_a_wrong_item_is_told_which_one_it_is(tmp_path: Path) -> None:
+    async with serving(tmp_path, settled=False) as lithos:
+        with pytest.raises(ArgumentFault, match=r"'tags' must be a list of texts; item 2 is 1\."):
+            await lithos.call("lithos_write", title="T", content="x", agent="a", tags=["x", 1])
+
+
 async def test_numeric_text_is_a_number(tmp_path: Path) -> None:
     """behaviour 173"""
     async with serving(tmp_path) as lithos:
