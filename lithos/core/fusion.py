@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 
 class Ordered(Protocol):
@@ -17,10 +17,13 @@ class Ordered(Protocol):
 
 K = TypeVar("K", bound=Ordered)
 
+#: Hits that are sorted at once; hardly anybody asks for more of them.
+_SOON: Final = 60
+
 
 def blend(
     lexical: Sequence[tuple[K, float]], semantic: Sequence[tuple[K, float]], weight: float
-) -> list[tuple[K, float]]:
+) -> Iterator[tuple[K, float]]:
     """Join BM25 scores and similarities: `(1 - weight) * lexical + weight * semantic`, each scaled to 0..1.
 
     Lexical scores (not negative) are divided by the highest, similarities stretched between the lowest and
@@ -32,7 +35,7 @@ def blend(
     meaning = _scale(meaning, weight, lowest=min(meaning.values(), default=0.0))
     for key, score in meaning.items():
         words[key] = words.get(key, 0.0) + score
-    return _sort(words)
+    return _sort_gradually(words)
 
 
 def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = 60) -> list[tuple[K, float]]:
@@ -55,15 +58,31 @@ def _best_scores(leg: Sequence[tuple[K, float]]) -> dict[K, float]:
     return best
 
 
-def _scale(scores: Mapping[K, float], share: float, lowest: float) -> dict[K, float]:
+def _scale(scores: dict[K, float], share: float, lowest: float) -> dict[K, float]:
     """Scores between `lowest` and their highest as 0..`share`; all of `share` when they are equal."""
     highest = max(scores.values(), default=0.0)
     if highest == min(scores.values(), default=0.0):
         return dict.fromkeys(scores, share)
-    return {key: share * ((score - lowest) / (highest - lowest)) for key, score in scores.items()}
+    width = highest - lowest
+    if not lowest:
+        return {key: share * (score / width) for key, score in scores.items()}
+    return {key: share * ((score - lowest) / width) for key, score in scores.items()}
 
 
 def _sort(scores: Mapping[K, float]) -> list[tuple[K, float]]:
     ranked = sorted(scores.items(), key=itemgetter(0))
     ranked.sort(key=itemgetter(1), reverse=True)
     return ranked
+
+
+def _sort_gradually(scores: Mapping[K, float]) -> Iterator[tuple[K, float]]:
+    """Give what `_sort` does, sorting no more than is asked for."""
+    least = _score_at(scores, _SOON)
+    yield from _sort({key: score for key, score in scores.items() if score >= least})
+    yield from _sort({key: score for key, score in scores.items() if score < least})
+
+
+def _score_at(scores: Mapping[K, float], place: int) -> float:
+    """Return the score at a place, counted from 1, the lowest one where there are fewer."""
+    ordered = sorted(scores.values(), reverse=True)
+    return ordered[min(place, len(ordered)) - 1] if ordered else 0.0
