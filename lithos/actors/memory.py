@@ -21,7 +21,8 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.coordinator import AppendEvents, Coordinator, Flush, Journalled
 from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
 from lithos.actors.memory_batches import Batches
-from lithos.actors.memory_steps import Command, Done, Steps
+from lithos.actors.memory_steps import Command, Steps
+from lithos.actors.memory_upkeep import Done
 from lithos.core.events import EDGE_UPSERTED, EventDraft
 from lithos.core.salience import LearningSettings
 from lithos.stores.coordination import CoordinationStore

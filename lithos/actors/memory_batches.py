@@ -17,7 +17,8 @@ from datetime import datetime
 
 import attrs
 
-from lithos.actors.memory_steps import Command, Done, Steps, Store
+from lithos.actors.memory_steps import Command, Steps, Store
+from lithos.actors.memory_upkeep import Done
 from lithos.core.edges import EdgeCommand, ResolveConflict
 from lithos.core.errors import LithosError, StorageFailed, UpdateFailed
 from lithos.stores.edges import EdgeStore

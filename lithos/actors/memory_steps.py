@@ -9,8 +9,8 @@ from enum import Enum
 from typing import Any
 
 import attrs
-from attrs import frozen
 
+from lithos.actors.memory_upkeep import Done, Upkeep
 from lithos.core.edges import (
     EdgeCommand,
     ResolveConflict,
@@ -23,15 +23,11 @@ from lithos.core.errors import LithosError
 from lithos.core.events import ENRICH_AGENT, ENRICHMENT, EventDraft
 from lithos.core.memory import (
     ApplyFeedback,
-    ClaimJobs,
     Consolidate,
     Decay,
     Enqueue,
-    FinishJobs,
-    ForgetWorkingMemory,
     InferredEdge,
     LearningCommand,
-    LiftSalience,
     NodeStats,
     ProjectionOutcome,
     ProjectProvenance,
@@ -48,7 +44,6 @@ from lithos.core.salience import (
     decay,
     dominant_namespace,
     ignore,
-    lift,
     pairs_within,
 )
 from lithos.stores.edges import EdgeStore
@@ -74,16 +69,6 @@ _BOTH = frozenset(Store)
 _NONE: frozenset[Store] = frozenset()
 
 
-@frozen
-class Done:
-    """What a command answers and announces."""
-
-    reply: Any
-    events: tuple[EventDraft, ...] = ()
-    #: Notes whose salience it changed.
-    moved: int = 0
-
-
 class Steps:
     """The commands, carried out inside the transactions that `needs` names."""
 
@@ -106,14 +91,9 @@ class Steps:
             ApplyFeedback: self._apply_feedback,
             Decay: self._decay,
             Consolidate: self._consolidate,
-            ForgetWorkingMemory: self._forget,
-            Enqueue: self._enqueue,
-            ClaimJobs: self._claim,
-            FinishJobs: self._finish,
             ProjectProvenance: self._project,
             RecordInference: self._record_inference,
-            SpendTokens: self._spend,
-            LiftSalience: self._lift,
+            **Upkeep(stats).handlers,
         }
 
     def carry_out(self, command: Command, now: datetime) -> Done:
@@ -263,36 +243,3 @@ class Steps:
         )
         edge = self._edges.upsert(command, self._new_edge_id(), now)
         return announce_edge(edge, ENRICH_AGENT, uuid.uuid4().hex, ENRICHMENT)
-
-    # -- the queue and upkeep ------------------------------------------------------------------
-
-    def _forget(self, command: ForgetWorkingMemory, now: datetime) -> Done:
-        self._stats.writing.queue.drop_processed(command.idle_before)
-        return Done(self._stats.writing.receipts.forget(command.closed_tasks, command.idle_before))
-
-    def _enqueue(self, command: Enqueue, now: datetime) -> Done:
-        self._stats.writing.queue.add(command.triggers, now)
-        return Done(None)
-
-    def _claim(self, command: ClaimJobs, now: datetime) -> Done:
-        return Done(self._stats.writing.queue.claim(command.max_attempts, command.after, command.most))
-
-    def _finish(self, command: FinishJobs, now: datetime) -> Done:
-        if command.done:
-            self._stats.writing.queue.finish(command.rows, now)
-        elif not command.tried:
-            self._stats.writing.queue.release(command.rows)
-        return Done(None)
-
-    def _spend(self, command: SpendTokens, now: datetime) -> Done:
-        self._stats.writing.ledgers.spend(command.day, command.tokens, command.calls, now)
-        return Done(None)
-
-    def _lift(self, command: LiftSalience, now: datetime) -> Done:
-        nodes = self._stats.writing.nodes
-        low = [(stats, lift(stats, command.floor)) for stats in nodes.below(command.floor)]
-        lifted = [(stats, new) for stats, new in low if new is not None]
-        if not command.dry_run:
-            nodes.put(new for _, new in lifted)
-        reply = {stats.node_id: (stats.salience, new.salience) for stats, new in lifted}
-        return Done(reply, moved=0 if command.dry_run else len(reply))

@@ -26,6 +26,7 @@ from lithos.services.inference import EdgeInference
 from lithos.services.learning import Learning
 from lithos.services.nearest import Nearest
 from lithos.services.projection import Projection
+from lithos.services.retention import Retention
 from lithos.services.task_states import TaskStates
 from lithos.services.texts import NoteTexts
 from lithos.stores.coordination import CoordinationStore
@@ -64,7 +65,13 @@ def make_enrichment(config: Config, sources: EnrichmentSources) -> Enrichment | 
         metrics=sources.metrics,
         clock=sources.clock,
     )
-    return Enrichment(parts, config.lcma, sources.learning, tasks.closed)
+    retention = Retention(
+        sources.learning,
+        tasks.open,
+        receipts_kept=config.lcma.receipts_kept,
+        pair_days=config.lcma.coactivation_days,
+    )
+    return Enrichment(parts, config.lcma, sources.learning, tasks.closed, retention)
 
 
 def watch_learning(gauges: Gauges, learning: Learning, floor: float) -> None:

@@ -128,6 +128,17 @@ class LcmaConfig:
     )
     sweep_interval_hours: float = setting(24.0, "Hours between two sweeps.", POSITIVE)
     wm_eviction_days: float = setting(7.0, "Idle days after which working memory is dropped.", number(0))
+    receipts_kept: int = setting(
+        100_000,
+        "Newest receipts of retrievals that are kept; those of open tasks stay longer; 0 keeps all.",
+        whole(0),
+    )
+    coactivation_days: float = setting(
+        90.0,
+        "Idle days after which two notes retrieved together once count no more as such; twice as many after "
+        "twice, and so on; 0 keeps all.",
+        number(0),
+    )
     decay_inactive_days: float = setting(7.0, "Idle days before salience decays.", number(0))
     temperature_default: float = setting(
         0.5, "Temperature of a retrieval; 0.5 and more is a cold start.", FRACTION

@@ -10,6 +10,8 @@ from datetime import datetime
 
 from attrs import field, frozen
 
+from lithos.core.retention import ForgetPairs, ForgetReceipts
+
 INITIAL_SALIENCE = 0.5
 
 
@@ -286,6 +288,8 @@ LearningCommand = (
     | Decay
     | Consolidate
     | ForgetWorkingMemory
+    | ForgetReceipts
+    | ForgetPairs
     | Enqueue
     | ClaimJobs
     | FinishJobs

@@ -19,6 +19,7 @@ from lithos.services.enrichment_boundary import survive
 from lithos.services.enrichment_drain import Drain, DrainParts
 from lithos.services.enrichment_feed import Queue
 from lithos.services.projection import IncompleteScan
+from lithos.services.retention import Retention
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.enrichment")
@@ -51,9 +52,11 @@ class Enrichment:
         config: LcmaConfig,
         queue: Queue,
         closed: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
+        retention: Retention,
     ) -> None:
         self._parts = parts
         self._queue = queue
+        self._retention = retention
         #: Which of some tasks are closed.
         self._closed = closed
         self._drain = Drain(parts, config.max_enrich_attempts)
@@ -89,6 +92,8 @@ class Enrichment:
         await survive("salience decays at the next sweep", partial(parts.memory.submit, Decay()))
         await survive("provenance is projected at the next sweep", self._reconcile)
         await survive("entities are refreshed at the next sweep", parts.entities.refresh_stale)
+        await survive("old receipts are kept until the next sweep", self._retention.forget_receipts)
+        await survive("old pairs are kept until the next sweep", self._retention.forget_pairs)
         log.info("swept")
 
     async def _forget(self) -> None:

@@ -21,6 +21,7 @@ from lithos.core.memory import (
 )
 from lithos.services.outcomes import honest_outcome
 from lithos.stores.stats import StatsStore, StatsTables
+from lithos.stores.stats_receipts import OldReceipt
 
 T = TypeVar("T")
 
@@ -62,6 +63,14 @@ class Learning:
     async def newest_receipt(self, task_id: str, agent_id: str) -> Receipt | None:
         """The latest receipt of an agent's retrievals for a task."""
         return await self._read(lambda tables: tables.receipts.newest(task_id, agent_id))
+
+    async def receipt_count(self) -> int:
+        """How many receipts there are."""
+        return await self._read(lambda tables: tables.receipts.count())
+
+    async def oldest_receipts(self, after: int, most: int) -> list[OldReceipt]:
+        """At most so many receipts behind a place, oldest first."""
+        return await self._read(lambda tables: tables.receipts.oldest(after, most))
 
     async def working_memory(self, task_id: str) -> list[WorkingNode]:
         """The notes that were retrieved for a task, by id."""

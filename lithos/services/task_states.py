@@ -25,6 +25,10 @@ class TaskStates:
         """Those that are completed or cancelled; nobody knows whether an unknown one is."""
         return [task.id for task in await self._find(task_ids) if not task.is_open]
 
+    async def open(self, task_ids: Sequence[str]) -> list[str]:
+        """Those that are open."""
+        return [task.id for task in await self._find(task_ids) if task.is_open]
+
     async def _find(self, task_ids: Sequence[str]) -> list[Task]:
         def read() -> list[Task]:
             with self._rows.snapshot():

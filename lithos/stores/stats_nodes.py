@@ -11,6 +11,7 @@ from typing import Any, Final
 import apsw
 
 from lithos.core.memory import INITIAL_SALIENCE, NodeStats, SalienceSummary
+from lithos.core.retention import Pair, PairsForgotten
 from lithos.core.times import format_optional, format_time
 from lithos.stores.database import read_time
 
@@ -41,6 +42,17 @@ WHERE other NOT IN (SELECT value FROM json_each(:seeds))
     AND (:namespaces IS NULL OR namespace IN (SELECT value FROM json_each(:namespaces)))
 GROUP BY other
 """
+_BEHIND: Final = "(node_id_a,node_id_b,namespace)>(?1,?2,?3)"
+_LAST_OF_SLICE: Final = (
+    f"SELECT node_id_a,node_id_b,namespace FROM coactivation WHERE {_BEHIND}"  # noqa: S608 - constants
+    " ORDER BY node_id_a,node_id_b,namespace LIMIT 1 OFFSET ?4"
+)
+#: A time that cannot be read is no reason to drop anything.
+_FORGET_PAIRS: Final = (
+    f"DELETE FROM coactivation WHERE {_BEHIND}"  # noqa: S608 - constants
+    " AND (?4 IS NULL OR (node_id_a,node_id_b,namespace)<=(?4,?5,?6))"
+    " AND julianday(last_at)<julianday(?7)-?8*MAX(IFNULL(count,1),1)"
+)
 
 
 class NodeRows:
@@ -96,6 +108,14 @@ class NodeRows:
         }
         rows: list[Any] = self._connection.execute(_COMPANIONS, given).fetchall()
         return dict(rows)
+
+    def forget_pairs(self, after: Pair, most: int, days: float, now: datetime) -> PairsForgotten:
+        """Drop pairs idle for more than `days` times their count, among `most` behind `after`."""
+        ends: list[Any] = self._connection.execute(_LAST_OF_SLICE, (*after, most - 1)).fetchall()
+        last: Pair | None = ends[0] if ends else None
+        given = (*after, *(last or (None, None, None)), format_time(now), days)
+        self._connection.execute(_FORGET_PAIRS, given)
+        return PairsForgotten(self._connection.changes(), last)
 
     def summarize(self, floor: float) -> SalienceSummary:
         """How all stored notes stand; `floor` is a salience."""

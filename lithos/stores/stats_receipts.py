@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import apsw
 import attrs
+from attrs import frozen
 
 from lithos.core.memory import FinalNode, Receipt, SurfacedConflict, WorkingNode
 from lithos.core.times import format_time
@@ -26,6 +27,15 @@ _ACTIVATE: Final = (
     " last_receipt_id=excluded.last_receipt_id"
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@frozen
+class OldReceipt:
+    """A receipt as far as its dropping needs it; `place` is its place in the order of adding."""
+
+    place: int
+    id: str
+    task_id: str | None
 
 
 class ReceiptRows:
@@ -48,6 +58,25 @@ class ReceiptRows:
     def newest(self, task_id: str, agent_id: str) -> Receipt | None:
         """The latest receipt of this task and agent."""
         return self._first("task_id=? AND agent_id=? ORDER BY ts DESC, rowid DESC", (task_id, agent_id))
+
+    def count(self) -> int:
+        """How many there are."""
+        rows: list[Any] = self._connection.execute("SELECT COUNT(*) FROM receipts").fetchall()
+        return int(rows[0][0])
+
+    def oldest(self, after: int, most: int) -> list[OldReceipt]:
+        """At most so many receipts behind a place, in the order in which they were added."""
+        rows = self._connection.execute(
+            "SELECT rowid,id,task_id FROM receipts WHERE rowid>? ORDER BY rowid LIMIT ?", (after, most)
+        )
+        return [OldReceipt(*row) for row in rows]
+
+    def drop(self, ids: Iterable[str]) -> int:
+        """Drop receipts; how many there were."""
+        self._connection.execute(
+            "DELETE FROM receipts WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+        )
+        return self._connection.changes()
 
     def _first(self, where: str, given: tuple[str, ...]) -> Receipt | None:
         rows = self._connection.execute(

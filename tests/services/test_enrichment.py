@@ -308,6 +308,13 @@ class NoProjection:
         raise RuntimeError("a bug must not end the worker")
 
 
+class NoRetention:
+    async def forget_receipts(self) -> None:
+        raise RuntimeError("a bug must not end the worker")
+
+    forget_pairs = forget_receipts
+
+
 @pytest.mark.autojump
 async def test_drains_and_sweeps_keep_their_hours_whatever_fails() -> None:
     config = LcmaConfig(
@@ -315,7 +322,8 @@ async def test_drains_and_sweeps_keep_their_hours_whatever_fails() -> None:
     )
     memory, clock = FakeMemory(), Clock()
     parts: Any = _Parts(memory, clock)
-    enrichment = Enrichment(parts, config, memory, lambda _: memory.working_tasks())
+    keeping: Any = NoRetention()
+    enrichment = Enrichment(parts, config, memory, lambda _: memory.working_tasks(), keeping)
     began = trio.current_time() / 60
     with trio.move_on_after(60 * 61):
         await enrichment.run()
