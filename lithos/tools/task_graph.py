@@ -29,11 +29,18 @@ class TaskGraphTools:
 
     def tools(self) -> Sequence[Tool]:
         """The family."""
+        return (*self._of_one_task(), *self._of_views(), *self._of_relations())
+
+    def _of_one_task(self) -> Sequence[Tool]:
         return (
             Tool("lithos_task_get", "full", "RI", "One task.", TaskArguments, self.get),
             Tool(
                 "lithos_task_reopen", "full", "I", "Open a closed task again.", ReopenArguments, self.reopen
             ),
+        )
+
+    def _of_views(self) -> Sequence[Tool]:
+        return (
             Tool(
                 "lithos_task_ready",
                 "full",
@@ -58,6 +65,10 @@ class TaskGraphTools:
                 ChildrenArguments,
                 self.children,
             ),
+        )
+
+    def _of_relations(self) -> Sequence[Tool]:
+        return (
             Tool(
                 "lithos_task_edge_upsert",
                 "full",

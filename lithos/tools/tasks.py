@@ -43,21 +43,14 @@ class TaskTools:
 
     def tools(self) -> Sequence[Tool]:
         """The family."""
+        return (*self._of_tasks(), *self._of_claims(), *self._of_findings())
+
+    def _of_tasks(self) -> Sequence[Tool]:
         return (
             Tool(
                 "lithos_task_create", "core", "", "Create a task, epic or gate.", CreateArguments, self.create
             ),
             Tool("lithos_task_update", "standard", "I", "Change a task.", UpdateArguments, self.update),
-            Tool(
-                "lithos_task_claim",
-                "core",
-                "",
-                "Claim one aspect of a task so that nobody else works on it; note the fence.",
-                ClaimArguments,
-                self.claim,
-            ),
-            Tool("lithos_task_renew", "standard", "", "Hold your claim longer.", ClaimArguments, self.renew),
-            Tool("lithos_task_release", "standard", "I", "Give a claim up.", ReleaseArguments, self.release),
             Tool(
                 "lithos_task_complete",
                 "core",
@@ -76,6 +69,24 @@ class TaskTools:
                 StatusArguments,
                 self.status,
             ),
+        )
+
+    def _of_claims(self) -> Sequence[Tool]:
+        return (
+            Tool(
+                "lithos_task_claim",
+                "core",
+                "",
+                "Claim one aspect of a task so that nobody else works on it; note the fence.",
+                ClaimArguments,
+                self.claim,
+            ),
+            Tool("lithos_task_renew", "standard", "", "Hold your claim longer.", ClaimArguments, self.renew),
+            Tool("lithos_task_release", "standard", "I", "Give a claim up.", ReleaseArguments, self.release),
+        )
+
+    def _of_findings(self) -> Sequence[Tool]:
+        return (
             Tool(
                 "lithos_finding_post",
                 "core",
