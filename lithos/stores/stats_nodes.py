@@ -48,11 +48,11 @@ _LAST_OF_SLICE: Final = (
     " ORDER BY node_id_a,node_id_b,namespace LIMIT 1 OFFSET ?4"
 )
 #: A time that cannot be read is no reason to drop anything.
-_FORGET_PAIRS: Final = (
+_FORGET_BEHIND: Final = (
     f"DELETE FROM coactivation WHERE {_BEHIND}"  # noqa: S608 - constants
-    " AND (?4 IS NULL OR (node_id_a,node_id_b,namespace)<=(?4,?5,?6))"
-    " AND julianday(last_at)<julianday(?7)-?8*MAX(IFNULL(count,1),1)"
+    " AND julianday(last_at)<julianday(?4)-?5*MAX(IFNULL(count,1),1)"
 )
+_FORGET_SLICE: Final = f"{_FORGET_BEHIND} AND (node_id_a,node_id_b,namespace)<=(?6,?7,?8)"
 
 
 class NodeRows:
@@ -113,8 +113,8 @@ class NodeRows:
         """Drop pairs idle for more than `days` times their count, among `most` behind `after`."""
         ends: list[Any] = self._connection.execute(_LAST_OF_SLICE, (*after, most - 1)).fetchall()
         last: Pair | None = ends[0] if ends else None
-        given = (*after, *(last or (None, None, None)), format_time(now), days)
-        self._connection.execute(_FORGET_PAIRS, given)
+        sql = _FORGET_SLICE if last else _FORGET_BEHIND
+        self._connection.execute(sql, (*after, format_time(now), days, *(last or ())))
         return PairsForgotten(self._connection.changes(), last)
 
     def summarize(self, floor: float) -> SalienceSummary:
