@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
+from operator import itemgetter
 from typing import Literal
 
 from attrs import field, frozen
@@ -90,17 +91,21 @@ class SearchAnswer:
 
 @frozen
 class _Ranked:
-    """Notes in order of score, before their texts are read."""
+    """Notes in order of score, before their texts are read.
 
-    scores: Sequence[tuple[int, float]]
-    chunks: dict[int, VectorHit]
-    lexical: frozenset[int]
+    `chunks` are the hits by meaning, `lexical` those that words found; scores can be gone through once.
+    """
+
+    scores: Iterable[tuple[int, float]]
+    chunks: Sequence[VectorHit]
+    lexical: Container[int]
     terms: Sequence[str] = ()
     failed: tuple[str, ...] = ()
     message: str = ""
 
 
-_NOTHING = _Ranked((), {}, frozenset())
+_serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
+_NOTHING = _Ranked((), (), frozenset())
 
 
 class Retrieval:
@@ -172,7 +177,7 @@ class Retrieval:
         ranked = await self._rank_semantic(request, limit, self._settings.threshold)
         found = [
             (entry, similarity)
-            for serial, similarity in ranked.scores[:limit]
+            for serial, similarity in islice(ranked.scores, limit)
             if (entry := self._catalogue.at_serial(serial)) is not None
         ]
         return await self._agreement.keep(query, found)
@@ -192,7 +197,7 @@ class Retrieval:
             found = self._fulltext.search(node, limit, request.filters)
         except IndexFailed as failure:
             raise _backend_failure(str(failure)) from failure
-        return _Ranked(found, {}, frozenset(serial for serial, _ in found), query_terms(node))
+        return _Ranked(found, (), dict(found), query_terms(node))
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         try:
@@ -201,8 +206,7 @@ class Retrieval:
             found = self._nearest.search(request.query, request.filters, limit, threshold)
         except (SemanticUnavailable, IndexFailed) as failure:
             raise _backend_failure(str(failure)) from failure
-        scores = [(hit.serial, hit.similarity) for hit in found]
-        return _Ranked(scores, {hit.serial: hit for hit in found}, frozenset())
+        return _Ranked(list(map(_serial_and_similarity, found)), found, frozenset())
 
     def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         wanted = max(LEG_NOTES, 5 * limit)
@@ -225,9 +229,9 @@ class Retrieval:
             raise _backend_failure(reasons)
         message = f"Answered without {' and '.join(failures)}: {reasons}" if failures else ""
         return _Ranked(
-            self._fuse(lexical, [(hit.serial, hit.similarity) for hit in semantic]),
-            {hit.serial: hit for hit in semantic},
-            frozenset(serial for serial, _ in lexical),
+            self._fuse(lexical, list(map(_serial_and_similarity, semantic))),
+            semantic,
+            dict(lexical),
             query_terms(request.query[:LONGEST_QUERY]),
             tuple(failures),
             message,
@@ -235,7 +239,7 @@ class Retrieval:
 
     def _fuse(
         self, lexical: Sequence[tuple[int, float]], semantic: Sequence[tuple[int, float]]
-    ) -> list[tuple[int, float]]:
+    ) -> Iterable[tuple[int, float]]:
         if self._settings.fusion == "rrf":
             return reciprocal_rank([[serial for serial, _ in leg] for leg in (lexical, semantic)])
         return blend(lexical, semantic, self._settings.semantic_weight)
@@ -250,9 +254,9 @@ class Retrieval:
         )
         terms = query_terms(request.query[:LONGEST_QUERY])
         found = frozenset(serial for serial, _ in scores)
-        return _Ranked(scores, {}, found, terms, start.failed, start.message)
+        return _Ranked(scores, (), found, terms, start.failed, start.message)
 
-    def _ids(self, scores: Sequence[tuple[int, float]]) -> Iterator[str]:
+    def _ids(self, scores: Iterable[tuple[int, float]]) -> Iterator[str]:
         """The notes of a ranking that still exist."""
         entries = (self._catalogue.at_serial(serial) for serial, _ in scores)
         return (entry.note.id for entry in entries if entry is not None)
@@ -265,11 +269,8 @@ class Retrieval:
             if (entry := self._catalogue.at_serial(serial)) is not None
         )
         chosen = list(islice(present, limit))
-        chunks = {
-            entry.serial: ranked.chunks[entry.serial].chunk
-            for entry, _ in chosen
-            if entry.serial not in ranked.lexical
-        }
+        by_meaning = {entry.serial for entry, _ in chosen if entry.serial not in ranked.lexical}
+        chunks = {hit.serial: hit.chunk for hit in ranked.chunks if hit.serial in by_meaning}
         snippets = await self._snippets.cut([entry for entry, _ in chosen], ranked.terms, chunks)
         semantic_only = request.mode == "semantic"
         return tuple(
