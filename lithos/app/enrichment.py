@@ -67,7 +67,8 @@ def make_enrichment(config: Config, sources: EnrichmentSources) -> Enrichment | 
     )
     retention = Retention(
         sources.learning,
-        tasks.open,
+        tasks.unsettled,
+        sources.clock,
         receipts_kept=config.lcma.receipts_kept,
         pair_days=config.lcma.coactivation_days,
     )

@@ -130,7 +130,8 @@ class LcmaConfig:
     wm_eviction_days: float = setting(7.0, "Idle days after which working memory is dropped.", number(0))
     receipts_kept: int = setting(
         100_000,
-        "Newest receipts of retrievals that are kept; those of open tasks stay longer; 0 keeps all.",
+        "Newest receipts of retrievals that are kept; those of open and lately closed tasks stay longer; "
+        "0 keeps all.",
         whole(0),
     )
     coactivation_days: float = setting(

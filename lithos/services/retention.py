@@ -7,6 +7,7 @@ room inside `stats.db`, which later rows take; the file itself does not shrink.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from lithos.core.memory import LearningCommand
@@ -16,6 +17,8 @@ from lithos.telemetry import get_logger
 
 log = get_logger("lithos.retention")
 
+#: How long receipts of a closed task are kept.
+REOPENED_WITHIN: Final = timedelta(days=30)
 #: Receipts per command: some 10 ms of the memory actor, for which retrievals wait.
 RECEIPTS: Final = 200
 #: Pairs that are looked at per command: 0.3 ms, when all are dropped some 20 ms.
@@ -38,23 +41,25 @@ class Retention:
     def __init__(
         self,
         memory: Memory,
-        open_tasks: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
+        unsettled: Callable[[Sequence[str], datetime], Awaitable[Sequence[str]]],
+        clock: Callable[[], datetime],
         *,
         receipts_kept: int,
         pair_days: float,
     ) -> None:
         """0 keeps all receipts, or all pairs."""
         self._memory = memory
-        #: Which of some tasks are open.
-        self._open_tasks = open_tasks
+        #: Which of some tasks are open, or were closed later than a moment.
+        self._unsettled = unsettled
+        self._clock = clock
         self._receipts_kept = receipts_kept
         self._pair_days = pair_days
 
     async def forget_receipts(self) -> None:
-        """Drop the oldest receipts beyond the number that is kept, but for those of open tasks.
+        """Drop the oldest receipts beyond the number that is kept, but for those of unsettled tasks.
 
-        Feedback comes with the completion of a task and asks for a receipt of this task only, so that of a
-        closed one none is asked for again.
+        Feedback comes with the completion of a task and asks for receipts of this task only; one that is
+        closed may be reopened.
         """
         if not self._receipts_kept:
             return
@@ -65,7 +70,7 @@ class Retention:
                 break
             surplus, last = surplus - len(some), some[-1].place
             tasks = list(dict.fromkeys(receipt.task_id for receipt in some if receipt.task_id is not None))
-            needed = set(await self._open_tasks(tasks))
+            needed = set(await self._unsettled(tasks, self._clock() - REOPENED_WITHIN))
             ids = tuple(receipt.id for receipt in some if receipt.task_id not in needed)
             if ids:
                 dropped += await self._memory.submit(ForgetReceipts(ids))

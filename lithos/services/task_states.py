@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from lithos.actors.blocking import Blocking
 from lithos.core.tasks import Task
@@ -25,9 +26,10 @@ class TaskStates:
         """Those that are completed or cancelled; nobody knows whether an unknown one is."""
         return [task.id for task in await self._find(task_ids) if not task.is_open]
 
-    async def open(self, task_ids: Sequence[str]) -> list[str]:
-        """Those that are open."""
-        return [task.id for task in await self._find(task_ids) if task.is_open]
+    async def unsettled(self, task_ids: Sequence[str], since: datetime) -> list[str]:
+        """Those that are open, or were closed later than `since` and so may well be reopened."""
+        found = await self._find(task_ids)
+        return [task.id for task in found if task.is_open or (task.resolved_at or since) > since]
 
     async def _find(self, task_ids: Sequence[str]) -> list[Task]:
         def read() -> list[Task]:
