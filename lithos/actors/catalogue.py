@@ -22,7 +22,7 @@ from lithos.stores.files import FileState
 from lithos.stores.manifest import ManifestRow
 
 
-@frozen(slots=False)
+@frozen
 class Entry:
     """One note: its number in the indexes, its file, and what is written there.
 

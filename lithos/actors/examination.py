@@ -10,7 +10,7 @@ from attrs import frozen
 
 from lithos.actors.catalogue import Entry, Skipped, digest_of
 from lithos.core.events import NOTE_RENAMED, EventDraft
-from lithos.core.frontmatter import UnreadableNote, is_identified, parse_document
+from lithos.core.frontmatter import UnreadableNote, parse_identified
 from lithos.core.links import scan_links
 from lithos.core.model import Document, Note
 from lithos.core.times import from_nanoseconds
@@ -62,10 +62,11 @@ def examine(files: NoteFiles, file: FoundFile, known: Indexed | None) -> Examine
         document = Document(note=known.note, content="")
         return Examined(file.path, source.state, digest, known.identified, document, is_known=True)
     try:
-        document = parse_document(source.data, file.path, from_nanoseconds(source.state.mtime_ns))
+        modified_at = from_nanoseconds(source.state.mtime_ns)
+        document, identified = parse_identified(source.data, file.path, modified_at)
     except UnreadableNote as problem:
         return Examined(file.path, source.state, digest, False, None, problem.reason)
-    return Examined(file.path, source.state, digest, is_identified(source.data), document)
+    return Examined(file.path, source.state, digest, identified, document)
 
 
 def unreadable(file: FoundFile, reason: str) -> Examined:

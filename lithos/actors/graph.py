@@ -13,7 +13,7 @@ from typing import Protocol
 
 from attrs import define, field, frozen
 
-from lithos.core.links import Key, LinkTable, note_keys, target_keys
+from lithos.core.links import Key, LinkTable, names_of, note_keys, target_names
 from lithos.core.model import Note
 from lithos.stores.linkgraph import LinkGraph, Node, Placeholder, Remembered
 
@@ -71,6 +71,8 @@ class NoteGraph:
         self._targets: dict[str, _Target] = {}
         #: By a name reduced to what all kinds of keys share: the targets that may mean its note.
         self._interested: dict[str, list[str]] = {}
+        #: Targets that are not among those yet.
+        self._unsettled: list[str] = []
         self._unresolved = 0
         self._remembered: Remembered | None = None
 
@@ -95,15 +97,36 @@ class NoteGraph:
         self._remembered = remembered
 
     def load(self, notes: Sequence[LinkedNote]) -> None:
-        """Add many notes."""
+        """Fill an empty graph."""
         for note in notes:
             self._place(note)
         remembered, self._remembered = self._remembered, None
         self.was_recalled = remembered is not None and self._fits(remembered)
         known = remembered.targets if remembered is not None and self.was_recalled else {}
+        written: list[tuple[Node, Node]] = []
         for note in notes:
-            self._rewire(note.note.id, (), note.links, known)
-            self._derive(note.note.id, (), note.note.derived_from_ids)
+            note_id = note.note.id
+            for name in note.links:
+                target = self._targets.get(name) or self._expect(name, known)
+                times = target.sources.get(note_id, 0)
+                if not times:
+                    written.append((note_id, _node(name, target)))
+                target.sources[note_id] = times + 1
+                self._unresolved += target.found is None
+            if note.note.derived_from_ids:
+                self._derive(note_id, (), note.note.derived_from_ids)
+        self.links.link_all(written)
+
+    def settle(self, most: int | None = None) -> bool:
+        """Do what `load` left for later, for `most` targets or all; True when nothing is left.
+
+        A change needs it and does it; done before that, in parts, it holds nobody up.
+        """
+        for _ in range(len(self._unsettled) if most is None else min(most, len(self._unsettled))):
+            name = self._unsettled.pop()
+            for key in target_names(name):
+                self._interested.setdefault(key, []).append(name)
+        return not self._unsettled
 
     def put(self, note: LinkedNote) -> None:
         """Add a note or replace what was known of it."""
@@ -122,7 +145,7 @@ class NoteGraph:
         self._rewire(note_id, old.links, (), {})
         self._derive(note_id, old.note.derived_from_ids, ())
         self._table.remove(note_id)
-        self._resolve_again(_names(_keys(old)))
+        self._resolve_again(names_of(_keys(old)))
         self.links.discard_lonely(note_id)
         self.on_change()
 
@@ -140,10 +163,11 @@ class NoteGraph:
         before, after = _keys(old) if old else frozenset[Key](), _keys(note)
         if before == after and old is not None and old.path == note.path:
             return
-        self._table.add(note_id, note.path, note.note.title, note.note.aliases)
+        self._table.add_keys(note_id, note.path, after)
         self.links.add(note_id)
-        # Also names that stay: among several notes with one title the path decides.
-        self._resolve_again(_names(before | after))
+        if self._targets:
+            # Also names that stay: among several notes with one title the path decides.
+            self._resolve_again(names_of(before | after))
 
     def _rewire(
         self, note_id: str, before: Iterable[str], after: Iterable[str], known: Mapping[str, str | None]
@@ -156,7 +180,10 @@ class NoteGraph:
 
     def _write(self, note_id: str, name: str, times: int, known: Mapping[str, str | None]) -> None:
         """Have a note write a target so many times."""
-        target = self._targets.get(name) or self._watch(name, known)
+        target = self._targets.get(name)
+        if target is None:
+            target = self._expect(name, known)
+            self.settle()
         was = target.sources.get(note_id, 0)
         if target.found is None:
             self._unresolved += times - was
@@ -171,22 +198,24 @@ class NoteGraph:
         if not target.sources:
             self._unwatch(name)
 
-    def _watch(self, name: str, known: Mapping[str, str | None]) -> _Target:
+    def _expect(self, name: str, known: Mapping[str, str | None]) -> _Target:
+        """Look a target up; `settle` enters it among those that are looked up again."""
         found = known[name] if name in known else self._table.resolve(name)
         target = self._targets[name] = _Target(found)
-        for key in _names(target_keys(name)):
-            self._interested.setdefault(key, []).append(name)
+        self._unsettled.append(name)
         return target
 
     def _unwatch(self, name: str) -> None:
+        self.settle()
         del self._targets[name]
         self.links.discard_lonely(Placeholder(name))
-        for key in _names(target_keys(name)):
+        for key in target_names(name):
             self._interested[key].remove(name)
             if not self._interested[key]:
                 del self._interested[key]
 
     def _resolve_again(self, names: Iterable[str]) -> None:
+        self.settle()
         for name in {name for key in names for name in self._interested.get(key, ())}:
             target = self._targets[name]
             before, found = _node(name, target), self._table.resolve(name)
@@ -215,8 +244,3 @@ def _node(name: str, target: _Target) -> Node:
 
 def _keys(note: LinkedNote) -> frozenset[Key]:
     return note_keys(note.note.id, note.path, note.note.title, note.note.aliases)
-
-
-def _names(keys: Iterable[Key]) -> set[str]:
-    """Equal keys have equal names here, whatever their kind; a few names stand for a dozen keys."""
-    return {name.casefold().replace("-", " ").removesuffix(".md") for _, name in keys}

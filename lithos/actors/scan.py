@@ -14,13 +14,11 @@ from attrs import frozen
 
 from lithos.actors.catalogue import Catalogue, Entry, Skipped, entry_of
 from lithos.actors.examination import (
-    Examined,
     draft_change,
     draft_event,
     duplicate,
     examine,
     make_entry,
-    unreadable,
 )
 from lithos.core.events import (
     NOTE_CREATED,
@@ -84,7 +82,7 @@ def scan_folder(
     plan = plan_files(
         {path: row.state for path, row in rows.items()}, {path: file.state for path, file in found.items()}
     )
-    examined = {path: examine(files, found[path], rows.get(path)) for path in plan.examine}
+    examined = {path: _look(files, found[path], rows.get(path)) for path in plan.examine}
     catalogue.reserve_serials(max((row.serial for row in rows.values()), default=0))
     hidden = {path: seen for path in plan.missing if (seen := _examine_hidden(files, path))}
     entries = _elect([*found, *hidden], rows, {**examined, **hidden}, catalogue)
@@ -94,7 +92,7 @@ def scan_folder(
     vanished = _choose_kept(missing, rows, entries, rule)
     entries |= {row.note.id: entry_of(row) for row in vanished}
     catalogue.load(entries.values())
-    changed = [entry for entry in entries.values() if rows.get(entry.path) != entry.to_row()]
+    changed = [entry for entry in entries.values() if _differs(entry, rows.get(entry.path))]
     paths = {entry.path for entry in entries.values()}
     removed = tuple(path for path in rows if path not in paths)
     events = () if manifest.is_new else tuple(_events(_recall(rows.values(), announced), entries, now))
@@ -119,21 +117,31 @@ def _choose_kept(
     return [lost[path] for path in sorted(plan_vanished(lost, len(rows), rule))]
 
 
-def _examine_hidden(files: NoteFiles, path: str) -> Examined | None:
+def _look(files: NoteFiles, file: FoundFile, row: ManifestRow | None) -> Entry | Skipped:
+    """A file that is new or was touched, without its text; its number is settled when it is elected."""
+    seen = examine(files, file, row)
+    if seen.document is None:
+        return Skipped(seen.reason, seen.state)
+    if row is not None and row.digest == seen.digest:
+        return entry_of(attrs.evolve(row, state=seen.state))
+    return make_entry(seen, serial=0)
+
+
+def _examine_hidden(files: NoteFiles, path: str) -> Skipped | None:
     """Why a known file is not listed although it has not vanished: its folder may be unreadable."""
     try:
         files.read(path)
     except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
         return None
     except OSError as failure:
-        return unreadable(FoundFile(path, UNKNOWN_STATE), f"it cannot be read: {failure}")
+        return Skipped(f"it cannot be read: {failure}", UNKNOWN_STATE)
     return None
 
 
 def _elect(
     paths: Iterable[str],
     rows: Mapping[str, ManifestRow],
-    examined: Mapping[str, Examined],
+    examined: Mapping[str, Entry | Skipped],
     catalogue: Catalogue,
 ) -> dict[str, Entry]:
     """One entry per id, in path order; the catalogue learns what was passed over and why.
@@ -145,31 +153,27 @@ def _elect(
     unread: list[ManifestRow] = []
     for path in sorted(paths):
         row, seen = rows.get(path), examined.get(path)
-        if seen is not None and seen.document is None:
-            catalogue.skipped[path] = Skipped(seen.reason, seen.state)
+        if isinstance(seen, Skipped):
+            catalogue.skipped[path] = seen
             unread += [row] if row is not None else []
             continue
-        entry = _entry(path, row, seen)
+        entry = seen or entry_of(rows[path])
         holder = entries.get(entry.note.id)
         if holder is not None:
             catalogue.skipped[path] = duplicate(entry.note.id, holder.path, entry.state)
             continue
         serial = serials.get(entry.note.id)
-        entries[entry.note.id] = attrs.evolve(
-            entry, serial=catalogue.take_serial() if serial is None else serial
-        )
+        if serial is None or serial != entry.serial:
+            entry = attrs.evolve(entry, serial=catalogue.take_serial() if serial is None else serial)
+        entries[entry.note.id] = entry
     return {row.note.id: entry_of(row) for row in unread} | entries
 
 
-def _entry(path: str, row: ManifestRow | None, examined: Examined | None) -> Entry:
-    """The entry of one readable file; it gets its number when it is elected."""
-    if examined is None:
-        assert row is not None
-        return entry_of(row)
-    assert examined.document is not None
-    if row is not None and row.digest == examined.digest:
-        return entry_of(attrs.evolve(row, state=examined.state))
-    return make_entry(examined, serial=0)
+def _differs(entry: Entry, row: ManifestRow | None) -> bool:
+    """Whether the manifest has to learn of it; most notes are what it says, and not looked at closer."""
+    if row is not None and entry.note is row.note and entry.state is row.state:
+        return entry.serial != row.serial
+    return row != entry.to_row()
 
 
 def _recall(rows: Iterable[ManifestRow], announced: Iterable[Event]) -> dict[str, _Told]:

@@ -72,6 +72,8 @@ async def _running(
                 scanned = await writing.run(assembly.actors.scan)
                 server = await assembly.start(nursery, background)
                 await assembly.actors.announce(scanned)
+                examined = scanned.examined
+                del scanned  # it holds what the manifest had to learn: after a first scan, of every note
                 await background.start(assembly.actors.watch)
                 background.start_soon(_show_collector, server)
                 background.start_soon(keep_returning)
@@ -81,7 +83,7 @@ async def _running(
                 log.info(
                     "ready",
                     notes=len(assembly.actors.catalogue),
-                    examined=scanned.examined,
+                    examined=examined,
                     seconds=round(assembly.startup_seconds, 3),
                 )
                 try:

@@ -32,6 +32,7 @@ __all__ = [
     "given_keys",
     "is_identified",
     "parse_document",
+    "parse_identified",
     "render_document",
     "rewrite_document",
 ]
@@ -65,6 +66,12 @@ def parse_document(data: bytes, path: str, modified_at: datetime) -> Document:
     or no mapping.
     """
     return _read(data, path, modified_at).document
+
+
+def parse_identified(data: bytes, path: str, modified_at: datetime) -> tuple[Document, bool]:
+    """The same, and what `is_identified` says of the file, for the price of one."""
+    reading = _read(data, path, modified_at)
+    return reading.document, "id" in reading.healed
 
 
 def is_identified(data: bytes) -> bool:

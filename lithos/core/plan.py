@@ -46,10 +46,12 @@ class FilePlan:
 
 def plan_files(known: Mapping[str, object], found: Mapping[str, object]) -> FilePlan:
     """Compare file states (size and mtime) by path: the manifest's with the folder's."""
-    unchanged = tuple(path for path, state in found.items() if known.get(path) == state)
-    examine = tuple(path for path, state in found.items() if known.get(path) != state)
+    unchanged: list[str] = []
+    examine: list[str] = []
+    for path, state in found.items():
+        (unchanged if known.get(path) == state else examine).append(path)
     missing = tuple(path for path in known if path not in found)
-    return FilePlan(unchanged, examine, missing)
+    return FilePlan(tuple(unchanged), tuple(examine), missing)
 
 
 def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | None:

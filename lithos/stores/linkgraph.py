@@ -94,6 +94,17 @@ class LinkGraph:
             self._graph.add_edge(first, second, 1)
             self.version += 1
 
+    def link_all(self, pairs: Iterable[tuple[Node, Node]]) -> None:
+        """`link` each pair of a graph that has no edges yet."""
+        known = self._index.get
+        counts: dict[tuple[int, int], int] = {}
+        for start, end in pairs:
+            first, second = known(start), known(end)
+            pair = self.add(start) if first is None else first, self.add(end) if second is None else second
+            counts[pair] = counts.get(pair, 0) + 1
+        self._graph.add_edges_from([(start, end, times) for (start, end), times in counts.items()])
+        self.version += len(counts)
+
     def unlink(self, start: Node, end: Node) -> None:
         """Take one `link` back; the nodes stay."""
         first, second = self._index[start], self._index[end]
