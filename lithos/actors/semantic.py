@@ -94,11 +94,8 @@ class SemanticBackend:
     async def load(
         self, indexer: Indexer, after: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     ) -> None:
-        """Load the model, open its vectors and have them brought up to date.
-
-        Whatever is missing is embedded `after` that wait: the two cores of a small machine have
-        something to do for the full-text index first, which everybody waits for.
-        """
+        """Load the model `after` that wait, open its vectors and have them brought up to date."""
+        await after()
         try:
             target, former = await self._blocking.run(self._open)
         except EmbedderUnavailable as problem:
@@ -112,7 +109,6 @@ class SemanticBackend:
             self.decided.set()
         if target.vectors.quarantined is not None:
             log.warning("damaged vector store set aside", path=str(target.vectors.quarantined))
-        await after()
         indexer.mark_stale()
         await indexer.converged()
         if self._is_switching:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import frozen
 
@@ -49,6 +49,8 @@ class VectorPort:
         self.sizes = sizes
         self.target: EmbeddedNotes | None = None
         self.former: EmbeddedNotes | None = None
+        #: True while another index is being filled too, and needs a core for that.
+        self.leaves_a_core: Callable[[], bool] = lambda: False
         #: Why the vectors lack changes that were accepted, if they do.
         self.behind: str | None = None
 
@@ -84,7 +86,8 @@ class VectorPort:
     def _embed(self, notes: EmbeddedNotes, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
         documents = [upsert.document for upsert in upserts]
         chunks = [self.sizes.chunks(document.note.title, document.content) for document in documents]
-        vectors = notes.embedder.encode([chunk.embedded for of_note in chunks for chunk in of_note])
+        texts = [chunk.embedded for of_note in chunks for chunk in of_note]
+        vectors = notes.embedder.encode(texts, one_core=self.leaves_a_core())
         entries: list[VectorEntry] = []
         begin = 0
         for upsert, of_note in zip(upserts, chunks, strict=True):

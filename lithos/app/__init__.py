@@ -43,21 +43,26 @@ COLLECT_AFTER = (5_000, 10, 50)
 
 @asynccontextmanager
 async def running_server(
-    config: Config, *, clock: Callable[[], datetime] = utc_now, lock: OwnerLock | None = None
+    config: Config,
+    *,
+    clock: Callable[[], datetime] = utc_now,
+    lock: OwnerLock | None = None,
+    gets_front: bool = False,
 ) -> AsyncIterator[Server]:
     """A server without a front: full text is searchable on entry, everything is durable on leaving.
 
-    `lock`, when given, holds the data directory already; it is released on leaving. Raises what `open_stores`
+    `lock`, when given, holds the data directory already; it is released on leaving. One that `gets_front`
+    leaves what clients need not wait for until it has told its address. Raises what `open_stores`
     raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
     """
     with _collector_spared():
-        async with _running(config, clock, lock) as server:
+        async with _running(config, clock, lock, gets_front) as server:
             yield server
 
 
 @asynccontextmanager
 async def _running(
-    config: Config, clock: Callable[[], datetime], lock: OwnerLock | None
+    config: Config, clock: Callable[[], datetime], lock: OwnerLock | None, gets_front: bool
 ) -> AsyncIterator[Server]:
     began = time.perf_counter()
     sys.setswitchinterval(SWITCH_INTERVAL)
@@ -66,6 +71,8 @@ async def _running(
     stores = await writing.run(lambda: open_stores(config, lock))
     try:
         assembly = Assembly(config, stores, clock, reading)
+        if not gets_front:
+            assembly.actors.listening.set()
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as background:
                 background.start_soon(_refresh_lock, stores.lock)

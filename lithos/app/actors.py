@@ -38,6 +38,8 @@ from lithos.stores.embedder import Embedder
 
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
 FULLTEXT_SLICE = 1_000
+#: Seconds.
+FIRST_THINGS = 0.5
 #: A commit costs more than everything else about a write, so that many writes should share one. Nobody
 #: waits that long: whoever needs a change in the index hurries it.
 FULLTEXT_LINGER = 0.1
@@ -61,6 +63,8 @@ class Actors:
         self.reading = reading
         self._load_embedder = load_embedder
         self.metrics = Metrics()
+        #: Set once clients can reach the server, or nobody is going to.
+        self.listening = trio.Event()
         self.catalogue = Catalogue()
         self.graph_cache = GraphCache(self.catalogue.graph, config.storage.data_dir, Threads())
         self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
@@ -75,6 +79,8 @@ class Actors:
         self.fulltext_indexer, self.vector_indexer = self._make_indexers()
         indexers = (self.fulltext_indexer, self.vector_indexer)
         self.publisher = Publisher(self.coordinator.mailbox, indexers, stores.manifest, Threads())
+        # The words of a first index are everybody's first answer: the model takes what they leave.
+        self.semantic.port.leaves_a_core = lambda: not self.fulltext_indexer.is_converged
         self.freshness = Freshness(self.fulltext_indexer, self.vector_indexer)
         self.writer = self._make_writer(indexers)
         self.guard = make_guard(config, stores, self.catalogue)
@@ -183,10 +189,15 @@ class Actors:
             await nursery.start(partial(supervise, indexer.mailbox, indexer.start))
         await nursery.start(partial(supervise, publisher, self.publisher.start, closes=downstream))
         await nursery.start(partial(supervise, writer, self.writer.start, closes=[publisher]))
-        background.start_soon(self.semantic.load, self.vector_indexer, self.fulltext_indexer.converged)
+        background.start_soon(self.semantic.load, self.vector_indexer, self._first_things)
         background.start_soon(self.vector_indexer.converge)
         background.start_soon(self.graph_cache.keep)
         await background.start(self.fulltext_indexer.converge)
+
+    async def _first_things(self) -> None:
+        """Leave the processor to what clients wait for, but no longer than a start without news takes."""
+        with trio.move_on_after(FIRST_THINGS):
+            await self.listening.wait()
 
     def mailboxes(self) -> tuple[Mailbox[Any, Any], ...]:
         """Of all actors."""

@@ -122,6 +122,7 @@ class Assembly:
             watcher=self.actors.watcher,
             guard=self.actors.guard,
             lock=stores.lock,
+            listening=self.actors.listening,
             metrics=self.actors.metrics,
             gauges=self._make_gauges(parts),
         )
@@ -170,7 +171,8 @@ class Assembly:
 
     def _make_entities(self, texts: NoteTexts, knowledge: Knowledge) -> EntityExtraction:
         limit = self.actors.config.lcma.entity_max_per_doc
-        return EntityExtraction(self.actors.catalogue, texts, knowledge.patch, Threads(), limit)
+        actors = self.actors
+        return EntityExtraction(actors.catalogue, texts, knowledge.patch, Threads(), limit, actors.learning)
 
     def _make_enrichment(
         self, texts: NoteTexts, entities: EntityExtraction, projection: Projection

@@ -32,6 +32,7 @@ from lithos.stores.backup_files import (
     walk_files,
     write_index,
 )
+from lithos.stores.backup_links import find_links, make_links
 from lithos.stores.lock import OwnerLock, is_owned
 
 __all__ = ["BackupRefused", "Restored", "back_up", "back_up_to_tar", "restore"]
@@ -74,6 +75,8 @@ def back_up(
         if copied is not None:
             saved[path] = copied
         told(number, len(paths))
+    links = find_links(notes)
+    prefix = notes.relative_to(data).as_posix()
     index = BackupIndex(
         format=FORMAT,
         version=__version__,
@@ -82,6 +85,8 @@ def back_up(
         journal_head=journal_head(target / PRIVATE / "coordination.db"),
         counts=_count(saved, config.storage.knowledge_subdir),
         files=saved,
+        links={f"{prefix}/{link}": target for link, target in links.inside.items()},
+        left_out=tuple(f"{prefix}/{link}" for link in links.elsewhere),
     )
     write_index(target, index)
     return index
@@ -214,7 +219,9 @@ def _replace_content(data: Path, backup: Path, index: BackupIndex, now: datetime
             copied = copy_file(backup / name, staged / name)
             if copied is None or copied.sha256 != saved.sha256:
                 raise BackupRefused(f"{name} changed while it was restored. Nothing was replaced; try again.")
+        make_links(staged, index.links)
         move_counters_ahead(staged / PRIVATE / "coordination.db", now)
+        sync_folders(staged)
         aside = _move_aside(data, data / f"{ASIDE}{stamp}")
         _move_in(staged, data)
         sync_folders(data / PRIVATE)

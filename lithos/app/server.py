@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import socket
 
+import trio
 from attrs import frozen
 
 from lithos.actors.broadcaster import Broadcaster
 from lithos.actors.catalogue import Catalogue
 from lithos.actors.coordinator import Coordinator
-from lithos.actors.guard import DeletionGuard
 from lithos.actors.freshness import Freshness
+from lithos.actors.guard import DeletionGuard
 from lithos.actors.indexer import Indexer
 from lithos.actors.semantic import SemanticBackend
 from lithos.actors.watcher import Watcher
@@ -63,11 +64,13 @@ class Server:
     watcher: Watcher
     guard: DeletionGuard
     lock: OwnerLock
+    listening: trio.Event
     metrics: Metrics
     gauges: Gauges
 
     def publish_address(self, url: str, token: str | None = None) -> None:
-        """Tell others through the lock where this server answers."""
+        """Tell others through the lock where this server answers, now that it does."""
+        self.listening.set()
         self.lock.publish(OwnerRecord(os.getpid(), socket.gethostname(), url, format_time(utc_now()), token))
 
     async def searchable(self) -> None:

@@ -27,7 +27,10 @@ MIB = 1024 * 1024
 async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, ready: trio.Event) -> None:
     """Serve as the configuration says until `shutdown` is set; `lock` is given up at the end."""
     announce(session, "Initializing Lithos...")
-    async with running_server(session.config, lock=lock) as server, exported_metrics(session, server):
+    async with (
+        running_server(session.config, lock=lock, gets_front=True) as server,
+        exported_metrics(session, server),
+    ):
         ready.set()
         await _serve_front(session, server, shutdown)
 
@@ -35,7 +38,7 @@ async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, r
 async def host_behind_bridge(session: Session, lock: OwnerLock, ended: trio.Event) -> None:
     """Serve on a loopback port of its own until `ended` is set; `lock` is given up at the end."""
     async with (
-        running_server(session.config, lock=lock) as server,
+        running_server(session.config, lock=lock, gets_front=True) as server,
         exported_metrics(session, server),
         trio.open_nursery() as nursery,
     ):

@@ -49,10 +49,11 @@ class Embedder(Protocol):
         """Return what tells this embedder's vectors from all others."""
         ...
 
-    def encode(self, texts: Sequence[str]) -> Matrix:
+    def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
         """Return one row per text, shape (texts, dims), L2-normalised.
 
-        A text without a known token gives a row of zeros; no value is ever NaN.
+        A text without a known token gives a row of zeros; no value is ever NaN. With `one_core` it leaves
+        the other cores to others, and takes so much longer.
         """
         ...
 
@@ -108,23 +109,28 @@ class _StaticEmbedder:
         longest = model.max_length
         self._characters = None if longest is None else longest * model.median_token_length
 
-    def encode(self, texts: Sequence[str]) -> Matrix:
+    def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
         """Return one L2-normalised row per text (`Embedder.encode`)."""
         result = np.zeros((len(texts), self.identity.dims), np.float32)
         for start in range(0, len(texts), _TEXTS_AT_ONCE):
             part = texts[start : start + _TEXTS_AT_ONCE]
-            tokens, lengths = self._tokenize(part)
+            tokens, lengths = self._tokenize(part, one_core)
             for first, last, begin, end in _cut_slices(lengths):
                 self._pool(tokens[begin:end], lengths[first:last], result[start + first : start + last])
         norms = np.linalg.norm(result, axis=1, keepdims=True)
         result /= np.where(norms > 0, norms, 1)
         return result
 
-    def _tokenize(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _tokenize(self, texts: Sequence[str], one_core: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the known token ids of all texts in a row, and how many each text has."""
         cut = [text[: self._characters] for text in texts]
-        encodings = self._tokenizer.encode_batch_fast(cut, add_special_tokens=False)
-        ids = [encoding.ids for encoding in encodings]
+        # The tokenizer spreads a batch over all cores, and a batch of one over one.
+        batches = [[text] for text in cut] if one_core else [cut]
+        ids = [
+            encoding.ids
+            for batch in batches
+            for encoding in self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+        ]
         lengths = np.fromiter(map(len, ids), np.int64, len(ids))
         tokens = np.fromiter(chain.from_iterable(ids), np.int64, int(lengths.sum()))
         known = tokens != self._unknown
@@ -137,13 +143,16 @@ class _StaticEmbedder:
         """Write the sums of the token vectors of each text into the rows of `out`."""
         if not len(tokens):
             return
-        gathered = self._vectors[tokens if self._rows is None else self._rows[tokens]]
+        gathered = self._vectors.take(tokens if self._rows is None else self._rows[tokens], axis=0)
         sum_dtype = self._sum_dtype
         if self._weights is not None:
             gathered, sum_dtype = gathered * self._weights[tokens][:, None], np.dtype(np.float32)
-        filled = lengths > 0
-        starts = (np.cumsum(lengths) - lengths)[filled]
-        out[filled] = np.add.reduceat(gathered, starts, axis=0, dtype=sum_dtype)
+        begin = 0
+        # A third of the time of one `reduceat`, which converts before it adds.
+        for row, end in enumerate(np.cumsum(lengths).tolist()):
+            if end > begin:
+                out[row] = np.add.reduce(gathered[begin:end], axis=0, dtype=sum_dtype)
+            begin = end
 
 
 def _cut_slices(lengths: NDArray[np.int64]) -> Iterator[tuple[int, int, int, int]]:

@@ -36,7 +36,7 @@ class WordModel:
         self.begun = threading.Event()
         self.embedded = 0
 
-    def encode(self, texts: Sequence[str]) -> Matrix:
+    def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
         rows = np.array([self._encode(text) for text in texts], np.float32).reshape(-1, DIMS)
         if any(":" in text or "\n" in text for text in texts):
             self.begun.set()
