@@ -82,7 +82,7 @@ class Preparation:
             content_limit=self._content_limit,
         )
         data = _render(decision.document)
-        entry = _entry(decision, data, self._catalogue.take_serial())
+        entry = _entry(decision, data, self._catalogue.take_serial(), identified=True)
         return _prepared(Put(decision.path, data, None), entry, decision, request.agent, created=True)
 
     def prepare_update(self, request: UpdateRequest, source: ReadFile | Exception | None) -> Prepared:
@@ -96,7 +96,7 @@ class Preparation:
         if isinstance(source, Exception):
             raise _explain_unreadable(entry.path, source)
         decision, data = self._rewrite(request, entry, source)
-        new = _entry(decision, data, entry.serial)
+        new = _entry(decision, data, entry.serial, identified=is_identified(data))
         operation = Put(entry.path, data, source.state)
         source_name = request.source if isinstance(request, PatchNote) else TOOL
         return _prepared(operation, new, decision, request.agent, created=False, source=source_name)
@@ -178,7 +178,7 @@ def _cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
     )
 
 
-def _entry(decision: Decision, data: bytes, serial: int) -> Entry:
+def _entry(decision: Decision, data: bytes, serial: int, *, identified: bool) -> Entry:
     document = decision.document
     return Entry(
         serial=serial,
@@ -186,7 +186,7 @@ def _entry(decision: Decision, data: bytes, serial: int) -> Entry:
         note=normalise_note(document.note),
         digest=digest_of(data),
         state=_NOT_WRITTEN_YET,
-        identified=is_identified(data),
+        identified=identified,
         links=tuple(link.target for link in scan_links(document.content)),
     )
 

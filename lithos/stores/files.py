@@ -1,8 +1,9 @@
 """Note files on disk: listing, reading, and durable writing.
 
 A write is temporary file, fsync, rename, fsync of the folder; a deletion is unlink and fsync of
-the folder. Several writes may share the folder syncs (group commit). Readers see the old file or
-the new one, never a part. Temporary files are dot-named, so nothing ever takes them for notes.
+the folder. Several writes share the folder syncs, and wait for the disk at the same time (group
+commit). Readers see the old file or the new one, never a part. Temporary files are dot-named, so
+nothing ever takes them for notes.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from attrs import frozen
 
@@ -49,6 +52,12 @@ _LATEST_NS = 2**63 - 1
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
+#: Files that wait for the disk at once; it commits them together, which four at a time is enough for.
+_AT_ONCE = 4
+
+T = TypeVar("T")
+
+
 @frozen
 class _Staged:
     target: str
@@ -62,6 +71,7 @@ class NoteFiles:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._real_root = os.path.realpath(root)
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="note-files")
         self.root_was_missing = False
 
     def create_root(self) -> None:
@@ -98,23 +108,39 @@ class NoteFiles:
         leaves its old file as it was and no temporary file; only `NotSynced` tells of one that is
         carried out.
         """
-        results: list[FileState | Exception | None] = []
+        results: list[FileState | Exception | None] = [None] * len(changes)
         folders: dict[str, list[int]] = {}
+        targets: dict[str, list[int]] = {}
         for number, change in enumerate(changes):
             try:
+                target = self._locate(change.path)
+                targets.setdefault(target, []).append(number)
                 if isinstance(change, Put):
-                    result, target = self._put(change, folders, number)
-                    results.append(result)
-                else:
-                    target = self._locate(change.path)
-                    os.unlink(target)
-                    results.append(None)
-                folders.setdefault(os.path.dirname(target), []).append(number)
-            except (OSError, FileChanged, FileOccupied, OutsideKnowledge) as failure:
-                results.append(failure)
-        for folder, numbers in folders.items():
-            self._sync_folder(folder, numbers, results)
+                    for made in _make_folders(os.path.dirname(target)):
+                        folders.setdefault(made, []).append(number)
+            except (OSError, OutsideKnowledge) as failure:
+                results[number] = failure
+
+        def change_file(target: str) -> None:
+            for number in targets[target]:  # in order: the first creation of a file wins
+                if results[number] is None:
+                    results[number] = _carry_out(changes[number], target)
+
+        self._do_all(change_file, targets)
+        for target, numbers in targets.items():
+            carried_out = [number for number in numbers if not isinstance(results[number], Exception)]
+            if carried_out:
+                folders.setdefault(os.path.dirname(target), []).extend(carried_out)
+        self._do_all(lambda folder: _sync_folder(folder, folders[folder], results), folders)
         return results
+
+    def _do_all(self, work: Callable[[T], None], items: Iterable[T]) -> None:
+        """Work on all at the same time, since most of it is waiting for the disk."""
+        waiting = list(items)
+        if len(waiting) == 1:
+            work(waiting[0])
+        elif waiting:
+            list(self._pool.map(work, waiting))
 
     def sweep_temporary(self) -> int:
         """Remove temporary files that a killed process left behind; their number.
@@ -131,54 +157,6 @@ class NoteFiles:
                         swept += 1
         return swept
 
-    def _put(self, change: Put, folders: dict[str, list[int]], number: int) -> tuple[FileState, str]:
-        target = self._locate(change.path)
-        for made in _make_folders(os.path.dirname(target)):
-            folders.setdefault(made, []).append(number)
-        staged = self._stage(target, change)
-        try:
-            if change.expected is None:
-                _place_new(staged)
-            else:
-                if _current_state(target) != change.expected:
-                    raise FileChanged(change.path)
-                os.rename(staged.temporary, target)
-        except BaseException:
-            _discard(staged.temporary)
-            raise
-        return staged.state, target
-
-    def _stage(self, target: str, change: Put) -> _Staged:
-        """Write the temporary file beside its target and sync it."""
-        name = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
-        temporary = os.path.join(os.path.dirname(target), name)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        try:
-            try:
-                if change.expected is not None:
-                    _keep_mode(target, descriptor)
-                _write_all(descriptor, change.data)
-                os.fsync(descriptor)
-                # Asked of our own file: after the rename it may be somebody else's edit already.
-                state = state_of(os.fstat(descriptor))
-            finally:
-                os.close(descriptor)
-        except BaseException:
-            _discard(temporary)
-            raise
-        return _Staged(target, temporary, state)
-
-    def _sync_folder(
-        self, folder: str, numbers: list[int], results: list[FileState | Exception | None]
-    ) -> None:
-        try:
-            _sync(folder)
-        except OSError as failure:
-            for number in numbers:
-                result = results[number]
-                if not isinstance(result, Exception):
-                    results[number] = NotSynced(failure, result)
-
     def _locate(self, path: str) -> str:
         """The real target of a relative path; raises `OutsideKnowledge`."""
         real = os.path.realpath(os.path.join(self._real_root, path))
@@ -193,6 +171,62 @@ class NoteFiles:
 def state_of(status: os.stat_result) -> FileState:
     """The state that a look at a file shows."""
     return FileState(status.st_size, max(-_LATEST_NS, min(status.st_mtime_ns, _LATEST_NS)))
+
+
+def _carry_out(change: Put | Remove, target: str) -> FileState | Exception | None:
+    try:
+        if isinstance(change, Put):
+            return _put(change, target)
+        os.unlink(target)
+    except (OSError, FileChanged, FileOccupied) as failure:
+        return failure
+    return None
+
+
+def _put(change: Put, target: str) -> FileState:
+    staged = _stage(target, change)
+    try:
+        if change.expected is None:
+            _place_new(staged)
+        else:
+            if _current_state(target) != change.expected:
+                raise FileChanged(change.path)
+            os.rename(staged.temporary, target)
+    except BaseException:
+        _discard(staged.temporary)
+        raise
+    return staged.state
+
+
+def _stage(target: str, change: Put) -> _Staged:
+    """Write the temporary file beside its target and sync it."""
+    name = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
+    temporary = os.path.join(os.path.dirname(target), name)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            if change.expected is not None:
+                _keep_mode(target, descriptor)
+            _write_all(descriptor, change.data)
+            os.fsync(descriptor)
+            # Asked of our own file: after the rename it may be somebody else's edit already.
+            state = state_of(os.fstat(descriptor))
+        finally:
+            os.close(descriptor)
+    except BaseException:
+        _discard(temporary)
+        raise
+    return _Staged(target, temporary, state)
+
+
+def _sync_folder(folder: str, numbers: list[int], results: list[FileState | Exception | None]) -> None:
+    try:
+        _sync(folder)
+    except OSError as failure:
+        for number in numbers:
+            result = results[number]
+            if not isinstance(result, Exception):
+                results[number] = NotSynced(failure, result)
 
 
 def _current_state(target: str) -> FileState | None:

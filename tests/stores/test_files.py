@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -243,6 +244,31 @@ def test_the_file_is_synced_before_it_gets_its_name(files, monkeypatch):
 def test_changes_in_one_folder_share_its_sync(files, syncs):
     files.apply([Put(f"{i}.md", b"x", None) for i in range(20)] + [Remove("3.md")])
     assert syncs == [str(files.root)]
+
+
+def test_files_of_a_batch_wait_for_the_disk_together(files, monkeypatch):
+    real, both = os.fsync, threading.Barrier(2)
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            both.wait(timeout=30)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    results = files.apply([Put("a.md", b"one", None), Put("b/b.md", b"two", None)])
+    assert [type(result) for result in results] == [FileState, FileState]
+    assert everything(files) == {"a.md": b"one", "b/b.md": b"two"}
+
+
+def test_changes_of_one_file_under_two_names_are_one_after_the_other(files):
+    (state,) = files.apply([Put("a/n.md", b"one", None)])
+    (files.root / "b").symlink_to(files.root / "a")
+    for size in range(10, 30):
+        updates = [Put("a/n.md", b"a" * size, state), Put("b/n.md", b"b", state), Put("c.md", b"", None)]
+        first, second, _ = files.apply(updates)
+        assert isinstance(first, FileState)
+        assert isinstance(second, FileChanged)
+        state = first
 
 
 def fail(code: int):
