@@ -19,6 +19,7 @@ from lithos.app.maintenance import ReindexResult, reindex
 from lithos.cli.output import print_json, print_line
 from lithos.cli.progress import progress_bars
 from lithos.cli.session import CommandFailed, Session, load_session
+from lithos.core.diagnosis import name_some
 from lithos.stores.backup_files import BackupIndex
 
 
@@ -90,6 +91,13 @@ def _tell_backup(session: Session, target: Path, index: BackupIndex) -> None:
     print_line(
         f"Backed up {counts['notes']} notes, {counts['files']} files, {counts['bytes']} bytes to {target}"
     )
+    if index.links:
+        print_line(f"Symbolic links among the notes: {len(index.links)}, kept as links")
+    if index.left_out:
+        print_line(
+            f"Not part of the backup: {name_some(index.left_out)}, which lead elsewhere. Nothing is read "
+            "there; back it up by itself, or copy it into the folder of the notes."
+        )
 
 
 def _tell_restored(session: Session, restored: Restored, indexed: ReindexResult) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import cattrs
 from attrs import field, frozen
 
+from lithos.stores.backup_links import leads_out
 from lithos.stores.files import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 
 INDEX: Final = "backup.json"
@@ -41,7 +42,11 @@ class SavedFile:
 
 @frozen(kw_only=True)
 class BackupIndex:
-    """What `backup.json` says; `files` are named by their path, `journal_head` is the last seq."""
+    """What `backup.json` says; `files` are named by their path, `journal_head` is the last seq.
+
+    `links` are the symbolic links among the notes that lead to one of the files or to a folder of them;
+    `left_out` are those that lead elsewhere.
+    """
 
     format: int
     version: str
@@ -50,6 +55,8 @@ class BackupIndex:
     journal_head: int | None
     counts: Mapping[str, int]
     files: Mapping[str, SavedFile] = field(repr=False)
+    links: Mapping[str, str] = field(factory=dict)
+    left_out: tuple[str, ...] = ()
 
 
 def walk_files(root: Path) -> Iterator[str]:
@@ -147,12 +154,15 @@ def read_index(directory: Path) -> BackupIndex:
             f"{path} has format {index.format}, this Lithos knows {FORMAT}. Install the version that made "
             f"it ({index.version}) or a later one."
         )
-    for name in index.files:
+    for name in (*index.files, *index.links):
         parts = PurePosixPath(name).parts
         if not parts or name.startswith("/") or ".." in parts or "\\" in name:
             raise BackupRefused(
                 f"{path} names {name!r}, which is outside of a data directory. Do not use it."
             )
+    for link, target in index.links.items():
+        if leads_out(link, target):
+            raise BackupRefused(f"{path} has {link!r} lead to {target!r}, which is elsewhere. Do not use it.")
     return index
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -194,6 +195,12 @@ def point_outside(backup: Path) -> None:
     (backup / "backup.json").write_text(json.dumps(document))
 
 
+def link_outside(backup: Path) -> None:
+    document = json.loads((backup / "backup.json").read_text())
+    document["links"]["knowledge/escaped.md"] = "../config.yaml"
+    (backup / "backup.json").write_text(json.dumps(document))
+
+
 TAMPERING = [
     change_a_byte,
     drop_a_file,
@@ -202,6 +209,7 @@ TAMPERING = [
     lose_the_index,
     garble_the_index,
     point_outside,
+    link_outside,
 ]
 
 
@@ -310,6 +318,37 @@ def test_an_archive_cannot_write_outside_of_its_folder(tmp_path: Path) -> None:
     with pytest.raises(BackupRefused):
         restore(config_of(tmp_path / "data"), evil)
     assert not (tmp_path.parent / "escaped").exists()
+
+
+def test_links_among_the_notes_are_kept_and_those_that_lead_elsewhere_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """behaviour 200, lifecycle spec, section 8"""
+    data, backup, target = tmp_path / "data", tmp_path / "backup", tmp_path / "target"
+    put_note(data, "shared/plan.txt", "# Plan\n\nzanzibar\n")
+    notes = data / "knowledge"
+    (notes / "plan.md").symlink_to(notes / "shared" / "plan.txt")  # an absolute target
+    (notes / "shared" / "again.md").symlink_to("../plan.md")
+    (notes / "folder").symlink_to("shared", target_is_directory=True)
+    (notes / "loop").symlink_to(".")
+    (tmp_path / "secret.md").write_text("secret")
+    (notes / "outside.md").symlink_to(tmp_path / "secret.md")
+    (notes / "nowhere.md").symlink_to("gone.md")
+    assert main(["backup", str(backup), "-d", str(data)]) == 0
+    told = capsys.readouterr().out
+    assert "Symbolic links among the notes: 4" in told
+    assert "Not part of the backup: knowledge/nowhere.md, knowledge/outside.md" in told
+    index = json.loads((backup / "backup.json").read_text())
+    assert index["left_out"] == ["knowledge/nowhere.md", "knowledge/outside.md"]
+    shutil.rmtree(data)
+    assert main(["restore", str(backup), "-d", str(target)]) == 0
+    restored = target / "knowledge"
+    assert {path.name: os.readlink(path) for path in restored.rglob("*") if path.is_symlink()} == {
+        "plan.md": "shared/plan.txt", "again.md": "plan.txt", "folder": "shared", "loop": ".",
+    }  # fmt: skip
+    capsys.readouterr()
+    assert main(["search", "zanzibar", "-d", str(target)]) == 0
+    assert "Plan" in capsys.readouterr().out
 
 
 async def test_the_export_has_one_line_for_each_thing(tmp_path: Path) -> None:
