@@ -19,6 +19,7 @@ from lithos.core.edges import (
     announce_edge,
     check_conflict,
 )
+from lithos.core.entities import RecordEntities
 from lithos.core.errors import LithosError
 from lithos.core.events import ENRICH_AGENT, ENRICHMENT, EventDraft
 from lithos.core.memory import (
@@ -114,7 +115,7 @@ class Steps:
             return _BOTH if self._shared_pairs(command) else _STATS
         if isinstance(command, RecordInference):
             return _BOTH if command.edges else _STATS
-        if isinstance(command, RecordRetrieval | Enqueue | SpendTokens):
+        if isinstance(command, RecordRetrieval | Enqueue | SpendTokens | RecordEntities):
             return _STATS
         return _STATS if has_stats else _NONE
 

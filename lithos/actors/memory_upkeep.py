@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
+from lithos.core.entities import RecordEntities
 from lithos.core.events import EventDraft
 from lithos.core.memory import (
     ClaimJobs,
@@ -45,6 +46,7 @@ class Upkeep:
             ClaimJobs: self._claim,
             FinishJobs: self._finish,
             SpendTokens: self._spend,
+            RecordEntities: self._record_entities,
             LiftSalience: self._lift,
         }
 
@@ -75,6 +77,10 @@ class Upkeep:
 
     def _spend(self, command: SpendTokens, now: datetime) -> Done:
         self._stats.writing.ledgers.spend(command.day, command.tokens, command.calls, now)
+        return Done(None)
+
+    def _record_entities(self, command: RecordEntities, now: datetime) -> Done:
+        self._stats.writing.ledgers.note_entities(command.node_id, command.digest)
         return Done(None)
 
     def _lift(self, command: LiftSalience, now: datetime) -> Done:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Final
+
+from attrs import frozen
 
 from lithos.core.entity_phrases import Mentions, count_mentions
 from lithos.core.entity_rules import MOST_WORDS, is_code_name, is_entity, is_link_name
@@ -15,6 +19,22 @@ from lithos.core.model import Note
 #: Which rules extracted the entities of a note; raise it whenever they change.
 MARKER: Final = 10
 _SEEN_AT_LEAST: Final = 2
+
+
+@frozen
+class RecordEntities:
+    """Remember what was extracted and written: as long as a note has just that, nobody chose it by hand.
+
+    `digest` is that of `digest_entities`; no reply.
+    """
+
+    node_id: str
+    digest: str
+
+
+def digest_entities(entities: Iterable[str]) -> str:
+    """A short name for these entities in this order."""
+    return hashlib.blake2b(json.dumps(list(entities)).encode(), digest_size=16).hexdigest()
 
 
 def is_stale(note: Note) -> bool:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from attrs import field, frozen
 
+from lithos.core.entities import RecordEntities
 from lithos.core.retention import ForgetPairs, ForgetReceipts
 
 INITIAL_SALIENCE = 0.5
@@ -34,9 +35,7 @@ class NodeStats:
 
 @frozen(kw_only=True)
 class SalienceSummary:
-    """How the notes with statistics stand: their number, mean salience, how many are below a floor, and
-    the pairs that were retrieved together.
-    """
+    """Notes with statistics, their mean salience, those below a floor, and pairs retrieved together."""
 
     notes: int
     mean: float
@@ -295,6 +294,7 @@ LearningCommand = (
     | FinishJobs
     | ProjectProvenance
     | RecordInference
+    | RecordEntities
     | SpendTokens
     | LiftSalience
 )

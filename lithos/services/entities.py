@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from attrs import frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.catalogue import Catalogue, Entry
 from lithos.actors.requests import PatchNote, WriteOutcome
-from lithos.core.entities import MARKER, decide_extraction, is_stale, may_extract
+from lithos.core.entities import (
+    MARKER,
+    RecordEntities,
+    decide_extraction,
+    digest_entities,
+    is_stale,
+    may_extract,
+)
 from lithos.core.errors import LithosError, NoteNotFound, VersionConflict
 from lithos.core.events import ENRICH_AGENT, ENRICHMENT
+from lithos.core.model import Note
 from lithos.services.texts import NoteTexts
 from lithos.telemetry import get_logger
 
@@ -21,6 +29,14 @@ log = get_logger("lithos.entities")
 
 #: Changes a note's frontmatter; raises what the writer refuses.
 Patch: TypeAlias = Callable[[PatchNote], Awaitable[WriteOutcome]]
+
+
+class Ledger(Protocol):
+    """Learning, as far as it remembers what was extracted."""
+
+    async def submit(self, command: RecordEntities) -> Any: ...
+
+    async def entities_digest(self, node_id: str) -> str | None: ...
 
 
 @frozen
@@ -38,22 +54,34 @@ class EntityExtraction:
     """Finds out which notes need new entities, and writes them. Bodies are never touched."""
 
     def __init__(
-        self, catalogue: Catalogue, texts: NoteTexts, patch: Patch, blocking: Blocking, limit: int
+        self,
+        catalogue: Catalogue,
+        texts: NoteTexts,
+        patch: Patch,
+        blocking: Blocking,
+        limit: int,
+        ledger: Ledger | None = None,
     ) -> None:
-        """`limit`: most entities of a note, 0 is all. A long note takes `blocking` a second or two."""
+        """`limit`: most entities of a note, 0 is all. A long note takes `blocking` a second or two.
+
+        Only a dry run has no `ledger`.
+        """
         self._catalogue = catalogue
         self._texts = texts
         self._patch = patch
         self._blocking = blocking
         self._limit = limit
+        self._ledger = ledger
 
     async def refresh(self, note_id: str, *, force: bool = False) -> bool:
         """Store new entities where the table of the specification asks for it; True when that was done.
 
-        Of a note that changes meanwhile nothing is written: its own event brings it back. `force` is for
-        curated entities too. Raises `StorageFailed`.
+        Those of the current marker are extracted again too while nobody else has changed them: the text may
+        be another. Of a note that changes meanwhile nothing is written: its own event brings it back.
+        `force` is for curated entities too. Raises `StorageFailed`.
         """
-        found = await self.look(note_id, force=force)
+        made = None if self._ledger is None else await self._ledger.entities_digest(note_id)
+        found = await self.look(note_id, force=force, made=made)
         return found is not None and await self.store(found)
 
     async def refresh_stale(self) -> int:
@@ -73,18 +101,22 @@ class EntityExtraction:
         """Ids of the notes whose entities an older version of the rules found."""
         return (entry.note.id for entry in self._catalogue if is_stale(entry.note))
 
-    async def look(self, note_id: str, *, force: bool = False) -> Extraction | None:
-        """What should be stored for a note, None for nothing; writes nothing."""
-        entry = self._catalogue.get(note_id)
-        if entry is None or not may_extract(entry.note, force=force):
-            return None
-        return await self._look(entry, force=force)
+    async def look(self, note_id: str, *, force: bool = False, made: str | None = None) -> Extraction | None:
+        """What should be stored for a note, None for nothing; writes nothing.
 
-    async def _look(self, entry: Entry, *, force: bool) -> Extraction | None:
+        Entities with the digest `made` are not curated, whatever their marker.
+        """
+        entry = self._catalogue.get(note_id)
+        if entry is None or not may_extract(entry.note, force=force or _is(entry.note, made)):
+            return None
+        return await self._look(entry, force, made)
+
+    async def _look(self, entry: Entry, force: bool, made: str | None) -> Extraction | None:
         loaded = await self._texts.load(entry)
         if loaded is None or loaded.document.note.id != entry.note.id:
             return None
         note, content = loaded.document.note, loaded.document.content
+        force = force or _is(note, made)  # a person may have edited the file since
         decide = partial(decide_extraction, note, content, self._limit, force=force)
         entities = await self._blocking.run(decide)
         if entities is None:
@@ -105,4 +137,10 @@ class EntityExtraction:
             await self._patch(request)
         except (NoteNotFound, VersionConflict):
             return False
+        if self._ledger is not None:
+            await self._ledger.submit(RecordEntities(found.id, digest_entities(found.entities)))
         return True
+
+
+def _is(note: Note, made: str | None) -> bool:
+    return note.entities_extractor is not None and made == digest_entities(note.entities)

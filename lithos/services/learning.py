@@ -90,6 +90,10 @@ class Learning:
             lambda tables: tables.ledgers.is_inferred(node_id, doc_version, inference_version)
         )
 
+    async def entities_digest(self, node_id: str) -> str | None:
+        """The digest of the entities that were extracted last for a note."""
+        return await self._read(lambda tables: tables.ledgers.entities_digest(node_id))
+
     async def queue_length(self) -> int:
         """How many triggers are not processed, those given up included."""
         return await self._read(lambda tables: tables.queue.length())

@@ -113,7 +113,7 @@ def _job(rows: list[Any]) -> EnrichJob:
 
 
 class LedgerRows:
-    """What was consolidated, inferred and spent; writing needs an open transaction."""
+    """What was consolidated, inferred, extracted and spent; writing needs an open transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -170,6 +170,17 @@ class LedgerRows:
             "inferred_at) VALUES(?,?,?,?,?,?)",
             (*key, model, edges_written, format_time(now)),
         )
+
+    def note_entities(self, node_id: str, digest: str) -> None:
+        """Remember what entities were extracted last."""
+        self._connection.execute("INSERT OR REPLACE INTO extracted_entities VALUES(?,?)", (node_id, digest))
+
+    def entities_digest(self, node_id: str) -> str | None:
+        """What `note_entities` was told last."""
+        rows: list[Any] = self._connection.execute(
+            "SELECT digest FROM extracted_entities WHERE node_id=?", (node_id,)
+        ).fetchall()
+        return rows[0][0] if rows else None
 
     def spend(self, day: str, tokens: int, calls: int, now: datetime) -> None:
         """Count calls and tokens of a language model."""

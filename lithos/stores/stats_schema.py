@@ -1,4 +1,8 @@
-"""Tables of `stats.db` (memory spec, section 5), and how older files get the columns they lack."""
+"""Tables of `stats.db` (memory spec, section 5), and how older files get the columns they lack.
+
+`extracted_entities` is beyond the specification: without it a machine's entities of the current marker could
+not be told from a person's, and a rewritten note would keep those of its old text.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +73,7 @@ _TABLES: Final[Mapping[str, _Table]] = {
     "llm_budget": _Table(
         {"day": "TEXT PRIMARY KEY", "tokens_spent": _COUNT, "calls_made": _COUNT, "updated_at": "TEXT"}
     ),
+    "extracted_entities": _Table({"node_id": "TEXT PRIMARY KEY", "digest": _TEXT}),
     "edge_inference_log": _Table(
         {
             "node_id": _TEXT, "doc_version": "INTEGER NOT NULL", "inference_version": _TEXT,

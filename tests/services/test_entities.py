@@ -89,3 +89,36 @@ async def test_a_note_that_cannot_be_read_does_not_end_the_sweep(tmp_path: Path)
         broken.mkdir()
         assert await entities.refresh_stale() == 1
         assert stored(lithos, SECOND)[0] == ("Raft",)
+
+
+async def test_a_rewritten_note_gets_the_entities_of_its_new_text(tmp_path: Path) -> None:
+    """Behaviour 158."""
+    async with serving(tmp_path, settled=False) as lithos:
+        note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
+        refresh = lithos.server.entities.refresh
+        assert await refresh(note_id)
+        await lithos.write("Raft", "By [[Barbara Liskov]].", id=note_id)
+        assert await refresh(note_id)
+        assert stored(lithos, note_id) == (("Barbara Liskov",), MARKER, 4)
+        await lithos.write("Raft", "By [[Barbara Liskov]] again.", id=note_id)
+        assert not await refresh(note_id)
+        await lithos.write("Raft", "nobody", id=note_id)
+        assert await refresh(note_id)
+        assert stored(lithos, note_id)[0] == ()
+
+
+async def test_entities_edited_by_hand_stay_as_their_marker_does(tmp_path: Path) -> None:
+    """Behaviour 158."""
+    async with serving(tmp_path, settled=False) as lithos:
+        note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
+        assert await lithos.server.entities.refresh(note_id)
+        file = lithos.knowledge / "raft.md"
+        edited = file.read_text().replace("- Diego Ongaro", "- My Choice")
+        edited = edited.replace("[[Diego Ongaro]]", "[[Leslie Lamport]]")
+        assert "My Choice" in edited
+        file.write_text(edited)
+        assert not await lithos.server.entities.refresh(note_id), "before anybody has noticed"
+    async with serving(tmp_path, settled=False) as lithos:
+        assert stored(lithos, note_id)[:2] == (("My Choice",), MARKER)
+        assert not await lithos.server.entities.refresh(note_id)
+        assert file.read_text() == edited
