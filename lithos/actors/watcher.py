@@ -20,6 +20,7 @@ from lithos.actors.guard import DeletionGuard
 from lithos.actors.indexer import Indexer
 from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown
 from lithos.actors.outside import holds_note
+from lithos.actors.watch_coverage import Coverage
 from lithos.actors.watch_listening import Listening, ListeningFailed, Probe
 from lithos.actors.watch_pending import Pending
 from lithos.actors.watch_survey import TreeMemory, is_watched
@@ -72,6 +73,7 @@ class Watcher:
         self._blocking = blocking
         self._pending = Pending(debounce)
         self._memory = TreeMemory(files)
+        self._coverage = Coverage(files, blocking)
         self._taking = Taking(catalogue, files, writer, guard, blocking, self._pending, count)
         self._listening: Listening | None = None
         self._probe: Probe | None = None
@@ -125,12 +127,13 @@ class Watcher:
             return
         self._failures.append(now)
         if len(self._failures) == FAILURES and now - self._failures[0] < FAILURES_WITHIN:
-            self._poll()
+            self._poll(self._troubles["listening"])
 
-    def _poll(self) -> None:
-        log.info("notifications do not work, so the folder is compared every second")
+    def _poll(self, reason: str) -> None:
+        log.warning("the folder is compared every second from now on", reason=reason)
         self.mode = "poll"
         self._tell("listening", None)
+        self._tell("coverage", None)
         self._stop_listening()
 
     async def _listen(self) -> None:
@@ -141,9 +144,12 @@ class Watcher:
                 if not self._is_armed:
                     self._is_armed = True
                     self._tell("listening", None)
+                    self._coverage.doubt()
                     self._pending.compare_now(trio.current_time())
                 if self._probe is not None:
                     self._probe.look_for_it(noticed)
+                if not all(path.endswith(".md") for path in noticed):
+                    self._coverage.doubt()
                 self._pending.touch(filter(is_watched, noticed), trio.current_time())
                 self._wake.set()
 
@@ -171,7 +177,7 @@ class Watcher:
         finally:
             self._probe = None
         if not works:
-            self._poll()
+            self._poll("notifications do not come")
         self._is_undecided = False
         log.info("watch mode", mode=self.mode)
 
@@ -202,12 +208,23 @@ class Watcher:
             self._compare()
         if self.mode != "off":
             self._tell("folder", None if identity else "the notes folder is missing")
-        is_blind = self.mode == "poll" or (self.mode == "native" and not self._is_armed)
+        if self.mode == "native" and self._is_armed:
+            self._judge_coverage(await self._coverage.shortage())
+        is_blind = self.mode == "poll" or (
+            self.mode == "native" and (not self._is_armed or self._coverage.is_short)
+        )
         if is_blind:
             await self._compare_with_memory()
         if self.mode != "off" and self._ticks % SAFETY_TICKS == 0:
+            self._coverage.doubt()
             self._compare()
         await self._look_after_guard()
+
+    def _judge_coverage(self, shortage: str | None) -> None:
+        if shortage is not None and self._may_poll:
+            self._poll(shortage)
+        else:
+            self._tell("coverage", shortage)
 
     async def _compare_with_memory(self) -> None:
         """Only what differs from a second ago is looked at: most of the time nothing does."""

@@ -132,6 +132,30 @@ async def test_ten_thousand_touches_tell_nothing_and_read_little(tmp_path):
         assert lithos.server.writer.mailbox.stats.handled - before < 200
 
 
+@pytest.mark.parametrize("mode", ["auto", "native"])
+async def test_where_watches_run_out_the_folder_is_compared_and_health_tells(tmp_path, monkeypatch, mode):
+    """behaviour 199: the system lets one folder be watched and says nothing of the others"""
+
+    def watch_one(root: str, **options: Any):
+        return one_folder(root, recursive=False, **options)
+
+    one_folder = watch_listening.watchfiles.watch
+    monkeypatch.setattr(watch_listening.watchfiles, "watch", watch_one)
+    (tmp_path / "knowledge/deep/er").mkdir(parents=True)
+    async with watching(tmp_path, mode) as lithos:
+        events = lithos.server.broadcaster.listen()
+        if mode == "auto":
+            await until(lambda: lithos.server.watcher.mode == "poll")
+            assert (await health(lithos))[1]["watcher"] == {"status": "ok", "mode": "poll"}
+        else:
+            await until(lambda: component_status(lithos) == "degraded")
+            assert "fs.inotify.max_user_watches" in str((await health(lithos))[1]["watcher"]["error"])
+        file = put_note(tmp_path, "deep/er/a.md", note(1))
+        assert await told(events) == ("note.created", "deep/er/a.md")
+        file.write_text(note(1, "edited"))
+        assert await told(events) == ("note.updated", "deep/er/a.md")
+
+
 async def test_a_name_that_is_no_text_stops_nothing(tmp_path, caplog):
     async with watching(tmp_path) as lithos:
         events = lithos.server.broadcaster.listen()

@@ -1,0 +1,36 @@
+"""A server to which the system grants too few watches: it follows its notes all the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import process
+from tests.e2e.faults.scene import scene
+
+LIMIT = "/proc/sys/user/max_inotify_watches"
+#: In a user namespace of its own, for the limit of the whole machine is not ours to lower.
+SCRIPT = f'echo 3 > {LIMIT} && exec "$@"'
+
+
+@pytest.mark.slow
+async def test_beyond_the_limit_of_watches_edits_are_followed_and_health_tells_how(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 199"""
+    inside = ("unshare", "--user", "--map-root-user", "sh", "-c", SCRIPT, "sh")
+    try:
+        subprocess.run([*inside, sys.executable, "-c", ""], check=True, capture_output=True, timeout=30)
+    except (OSError, subprocess.CalledProcessError) as refusal:
+        pytest.skip(f"no user namespace with a limit of its own: {refusal}")
+    monkeypatch.setattr(process, "LITHOS", (*inside, *process.LITHOS))
+    async with scene(tmp_path, 20) as it:
+        await it.until_healthy("watcher", status="ok", mode="poll")
+        for number, path in enumerate(list(it.words)):
+            it.put(number, path, f"edited{number}x")
+        await it.verify()
+        assert it.told == {"note.updated": 20}
+        assert "fs.inotify.max_user_watches" in it.server.log()
