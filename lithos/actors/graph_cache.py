@@ -16,8 +16,6 @@ log = get_logger("lithos.graph")
 #: Changes after which the file is written, and seconds after the first of them (lifecycle spec, section 7).
 CHANGES = 50
 SECONDS = 5.0
-#: Link targets settled in one turn of the event loop: about two milliseconds.
-SETTLED_AT_ONCE = 250
 
 
 class GraphCache:
@@ -38,7 +36,7 @@ class GraphCache:
 
     async def keep(self) -> None:
         """Write the file some time after changes, until cancelled."""
-        while not self._graph.settle(SETTLED_AT_ONCE):
+        while not self._graph.settle(1):
             await trio.lowlevel.checkpoint()
         if not self._graph.was_recalled:
             self._note_change()
