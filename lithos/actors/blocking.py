@@ -8,9 +8,11 @@ goes on unseen is worse than one that is late. Tests use `Inline`, which runs th
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 import trio
+from outcome import Outcome
 
 T = TypeVar("T")
 
@@ -21,6 +23,21 @@ class Blocking(Protocol):
     async def run(self, call: Callable[[], T]) -> T:
         """The call's result; its exception is raised as it is."""
         ...
+
+
+def start_call(call: Callable[[], T], then: Callable[[Outcome[T]], None]) -> None:
+    """Begin a call in a worker thread; `then` gets its outcome on the event loop.
+
+    For who has something else to do meanwhile: there is no task to wait in. A call must be short and change
+    nothing, since nobody waits for it when the event loop ends.
+    """
+    token = trio.lowlevel.current_trio_token()
+
+    def deliver(outcome: Outcome[T]) -> None:
+        with suppress(trio.RunFinishedError):  # nobody is there any more who could want it
+            token.run_sync_soon(then, outcome)
+
+    trio.lowlevel.start_thread_soon(call, deliver)
 
 
 class Threads:

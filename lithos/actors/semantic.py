@@ -23,6 +23,7 @@ import trio
 from lithos.actors.blocking import Blocking
 from lithos.actors.indexer import Indexer
 from lithos.actors.vector_port import EmbeddedNotes, VectorPort
+from lithos.actors.vector_queries import Asked, VectorQueries
 from lithos.stores.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
 from lithos.stores.index_failure import IndexFailed
 from lithos.stores.vectors import VectorHit, VectorIndex, stored_identity
@@ -64,6 +65,7 @@ class SemanticBackend:
         self.model_name = model_name
         self._blocking = blocking
         self._load = load
+        self._queries = VectorQueries()
         self._directory = directory
         #: Set once every note is embedded, or the model turned out to be unusable.
         self.settled = trio.Event()
@@ -198,21 +200,23 @@ class SemanticBackend:
 
     def encode(self, query: str) -> np.ndarray | None:
         """The query's vector; None when the model knows none of its words."""
+        vector = self._answering().embedder.encode([query])[0]
+        return vector if vector.any() else None
+
+    def _answering(self) -> EmbeddedNotes:
         answering = self.port.former or self.port.target
         self._require()
         if answering is None:
             raise SemanticUnavailable("The embedding model is still loading; retry in a moment.")
-        vector = answering.embedder.encode([query])[0]
-        return vector if vector.any() else None
+        return answering
 
-    def search(self, vector: np.ndarray, notes: int, threshold: float) -> list[VectorHit]:
-        """The nearest notes, best first."""
-        assert self.port.vectors is not None
-        return self.port.vectors.search(vector, notes, threshold)
+    def ask(self, query: str, notes: int, threshold: float) -> Asked:
+        """Begin to look for the nearest notes."""
+        return self._queries.ask(self._answering(), query, notes, threshold)
 
     def search_among(
         self, vector: np.ndarray, serials: Sequence[int], notes: int, threshold: float
     ) -> list[VectorHit]:
-        """The same among given notes only."""
+        """The nearest of these notes, best first."""
         assert self.port.vectors is not None
         return self.port.vectors.search_among(vector, serials, threshold, notes)

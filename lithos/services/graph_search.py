@@ -40,7 +40,7 @@ class GraphSearch:
         """
         steps = await self._reach(seeds, depth, filters)
         ids = {entry.serial: note_id for note_id in steps if (entry := self._catalogue.get(note_id))}
-        by_meaning = [ids[serial] for serial in self._order_by_meaning(query, list(ids), threshold)]
+        by_meaning = [ids[serial] for serial in await self._order_by_meaning(query, list(ids), threshold)]
         ranked = await self._rank(steps, by_meaning)
         return [(entry.serial, score) for note_id, score in ranked if (entry := self._catalogue.get(note_id))]
 
@@ -58,7 +58,7 @@ class GraphSearch:
             passing |= {entry.note.id: steps[entry.note.id] for entry in some if passes(entry, filters)}
         return passing
 
-    def _order_by_meaning(self, query: str, serials: Sequence[int], threshold: float) -> list[int]:
+    async def _order_by_meaning(self, query: str, serials: Sequence[int], threshold: float) -> list[int]:
         """Those of the notes that are near to the query, nearest first; none while there is no model."""
         if not query.strip() or not serials:
             return []
@@ -66,7 +66,7 @@ class GraphSearch:
             if len(serials) <= COMPARED:
                 found = self._nearest.search_among(query, serials, NEAREST, threshold)
             else:
-                found = self._nearest.search(query, Filters(), 5 * NEAREST, threshold)
+                found = await self._nearest.search(query, Filters(), 5 * NEAREST, threshold)
         except (SemanticUnavailable, IndexFailed):
             return []
         wanted = frozenset(serials)

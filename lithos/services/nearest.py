@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from outcome import Error, capture
+
 from lithos.actors.catalogue import Catalogue, Entry
 from lithos.actors.semantic import SemanticBackend
+from lithos.actors.vector_queries import Asked
 from lithos.core.matching import has_all
 from lithos.stores.fulltext import Filters
 from lithos.stores.vectors import VectorHit
@@ -21,13 +24,17 @@ class Nearest:
         self._catalogue = catalogue
         self._semantic = semantic
 
-    def search(self, query: str, filters: Filters, notes: int, threshold: float) -> list[VectorHit]:
+    async def search(self, query: str, filters: Filters, notes: int, threshold: float) -> list[VectorHit]:
         """The nearest notes that pass the filters."""
+        return await self.ask(query, filters, notes, threshold).hits()
+
+    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> Asked:
+        """Begin a search; whatever goes wrong is raised by `hits`."""
         if filters == Filters():
-            vector = self._semantic.encode(query)
-            return [] if vector is None else self._semantic.search(vector, notes, threshold)
+            asked = capture(self._semantic.ask, query, notes, threshold)
+            return Asked(asked) if isinstance(asked, Error) else asked.unwrap()
         passing = [entry.serial for entry in self._catalogue if passes(entry, filters)]
-        return self.search_among(query, passing, notes, threshold)
+        return Asked(capture(self.search_among, query, passing, notes, threshold))
 
     def search_among(
         self, query: str, serials: Sequence[int], notes: int, threshold: float

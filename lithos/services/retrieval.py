@@ -91,10 +91,7 @@ class SearchAnswer:
 
 @frozen
 class _Ranked:
-    """Notes in order of score, before their texts are read.
-
-    `chunks` are the hits by meaning, `lexical` those that words found; scores can be gone through once.
-    """
+    """Notes in order of score, to be gone through once; `lexical` ones were found by words."""
 
     scores: Iterable[tuple[int, float]]
     chunks: Sequence[VectorHit]
@@ -151,7 +148,7 @@ class Retrieval:
         elif request.mode == "semantic":
             ranked = await self._rank_semantic(request, limit, threshold)
         else:
-            ranked = self._rank_hybrid(request, limit, threshold)
+            ranked = await self._rank_hybrid(request, limit, threshold)
         hits = await self._present(request, ranked, limit)
         self._record(request, hits)
         return SearchAnswer(hits, ranked.failed, ranked.message)
@@ -177,7 +174,7 @@ class Retrieval:
         ranked = await self._rank_semantic(request, limit, self._settings.threshold)
         found = [
             (entry, similarity)
-            for serial, similarity in islice(ranked.scores, limit)
+            for serial, similarity in list(ranked.scores)[:limit]
             if (entry := self._catalogue.at_serial(serial)) is not None
         ]
         return await self._agreement.keep(query, found)
@@ -203,13 +200,14 @@ class Retrieval:
         try:
             await wait_telling(self._semantic.decided, WARMING_WAIT, "The semantic index is being built.")
             await self._semantic.ready(within=0)
-            found = self._nearest.search(request.query, request.filters, limit, threshold)
+            found = await self._nearest.search(request.query, request.filters, limit, threshold)
         except (SemanticUnavailable, IndexFailed) as failure:
             raise _backend_failure(str(failure)) from failure
         return _Ranked(list(map(_serial_and_similarity, found)), found, frozenset())
 
-    def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
+    async def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         wanted = max(LEG_NOTES, 5 * limit)
+        asked = self._nearest.ask(request.query, request.filters, wanted, threshold)
         failures: dict[str, str] = {}
         lexical: Sequence[tuple[int, float]] = ()
         semantic: Sequence[VectorHit] = ()
@@ -219,7 +217,7 @@ class Retrieval:
         except IndexFailed as failure:
             failures["fulltext"] = str(failure)
         try:
-            semantic = self._nearest.search(request.query, request.filters, wanted, threshold)
+            semantic = await asked.hits()
             if not self._semantic.is_answering:
                 failures["semantic"] = "the semantic index is still being built"
         except (SemanticUnavailable, IndexFailed) as failure:
@@ -247,7 +245,7 @@ class Retrieval:
     async def _rank_graph(self, request: SearchRequest, threshold: float) -> _Ranked:
         start = _NOTHING
         if not request.seed_ids and request.query.strip():
-            start = self._rank_hybrid(request, SEEDS, threshold)
+            start = await self._rank_hybrid(request, SEEDS, threshold)
         seeds = request.seed_ids or tuple(islice(self._ids(start.scores), SEEDS))
         scores = await self._graph_search.search(
             request.query, seeds, request.graph_depth, request.filters, threshold

@@ -21,6 +21,10 @@ _CHUNKS_AT_ONCE: Final = 128
 _CHUNKS_ON_DISK: Final = 65_536
 
 
+#: Similarities that tell what the others are like.
+_SAMPLE: Final = 3_000
+
+
 @frozen(eq=False)
 class VectorEntry:
     """One note to index: row `i` of `vectors` (chunks, dims) is chunk `i`, a row of zeros is never found."""
@@ -36,6 +40,14 @@ class VectorHit(NamedTuple):
     serial: int
     chunk: int
     similarity: float
+
+
+class VectorQuery(NamedTuple):
+    """What `VectorIndex.search` is asked for."""
+
+    vector: Matrix
+    notes: int
+    threshold: float
 
 
 #: `VectorHit._make` without its checks, in a quarter of the time.
@@ -88,3 +100,13 @@ def best_per_note(
     chosen = order[np.sort(by_note[is_first])[:most]]
     rows = zip(serials[chosen].tolist(), chunks[chosen].tolist(), similarities[chosen].tolist(), strict=True)
     return list(map(_make_hit, rows))
+
+
+def choose_least(similarities: Matrix, threshold: float, most: int) -> float:
+    """A similarity, not below `threshold`, that about `most` have; found by looking at some of them."""
+    sample = similarities[:: max(1, len(similarities) // _SAMPLE)]
+    wanted = most * len(sample) // max(1, len(similarities))
+    passing = sample[sample >= threshold]
+    if wanted >= len(passing):
+        return threshold
+    return float(np.partition(passing, len(passing) - 1 - wanted)[len(passing) - 1 - wanted])

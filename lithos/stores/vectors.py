@@ -22,20 +22,19 @@ from lithos.stores.chunk_keys import (
     MAX_CHUNKS,
     VectorEntry,
     VectorHit,
+    VectorQuery,
     best_per_note,
+    choose_least,
     keys_of,
     slice_entries,
     slice_notes,
 )
-from lithos.stores.chunk_rows import ChunkRows, Codes, encode_rows, rows_of
+from lithos.stores.chunk_rows import ABREAST, ChunkRows, Codes, encode_rows, rows_of
 from lithos.stores.embedder import EmbedderIdentity, Matrix
 from lithos.stores.index_failure import IndexFailed
 from lithos.stores.vector_files import StoreDamaged
 
 _NOTE_ROW: Final = np.dtype([("serial", np.uint64), ("stamp", np.uint64), ("chunks", np.uint64)])
-
-#: Similarities that tell what the others are like.
-_SAMPLE: Final = 3_000
 
 
 class _IndexedNote(NamedTuple):
@@ -60,7 +59,7 @@ class _Turnstile:
         self._inside.release()
 
 
-__all__ = ["VectorEntry", "VectorHit", "VectorIndex", "stored_identity"]
+__all__ = ["VectorEntry", "VectorHit", "VectorIndex", "VectorQuery", "stored_identity"]
 
 
 class VectorIndex:
@@ -189,11 +188,19 @@ class VectorIndex:
         A note counts by its best chunk and only from a similarity of `threshold` on. A query of zeros
         finds nothing.
         """
-        if notes <= 0 or not vector.any():
-            return []
-        query = encode_rows(vector[None, :])[0]
-        with self._lock:
-            return self._rank(self._rows.compare(query), None, threshold, notes)
+        return self.search_together([VectorQuery(vector, notes, threshold)])[0]
+
+    def search_together(self, queries: Sequence[VectorQuery]) -> list[list[VectorHit]]:
+        """Return what `search` finds for each query, in much less time than one by one."""
+        found: list[list[VectorHit]] = [[] for _ in queries]
+        asking = [i for i, query in enumerate(queries) if query.notes > 0 and query.vector.any()]
+        for start in range(0, len(asking), ABREAST):
+            some = asking[start : start + ABREAST]
+            codes = encode_rows(np.stack([queries[i].vector for i in some]))
+            with self._lock:
+                for i, similarities in zip(some, self._rows.compare(codes), strict=True):
+                    found[i] = self._rank(similarities, None, queries[i].threshold, queries[i].notes)
+        return found
 
     def search_among(
         self, vector: Matrix, serials: Collection[int], threshold: float, notes: int | None = None
@@ -214,7 +221,7 @@ class VectorIndex:
         looked_at = len(similarities) if notes is None else 2 * notes + 64
         while True:
             # Of everything from here on nothing is missing, so the best notes of it are the best of all.
-            least = _choose_least(similarities, threshold, looked_at)
+            least = choose_least(similarities, threshold, looked_at)
             best = np.flatnonzero(similarities >= least)
             serials, chunks = self._rows.owners(best if rows is None else rows[best])
             hits = best_per_note(serials, chunks, similarities[best], notes)
@@ -262,16 +269,6 @@ class VectorIndex:
         with self._lock:
             self._rows, self._notes = ChunkRows(self.identity.dims), {}
             self._dirty = False
-
-
-def _choose_least(similarities: Matrix, threshold: float, most: int) -> float:
-    """A similarity, not below `threshold`, that about `most` have; found by looking at some of them."""
-    sample = similarities[:: max(1, len(similarities) // _SAMPLE)]
-    wanted = most * len(sample) // max(1, len(similarities))
-    passing = sample[sample >= threshold]
-    if wanted >= len(passing):
-        return threshold
-    return float(np.partition(passing, len(passing) - 1 - wanted)[len(passing) - 1 - wanted])
 
 
 def stored_identity(directory: Path) -> EmbedderIdentity | None:

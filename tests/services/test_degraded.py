@@ -55,7 +55,8 @@ async def test_hybrid_answers_from_the_leg_that_works(tmp_path: Path, broken: st
     index = FulltextIndex if broken == "fulltext" else VectorIndex
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Zebra", TEXT, tags=["t"])
-        with failing(index, "search", "search_all" if broken == "fulltext" else "search_among"):
+        ways = ("search", "search_all") if broken == "fulltext" else ("search_together", "search_among")
+        with failing(index, *ways):
             for filters in ({}, {"tags": ["t"]}):
                 answer = await search(lithos, **filters)
                 assert list(answer) == ["results", "degraded", "failed_backends", "message"]
@@ -72,7 +73,8 @@ async def test_without_both_legs_there_is_no_answer(tmp_path: Path) -> None:
     """behaviours 60, 70, 73"""
     async with serving(tmp_path) as lithos:
         await lithos.create("Zebra", TEXT, source_url="https://e.org")
-        with failing(FulltextIndex, "search", "search_all"), failing(VectorIndex, "search", "search_among"):
+        vectors = failing(VectorIndex, "search_together", "search_among")
+        with failing(FulltextIndex, "search", "search_all"), vectors:
             refusal(await search(lithos), "search_backend_error")
             refusal(await lithos.call("lithos_list", content_query="zebra"), "search_backend_error")
             refusal(await lithos.call("lithos_cache_lookup", query=QUERY), "search_backend_error")

@@ -113,7 +113,7 @@ class FakeNearest:
     def __init__(self, serials: list[int]) -> None:
         self.serials = serials
 
-    def search(self, query: str, filters: Filters, notes: int, threshold: float) -> list[VectorHit]:
+    async def search(self, query: str, filters: Filters, notes: int, threshold: float) -> list[VectorHit]:
         return [VectorHit(serial, 0, 0.5) for serial in sorted(self.serials, reverse=True)[:notes]]
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lithos.stores.chunk_keys import VectorQuery
 from lithos.stores.embedder import EmbedderIdentity
 from lithos.stores.vectors import VectorEntry, VectorHit, VectorIndex
 
@@ -219,3 +220,36 @@ def test_a_closed_index_finds_nothing_and_has_nothing_to_save(index: VectorIndex
     index.close()
     assert not index.dirty
     assert index.search(X, 5, 0.0) == []
+
+
+def test_queries_together_find_what_each_finds_alone(index: VectorIndex) -> None:
+    """Whatever is asked at the same time; with rows that were freed and rows that tie."""
+    rng = np.random.default_rng(5)
+    twins = random_units(rng, 3)
+    index.apply([VectorEntry(serial, 1, random_units(rng, 5)) for serial in range(1, 900)], [])
+    index.apply([VectorEntry(serial, 1, twins) for serial in (950, 940, 930)], list(range(1, 900, 3)))
+    queries = [
+        VectorQuery(vector, notes, threshold)
+        for vector, notes, threshold in zip(
+            [*random_units(rng, 8), twins[0], np.zeros(DIMS, np.float32)],
+            [1, 2, 7, 30, 200, 600, 5, 0, 3, 5],
+            [0.0, 0.3, 0.0, 0.1, 0.0, 0.0, 0.9, 0.0, 0.5, 0.0],
+            strict=True,
+        )
+    ]
+    together = index.search_together(queries)
+    assert together == [index.search(*query) for query in queries]
+    everything = [index.search_among(query.vector, range(1, 1000), query.threshold) for query in queries]
+    assert together == [hits[: query.notes] for query, hits in zip(queries, everything, strict=True)]
+    assert [hit.serial for hit in together[8]] == [930, 940, 950]
+
+
+def test_notes_of_very_many_like_chunks_hide_no_other(index: VectorIndex) -> None:
+    """A sample of the similarities decides where to look first, never what is found."""
+    rng = np.random.default_rng(6)
+    near = unit(*(X + 0.01 * random_units(rng, 4_000)))
+    index.apply([VectorEntry(1, 1, near)], [])
+    index.apply([VectorEntry(serial, 1, random_units(rng, 1)) for serial in range(2, 500)], [])
+    found = index.search(X, 300, 0.0)
+    assert found == index.search_among(X, range(1, 500), 0.0)[:300]
+    assert len(found) == 300

@@ -89,7 +89,7 @@ async def test_a_failing_backend_counts_as_a_failed_lookup(
         def fail(*_: object) -> None:
             raise IndexFailed("broken")
 
-        monkeypatch.setattr(lithos.server.semantic, "search", fail)
+        monkeypatch.setattr(lithos.server.semantic, "ask", fail)
         await lithos.call("lithos_cache_lookup", query="alpha")
         samples = await scrape(lithos)
         assert at(samples, "cache_lookups_total", outcome="error_search_backend") == 1

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-import numpy as np
 import trio
 
 from lithos.actors.catalogue import Catalogue
@@ -35,6 +34,10 @@ class _Found(NamedTuple):
 _Hit: TypeAlias = tuple[int, float] | _Found
 
 
+def _as_found(hit: VectorHit) -> _Found:
+    return _Found(hit.serial, hit.similarity, hit.chunk)
+
+
 class SearchScouts:
     """Both raise what their index raises."""
 
@@ -59,25 +62,23 @@ class SearchScouts:
             return ()
         if ask.admitted is not None:
             serials = [entry.serial for entry in ask.admitted]
-            hits = self._search(ask, lambda vector: self._among(vector, serials, ask.limit))
-            return self._candidates(ask, hits, _NEAR)
+            vector = self._semantic.encode(ask.query)
+            self._require_all()
+            if vector is None:
+                return ()
+            hits = self._semantic.search_among(vector, serials, ask.limit, self._threshold)
+            return self._candidates(ask, map(_as_found, hits), _NEAR)
 
-        def search(asked: int) -> list[_Found]:
-            return self._search(ask, lambda vector: self._semantic.search(vector, asked, self._threshold))
+        async def search(asked: int) -> list[_Found]:
+            looking = self._semantic.ask(ask.query, asked, self._threshold)
+            self._require_all()
+            return list(map(_as_found, await looking.hits()))
 
         return await self._widen(search, ask, ask.limit, _NEAR)
 
-    def _search(self, ask: Ask, look: Callable[[np.ndarray], Sequence[VectorHit]]) -> list[_Found]:
-        """Encode and look in one step, since in between another model may take over."""
-        vector = self._semantic.encode(ask.query)
+    def _require_all(self) -> None:
         if not self._semantic.is_answering:
             raise SemanticUnavailable("the semantic index is still being built")
-        return (
-            [] if vector is None else [_Found(hit.serial, hit.similarity, hit.chunk) for hit in look(vector)]
-        )
-
-    def _among(self, vector: np.ndarray, serials: Sequence[int], notes: int) -> Sequence[VectorHit]:
-        return self._semantic.search_among(vector, serials, notes, self._threshold)
 
     async def find_by_words(self, ask: Ask) -> Sequence[Candidate]:
         """The best 3 x `limit` notes that pass, by BM25; nothing in the query is syntax."""
@@ -85,20 +86,20 @@ class SearchScouts:
         if node is None:
             return ()
 
-        def search(asked: int) -> Sequence[tuple[int, float]]:
+        async def search(asked: int) -> Sequence[tuple[int, float]]:
             return self._fulltext.search(node, asked, ask.gate.filters)
 
         return await self._widen(search, ask, GENEROSITY * ask.limit, _MATCHING)
 
     async def _widen(
-        self, search: Callable[[int], Sequence[_Hit]], ask: Ask, wanted: int, reason: str
+        self, search: Callable[[int], Awaitable[Sequence[_Hit]]], ask: Ask, wanted: int, reason: str
     ) -> list[Candidate]:
         """Ask for more until enough notes pass or there are no more: hidden notes take nobody's place."""
         allowed, asked = ask.admitted_serials, GENEROSITY * ask.limit
         if allowed is not None:
             wanted = min(wanted, len(allowed))
         while wanted:
-            hits = search(asked)
+            hits = await search(asked)
             likely = hits if allowed is None else [hit for hit in hits if hit[0] in allowed]
             passing: list[Candidate] = []
             async for some in slices(likely):
