@@ -6,7 +6,8 @@ command that changes both has changed the edges only, and its caller has no answ
 
 * `Consolidate` is asked for again, and finds in the edges' own ledger which weights it has changed;
 * `RecordInference` writes the same edges again and so changes nothing;
-* `ApplyFeedback` is not repeated: weights have moved and the statistics have not.
+* `ApplyFeedback` is repeated too, since its lesson stays in `coordination.db` until then; the ledgers of both
+  databases know it.
 """
 
 from __future__ import annotations

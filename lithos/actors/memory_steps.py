@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
 from typing import Any
@@ -36,6 +36,7 @@ from lithos.core.memory import (
     RecordRetrieval,
     SpendTokens,
 )
+from lithos.core.retention import ForgetLessons
 from lithos.core.salience import (
     STRIKES,
     LearningSettings,
@@ -90,6 +91,7 @@ class Steps:
             ShiftWeights: self._shift,
             RecordRetrieval: self._record_retrieval,
             ApplyFeedback: self._apply_feedback,
+            ForgetLessons: self._forget_lessons,
             Decay: self._decay,
             Consolidate: self._consolidate,
             ProjectProvenance: self._project,
@@ -113,6 +115,8 @@ class Steps:
             return _BOTH if pairs or (command.misleading and has_edges) else _STATS
         if isinstance(command, Consolidate):
             return _BOTH if self._shared_pairs(command) else _STATS
+        if isinstance(command, ForgetLessons):
+            return _BOTH if has_edges else _STATS
         if isinstance(command, RecordInference):
             return _BOTH if command.edges else _STATS
         if isinstance(command, RecordRetrieval | Enqueue | SpendTokens | RecordEntities):
@@ -154,6 +158,8 @@ class Steps:
     def _apply_feedback(self, command: ApplyFeedback, now: datetime) -> Done:
         before = self._load((*command.cited, *command.misleading, *command.ignored))
         stats = dict(before)
+        if command.id is not None and not self._stats.writing.ledgers.note_lesson(command.id):
+            return self._struck(command, before)  # the edges were committed first: all is done
         for node_id in command.cited:
             stats[node_id] = cite(stats[node_id], now, self._settings)
         for node_id in command.misleading:
@@ -161,14 +167,31 @@ class Steps:
         for node_id in command.ignored:
             stats[node_id] = ignore(stats[node_id], self._settings)
         self._stats.writing.nodes.put(stats.values())
+        self._judge_edges(command, now)
+        moved = sum(before[node_id].salience != new.salience for node_id, new in stats.items())
+        return attrs.evolve(self._struck(command, stats), moved=moved)
+
+    def _judge_edges(self, command: ApplyFeedback, now: datetime) -> None:
         pairs = pairs_within(command.cited, command.namespaces)
+        if not pairs and not (command.misleading and self._edges.is_there):
+            return
+        if command.id is not None and not self._edges.learned.note_lesson(command.id):
+            return  # the process ended before the statistics were committed
         if pairs:
             self._edges.learned.reinforce(pairs, CITED_WEIGHT, "reinforcement", self._new_edge_id, now)
-        if command.misleading and self._edges.is_there:
+        if command.misleading:
             self._edges.learned.weaken_touching(command.misleading, now)
-        struck = [node_id for node_id in command.misleading if stats[node_id].misleading_count >= STRIKES]
-        moved = sum(before[node_id].salience != new.salience for node_id, new in stats.items())
-        return Done(tuple(struck), moved=moved)
+
+    @staticmethod
+    def _struck(command: ApplyFeedback, stats: Mapping[str, NodeStats]) -> Done:
+        """The notes that misled once too often."""
+        return Done(tuple(one for one in command.misleading if stats[one].misleading_count >= STRIKES))
+
+    def _forget_lessons(self, command: ForgetLessons, now: datetime) -> Done:
+        if self._edges.is_there:
+            self._edges.learned.forget_lessons(command.ids)
+        self._stats.writing.ledgers.forget_lessons(command.ids)
+        return Done(None)
 
     def _load(self, node_ids: tuple[str, ...]) -> dict[str, NodeStats]:
         """Stored or initial statistics of these notes."""

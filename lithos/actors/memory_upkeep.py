@@ -14,11 +14,10 @@ from lithos.core.memory import (
     ClaimJobs,
     Enqueue,
     FinishJobs,
-    ForgetWorkingMemory,
     LiftSalience,
     SpendTokens,
 )
-from lithos.core.retention import ForgetPairs, ForgetReceipts
+from lithos.core.retention import ForgetPairs, ForgetReceipts, ForgetWorkingMemory
 from lithos.core.salience import lift
 from lithos.stores.stats import StatsStore
 

@@ -22,6 +22,7 @@ from lithos.core.task_commands import (
     ClaimAspect,
     CompleteTask,
     CreateTask,
+    DropLesson,
     PostFinding,
     ReleaseClaim,
     RenewClaim,
@@ -66,6 +67,7 @@ class TaskBoard:
             UpsertTaskEdge: self._link,
             SpawnTask: self._spawn,
             PostFinding: self._post,
+            DropLesson: self._drop_lesson,
         }
 
     def execute(self, command: TaskCommand, now: datetime) -> Done:
@@ -115,6 +117,8 @@ class TaskBoard:
     def _complete(self, command: CompleteTask, now: datetime) -> Done:
         task = self._open_task(command.task_id)
         self._close(task, "completed", now, command.outcome)
+        if command.lesson is not None:
+            self._rows.lessons.add(command.lesson)
         event = make_event(
             "task.completed",
             command.agent,
@@ -130,6 +134,10 @@ class TaskBoard:
         graph = self._rows.graph_before(dependents)
         unblocked = [one for one in dependents if graph.is_ready(graph.tasks[one], now)]
         return Done(unblocked, (event,))
+
+    def _drop_lesson(self, command: DropLesson, now: datetime) -> Done:
+        self._rows.lessons.drop(command.id)
+        return Done(None)
 
     def _cancel(self, command: CancelTask, now: datetime) -> Done:
         task = self._open_task(command.task_id)

@@ -29,6 +29,7 @@ from lithos.services.feedback import Feedback
 from lithos.services.gauges import Gauges
 from lithos.services.graph import Graph, no_edges
 from lithos.services.knowledge import Knowledge
+from lithos.services.lessons import Lessons
 from lithos.services.library import Library
 from lithos.services.memory import Edges
 from lithos.services.projection import Projection
@@ -90,12 +91,13 @@ class Assembly:
             clock,
         )
         entities = self._make_entities(texts, knowledge)
+        feedback = self._make_feedback(knowledge)
         projection = Projection(self.actors.catalogue, self.actors.learning)
         parts = self._state_parts()
         state = ServerState(parts)
         streams = EventStreams(self.actors.broadcaster, stores.coordination, self.actors.coordination_reading)
         return Server(
-            tools=self._make_tools(knowledge, retrieval, texts, state),
+            tools=self._make_tools(knowledge, retrieval, texts, state, feedback),
             state=state,
             knowledge=knowledge,
             retrieval=retrieval,
@@ -110,7 +112,7 @@ class Assembly:
             ),
             entities=entities,
             projection=projection,
-            enrichment=self._make_enrichment(texts, entities, projection),
+            enrichment=self._make_enrichment(texts, entities, projection, feedback),
             access_log=AccessLog(
                 self.actors.coordinator.mailbox, stores.coordination, self.actors.coordination_reading
             ),
@@ -140,13 +142,18 @@ class Assembly:
         )
 
     def _make_tools(
-        self, knowledge: Knowledge, retrieval: Retrieval, texts: NoteTexts, state: ServerState
+        self,
+        knowledge: Knowledge,
+        retrieval: Retrieval,
+        texts: NoteTexts,
+        state: ServerState,
+        feedback: Feedback,
     ) -> Tools:
         rows = self.actors.stores.coordination.readable_task_rows()
         lcma = self.actors.config.lcma.enabled
-        feedback = Feedback(self.actors.learning, knowledge, self.actors.catalogue) if lcma else None
         reading = self.actors.coordination_reading
-        coordination = Coordination(self.actors.coordinator, rows, reading, self.actors.clock, feedback)
+        taught = feedback if lcma else None
+        coordination = Coordination(self.actors.coordinator, rows, reading, self.actors.clock, taught)
         edges = self._make_edges(knowledge)
         graph = Graph(self.actors.catalogue, edges.list_edges if lcma else no_edges)
         families = (
@@ -169,13 +176,19 @@ class Assembly:
             meter=ToolMeter(self.actors.metrics),
         )
 
+    def _make_feedback(self, knowledge: Knowledge) -> Feedback:
+        actors = self.actors
+        rows = actors.stores.coordination.readable_task_rows()
+        lessons = Lessons(actors.coordinator.mailbox, rows, actors.coordination_reading)
+        return Feedback(actors.learning, knowledge, actors.catalogue, lessons)
+
     def _make_entities(self, texts: NoteTexts, knowledge: Knowledge) -> EntityExtraction:
         limit = self.actors.config.lcma.entity_max_per_doc
         actors = self.actors
         return EntityExtraction(actors.catalogue, texts, knowledge.patch, Threads(), limit, actors.learning)
 
     def _make_enrichment(
-        self, texts: NoteTexts, entities: EntityExtraction, projection: Projection
+        self, texts: NoteTexts, entities: EntityExtraction, projection: Projection, feedback: Feedback
     ) -> Enrichment | None:
         sources = EnrichmentSources(
             catalogue=self.actors.catalogue,
@@ -188,6 +201,7 @@ class Assembly:
             texts=texts,
             entities=entities,
             projection=projection,
+            feedback=feedback,
             metrics=self.actors.metrics,
             clock=self.actors.clock,
         )

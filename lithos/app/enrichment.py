@@ -21,6 +21,7 @@ from lithos.services.enrichment import Enrichment
 from lithos.services.enrichment_drain import DrainParts
 from lithos.services.enrichment_feed import DirectFeed, Feed, JournalFeed
 from lithos.services.entities import EntityExtraction
+from lithos.services.feedback import Feedback
 from lithos.services.gauges import Gauges
 from lithos.services.inference import EdgeInference
 from lithos.services.learning import Learning
@@ -46,6 +47,7 @@ class EnrichmentSources:
     texts: NoteTexts
     entities: EntityExtraction
     projection: Projection
+    feedback: Feedback
     metrics: Metrics
     clock: Callable[[], datetime]
 
@@ -72,7 +74,9 @@ def make_enrichment(config: Config, sources: EnrichmentSources) -> Enrichment | 
         receipts_kept=config.lcma.receipts_kept,
         pair_days=config.lcma.coactivation_days,
     )
-    return Enrichment(parts, config.lcma, sources.learning, tasks.closed, retention)
+    return Enrichment(
+        parts, config.lcma, sources.learning, tasks.closed, retention, sources.feedback.catch_up
+    )
 
 
 def watch_learning(gauges: Gauges, learning: Learning, floor: float) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from attrs import field, frozen
 
 from lithos.core.entities import RecordEntities
-from lithos.core.retention import ForgetPairs, ForgetReceipts
+from lithos.core.retention import ForgetLessons, ForgetPairs, ForgetReceipts, ForgetWorkingMemory
 
 INITIAL_SALIENCE = 0.5
 
@@ -114,6 +114,8 @@ class ApplyFeedback:
     """
 
     task_id: str
+    #: Effects of one id happen once, however often it is applied; None is never repeated.
+    id: str | None = None
     cited: tuple[str, ...] = ()
     misleading: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -136,14 +138,6 @@ class Consolidate:
 
     task_id: str
     namespaces: Mapping[str, str]
-
-
-@frozen
-class ForgetWorkingMemory:
-    """Drop the working memory of these closed tasks and what is idle since before; the reply is how many."""
-
-    closed_tasks: frozenset[str]
-    idle_before: datetime
 
 
 @frozen(kw_only=True)
@@ -295,6 +289,7 @@ LearningCommand = (
     | ProjectProvenance
     | RecordInference
     | RecordEntities
+    | ForgetLessons
     | SpendTokens
     | LiftSalience
 )

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from attrs import frozen
 
 
 @frozen
 class ForgetReceipts:
     """Drop these receipts; the reply is how many there were."""
+
+    ids: tuple[str, ...]
+
+
+@frozen
+class ForgetLessons:
+    """Forget that these lessons were applied, which nobody will repeat. No reply."""
 
     ids: tuple[str, ...]
 
@@ -34,3 +43,11 @@ class PairsForgotten:
 
     dropped: int
     last: Pair | None
+
+
+@frozen
+class ForgetWorkingMemory:
+    """Drop the working memory of these closed tasks and what is idle since before; the reply is how many."""
+
+    closed_tasks: frozenset[str]
+    idle_before: datetime

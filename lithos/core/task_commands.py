@@ -63,6 +63,14 @@ class ReleaseClaim:
     agent: str
 
 
+@frozen
+class Lesson:
+    """What a completed task teaches, as text that its author reads again; `id` is of this completion."""
+
+    id: str
+    text: str
+
+
 @frozen(kw_only=True)
 class CompleteTask:
     """End a task well; the reply is the ids it unblocked. The lists are told on as they came."""
@@ -73,6 +81,8 @@ class CompleteTask:
     cited_nodes: tuple[str, ...] | None = None
     misleading_nodes: tuple[str, ...] | None = None
     receipt_id: str | None = None
+    #: Kept with the completion until a `DropLesson`.
+    lesson: Lesson | None = None
 
 
 @frozen(kw_only=True)
@@ -128,6 +138,14 @@ class PostFinding:
     knowledge_id: str | None = None
 
 
+@frozen(kw_only=True)
+class DropLesson:
+    """Forget a lesson that has had its effects. No reply."""
+
+    id: str
+    agent: str
+
+
 TaskCommand = (
     CreateTask
     | UpdateTask
@@ -140,4 +158,5 @@ TaskCommand = (
     | UpsertTaskEdge
     | SpawnTask
     | PostFinding
+    | DropLesson
 )

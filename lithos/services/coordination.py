@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+import attrs
 from attrs import frozen
 
 from lithos.actors.blocking import Blocking
@@ -119,6 +120,8 @@ class Coordination:
         """
         self._coordinator.touch(command.agent)
         lesson = None if self._feedback is None else await self._feedback.check(command)
+        if self._feedback is not None and lesson is not None:
+            command = attrs.evolve(command, lesson=self._feedback.lessons.write_down(lesson))
         unblocked: list[str] = await self._submit(command)
         if self._feedback is not None and lesson is not None:
             await self._feedback.apply(lesson)

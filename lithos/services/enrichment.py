@@ -14,7 +14,8 @@ import trio
 from attrs import frozen
 
 from lithos.config.lcma import LcmaConfig
-from lithos.core.memory import Decay, ForgetWorkingMemory
+from lithos.core.memory import Decay
+from lithos.core.retention import ForgetWorkingMemory
 from lithos.services.enrichment_boundary import survive
 from lithos.services.enrichment_drain import Drain, DrainParts
 from lithos.services.enrichment_feed import Queue
@@ -53,10 +54,13 @@ class Enrichment:
         queue: Queue,
         closed: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
         retention: Retention,
+        teach: Callable[[], Awaitable[None]],
     ) -> None:
         self._parts = parts
         self._queue = queue
         self._retention = retention
+        #: Teaches what completed tasks could not be heard of.
+        self._teach = teach
         #: Which of some tasks are closed.
         self._closed = closed
         self._drain = Drain(parts, config.max_enrich_attempts)
@@ -70,6 +74,7 @@ class Enrichment:
             nursery.start_soon(self._keep_time)
 
     async def _keep_time(self) -> None:
+        await self._catch_up()
         now, schedule = trio.current_time(), self._schedule
         drain_at, sweep_at = now + schedule.drain_interval, now + schedule.first_sweep
         while True:
@@ -78,12 +83,16 @@ class Enrichment:
                 await self.sweep()
                 sweep_at = trio.current_time() + schedule.sweep_interval
             else:
-                await survive("enrichment is put off to the next interval", self._drain.run)
+                await survive("enrichment is put off to the next interval", self.drain)
             drain_at = trio.current_time() + schedule.drain_interval
 
     async def drain(self) -> frozenset[str]:
         """Work off the queue; the tasks whose consolidation failed."""
+        await self._catch_up()
         return await self._drain.run()
+
+    async def _catch_up(self) -> None:
+        await survive("feedback waits for the next interval", self._teach)
 
     async def sweep(self) -> None:
         """Look after everything once; a part that fails is logged, and the others still run."""

@@ -1,12 +1,14 @@
 """Feedback at the completion of a task: which retrieved notes helped, misled or were of no use.
 
 It is checked before the task is completed, and its effects follow the completion (memory spec,
-section 6). With `lcma.enabled: false` nothing is retrieved and nothing is learned: then there is no
-`Feedback`, and the lists only stand in the event of the completion.
+section 6). The completion keeps the lesson until it was learned: whatever ends the process in between, or
+refuses to be written, it is learned later, and once. With `lcma.enabled: false` nothing is retrieved and
+nothing is learned: then there is no `Feedback`, and the lists only stand in the event of the completion.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
 
 import trio
@@ -16,9 +18,11 @@ from lithos.actors.requests import PatchNote
 from lithos.core.errors import LithosError, ReceiptNotFound, StorageFailed
 from lithos.core.events import ENRICH_AGENT, ENRICHMENT
 from lithos.core.memory import ApplyFeedback, Receipt
+from lithos.core.retention import ForgetLessons
 from lithos.core.task_commands import CompleteTask
 from lithos.services.knowledge import Knowledge
 from lithos.services.learning import Learning
+from lithos.services.lessons import Lessons
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
@@ -32,10 +36,13 @@ QUARANTINED = "quarantined"
 class Feedback:
     """Reads receipts, and teaches what a completed task says of their notes."""
 
-    def __init__(self, learning: Learning, knowledge: Knowledge, catalogue: Catalogue) -> None:
+    def __init__(
+        self, learning: Learning, knowledge: Knowledge, catalogue: Catalogue, lessons: Lessons
+    ) -> None:
         self._learning = learning
         self._knowledge = knowledge
         self._catalogue = catalogue
+        self.lessons = lessons
 
     async def check(self, command: CompleteTask) -> ApplyFeedback | None:
         """What a completion teaches, if anything; changes nothing.
@@ -52,18 +59,34 @@ class Feedback:
     async def apply(self, feedback: ApplyFeedback) -> None:
         """Teach it, and quarantine notes that misled too often. A failure is logged: the task is done.
 
-        A caller that goes away ends neither half way.
+        A caller that goes away ends neither half way. What failed is repeated by `catch_up`.
         """
         with trio.move_on_after(EFFECTS_DEADLINE, shield=True) as scope:
             try:
                 struck: tuple[str, ...] = await self._learning.submit(feedback)
             except LithosError as failure:
-                log.error("feedback lost", task=feedback.task_id, reason=failure.message)
+                log.error("feedback waits", task=feedback.task_id, reason=failure.message)
                 return
             for note_id in struck:
                 await self._quarantine(note_id, feedback.task_id)
+            if feedback.id is not None:
+                self.lessons.drop(feedback.id)
         if scope.cancelled_caught:
             log.error("feedback took too long", task=feedback.task_id, seconds=EFFECTS_DEADLINE)
+
+    async def catch_up(self) -> None:
+        """Teach what could not be taught when its task was completed.
+
+        Raises `LithosError` and `DatabaseFailed`.
+        """
+        applied = await self._learning.applied_lessons()
+        due = await self.lessons.due()  # after: what was applied and is not due will not be repeated
+        settled = set(applied) - {feedback.id for feedback in due}
+        if settled:
+            await self._learning.submit(ForgetLessons(tuple(sorted(settled))))
+        for feedback in due:
+            log.info("feedback taken up again", task=feedback.task_id)
+            await self.apply(feedback)
 
     async def _named_receipt(self, command: CompleteTask, receipt_id: str) -> Receipt:
         try:
@@ -104,6 +127,7 @@ class Feedback:
         entries = [entry for note_id in cited if (entry := self._catalogue.get(note_id)) is not None]
         return ApplyFeedback(
             task_id=command.task_id,
+            id=uuid.uuid4().hex,
             cited=cited,
             misleading=misleading,
             ignored=tuple(dict.fromkeys(note_id for note_id in retrieved if note_id not in judged)),

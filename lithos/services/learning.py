@@ -94,6 +94,10 @@ class Learning:
         """The digest of the entities that were extracted last for a note."""
         return await self._read(lambda tables: tables.ledgers.entities_digest(node_id))
 
+    async def applied_lessons(self) -> list[str]:
+        """The lessons that were applied and not forgotten."""
+        return await self._read(lambda tables: tables.ledgers.lessons())
+
     async def queue_length(self) -> int:
         """How many triggers are not processed, those given up included."""
         return await self._read(lambda tables: tables.queue.length())

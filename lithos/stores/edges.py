@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS edges(
 CREATE TABLE IF NOT EXISTS outbox(
     id INTEGER PRIMARY KEY, origin TEXT NOT NULL UNIQUE, type TEXT NOT NULL, agent TEXT NOT NULL,
     payload TEXT NOT NULL, timestamp TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS applied_lessons(id TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS consolidation_ops(
     task_id TEXT NOT NULL, from_id TEXT NOT NULL, to_id TEXT NOT NULL,
     PRIMARY KEY(task_id, from_id, to_id)) WITHOUT ROWID;

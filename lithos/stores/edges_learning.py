@@ -89,6 +89,15 @@ class LearnedEdges:
                 fresh.append((first, second, namespace))
         return fresh
 
+    def note_lesson(self, lesson_id: str) -> bool:
+        """Enter a lesson in this database's own ledger; False when it was there."""
+        self._connection.execute("INSERT OR IGNORE INTO applied_lessons VALUES(?)", (lesson_id,))
+        return self._connection.changes() > 0
+
+    def forget_lessons(self, ids: Iterable[str]) -> None:
+        """Drop entries."""
+        self._connection.executemany("DELETE FROM applied_lessons WHERE id=?", [(one,) for one in ids])
+
     def weaken_touching(self, node_ids: Iterable[str], now: datetime) -> int:
         """Weaken every edge that touches any of these notes, each once; how many there were."""
         self._connection.execute(_WEAKEN, {"now": format_time(now), "notes": json.dumps(list(node_ids))})

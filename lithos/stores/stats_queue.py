@@ -182,6 +182,19 @@ class LedgerRows:
         ).fetchall()
         return rows[0][0] if rows else None
 
+    def note_lesson(self, lesson_id: str) -> bool:
+        """Enter a lesson as applied; False when it was already."""
+        self._connection.execute("INSERT OR IGNORE INTO applied_lessons VALUES(?)", (lesson_id,))
+        return self._connection.changes() > 0
+
+    def lessons(self) -> list[str]:
+        """The lessons that were entered."""
+        return [str(row[0]) for row in self._connection.execute("SELECT id FROM applied_lessons")]
+
+    def forget_lessons(self, ids: Iterable[str]) -> None:
+        """Drop entries."""
+        self._connection.executemany("DELETE FROM applied_lessons WHERE id=?", [(one,) for one in ids])
+
     def spend(self, day: str, tokens: int, calls: int, now: datetime) -> None:
         """Count calls and tokens of a language model."""
         self._connection.execute(_SPEND, (day, tokens, calls, format_time(now)))

@@ -1,7 +1,8 @@
 """Tables of `stats.db` (memory spec, section 5), and how older files get the columns they lack.
 
 `extracted_entities` is beyond the specification: without it a machine's entities of the current marker could
-not be told from a person's, and a rewritten note would keep those of its old text.
+not be told from a person's, and a rewritten note would keep those of its old text. So is `applied_lessons`:
+it lets feedback be repeated when the process ended before all its effects were stored.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ _TABLES: Final[Mapping[str, _Table]] = {
         {"day": "TEXT PRIMARY KEY", "tokens_spent": _COUNT, "calls_made": _COUNT, "updated_at": "TEXT"}
     ),
     "extracted_entities": _Table({"node_id": "TEXT PRIMARY KEY", "digest": _TEXT}),
+    "applied_lessons": _Table({"id": "TEXT PRIMARY KEY"}),
     "edge_inference_log": _Table(
         {
             "node_id": _TEXT, "doc_version": "INTEGER NOT NULL", "inference_version": _TEXT,

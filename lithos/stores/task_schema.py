@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS task_edges(
     metadata TEXT NOT NULL DEFAULT '{}', created_by TEXT NOT NULL, created_at TEXT NOT NULL,
     UNIQUE(from_task_id, to_task_id, type));
 CREATE TABLE IF NOT EXISTS counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS lessons(id TEXT PRIMARY KEY, lesson TEXT NOT NULL);
 """
 TASK_INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS tasks_status ON tasks(status);

@@ -1,7 +1,6 @@
 """Tasks, claims, findings and task edges in `coordination.db`, row by row.
 
-`TaskRows` works on any connection: the writer's inside a transaction, the reader's for queries.
-It stores and finds; what may happen is decided by its callers.
+`TaskRows` works on any connection: the writer's in a transaction, the reader's for queries.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from lithos.core.task_graph import TaskGraph
 from lithos.core.tasks import BLOCKING_TYPES, PARENT_CHILD, Claim, Finding, Task, TaskEdge
 from lithos.core.times import format_optional, format_time, parse_time
 from lithos.stores.json_columns import load_object, load_texts
+from lithos.stores.lessons import LessonRows
 
 _TASK_COLUMNS: Final = (
     "id,title,description,status,task_type,created_by,created_at,tags,outcome,resolved_at,metadata"
@@ -30,10 +30,14 @@ _AT_ONCE: Final = 500
 
 
 class TaskRows:
-    """Tasks and what belongs to them, over one connection."""
+    """Tasks and what belongs to them; what may happen is decided by the callers."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
+
+    @property
+    def lessons(self) -> LessonRows:
+        return LessonRows(self._connection)
 
     def snapshot(self) -> AbstractContextManager[object]:
         """Everything read inside is of one moment."""

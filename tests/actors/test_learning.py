@@ -17,13 +17,13 @@ from lithos.core.memory import (
     Enqueue,
     EnrichTrigger,
     FinishJobs,
-    ForgetWorkingMemory,
     LiftSalience,
     NodeStats,
     ProjectionOutcome,
     ProjectProvenance,
     SpendTokens,
 )
+from lithos.core.retention import ForgetWorkingMemory
 from tests.actors.memories import EDGE, Desk, inference, nodes, retrieval, weights
 from tests.fakes import START
 

@@ -20,10 +20,10 @@ from lithos.core.memory import (
     Enqueue,
     EnrichTrigger,
     FinalNode,
-    ForgetWorkingMemory,
     Receipt,
     RecordRetrieval,
 )
+from lithos.core.retention import ForgetWorkingMemory
 from lithos.services.enrichment import Enrichment
 from lithos.services.enrichment_drain import Drain
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, serving
@@ -323,7 +323,9 @@ async def test_drains_and_sweeps_keep_their_hours_whatever_fails() -> None:
     memory, clock = FakeMemory(), Clock()
     parts: Any = _Parts(memory, clock)
     keeping: Any = NoRetention()
-    enrichment = Enrichment(parts, config, memory, lambda _: memory.working_tasks(), keeping)
+    enrichment = Enrichment(
+        parts, config, memory, lambda _: memory.working_tasks(), keeping, keeping.forget_pairs
+    )
     began = trio.current_time() / 60
     with trio.move_on_after(60 * 61):
         await enrichment.run()

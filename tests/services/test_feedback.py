@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from lithos.config import LcmaConfig
 from lithos.core.errors import StorageFailed
 from lithos.core.memory import FinalNode, Receipt, RecordRetrieval
+from lithos.services.feedback import Feedback
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import START
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
+from tests.services.test_enrichment import worker
 from tests.tools.task_calls import create, record
 
 NUMBERS = count(1)
@@ -198,3 +201,71 @@ async def test_without_lcma_nothing_is_checked_or_learned_but_statistics_can_be_
         assert (await complete(lithos, task, cited_nodes=[one], receipt_id="unknown"))["success"]
         assert (await node(lithos, one))["retrieval_count"] == 1
         assert await signals(lithos, one) == [(0, 0, 0)]
+
+
+async def test_what_a_completion_teaches_survives_the_end_of_the_process_and_happens_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviours 151, 153"""
+
+    async def end_here(*_: object) -> None:
+        """As if the process had ended after the completion was stored."""
+
+    async with serving(tmp_path, settled=False) as lithos:
+        bad, good, _ = await three(lithos)
+        for _ in range(3):
+            task = await create(lithos)
+            await retrieved(lithos, bad, good, task=task)
+            with monkeypatch.context() as patch:
+                patch.setattr(Feedback, "apply", end_here)
+                await complete(lithos, task, misleading_nodes=[bad], cited_nodes=[good])
+        assert await signals(lithos, bad, good) == [(0, 0, 0), (0, 0, 0)]
+    async with serving(tmp_path, settled=False) as lithos:
+        with trio.fail_after(10):
+            while due(lithos):  # by the worker, at the start
+                await trio.sleep(0.01)
+        assert await signals(lithos, bad, good) == [(0, 3, 0), (3, 0, 0)]
+        assert (await lithos.read(bad))["metadata"]["status"] == "quarantined"
+        for _ in range(2):
+            await worker(lithos).drain()
+        assert await signals(lithos, bad, good) == [(0, 3, 0), (3, 0, 0)]
+        assert await lithos.server.learning.applied_lessons() == [], "the ledgers do not grow for ever"
+
+
+async def test_feedback_that_could_not_be_stored_is_learned_when_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 151"""
+
+    async def refuse(command: object) -> None:
+        raise StorageFailed("full")
+
+    async with serving(tmp_path, settled=False) as lithos:
+        one, two, _ = await three(lithos)
+        task = await create(lithos)
+        await retrieved(lithos, one, two, task=task)
+        with monkeypatch.context() as patch:
+            patch.setattr(lithos.server.learning, "submit", refuse)
+            assert (await complete(lithos, task, cited_nodes=[one]))["success"]
+        assert await signals(lithos, one, two) == [(0, 0, 0), (0, 0, 0)]
+        await worker(lithos).drain()
+        assert await signals(lithos, one, two) == [(1, 0, 0), (0, 0, 1)]
+        await lithos.call("lithos_task_reopen", task_id=task, agent="ann")
+        await complete(lithos, task, cited_nodes=[one])  # a lesson of its own
+        assert await signals(lithos, one, two) == [(2, 0, 0), (0, 0, 2)]
+
+
+async def test_a_refused_completion_teaches_nothing_later(tmp_path: Path) -> None:
+    """behaviour 151"""
+    async with serving(tmp_path, settled=False) as lithos:
+        one = await lithos.create("One")
+        task = await create(lithos)
+        await retrieved(lithos, one, task=task)
+        await lithos.call("lithos_task_cancel", task_id=task, agent="ann")
+        refusal(await complete(lithos, task, cited_nodes=[one]), "task_not_found")
+        assert due(lithos) == []
+
+
+def due(lithos: Lithos) -> list[Any]:
+    """The lessons that are kept; the list is a value."""
+    return list(lithos.server.coordinator._store.readable_task_rows().lessons.all())
