@@ -92,7 +92,7 @@ class NoteFiles:
 
     def walk(self) -> Iterator[tuple[str, os.stat_result]]:
         """What `list_notes` lists, each file looked at as it is met, in no order."""
-        return walk_notes(self._real_root)
+        return walk_notes(self._find_root())
 
     def read(self, path: str) -> ReadFile:
         """Read one note. Raises `OSError`, or `OutsideKnowledge`."""
@@ -148,7 +148,7 @@ class NoteFiles:
         One that cannot be removed stays: it is never taken for a note.
         """
         swept = 0
-        for folder, folders, names in os.walk(self._real_root):
+        for folder, folders, names in os.walk(self._find_root()):
             folders[:] = [name for name in folders if not name.startswith(".")]
             for name in names:
                 if name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX):
@@ -159,13 +159,21 @@ class NoteFiles:
 
     def _locate(self, path: str) -> str:
         """The real target of a relative path; raises `OutsideKnowledge`."""
-        real = os.path.realpath(os.path.join(self._real_root, path))
-        if not self._is_inside(real):
+        root = self._find_root()
+        real = os.path.realpath(os.path.join(root, path))
+        if not is_inside(real, root):
             raise OutsideKnowledge(path)
         return real
 
-    def _is_inside(self, real: str) -> bool:
-        return is_inside(real, self._real_root)
+    def _find_root(self) -> str:
+        """Where the folder really is: a symlink may lead elsewhere by now."""
+        try:
+            if os.path.samestat(os.stat(self.root), os.stat(self._real_root)):
+                return self._real_root
+        except OSError:
+            pass  # it is gone, or moved
+        self._real_root = os.path.realpath(self.root)
+        return self._real_root
 
 
 def state_of(status: os.stat_result) -> FileState:

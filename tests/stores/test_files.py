@@ -477,6 +477,25 @@ def test_a_root_behind_a_symlink_is_fine(tmp_path):
     assert (tmp_path / "real" / "a.md").exists()
 
 
+def test_a_root_that_leads_elsewhere_by_now_is_followed(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.md").write_text(name)
+    (tmp_path / "link").symlink_to("one")
+    files = NoteFiles(tmp_path / "link")
+    files.create_root()
+    (tmp_path / "new").symlink_to("two")
+    (tmp_path / "new").replace(tmp_path / "link")
+    assert paths(files) == ["two.md"]
+    files.apply([Put("own.md", b"x", None)])
+    assert (tmp_path / "two/own.md").exists()
+    (tmp_path / "two").rename(tmp_path / "three")
+    assert paths(files) == []
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("three")
+    assert files.read("two.md").data == b"two"
+
+
 def test_an_unreadable_folder_hides_its_notes_and_nothing_else(files, monkeypatch):
     files.apply([Put("a/x.md", b"x", None), Put("b/y.md", b"x", None)])
     real = os.open
