@@ -52,7 +52,7 @@ async def running_server(
     """A server without a front: full text is searchable on entry, everything is durable on leaving.
 
     `lock`, when given, holds the data directory already; it is released on leaving. One that `gets_front`
-    leaves what clients need not wait for until it has told its address. Raises what `open_stores`
+    loads the model after the libraries of its front. Raises what `open_stores`
     raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
     """
     with _collector_spared():
@@ -72,7 +72,7 @@ async def _running(
     try:
         assembly = Assembly(config, stores, clock, reading)
         if not gets_front:
-            assembly.actors.listening.set()
+            assembly.actors.front_loaded.set()
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as background:
                 background.start_soon(_refresh_lock, stores.lock)

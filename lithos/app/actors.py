@@ -38,8 +38,8 @@ from lithos.stores.embedder import Embedder
 
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
 FULLTEXT_SLICE = 1_000
-#: Seconds.
-FIRST_THINGS = 0.5
+#: Seconds that the model waits for the libraries of the front.
+FIRST_THINGS = 2.0
 #: A commit costs more than everything else about a write, so that many writes should share one. Nobody
 #: waits that long: whoever needs a change in the index hurries it.
 FULLTEXT_LINGER = 0.1
@@ -63,8 +63,8 @@ class Actors:
         self.reading = reading
         self._load_embedder = load_embedder
         self.metrics = Metrics()
-        #: Set once clients can reach the server, or nobody is going to.
-        self.listening = trio.Event()
+        #: Set once no client has to wait for a library of the front, or there is none.
+        self.front_loaded = trio.Event()
         self.catalogue = Catalogue()
         self.graph_cache = GraphCache(self.catalogue.graph, config.storage.data_dir, Threads())
         self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
@@ -195,9 +195,9 @@ class Actors:
         await background.start(self.fulltext_indexer.converge)
 
     async def _first_things(self) -> None:
-        """Leave the processor to what clients wait for, but no longer than a start without news takes."""
-        with trio.move_on_after(FIRST_THINGS):
-            await self.listening.wait()
+        """Leave the processor to what clients wait for first, unless there are notes to embed."""
+        with trio.move_on_after(0 if self.stores.manifest.is_new else FIRST_THINGS):
+            await self.front_loaded.wait()
 
     def mailboxes(self) -> tuple[Mailbox[Any, Any], ...]:
         """Of all actors."""

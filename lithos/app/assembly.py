@@ -124,7 +124,7 @@ class Assembly:
             watcher=self.actors.watcher,
             guard=self.actors.guard,
             lock=stores.lock,
-            listening=self.actors.listening,
+            front_loaded=self.actors.front_loaded,
             metrics=self.actors.metrics,
             gauges=self._make_gauges(parts),
         )

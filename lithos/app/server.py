@@ -64,13 +64,13 @@ class Server:
     watcher: Watcher
     guard: DeletionGuard
     lock: OwnerLock
-    listening: trio.Event
+    #: Set by the front, once no client has to wait for a library of its.
+    front_loaded: trio.Event
     metrics: Metrics
     gauges: Gauges
 
     def publish_address(self, url: str, token: str | None = None) -> None:
-        """Tell others through the lock where this server answers, now that it does."""
-        self.listening.set()
+        """Tell others through the lock where this server answers."""
         self.lock.publish(OwnerRecord(os.getpid(), socket.gethostname(), url, format_time(utc_now()), token))
 
     async def searchable(self) -> None:

@@ -40,6 +40,7 @@ async def serve_front(
             apps={events.PATH: events.SseEndpoint(server.streams, sse)},
             routes=[partial(_add_routes, server, websockets)],
             rejected=partial(server.metrics.count, "http_rejected"),
+            on_loaded=server.front_loaded.set,
             task_status=task_status,
         )
         nursery.cancel_scope.cancel()

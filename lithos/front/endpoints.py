@@ -27,7 +27,7 @@ INVALID_REQUEST: Final = -32600
 class McpEndpoints:
     """The MCP paths of one server. `shutdown` ends the SSE sessions once their calls are answered.
 
-    Plain tool calls are answered at once; everything else waits for the SDK (`run`).
+    Plain tool calls are answered at once; everything else waits for the SDK (`run`) and sets `wanted`.
     """
 
     def __init__(
@@ -37,13 +37,14 @@ class McpEndpoints:
         version: str,
         max_body_bytes: int,
         shutdown: trio.Event,
+        wanted: trio.Event,
     ) -> None:
         self._toolbox = toolbox
         self._library = library
         self._version = version
         self._max_body_bytes = max_body_bytes
         self._shutdown = shutdown
-        self._sdk = Late(self._load_sdk)
+        self._sdk = Late(self._load_sdk, wanted)
         self.routes: dict[str, AsgiApp] = {
             MCP_PATH: self._post_mcp,
             f"{MCP_PATH}/": _redirect_to(MCP_PATH),

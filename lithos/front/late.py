@@ -20,8 +20,10 @@ PATIENCE = 60.0
 class Late(Generic[T]):
     """Something that is made in a worker thread; whoever needs it waits until then."""
 
-    def __init__(self, make: Callable[[], T]) -> None:
+    def __init__(self, make: Callable[[], T], wanted: trio.Event) -> None:
+        """`wanted` is set when somebody waits for it."""
         self._make = make
+        self._wanted = wanted
         self._given: T | None = None
         self._is_given = trio.Event()
 
@@ -37,6 +39,7 @@ class Late(Generic[T]):
     async def get(self) -> T:
         """It, as soon as it is there; raises `trio.TooSlowError` when it does not come."""
         if self._given is None:
+            self._wanted.set()
             with trio.fail_after(PATIENCE):
                 await self._is_given.wait()
         assert self._given is not None

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 import trio
+from attrs import field, frozen
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.trio.lifespan import Lifespan
@@ -38,7 +39,18 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
+#: Seconds that a client has for a first plain call, before loading takes half of the interpreter.
+UNDISTURBED: Final = 0.1
 NO_APPS: Final[Mapping[str, AsgiApp]] = MappingProxyType({})
+
+
+@frozen
+class _Waiting:
+    """What the loading of libraries waits for, and who waits for it."""
+
+    on_loaded: Callable[[], None]
+    wanted: trio.Event = field(factory=trio.Event)
+    ended: trio.Event = field(factory=trio.Event)
 
 
 async def serve_http(
@@ -51,6 +63,7 @@ async def serve_http(
     routes: Iterable[RouteModule] = (),
     apps: Mapping[str, AsgiApp] = NO_APPS,
     rejected: Callable[[str], None] = ignore_rejection,
+    on_loaded: Callable[[], None] = lambda: None,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until `shutdown` is set; `started()` gives the real `(host, port)`.
@@ -59,37 +72,40 @@ async def serve_http(
     within `STOP_GRACE`, twice `STOP_FLUSH` and a moment, whatever the clients do. The libraries behind all
     but plain tool calls and `apps` are loaded once it listens; requests wait for them. Raises `PortInUse` or
     `CannotListen` before it starts. `rejected` is told the reason of every refusal. `apps` serve single
-    paths over HTTP, past Quart.
+    paths over HTTP, past Quart. `on_loaded` is told once no client has to wait for the MCP SDK any more.
     """
     config = hypercorn_config()
     listeners = await open_listeners(settings.host, settings.port)
     policy = AccessPolicy(
         settings.host, settings.auth_token, settings.allowed_hosts, settings.allowed_origins
     )
-    mcp = McpEndpoints(toolbox, library, settings.version, settings.max_body_bytes, shutdown)
-    pages = Late(lambda: _create_pages(health, routes))
+    waiting = _Waiting(on_loaded)
+    mcp = McpEndpoints(toolbox, library, settings.version, settings.max_body_bytes, shutdown, waiting.wanted)
+    pages = Late(lambda: _create_pages(health, routes), waiting.wanted)
     dispatch = _by_path({**mcp.routes, **apps}, _waiting_for(pages))
     exchanges = Exchanges(Gate(dispatch, policy, settings.max_body_bytes, rejected), {SSE_PATH, MCP_PATH})
     connections = Connections(exchanges, config)
     _warn_if_open(policy)
     async with trio.open_nursery() as nursery:
-        ended = trio.Event()
-        nursery.start_soon(_load, mcp, pages, config, ended, nursery)
+        nursery.start_soon(_load, mcp, pages, config, waiting, nursery)
         await _accept_until(shutdown, listeners, connections, exchanges, task_status)
-        ended.set()
+        waiting.ended.set()
 
 
 async def _load(
-    mcp: McpEndpoints, pages: Late[AsgiApp], config: Config, ended: trio.Event, nursery: trio.Nursery
+    mcp: McpEndpoints, pages: Late[AsgiApp], config: Config, waiting: _Waiting, nursery: trio.Nursery
 ) -> None:
     """Bring up what serves the other requests, first that for which every client waits, until `ended`."""
+    with trio.move_on_after(UNDISTURBED):
+        await waiting.wanted.wait()
     await nursery.start(mcp.run)
+    waiting.on_loaded()
     app = await pages.make()
     lifespan = Lifespan(ASGIWrapper(app), config, {})  # type: ignore[arg-type]
     await nursery.start(lifespan.handle_lifespan)
     await lifespan.wait_for_startup()
     pages.give(app)
-    await ended.wait()
+    await waiting.ended.wait()
     await lifespan.wait_for_shutdown()
     nursery.cancel_scope.cancel()
 
