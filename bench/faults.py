@@ -54,6 +54,7 @@ def make_faults(kills: int, minutes: float) -> list[Fault]:
         Fault("files in pieces", _in_trio(files.file_in_pieces)),
         Fault("10,000 touches", _in_trio(files.rapid_touches)),
         Fault("rename storm", _in_trio(files.rename_storm)),
+        Fault("rename storm, polling", _in_trio(partial(files.rename_storm, mode="poll"))),
         Fault("strange names, links in circles", _in_trio(files.strange_names)),
         Fault("ten stdio servers on one folder", _run_bridges),
         Fault("backup under load, restore elsewhere", _in_trio(backup_under_load)),

@@ -53,9 +53,10 @@ async def test_a_backup_under_load_has_all_that_was_acknowledged_before(tmp_path
         files.file_in_pieces,
         partial(files.rapid_touches, touches=3_000),
         partial(files.rename_storm, renames=500),
+        partial(files.rename_storm, renames=500, mode="poll"),
         files.strange_names,
     ],
-    ids=["volume vanishes", "half vanishes", "pieces", "touches", "renames", "names"],
+    ids=["volume vanishes", "half vanishes", "pieces", "touches", "renames", "renames polled", "names"],
 )
 async def test_what_happens_to_a_folder_is_followed(fault: Fault, tmp_path: Path) -> None:
     """behaviours 135, 136, 137, 198, 199"""

@@ -156,10 +156,10 @@ async def rapid_touches(folder: Path, touches: int = 10_000) -> Outcome:
     )
 
 
-async def rename_storm(folder: Path, renames: int = 2_000) -> Outcome:
+async def rename_storm(folder: Path, renames: int = 2_000, mode: str = "auto") -> Outcome:
     """Files change names and places all the time, swaps and folders included."""
     random = Random(5)
-    async with scene(folder, NOTES) as it:
+    async with scene(folder, NOTES, LITHOS_INDEX__WATCH_MODE=mode) as it:
 
         def storm() -> None:
             for number in range(renames):
