@@ -1,0 +1,70 @@
+"""Kill -9 while tasks are completed with feedback: each completion teaches exactly once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+import trio
+
+from tests.e2e.clients import Gone, WireClient
+from tests.e2e.process import Lithos, running_lithos
+
+KILLS = 8
+CREWS = 6
+PATIENCE = 30.0
+
+
+async def work(server: Lithos, note: str, acknowledged: list[str]) -> None:
+    """Retrieve for a task and complete it, again and again, until the server is gone."""
+    try:
+        async with WireClient.open(server.address) as client:
+            while True:
+                task = (await client.call("lithos_task_create", title="Work", agent="a"))["task_id"]
+                found = await client.call("lithos_retrieve", query="zanzibar", task_id=task, agent_id="a")
+                assert [row["id"] for row in found["results"]] == [note]
+                done = await client.call("lithos_task_complete", task_id=task, agent="a", cited_nodes=[note])
+                assert done["success"], done
+                acknowledged.append(task)
+    except Gone:
+        return
+
+
+async def rage(server: Lithos, note: str, acknowledged: list[str], lag: float) -> None:
+    """Load the server, and kill it a moment after it has completed a few tasks."""
+    enough = len(acknowledged) + CREWS
+    async with trio.open_nursery() as nursery:
+        for _ in range(CREWS):
+            nursery.start_soon(work, server, note, acknowledged)
+        with trio.fail_after(PATIENCE):
+            while len(acknowledged) < enough:
+                await trio.sleep(0.002)
+            await trio.sleep(lag)
+        server.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.deadline(180)
+async def test_every_completion_teaches_once_however_often_the_process_is_killed(tmp_path: Path) -> None:
+    """behaviours 153, 187"""
+    data, acknowledged, random = tmp_path / "data", list[str](), Random(5)
+    with running_lithos(data) as server:
+        async with WireClient.open(server.address) as client:
+            note = (await client.call("lithos_write", title="Zanzibar", content="zanzibar", agent="a"))["id"]
+        assert server.stop() == 0
+    for _ in range(KILLS):
+        with running_lithos(data) as server:
+            await rage(server, note, acknowledged, random.uniform(0, 0.05))
+    with running_lithos(data) as server:
+        async with WireClient.open(server.address) as client:
+            tasks = (await client.call("lithos_task_list", status="completed"))["tasks"]
+            completed = {task["id"] for task in tasks}
+            assert completed >= set(acknowledged)
+            with trio.fail_after(PATIENCE):
+                while (taught := (await client.call("lithos_node_stats", node_id=note))["cited_count"]) < len(
+                    completed
+                ):
+                    await trio.sleep(0.05)
+            assert taught == len(completed)
+        assert server.stop() == 0
