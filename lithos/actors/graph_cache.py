@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import trio
@@ -34,8 +35,9 @@ class GraphCache:
         """Hand the file's content to the graph, which uses it if it fits the notes. Blocks."""
         self._graph.recall(read_remembered(self._path))
 
-    async def keep(self) -> None:
-        """Write the file some time after changes, until cancelled."""
+    async def keep(self, after: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint) -> None:
+        """Complete the graph `after` that wait; write the file some time after changes, until cancelled."""
+        await after()
         while not self._graph.settle(1):
             await trio.lowlevel.checkpoint()
         if not self._graph.was_recalled:

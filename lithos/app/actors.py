@@ -191,7 +191,7 @@ class Actors:
         await nursery.start(partial(supervise, writer, self.writer.start, closes=[publisher]))
         background.start_soon(self.semantic.load, self.vector_indexer, self._first_things)
         background.start_soon(self.vector_indexer.converge)
-        background.start_soon(self.graph_cache.keep)
+        background.start_soon(self.graph_cache.keep, self._first_things)
         await background.start(self.fulltext_indexer.converge)
 
     async def _first_things(self) -> None:
