@@ -42,7 +42,7 @@ FULLTEXT_SLICE = 1_000
 FIRST_THINGS = 2.0
 #: A commit costs more than everything else about a write, so that many writes should share one. Nobody
 #: waits that long: whoever needs a change in the index hurries it.
-FULLTEXT_LINGER = 0.1
+FULLTEXT_LINGER = 0.2
 FULLTEXT_BATCH = 256
 
 
