@@ -96,9 +96,11 @@ class NoteFiles:
 
     def read(self, path: str) -> ReadFile:
         """Read one note. Raises `OSError`, or `OutsideKnowledge`."""
-        with open(self._locate(path), "rb") as file:
-            state = state_of(os.fstat(file.fileno()))
-            return ReadFile(file.read(), state)
+        with open(self._locate(path), "rb", opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise FileNotFoundError(errno.ENOENT, "There is no file, but something else", path)
+            return ReadFile(file.read(), state_of(status))
 
     def apply(self, changes: Sequence[Put | Remove]) -> list[FileState | Exception | None]:
         """Carry out the changes and make them durable together.
@@ -174,6 +176,11 @@ class NoteFiles:
             pass  # it is gone, or moved
         self._real_root = os.path.realpath(self.root)
         return self._real_root
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Opening a named pipe would wait for a writer, for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def state_of(status: os.stat_result) -> FileState:

@@ -496,6 +496,16 @@ def test_a_root_that_leads_elsewhere_by_now_is_followed(tmp_path):
     assert files.read("two.md").data == b"two"
 
 
+def test_a_named_pipe_in_the_place_of_a_note_is_no_file_and_holds_nobody_up(files):
+    os.mkfifo(files.root / "pipe.md")
+    (files.root / "folder.md").mkdir()
+    assert paths(files) == []
+    with pytest.raises(FileNotFoundError):
+        files.read("pipe.md")
+    with pytest.raises(IsADirectoryError):
+        files.read("folder.md")
+
+
 def test_an_unreadable_folder_hides_its_notes_and_nothing_else(files, monkeypatch):
     files.apply([Put("a/x.md", b"x", None), Put("b/y.md", b"x", None)])
     real = os.open
