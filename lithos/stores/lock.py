@@ -127,9 +127,21 @@ def _try_lock(descriptor: int) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            if _is_exclusive(descriptor):
+                return False
             time.sleep(_PAUSE)
         else:
             return True
+    return False
+
+
+def _is_exclusive(descriptor: int) -> bool:
+    """True when who holds the lock is an owner: those that only ask share it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
     return False
 
 
