@@ -133,6 +133,22 @@ def test_a_graph_with_a_fitting_memory_is_the_same() -> None:
     assert described(recalled) == described(graph)
 
 
+@pytest.mark.parametrize("steps", [0, 1, 3, 5, 100])
+def test_a_graph_that_was_completed_in_steps_or_by_a_change_is_the_same(steps: int) -> None:
+    """behaviour 74"""
+    entries = generate_entries(250, 4)
+    whole, stepped = NoteGraph(), NoteGraph()
+    for graph in (whole, stepped):
+        graph.load(entries)
+    assert whole.settle()
+    assert stepped.settle(steps) == (steps == 100)
+    for graph in (whole, stepped):
+        graph.put(make_entry(5, "elsewhere.md", title="Title of 9", links=("nowhere 7", "n8")))
+        graph.remove(note_id(7))
+    assert described(stepped) == described(whole)
+    assert stepped.fingerprint == whole.fingerprint
+
+
 def test_a_memory_of_other_notes_is_not_used() -> None:
     """behaviour 74"""
     entries = [make_entry(1, links=("n2",)), make_entry(2)]

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.errors import InvalidInput
-from lithos.core.links import LinkTable, WikiLink, normalise_sources, note_keys, scan_links, target_keys
+from lithos.core.links import (
+    LinkTable,
+    WikiLink,
+    names_of,
+    normalise_sources,
+    note_keys,
+    scan_links,
+    target_keys,
+    target_names,
+)
 
 A, B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
 
@@ -176,3 +185,13 @@ def test_an_anchor_leads_to_its_note_unless_a_note_is_called_so() -> None:
     assert table.resolve("docs/setup#^block") == "a"
     assert table.resolve("C#") == "b"
     assert table.resolve("#First steps") is None
+
+
+_PIECES = st.sampled_from(
+    ["a", "B", "-", " ", "/", ".md", ".MD", "\t", ".", "#", "_", "é", "ß", "İ", "e\u0301"]
+)
+
+
+@given(st.lists(_PIECES, max_size=8).map("".join))
+def test_the_short_way_to_the_names_of_a_target_leads_to_the_same(target: str) -> None:
+    assert target_names(target) == names_of(target_keys(target))

@@ -141,6 +141,13 @@ def _shared_embedder(tmp_path_factory: pytest.TempPathFactory) -> embedder_modul
     return _shared[0]
 
 
+def test_one_core_makes_the_same_rows(folder: Path) -> None:
+    make_model(folder)
+    embedder = load_embedder(str(folder))
+    texts = ["red stone", "", "water light red", "unheard"] * 100
+    assert np.array_equal(embedder.encode(texts, one_core=True), embedder.encode(texts))
+
+
 def test_threads_may_encode_at_once(folder: Path) -> None:
     make_model(folder)
     embedder = load_embedder(str(folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
@@ -58,6 +59,29 @@ def test_a_second_owner_is_refused_naming_the_first_until_that_one_dies(path, ho
     lock.acquire("now")
     assert read_owner(path).pid == os.getpid()
     lock.release()
+
+
+@pytest.mark.parametrize("holds", [fcntl.LOCK_EX, fcntl.LOCK_SH], ids=["owns", "asks"])
+def test_an_owner_is_told_at_once_and_one_that_only_asks_is_waited_for(path, monkeypatch, holds):
+    path.parent.mkdir(parents=True)
+    waits = []
+    with open(path, "wb") as other:
+        fcntl.flock(other, holds)
+
+        def wait(seconds):
+            waits.append(seconds)
+            fcntl.flock(other, fcntl.LOCK_UN)
+
+        monkeypatch.setattr("lithos.stores.lock.time.sleep", wait)
+        lock = OwnerLock(path)
+        if holds == fcntl.LOCK_EX:
+            with pytest.raises(AlreadyOwned):
+                lock.acquire("now")
+            assert not waits
+        else:
+            lock.acquire("now")
+            assert len(waits) == 1
+            lock.release()
 
 
 def test_a_second_lock_in_the_same_process_is_refused_too(path):

@@ -1,0 +1,37 @@
+"""What a process that starts does not load before somebody needs it: that would be most of its start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+BRIDGE = (
+    "lithos.cli.session, lithos.cli.failures, lithos.cli.serve, lithos.front.bridge, lithos.front.bridge_link"
+)
+HEAVY = (
+    "mcp",
+    "mcp_types",
+    "pydantic",
+    "quart",
+    "flask",
+    "werkzeug",
+    "model2vec",
+    "huggingface_hub",
+    "joblib",
+)
+
+
+@pytest.mark.parametrize(
+    ("modules", "unwanted"),
+    [
+        (BRIDGE, (*HEAVY, "numpy", "tantivy", "usearch", "rustworkx", "hypercorn", "prometheus_client")),
+        ("lithos.cli.hosting", (*HEAVY, "asyncio", "httpx2")),
+    ],
+    ids=["bridge", "server"],
+)
+def test_a_start_does_not_load_what_it_does_not_need(modules: str, unwanted: tuple[str, ...]) -> None:
+    program = f"import sys, {modules}; print(*sorted(set({unwanted!r}) & set(sys.modules)))"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == []
