@@ -11,11 +11,10 @@ import threading
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from usearch.index import Index
 
 from lithos.stores import vector_files
 from lithos.stores.chunk_keys import (
@@ -33,6 +32,9 @@ from lithos.stores.chunk_rows import ABREAST, ChunkRows, Codes, encode_rows, row
 from lithos.stores.embedder import EmbedderIdentity, Matrix
 from lithos.stores.index_failure import IndexFailed
 from lithos.stores.vector_files import StoreDamaged
+
+if TYPE_CHECKING:
+    from usearch.index import Index
 
 _NOTE_ROW: Final = np.dtype([("serial", np.uint64), ("stamp", np.uint64), ("chunks", np.uint64)])
 
@@ -281,6 +283,8 @@ def stored_identity(directory: Path) -> EmbedderIdentity | None:
 
 
 def _make_index(identity: EmbedderIdentity) -> Index:
+    from usearch.index import Index  # noqa: PLC0415 - slow to import, and only for what is on disk
+
     return Index(
         ndim=identity.dims, metric="ip", dtype="i8", connectivity=2, expansion_add=1, expansion_search=1
     )
