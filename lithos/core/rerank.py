@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nlargest, nsmallest
 from typing import Final, TypeAlias
 
@@ -77,14 +77,16 @@ class Ranked:
     traits: Traits
 
 
-def scale(candidates: Iterable[Candidate]) -> dict[str, float]:
+def scale(candidates: Sequence[Candidate]) -> dict[str, float]:
     """Stretch the scores of one scout over 0..1; equal ones, or a single one, give 1.0.
 
     Of a repeated note the best score counts.
     """
-    best: dict[str, float] = {}
-    for candidate in candidates:
-        best[candidate.id] = max(candidate.score, best.get(candidate.id, candidate.score))
+    # One of them may have found thousands, hence few calls per candidate here and below.
+    best = {candidate.id: candidate.score for candidate in candidates}
+    if len(best) < len(candidates):
+        for candidate in candidates:
+            best[candidate.id] = max(candidate.score, best[candidate.id])
     lowest, highest = min(best.values(), default=0.0), max(best.values(), default=0.0)
     if lowest == highest:
         return dict.fromkeys(best, 1.0)
@@ -94,13 +96,20 @@ def scale(candidates: Iterable[Candidate]) -> dict[str, float]:
     return {note_id: (score - lowest) / (highest - lowest) for note_id, score in best.items()}
 
 
-def merge(found: Mapping[str, Iterable[Candidate]]) -> dict[str, Scaled]:
+def merge(found: Mapping[str, Sequence[Candidate]]) -> dict[str, Scaled]:
     """Unite what the scouts, by name, found: the pool, by note id."""
-    pool: dict[str, dict[str, float]] = {}
+    pool: dict[str, Scaled] = {}
     for scout in SCOUTS:
+        alone: dict[float, Scaled] = {}  # shared by the notes that no other scout has found
         for note_id, score in scale(found.get(scout, ())).items():
-            pool.setdefault(note_id, {})[scout] = score
-    return dict(pool)
+            known = pool.get(note_id)
+            if known is not None:
+                pool[note_id] = {**known, scout: score}
+            elif score in alone:
+                pool[note_id] = alone[score]
+            else:
+                pool[note_id] = alone[score] = {scout: score}
+    return pool
 
 
 def pool_score(scaled: Scaled) -> float:
@@ -148,23 +157,29 @@ def final_score(ground: float, traits: Traits, weights: RerankWeights) -> float:
 
 
 def promising(
-    grounds: Mapping[str, float], known: Container[str], unused: Traits, weights: RerankWeights, most: int
+    grounds: Mapping[str, float],
+    saliences: Mapping[str, float],
+    unused: Traits,
+    weights: RerankWeights,
+    most: int,
 ) -> list[str]:
     """The ids that may be among the `most` best; all others cannot be.
 
-    Of notes that are not `known` to the statistics the final score is certain, their traits being those of
-    `unused`; of known ones it lies between the ground score and what full salience and use would give.
+    Of notes that the statistics do not know the final score is certain, their traits being those of
+    `unused`; of known ones, which have `saliences`, only the use is left to find out, 0..1.
     """
     rest = weights.salience * unused.salience + weights.usage * unused.usage
-    least = {note_id: ground + (0 if note_id in known else rest) for note_id, ground in grounds.items()}
+    least = {
+        note_id: ground + (weights.salience * saliences[note_id] if note_id in saliences else rest)
+        for note_id, ground in grounds.items()
+    }
     best = nlargest(most, least.values())
     # Sums in another order differ in the last digits.
     floor = best[-1] - 1e-9 if best else 0.0
-    full = weights.salience + weights.usage
     return [
         note_id
         for note_id, score in least.items()
-        if score >= floor or (note_id in known and score + full >= floor)
+        if score >= floor or (note_id in saliences and score + weights.usage >= floor)
     ]
 
 

@@ -32,7 +32,7 @@ from lithos.telemetry import get_logger
 log = get_logger("lithos.retrieve")
 
 #: Up to so many finds are merged on the event loop, which takes a millisecond or two.
-INLINE: Final = 1_000
+INLINE: Final = 3_000
 #: Notes that are scored in one turn of the event loop.
 SCORED: Final = 1_000
 STATS_DEADLINE: Final = 5.0
@@ -77,7 +77,8 @@ class Ranking:
         stats = await self._read_stats(pool)
         known, grounds = stats or {}, await self._ground(pool)
         await trio.lowlevel.checkpoint()
-        chosen = promising(grounds, known, _UNUSED, self._weights, most)
+        saliences = {note_id: row.salience for note_id, row in known.items()}
+        chosen = promising(grounds, saliences, _UNUSED, self._weights, most)
         scored: list[Ranked] = []
         async for some in slices(chosen, SCORED):
             for note_id in some:

@@ -205,13 +205,25 @@ def test_what_is_not_promising_is_never_among_the_best(grounds, known, most):
         salience, usage = known.get(note_id, (PLAIN.salience, PLAIN.usage))
         return grounds[note_id] + 0.1 * salience + 0.1 * usage
 
-    kept = promising(grounds, known, PLAIN, WEIGHTS, most)
+    saliences = {note_id: salience for note_id, (salience, _) in known.items()}
+    kept = promising(grounds, saliences, PLAIN, WEIGHTS, most)
     best = sorted(grounds, key=lambda note_id: (-final(note_id), note_id))[:most]
     assert set(best) <= set(kept) <= set(grounds)
 
 
 def test_notes_that_cannot_catch_up_are_not_promising():
     grounds = {"a": 0.5, "b": 0.4, "c": 0.38, "d": 0.2}
-    # Unknown ones have exactly 0.05 more; a known one may have 0.2 more.
+    # Unknown ones have exactly 0.05 more, known ones what their salience gives and up to 0.1 for their use.
     assert promising(grounds, {}, PLAIN, WEIGHTS, 2) == ["a", "b"]
-    assert promising(grounds, {"c", "d"}, PLAIN, WEIGHTS, 2) == ["a", "b", "c"]
+    assert promising(grounds, {"c": 0.5, "d": 1.0}, PLAIN, WEIGHTS, 2) == ["a", "b", "c"]
+    assert promising(grounds, {"c": 0.0, "d": 1.0, "b": 0.9}, PLAIN, WEIGHTS, 2) == ["a", "b"]
+
+
+def test_notes_of_one_scout_keep_their_scores_when_another_finds_some_of_them():
+    """Notes with the same score of a scout do not share what other scouts say of one."""
+    pool = merge({"source_url": finds(a=1.0, b=1.0, c=1.0), "lexical": finds(b=2.0, a=1.0)})
+    assert pool == {
+        "a": {"lexical": 0.0, "source_url": 1.0},
+        "b": {"lexical": 1.0, "source_url": 1.0},
+        "c": {"source_url": 1.0},
+    }
