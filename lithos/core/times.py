@@ -20,6 +20,8 @@ def format_optional(moment: datetime | None) -> str | None:
 def parse_time(text: str) -> datetime:
     """Read `Z`, any offset, or no zone (then UTC); raises `ValueError`."""
     moment = datetime.fromisoformat(text.strip())
+    if moment.tzinfo is UTC:
+        return moment
     try:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
