@@ -1,0 +1,34 @@
+"""The garbage collector rests during a start, and only then."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+import trio.testing
+
+from lithos.app import running_server
+from lithos.config import Config, ServerConfig, StorageConfig
+from lithos.stores.lock import AlreadyOwned, OwnerLock
+from tests.servers import serving
+
+
+async def test_a_running_server_collects_and_sees_what_it_is_to_see(tmp_path: Path) -> None:
+    async with serving(tmp_path):
+        await trio.testing.wait_all_tasks_blocked()
+        assert gc.isenabled()
+        assert gc.get_freeze_count()
+    assert gc.isenabled()
+    assert not gc.get_freeze_count()
+
+
+async def test_a_start_that_fails_leaves_the_collector_on(tmp_path: Path) -> None:
+    lock = OwnerLock(tmp_path / ".lithos" / "lock")
+    lock.acquire("now")
+    config = Config(storage=StorageConfig(data_dir=tmp_path), server=ServerConfig(watch_files=False))
+    with pytest.raises(AlreadyOwned):
+        async with running_server(config):
+            pass
+    assert gc.isenabled()
+    lock.release()
