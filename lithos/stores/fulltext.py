@@ -225,9 +225,11 @@ def _order(serials: Sequence[Any], scores: Sequence[float]) -> list[tuple[int, f
     Scores that differ by their last digits are one, the highest of them: tantivy adds up what the terms of a
     note give in any order.
     """
-    exact, numbers = np.array(scores), np.array(serials, np.int64)
-    steps = np.zeros(len(exact), np.intp)
-    np.cumsum(exact[1:] < exact[:-1] * _LEAST_STEP, out=steps[1:])
-    highest = exact[np.searchsorted(steps, steps)]
-    order = np.lexsort((numbers, steps))
-    return list(zip(numbers[order].tolist(), highest.tolist(), strict=True))
+    heads: list[float] = []
+    head = float("inf")
+    for score in scores:
+        if score < head * _LEAST_STEP:
+            head = score
+        heads.append(head)
+    order = np.lexsort((np.array(serials, np.int64), -np.array(heads)))
+    return [(int(serials[place]), heads[place]) for place in order.tolist()]

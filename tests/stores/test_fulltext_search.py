@@ -145,6 +145,25 @@ def test_ties_go_by_serial_wherever_the_cut_is(index: FulltextIndex) -> None:
     assert [s for s, _ in index.search_all(word, ANYTHING)] == [1, 3, 5, 7, 9]
 
 
+def test_ties_of_several_words_go_by_serial_in_every_segment(index: FulltextIndex) -> None:
+    """However the engine adds up what the words give."""
+    for start in (200, 1, 100):
+        index.apply(
+            [
+                entry(serial, "granite how basalt the schist " * (1 + serial % 3), title="Basalt rocks")
+                for serial in range(start, start + 90)
+            ],
+            [],
+        )
+    tree = plain_words("how is the schist beside basalt granite rocks")
+    assert tree is not None
+    everything = index.search(tree, 500, ANYTHING)
+    assert len({score for _, score in everything}) == 3
+    assert everything == sorted(everything, key=lambda hit: (-hit[1], hit[0]))
+    for limit in (1, 40, 90, 91, 200):
+        assert index.search(tree, limit, ANYTHING) == everything[:limit]
+
+
 def test_an_empty_index_answers(index: FulltextIndex) -> None:
     assert index.search_all(Word(None, "granite"), ANYTHING) == []
     assert index.stamps() == {}
