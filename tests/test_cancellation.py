@@ -158,6 +158,7 @@ async def test_every_actor_survives_a_crash_in_its_batch(house, monkeypatch, nam
             await house.create("First")
         except (ActorDown, StorageFailed):
             assert index is None, "one index is enough"
+        await trio.sleep(1)  # the manifest learns of it a little later
         assert not crashes
         assert (await house.create("Second")).status == "created"
         await trio.sleep(60)

@@ -175,6 +175,8 @@ class Publisher:
 
     async def _keep_records(self) -> None:
         """Bring the manifest up to date, some changes at a time and while nobody waits for it."""
+        if self._unrecorded:
+            self._has_news.set()  # left over from before a crash
         while True:
             await self._has_news.wait()
             await trio.sleep(RECORD_DELAY)

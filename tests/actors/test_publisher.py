@@ -275,6 +275,7 @@ async def test_the_manifest_is_never_ahead_of_the_journal(desk):
         desk.answer = Journalled.LATER
         assert (await desk.mailbox.ask(make_publication(1))).status == "updated"
         assert (await desk.mailbox.ask(make_publication(2, removal=True))).status == "deleted"
+        await trio.sleep(1)
         assert desk.rows() == {}
         assert desk.manifest.seq is None
         desk.answer = None
@@ -335,7 +336,10 @@ async def test_queued_publications_are_announced_before_the_end(desk):
 async def test_a_manifest_that_cannot_be_written_fails_nobody_and_catches_up(desk, monkeypatch):
     """It can be rebuilt: a full disk there is no reason to call a stored note unknown."""
 
+    refused = []
+
     def full(*_):
+        refused.append(1)
         raise apsw.FullError("database or disk is full")
 
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
@@ -343,8 +347,27 @@ async def test_a_manifest_that_cannot_be_written_fails_nobody_and_catches_up(des
             patch.setattr(desk.manifest, "store", full)
             for publication in (make_publication(1), make_publication(2), make_publication(2, removal=True)):
                 assert await desk.mailbox.ask(publication)
+                await trio.sleep(1)
+            assert len(refused) == 3
         assert (desk.rows(), desk.manifest.seq) == ({}, None)
         await desk.mailbox.ask(make_publication(3))
     assert desk.journal == ["1v1", "2v1", "2v1", "3v1"]
     assert desk.rows() == {"n1.md": 1, "n3.md": 1}
     assert desk.mailbox.stats.restarts == 0
+
+
+async def test_a_crash_over_the_manifest_loses_no_row(desk, monkeypatch):
+    real, crashes = desk.manifest.store, [1]
+
+    def crash_once(*arguments):
+        if crashes:
+            crashes.pop()
+            raise RuntimeError("a bug")
+        real(*arguments)
+
+    monkeypatch.setattr(desk.manifest, "store", crash_once)
+    async with served(desk.coordinator, desk.start_coordinator), desk.served():
+        assert (await desk.mailbox.ask(make_publication(1))).status == "updated"
+        await trio.sleep(60)
+        assert desk.rows() == {"n1.md": 1}
+    assert desk.mailbox.stats.restarts == 1
