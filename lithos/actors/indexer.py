@@ -62,14 +62,15 @@ class Indexer:
         files: NoteFiles,
         blocking: Blocking,
         *,
+        reading: Blocking | None = None,
         repair_slice: int = REPAIR_SLICE,
         batch: int = BATCH,
         linger: float = 0.0,
         on_behind: Callable[[str | None], None] = lambda _: None,
     ) -> None:
-        """`linger`: seconds a batch of changes waits for more while nobody waits for it.
+        """`reading` reads the next notes of a repair while others are indexed.
 
-        `on_behind` is told why the index lacks changes that were accepted, and None once it has them.
+        `linger`: seconds a batch of changes waits for more while nobody waits for it. `on_behind` is told why the index lacks changes that were accepted, and None once it has them.
         """
         self.name = name
         self.mailbox: IndexMailbox = Mailbox(name, CAPACITY)
@@ -77,6 +78,7 @@ class Indexer:
         self._catalogue = catalogue
         self._files = files
         self._blocking = blocking
+        self._reading = reading or blocking
         self._repair_slice = repair_slice
         self._batch = batch
         self._linger = linger
@@ -244,14 +246,16 @@ class Indexer:
         complete = True
         for serial in plan.remove:
             if self._catalogue.at_serial(serial) is None:
-                complete &= await self._send(Removal(serial))
+                complete &= await self._settle(await self._post(Removal(serial)))
+        waiting: Envelope[IndexMessage, Indexed] | None = None
         size = self._repair_slice
         for begin in range(0, len(plan.add), size):
             entries = [self._catalogue.at_serial(serial) for serial in plan.add[begin : begin + size]]
             present = [entry for entry in entries if entry is not None]
             loaded = await self._load_all(present)
-            complete &= await self._send(Slice(tuple(upsert for upsert in loaded if upsert is not None)))
-        return complete
+            complete &= await self._settle(waiting)
+            waiting = await self._post(Slice(tuple(upsert for upsert in loaded if upsert is not None)))
+        return await self._settle(waiting) and complete
 
     async def _wanted(self) -> dict[int, int]:
         """What the index should hold; what changes meanwhile comes through the mailbox."""
@@ -263,13 +267,18 @@ class Indexer:
         return wanted
 
     async def _load_all(self, entries: Sequence[Entry]) -> list[Upsert | None]:
-        return await self._blocking.run(lambda: [_load(self._files, entry) for entry in entries])
+        return await self._reading.run(lambda: [_load(self._files, entry) for entry in entries])
 
-    async def _send(self, message: IndexMessage) -> bool:
+    async def _post(self, message: IndexMessage) -> Envelope[IndexMessage, Indexed]:
         envelope = await self.mailbox.post(message)
         self.mailbox.nudge(Hurry())
+        return envelope
+
+    async def _settle(self, envelope: Envelope[IndexMessage, Indexed] | None) -> bool:
+        """Wait until it is served; False when it failed."""
         try:
-            await envelope.reply()
+            if envelope is not None:
+                await envelope.reply()
         except (IndexFailed, ActorDown):
             return False
         return True

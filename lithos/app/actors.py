@@ -96,6 +96,7 @@ class Actors:
             self.catalogue,
             files,
             Threads(),
+            reading=Threads(),
             repair_slice=FULLTEXT_SLICE,
             batch=FULLTEXT_BATCH,
             linger=FULLTEXT_LINGER,
@@ -103,7 +104,13 @@ class Actors:
         )
         port = self.semantic.port
         return fulltext, Indexer(
-            "vectors", port, self.catalogue, files, self._embedding, on_behind=port.tell_behind
+            "vectors",
+            port,
+            self.catalogue,
+            files,
+            self._embedding,
+            reading=Threads(),
+            on_behind=port.tell_behind,
         )
 
     def _make_writer(self, indexers: Sequence[Indexer]) -> Writer:
