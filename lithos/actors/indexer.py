@@ -70,7 +70,8 @@ class Indexer:
     ) -> None:
         """`reading` reads the next notes of a repair while others are indexed.
 
-        `linger`: seconds a batch of changes waits for more while nobody waits for it. `on_behind` is told why the index lacks changes that were accepted, and None once it has them.
+        `linger`: seconds a batch of changes waits for more while nobody waits for it. `on_behind`
+        is told why the index lacks changes that were accepted, and None once it has them.
         """
         self.name = name
         self.mailbox: IndexMailbox = Mailbox(name, CAPACITY)
