@@ -1,16 +1,11 @@
-"""Read your writes: a search waits until the indexes have what was accepted before it began."""
+"""Read your writes: a search waits until the indexes have what was acknowledged before it began."""
 
 from __future__ import annotations
-
-from typing import Final
 
 import trio
 from attrs import frozen
 
-from lithos.actors.indexer import Indexer
-
-#: Seconds after which an index counts as failed (lifecycle spec, section 3).
-PATIENCE: Final = 2.0
+from lithos.actors.indexer import PATIENCE, Indexer
 
 
 @frozen
@@ -29,7 +24,7 @@ class Freshness:
             indexer for indexer, is_wanted in ((self._words, words), (self._meaning, meaning)) if is_wanted
         ]
         for indexer in wanted:
-            indexer.hurry()
+            indexer.note_search()
         deadline = trio.current_time() + PATIENCE
         for indexer in wanted:
             await indexer.caught_up(deadline)

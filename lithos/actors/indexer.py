@@ -5,11 +5,14 @@ the batch but stays alive; `converge` then compares what the index holds with wh
 and mends the difference. A cold start is the same comparison.
 
 An index whose commits are dear may linger over a batch; whoever needs it up to date says so, with
-`hurry` or, as searches do, by waiting for `caught_up`.
+`hurry` or, as searches do, by waiting for `caught_up`. That wait is only for what was promised: the
+publisher acknowledges a change before a slow index has it while nobody searches, and while somebody
+does, `is_in_demand`, once all have it, so that searches hardly ever wait for a commit.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import trio
@@ -47,6 +50,10 @@ BATCH = 64
 #: Notes of a repair at once: few, so that a write never waits long behind a rebuild.
 REPAIR_SLICE = 64
 REPAIR_DELAY = 5.0
+#: Seconds after which an index that lacks changes counts as failed (lifecycle spec, section 3).
+PATIENCE = 2.0
+#: Seconds after a search in which the next one is expected.
+DEMAND = 1.0
 #: Notes compared in one turn of the event loop: a few milliseconds.
 LOOK_SLICE = 1_000
 
@@ -84,8 +91,11 @@ class Indexer:
         self._batch = batch
         self._linger = linger
         self._on_behind = on_behind
-        #: The last change that was accepted; mail is served in order, so with it everything is in.
+        #: The last change that was accepted, and the last that was promised to searches; mail is served
+        #: in order, so with it everything before is in.
         self._newest: Envelope[IndexMessage, Indexed] | None = None
+        self._promised: Envelope[IndexMessage, Indexed] | None = None
+        self._searched_at = -math.inf
         #: Up to which change somebody has asked to hurry.
         self._hurried: Envelope[IndexMessage, Indexed] | None = None
         #: A change that a search has waited for in vain.
@@ -112,9 +122,22 @@ class Indexer:
             await self._converging.wait()
 
     async def accept(self, change: Upsert | Removal) -> Envelope[IndexMessage, Indexed]:
-        """Queue a change; from now on `caught_up` waits for it."""
+        """Queue a change."""
         self._newest = envelope = await self.mailbox.post(change)
         return envelope
+
+    def promise(self, envelope: Envelope[IndexMessage, Indexed]) -> None:
+        """Have `caught_up` wait for an accepted change from now on: it is about to be acknowledged."""
+        self._promised = envelope
+
+    def note_search(self) -> None:
+        """Somebody searches the index, so others will."""
+        self._searched_at = trio.current_time()
+
+    @property
+    def is_in_demand(self) -> bool:
+        """Whether it was searched within the last second."""
+        return trio.current_time() - self._searched_at < DEMAND
 
     def hurry(self) -> None:
         """Have what was accepted applied without lingering: somebody waits for it."""
@@ -125,19 +148,19 @@ class Indexer:
         self.mailbox.nudge(Hurry())  # a full mailbox is a full batch, which does not linger
 
     async def caught_up(self, deadline: float) -> None:
-        """Wait until the index has, or has refused, every change accepted before this.
+        """Wait until the index has, or has refused, every change promised before this.
 
         At the deadline (in trio's time) it is told to be behind, until it has them.
         """
-        newest = self._newest
-        if newest is None or newest.done.is_set():
+        promised = self._promised
+        if promised is None or promised.done.is_set():
             return
         self.hurry()
         with trio.move_on_at(deadline):
-            await newest.done.wait()
-        if not newest.done.is_set():
+            await promised.done.wait()
+        if not promised.done.is_set():
             log.warning("index is late", index=self.name, waiting=self.mailbox.depth)
-            self._late = newest
+            self._late = promised
             self._tell_behind()
 
     def _tell_behind(self) -> None:

@@ -8,6 +8,7 @@ of the files a little later, many at once: it must not run ahead of the journal,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import trio
@@ -15,7 +16,7 @@ from attrs import frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinator import AppendEvents, CoordinatorMailbox, Journalled
-from lithos.actors.indexer import Indexed, Indexer, IndexMessage
+from lithos.actors.indexer import PATIENCE, Indexed, Indexer, IndexMessage
 from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, run_batches
 from lithos.actors.requests import Change, WriteOutcome
 from lithos.core.errors import StorageFailed
@@ -105,6 +106,7 @@ class Publisher:
                 visible += self._take_repaired()
                 replies.append(change.outcome)
             elif await self._is_taken(publication.receipts):
+                self._promise(publication.receipts)
                 visible += self._take_earlier(change)
                 visible.append(change)
                 replies.append(change.outcome)
@@ -117,26 +119,33 @@ class Publisher:
     async def _is_taken(self, receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> bool:
         """True as soon as an index has taken the change, False when every index has failed.
 
-        One that waits for its model has not failed; but then the others are waited for.
+        One that waits for its model has not failed; but then the others are waited for. While searches
+        come in all are waited for, or else the searches would have to wait: longer, and each of them.
         """
-        is_deferred = False
+        is_taken = is_deferred = False
         waiting = list(receipts)
         while waiting:
             settled = [receipt for receipt in waiting if receipt.done.is_set()]
             for receipt in settled:
                 waiting.remove(receipt)
                 try:
-                    if await receipt.reply() is Indexed.DONE:
-                        return True
-                    is_deferred = True
+                    is_done = await receipt.reply() is Indexed.DONE
+                    is_taken, is_deferred = is_taken or is_done, True
                 except (IndexFailed, ActorDown):
                     continue
+            if is_taken and not any(indexer.is_in_demand for indexer in self._indexers):
+                return True
             if waiting and len(waiting) < len(receipts):
                 for indexer in self._indexers:
                     indexer.hurry()
-            if not settled:
-                await _any_of(waiting)
-        return is_deferred
+            if not settled and not await _any_of(waiting, PATIENCE if is_taken else math.inf):
+                return True
+        return is_taken or is_deferred
+
+    def _promise(self, receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> None:
+        """From here on searches wait for the change, before anybody can hear of it."""
+        for indexer, receipt in zip(self._indexers, receipts, strict=True):
+            indexer.promise(receipt)
 
     def _take_earlier(self, change: Change) -> list[Change]:
         """Withheld changes of the same note or file: no later one may overtake them."""
@@ -224,11 +233,14 @@ def _place_last(rows: _Rows, path: str, row: ManifestRow | None) -> None:
     rows[path] = row
 
 
-async def _any_of(receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> None:
+async def _any_of(receipts: Sequence[Envelope[IndexMessage, Indexed]], within: float) -> bool:
+    """Wait for one of them; False when none was done in time."""
     is_any = trio.Event()
     for receipt in receipts:
         receipt.on_done = is_any.set
-    await is_any.wait()
+    with trio.move_on_after(within):
+        await is_any.wait()
+    return is_any.is_set()
 
 
 def _is_same_note(one: Change, other: Change) -> bool:

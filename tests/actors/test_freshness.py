@@ -1,4 +1,4 @@
-"""Searches wait for what was accepted before them, not for more, and not for ever (behaviour 194)."""
+"""Searches wait for what was acknowledged before them, not for more, and not for ever (behaviour 194)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.catalogue import Catalogue
-from lithos.actors.freshness import PATIENCE, Freshness
-from lithos.actors.indexer import Indexer
+from lithos.actors.freshness import Freshness
+from lithos.actors.indexer import DEMAND, PATIENCE, Indexer
 from lithos.stores.files import NoteFiles
 from tests.fakes import FakeIndex, Gate, make_entry, make_upsert, served
 
@@ -36,7 +36,7 @@ class Desk:
 
     async def accept(self, *serials: int) -> None:
         for serial in serials:
-            await self.indexer.accept(make_upsert(make_entry(serial)))
+            self.indexer.promise(await self.indexer.accept(make_upsert(make_entry(serial))))
 
 
 @pytest.fixture
@@ -93,6 +93,28 @@ async def test_a_search_waits_for_what_was_before_it_and_for_no_more(desk: Desk)
         desk.gate.open()
 
 
+async def test_a_search_waits_for_no_change_that_is_not_acknowledged_yet(desk: Desk) -> None:
+    async with desk.served:
+        await desk.indexer.accept(make_upsert(make_entry(1)))
+        await wait_all_tasks_blocked()
+        began = trio.current_time()
+        await desk.freshness.reach()
+        assert trio.current_time() == began
+        assert desk.index.held == {}
+
+
+async def test_a_search_lets_others_be_expected_for_a_while(desk: Desk) -> None:
+    async with desk.served:
+        assert not desk.indexer.is_in_demand
+        await desk.freshness.reach(words=False)
+        assert not desk.indexer.is_in_demand
+        await desk.freshness.reach()
+        await trio.sleep(DEMAND / 2)
+        assert desk.indexer.is_in_demand
+        await trio.sleep(DEMAND)
+        assert not desk.indexer.is_in_demand
+
+
 async def test_only_the_wanted_index_is_waited_for(desk: Desk) -> None:
     async with desk.served, desk.other_served:
         desk.gate.shut()
@@ -101,7 +123,7 @@ async def test_only_the_wanted_index_is_waited_for(desk: Desk) -> None:
         began = trio.current_time()
         await desk.freshness.reach(words=False)
         assert trio.current_time() == began
-        await desk.other.accept(make_upsert(make_entry(1)))
+        desk.other.promise(await desk.other.accept(make_upsert(make_entry(1))))
         await desk.freshness.reach()
         assert trio.current_time() == pytest.approx(began + PATIENCE), "both at the same time"
         desk.gate.open()

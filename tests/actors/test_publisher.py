@@ -14,7 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 from lithos.actors.blocking import Inline
 from lithos.actors.catalogue import Entry
 from lithos.actors.coordinator import AppendEvents, Journalled
-from lithos.actors.indexer import Indexed
+from lithos.actors.indexer import PATIENCE, Indexed
 from lithos.actors.kit import ActorDown, Envelope, Mailbox, run_batches
 from lithos.actors.publisher import Publication, Publisher
 from lithos.actors.requests import Change, WriteOutcome
@@ -32,10 +32,17 @@ class FakeIndexer:
     """What a publisher sees of an indexer."""
 
     is_converged = False
+    is_in_demand = False
     hurried = 0
+
+    def __init__(self) -> None:
+        self.promised: list[Envelope] = []
 
     def hurry(self) -> None:
         self.hurried += 1
+
+    def promise(self, envelope: Envelope) -> None:
+        self.promised.append(envelope)
 
 
 class Desk:
@@ -150,6 +157,41 @@ async def test_without_the_one_index_the_other_is_hurried_and_waited_for(desk, f
         publication.receipts[other].resolve(outcome.Value(Indexed.DONE))
         assert await envelope.reply() is publication.change.outcome
     assert desk.journal == ["1v1"]
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+async def test_while_searches_come_in_a_change_is_answered_once_every_index_has_it(desk, slow):
+    """Lifecycle section 3: reads never wait for a write's sync."""
+    results = [Indexed.DONE, Indexed.DONE]
+    results[slow] = None
+    publication = make_publication(1, *results)
+    desk.indexers[slow].is_in_demand = True
+    async with served(desk.coordinator, desk.start_coordinator), desk.served():
+        envelope = await desk.mailbox.post(publication)
+        await wait_all_tasks_blocked()
+        assert not envelope.done.is_set()
+        assert desk.indexers[slow].hurried
+        assert desk.indexers[slow].promised == [], "a search must not wait for it meanwhile"
+        publication.receipts[slow].resolve(outcome.Error(IndexFailed("one failing index is tolerated")))
+        assert await envelope.reply() is publication.change.outcome
+        began = trio.current_time()
+        await desk.mailbox.ask(make_publication(2, *results))
+        assert trio.current_time() == began + PATIENCE, "an index that hangs holds up no write for longer"
+    assert desk.journal == ["1v1", "2v1"]
+
+
+async def test_a_change_is_promised_to_searches_before_anybody_hears_of_it(desk):
+    """behaviour 194"""
+    taken, withheld = make_publication(1), make_publication(2, *FAILED)
+    desk.held = trio.Event()
+    async with served(desk.coordinator, desk.start_coordinator), desk.served():
+        envelopes = [await desk.mailbox.post(publication) for publication in (withheld, taken)]
+        await wait_all_tasks_blocked()
+        assert desk.journal == []
+        assert [indexer.promised for indexer in desk.indexers] == [[taken.receipts[0]], [taken.receipts[1]]]
+        desk.held.set()
+        with pytest.raises(StorageFailed):
+            await envelopes[0].reply()
 
 
 async def test_the_manifest_learns_of_many_changes_at_once(desk, monkeypatch):
