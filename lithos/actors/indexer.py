@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 import trio
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.catalogue import Catalogue, Entry, digest_of
+from lithos.actors.catalogue import Catalogue, Entry
 from lithos.actors.index_messages import (
     Hurry,
     Index,
@@ -30,13 +30,9 @@ from lithos.actors.index_messages import (
     Upsert,
     spread,
 )
-from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, ShuttingDown, run_batches
-from lithos.core.frontmatter import UnreadableNote, parse_document
-from lithos.core.model import Document
-from lithos.core.note_layout import read_layout
-from lithos.core.plan import plan_index
-from lithos.core.times import from_nanoseconds
-from lithos.stores.files import NoteFiles, OutsideKnowledge
+from lithos.actors.index_repair import REPAIR_SLICE, Repair
+from lithos.actors.kit import Envelope, Inbox, Mailbox, ShuttingDown, run_batches
+from lithos.stores.files import NoteFiles
 from lithos.stores.index_failure import IndexFailed
 from lithos.telemetry import get_logger
 
@@ -47,15 +43,11 @@ log = get_logger("lithos.indexer")
 #: Changes that wait at most; when the index is slower than the writer, the writer waits.
 CAPACITY = 256
 BATCH = 64
-#: Notes of a repair at once: few, so that a write never waits long behind a rebuild.
-REPAIR_SLICE = 64
 REPAIR_DELAY = 5.0
 #: Seconds after which an index that lacks changes counts as failed (lifecycle spec, section 3).
 PATIENCE = 2.0
 #: Seconds after a search in which the next one is expected.
 DEMAND = 1.0
-#: Notes compared in one turn of the event loop: a few milliseconds.
-LOOK_SLICE = 1_000
 
 
 class Indexer:
@@ -84,10 +76,10 @@ class Indexer:
         self.mailbox: IndexMailbox = Mailbox(name, CAPACITY)
         self.index = index
         self._catalogue = catalogue
-        self._files = files
         self._blocking = blocking
-        self._reading = reading or blocking
-        self._repair_slice = repair_slice
+        self._repair = Repair(
+            name, index, self.mailbox, catalogue, files, blocking, reading or blocking, repair_slice
+        )
         self._batch = batch
         self._linger = linger
         self._on_behind = on_behind
@@ -215,7 +207,7 @@ class Indexer:
                 self._stale = trio.Event()
                 if not self.index.is_ready():
                     continue  # whoever makes it ready marks it stale
-                if not await self._repair():
+                if not await self._repair.run():
                     await trio.sleep(REPAIR_DELAY)
                     self._stale.set()
                     continue
@@ -259,64 +251,3 @@ class Indexer:
     def _is_current(self, entry: Entry) -> bool:
         current = self._catalogue.at_serial(entry.serial)
         return current is not None and current.stamp == entry.stamp
-
-    async def _repair(self) -> bool:
-        """Bring the index in line; False when something failed and another try is needed."""
-        wanted = await self._wanted()
-        held = await self._blocking.run(lambda: dict(self.index.stamps()))
-        plan = plan_index(wanted, held)
-        if plan.total:
-            log.info("index repair", index=self.name, adding=len(plan.add), removing=len(plan.remove))
-        complete = True
-        for serial in plan.remove:
-            if self._catalogue.at_serial(serial) is None:
-                complete &= await self._settle(await self._post(Removal(serial)))
-        waiting: Envelope[IndexMessage, Indexed] | None = None
-        size = self._repair_slice
-        for begin in range(0, len(plan.add), size):
-            entries = [self._catalogue.at_serial(serial) for serial in plan.add[begin : begin + size]]
-            present = [entry for entry in entries if entry is not None]
-            loaded = await self._load_all(present)
-            complete &= await self._settle(waiting)
-            waiting = await self._post(Slice(tuple(upsert for upsert in loaded if upsert is not None)))
-        return await self._settle(waiting) and complete
-
-    async def _wanted(self) -> dict[int, int]:
-        """What the index should hold; what changes meanwhile comes through the mailbox."""
-        wanted: dict[int, int] = {}
-        for number, entry in enumerate(self._catalogue):
-            if number % LOOK_SLICE == LOOK_SLICE - 1:
-                await trio.lowlevel.checkpoint()
-            wanted[entry.serial] = self.index.expected(entry)
-        return wanted
-
-    async def _load_all(self, entries: Sequence[Entry]) -> list[Upsert | None]:
-        return await self._reading.run(lambda: [_load(self._files, entry) for entry in entries])
-
-    async def _post(self, message: IndexMessage) -> Envelope[IndexMessage, Indexed]:
-        envelope = await self.mailbox.post(message)
-        self.mailbox.nudge(Hurry())
-        return envelope
-
-    async def _settle(self, envelope: Envelope[IndexMessage, Indexed] | None) -> bool:
-        """Wait until it is served; False when it failed."""
-        try:
-            if envelope is not None:
-                await envelope.reply()
-        except (IndexFailed, ActorDown):
-            return False
-        return True
-
-
-def _load(files: NoteFiles, entry: Entry) -> Upsert | None:
-    """The note as its file has it now, or None when it cannot be read: the scan reports that."""
-    try:
-        source = files.read(entry.path)
-        if digest_of(source.data) == entry.digest:
-            # The frontmatter says what the catalogue knows already, and takes ten times as long to read.
-            document = Document(note=entry.note, content=read_layout(source.data).content)
-            return Upsert(entry, document, repair=True)
-        document = parse_document(source.data, entry.path, from_nanoseconds(source.state.mtime_ns))
-    except (OSError, OutsideKnowledge, UnreadableNote):
-        return None
-    return Upsert(entry, document, repair=True)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from attrs import frozen
+
+#: What SQLite's integers hold; some file systems have later times, and no one compares those.
+_LATEST_NS = 2**63 - 1
 
 
 @frozen
@@ -69,3 +74,8 @@ class NotSynced(OSError):
     def __init__(self, failure: OSError, state: FileState | None) -> None:
         super().__init__(failure.errno, failure.strerror)
         self.state = state
+
+
+def state_of(status: os.stat_result) -> FileState:
+    """The state that a look at a file shows."""
+    return FileState(status.st_size, max(-_LATEST_NS, min(status.st_mtime_ns, _LATEST_NS)))

@@ -17,8 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from attrs import frozen
-
+from lithos.stores.file_changes import (
+    TEMPORARY_PREFIX,
+    TEMPORARY_SUFFIX,
+    carry_out,
+    make_folders,
+    sync_folder,
+)
 from lithos.stores.file_values import (
     FileChanged,
     FileOccupied,
@@ -29,10 +34,13 @@ from lithos.stores.file_values import (
     Put,
     ReadFile,
     Remove,
+    state_of,
 )
 from lithos.stores.note_tree import is_inside, walk_notes
 
 __all__ = [
+    "TEMPORARY_PREFIX",
+    "TEMPORARY_SUFFIX",
     "FileChanged",
     "FileOccupied",
     "FileState",
@@ -43,26 +51,13 @@ __all__ = [
     "Put",
     "ReadFile",
     "Remove",
+    "state_of",
 ]
-
-TEMPORARY_PREFIX = ".lithos-"
-TEMPORARY_SUFFIX = ".tmp"
-#: What SQLite's integers hold; some file systems have later times, and no one compares those.
-_LATEST_NS = 2**63 - 1
-_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-
 
 #: Files that wait for the disk at once; it commits them together, which four at a time is enough for.
 _AT_ONCE = 4
 
 T = TypeVar("T")
-
-
-@frozen
-class _Staged:
-    target: str
-    temporary: str
-    state: FileState
 
 
 class NoteFiles:
@@ -118,7 +113,7 @@ class NoteFiles:
                 target = self._locate(change.path)
                 targets.setdefault(target, []).append(number)
                 if isinstance(change, Put):
-                    for made in _make_folders(os.path.dirname(target)):
+                    for made in make_folders(os.path.dirname(target)):
                         folders.setdefault(made, []).append(number)
             except (OSError, OutsideKnowledge) as failure:
                 results[number] = failure
@@ -126,14 +121,14 @@ class NoteFiles:
         def change_file(target: str) -> None:
             for number in targets[target]:  # in order: the first creation of a file wins
                 if results[number] is None:
-                    results[number] = _carry_out(changes[number], target)
+                    results[number] = carry_out(changes[number], target)
 
         self._do_all(change_file, targets)
         for target, numbers in targets.items():
             carried_out = [number for number in numbers if not isinstance(results[number], Exception)]
             if carried_out:
                 folders.setdefault(os.path.dirname(target), []).extend(carried_out)
-        self._do_all(lambda folder: _sync_folder(folder, folders[folder], results), folders)
+        self._do_all(lambda folder: sync_folder(folder, folders[folder], results), folders)
         return results
 
     def _do_all(self, work: Callable[[T], None], items: Iterable[T]) -> None:
@@ -181,130 +176,3 @@ class NoteFiles:
 def _open_at_once(path: str, flags: int) -> int:
     """Opening a named pipe would wait for a writer, for ever."""
     return os.open(path, flags | os.O_NONBLOCK)
-
-
-def state_of(status: os.stat_result) -> FileState:
-    """The state that a look at a file shows."""
-    return FileState(status.st_size, max(-_LATEST_NS, min(status.st_mtime_ns, _LATEST_NS)))
-
-
-def _carry_out(change: Put | Remove, target: str) -> FileState | Exception | None:
-    try:
-        if isinstance(change, Put):
-            return _put(change, target)
-        os.unlink(target)
-    except (OSError, FileChanged, FileOccupied) as failure:
-        return failure
-    return None
-
-
-def _put(change: Put, target: str) -> FileState:
-    staged = _stage(target, change)
-    try:
-        if change.expected is None:
-            _place_new(staged)
-        else:
-            if _current_state(target) != change.expected:
-                raise FileChanged(change.path)
-            os.rename(staged.temporary, target)
-    except BaseException:
-        _discard(staged.temporary)
-        raise
-    return staged.state
-
-
-def _stage(target: str, change: Put) -> _Staged:
-    """Write the temporary file beside its target and sync it."""
-    name = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
-    temporary = os.path.join(os.path.dirname(target), name)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        try:
-            if change.expected is not None:
-                _keep_mode(target, descriptor)
-            _write_all(descriptor, change.data)
-            os.fsync(descriptor)
-            # Asked of our own file: after the rename it may be somebody else's edit already.
-            state = state_of(os.fstat(descriptor))
-        finally:
-            os.close(descriptor)
-    except BaseException:
-        _discard(temporary)
-        raise
-    return _Staged(target, temporary, state)
-
-
-def _sync_folder(folder: str, numbers: list[int], results: list[FileState | Exception | None]) -> None:
-    try:
-        _sync(folder)
-    except OSError as failure:
-        for number in numbers:
-            result = results[number]
-            if not isinstance(result, Exception):
-                results[number] = NotSynced(failure, result)
-
-
-def _current_state(target: str) -> FileState | None:
-    try:
-        return state_of(os.stat(target))
-    except FileNotFoundError:
-        return None
-
-
-def _keep_mode(target: str, descriptor: int) -> None:
-    try:
-        os.fchmod(descriptor, stat.S_IMODE(os.stat(target).st_mode))
-    except (FileNotFoundError, PermissionError):
-        return  # vanished (the state check tells) or a file system without modes
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def _place_new(staged: _Staged) -> None:
-    """Give the temporary file its name only if nothing has it: a link never overwrites."""
-    try:
-        os.link(staged.temporary, staged.target)
-    except FileExistsError:
-        raise FileOccupied(staged.target) from None
-    except OSError as failure:
-        if failure.errno not in _NO_HARD_LINKS:
-            raise
-        if os.path.lexists(staged.target):
-            raise FileOccupied(staged.target) from None
-        os.rename(staged.temporary, staged.target)
-        return
-    os.unlink(staged.temporary)
-
-
-def _make_folders(folder: str) -> list[str]:
-    """Create missing folders; the folders whose entries changed and need a sync."""
-    missing: list[str] = []
-    while not os.path.isdir(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    for path in reversed(missing):
-        try:
-            os.mkdir(path)
-        except FileExistsError:
-            if not os.path.isdir(path):
-                raise
-    return [os.path.dirname(path) for path in missing]
-
-
-def _sync(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _discard(temporary: str) -> None:
-    try:
-        os.unlink(temporary)
-    except FileNotFoundError:
-        return

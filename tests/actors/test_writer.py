@@ -21,7 +21,7 @@ from lithos.core.errors import (
     StorageFailed,
     VersionConflict,
 )
-from lithos.stores import files as files_module
+from lithos.stores import file_changes as files_module
 from tests.actors.house import House
 from tests.fakes import put_file
 

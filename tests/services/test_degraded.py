@@ -198,7 +198,7 @@ async def test_a_full_disk_refuses_the_write_and_changes_nothing(
         def full(*_: Any) -> NoReturn:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("lithos.stores.files._write_all", full)
+        monkeypatch.setattr("lithos.stores.file_changes._write_all", full)
         for target in ({"title": "New"}, {"title": "Zebra", "id": note}):
             answer = await lithos.call("lithos_write", content="y", agent="a", **target)
             assert "No space left" in refusal(answer, "internal_error")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores import files as module
+from lithos.stores import file_changes
 from lithos.stores.files import (
     FileChanged,
     FileOccupied,
@@ -19,6 +19,7 @@ from lithos.stores.files import (
     NotSynced,
     OutsideKnowledge,
     Put,
+    ReadFile,
     Remove,
 )
 
@@ -34,13 +35,13 @@ def files(tmp_path):
 def syncs(monkeypatch):
     """The folders that were synced, in order."""
     seen: list[str] = []
-    real = module._sync
+    real = file_changes._sync
 
     def sync(folder: str) -> None:
         seen.append(folder)
         real(folder)
 
-    monkeypatch.setattr(module, "_sync", sync)
+    monkeypatch.setattr(file_changes, "_sync", sync)
     return seen
 
 
@@ -74,7 +75,7 @@ def paths(files: NoteFiles) -> list[str]:
 
 def test_a_new_file_has_its_bytes_and_the_reported_state(files):
     (state,) = files.apply([Put("a.md", b"hello", None)])
-    assert files.read("a.md") == module.ReadFile(b"hello", state)
+    assert files.read("a.md") == ReadFile(b"hello", state)
     assert state.size == 5
     assert everything(files) == {"a.md": b"hello"}
 
@@ -83,7 +84,7 @@ def test_an_update_replaces_the_file_as_a_whole(files):
     (first,) = files.apply([Put("a.md", b"one", None)])
     inode = (files.root / "a.md").stat().st_ino
     (second,) = files.apply([Put("a.md", b"two!", first)])
-    assert files.read("a.md") == module.ReadFile(b"two!", second)
+    assert files.read("a.md") == ReadFile(b"two!", second)
     assert (files.root / "a.md").stat().st_ino != inode, "readers of the old file keep it whole"
 
 
@@ -233,10 +234,12 @@ def test_deep_folders_are_made_and_every_changed_folder_is_synced(files, syncs):
 
 def test_the_file_is_synced_before_it_gets_its_name(files, monkeypatch):
     steps: list[str] = []
-    real_sync, real_link, real_folder = os.fsync, os.link, module._sync
+    real_sync, real_link, real_folder = os.fsync, os.link, file_changes._sync
     monkeypatch.setattr(os, "fsync", lambda fd: (steps.append("fsync"), real_sync(fd))[1])
     monkeypatch.setattr(os, "link", lambda a, b: (steps.append("name"), real_link(a, b))[1])
-    monkeypatch.setattr(module, "_sync", lambda folder: (steps.append("folder"), real_folder(folder))[1])
+    monkeypatch.setattr(
+        file_changes, "_sync", lambda folder: (steps.append("folder"), real_folder(folder))[1]
+    )
     files.apply([Put("a.md", b"one", None)])
     assert steps == ["fsync", "name", "folder", "fsync"]
 
@@ -325,7 +328,7 @@ def test_even_a_cancelled_write_leaves_no_temporary_file(files, monkeypatch):
 def test_a_folder_that_cannot_be_synced_is_told_apart_from_a_failed_write(files, monkeypatch):
     """behaviour 1: the change is there, only its durability is unknown, and no temporary file is left."""
     (state,) = files.apply([Put("b.md", b"old", None), Put("c.md", b"old", None)])[:1]
-    monkeypatch.setattr(module, "_sync", fail(errno.EIO))
+    monkeypatch.setattr(file_changes, "_sync", fail(errno.EIO))
     results = files.apply([Put("a.md", b"new", None), Remove("b.md"), Put("c.md", b"new", state)])
     assert all(isinstance(result, NotSynced) for result in results[:2])
     assert results[0].state == state_of(files, "a.md")
@@ -337,7 +340,7 @@ def test_a_folder_that_cannot_be_synced_is_told_apart_from_a_failed_write(files,
 def test_a_change_that_failed_is_not_called_unsynced(files, monkeypatch):
     """A folder made for a file that then did not fit."""
     monkeypatch.setattr(os, "write", fail(errno.ENOSPC))
-    monkeypatch.setattr(module, "_sync", fail(errno.EIO))
+    monkeypatch.setattr(file_changes, "_sync", fail(errno.EIO))
     (result,) = files.apply([Put("a/b.md", b"new", None)])
     assert not isinstance(result, NotSynced)
     assert result.errno == errno.ENOSPC
