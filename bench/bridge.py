@@ -40,6 +40,11 @@ class Stdio:
         self._send(method, number, params)
         return self._answer()
 
+    def settle(self) -> None:
+        """Wait until it has loaded everything: a search by meaning waits for the model."""
+        search = {"query": "anything", "mode": "semantic"}
+        self.request("tools/call", 3, name="lithos_search", arguments=search)
+
     def calls(self, count: int, at_once: int) -> float:
         """Calls a second with so many under way."""
         began, sent = time.perf_counter(), 0

@@ -1,7 +1,8 @@
 """Acknowledged durable writes through `/mcp`: how many a second, and how long each waits.
 
 `python -m bench.write --notes 10000`. Each answer means: the file is synced, an index has the note
-and its event is journalled; full text follows, many notes at once, or when a search asks for it. `disk` is the same files written alone by one thread with the same
+and its event is journalled; full text follows, many notes at once, or when a search asks for it. `disk`
+is the same files written alone by one thread with the same
 syncs, which is what the machine gives.
 """
 
