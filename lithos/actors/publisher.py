@@ -100,12 +100,13 @@ class Publisher:
     async def _flush(self, batch: Sequence[Publication]) -> list[WriteOutcome | Exception]:
         replies: list[WriteOutcome | Exception] = []
         visible: list[Change] = []
+        deadline = trio.current_time() + PATIENCE
         for publication in batch:
             change = publication.change
             if publication.is_reminder:
                 visible += self._take_repaired()
                 replies.append(change.outcome)
-            elif await self._is_taken(publication.receipts):
+            elif await self._is_taken(publication.receipts, deadline):
                 self._promise(publication.receipts)
                 visible += self._take_earlier(change)
                 visible.append(change)
@@ -116,11 +117,12 @@ class Publisher:
         await self._announce(visible)
         return replies
 
-    async def _is_taken(self, receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> bool:
+    async def _is_taken(self, receipts: Sequence[Envelope[IndexMessage, Indexed]], deadline: float) -> bool:
         """True as soon as an index has taken the change, False when every index has failed.
 
         One that waits for its model has not failed; but then the others are waited for. While searches
-        come in all are waited for, or else the searches would have to wait: longer, and each of them.
+        come in all are waited for until the deadline, or else the searches would have to wait: longer, and
+        each of them.
         """
         is_taken = is_deferred = False
         waiting = list(receipts)
@@ -138,7 +140,7 @@ class Publisher:
             if waiting and len(waiting) < len(receipts):
                 for indexer in self._indexers:
                     indexer.hurry()
-            if not settled and not await _any_of(waiting, PATIENCE if is_taken else math.inf):
+            if not settled and not await _any_of(waiting, deadline if is_taken else math.inf):
                 return True
         return is_taken or is_deferred
 
@@ -233,12 +235,12 @@ def _place_last(rows: _Rows, path: str, row: ManifestRow | None) -> None:
     rows[path] = row
 
 
-async def _any_of(receipts: Sequence[Envelope[IndexMessage, Indexed]], within: float) -> bool:
+async def _any_of(receipts: Sequence[Envelope[IndexMessage, Indexed]], deadline: float) -> bool:
     """Wait for one of them; False when none was done in time."""
     is_any = trio.Event()
     for receipt in receipts:
         receipt.on_done = is_any.set
-    with trio.move_on_after(within):
+    with trio.move_on_at(deadline):
         await is_any.wait()
     return is_any.is_set()
 
