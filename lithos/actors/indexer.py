@@ -128,8 +128,8 @@ class Indexer:
 
     @property
     def is_in_demand(self) -> bool:
-        """Whether it was searched within the last second."""
-        return trio.current_time() - self._searched_at < DEMAND
+        """Whether it was searched within the last second, and is worth waiting for: not late already."""
+        return self._late is None and trio.current_time() - self._searched_at < DEMAND
 
     def hurry(self) -> None:
         """Have what was accepted applied without lingering: somebody waits for it."""
