@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import apsw
 import pytest
 
+import lithos.stores.file_changes
 import lithos.stores.file_trial
 import lithos.stores.files
 from lithos.stores.fulltext import FulltextIndex
@@ -51,7 +52,7 @@ def failing_calls(site: str, code: int) -> Iterator[None]:
         return real(*arguments, **more)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (lithos.stores.files, lithos.stores.file_trial):
+        for module in (lithos.stores.files, lithos.stores.file_changes, lithos.stores.file_trial):
             patch.setattr(module, "os", _FailingOs(call, fail))
         yield
 
