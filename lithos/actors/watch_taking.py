@@ -53,6 +53,8 @@ class Taking:
         self._count = count
         #: Files that seem to have lost their id, with the hash they had then.
         self._doubtful: dict[str, str] = {}
+        #: New files that were empty when they were met.
+        self._empty: set[str] = set()
 
     async def settle(self, noticed: Noticed) -> None:
         """Take everything noticed in, then drop the notes that had time enough to turn up elsewhere."""
@@ -94,14 +96,33 @@ class Taking:
         now = trio.current_time()
         for path in survey.absent:
             self._doubtful.pop(path, None)
+            self._empty.discard(path)
             entry = self._catalogue.at_path(path)
             if entry is not None and entry.note.id not in self._guard.kept:
                 self._pending.miss(entry.note.id, noticed.touched.get(path, now))
         forgotten = tuple(path for path in survey.absent if path in self._catalogue.skipped)
         if forgotten:
             await self._ask(OutsideFiles((), forgotten))
-        for some in _slices(survey.found):
+        for some in _slices(self._put_off_empty(survey.found, now)):
             await self._take_files(some)
+
+    def _put_off_empty(self, found: Sequence[FoundFile], now: float) -> list[FoundFile]:
+        """All but new files without content: most programs make a file first and then write what is in it.
+
+        One that is empty at the second look stays so, and is a note.
+        """
+        put_off = {
+            file.path
+            for file in found
+            if file.state.size == 0
+            and file.path not in self._empty
+            and self._catalogue.at_path(file.path) is None
+        }
+        taken = [file for file in found if file.path not in put_off]
+        self._empty.difference_update(file.path for file in taken)
+        self._empty |= put_off
+        self._pending.touch(put_off, now)
+        return taken
 
     async def _take_files(self, found: Sequence[FoundFile]) -> None:
         known = [self._catalogue.at_path(file.path) for file in found]
