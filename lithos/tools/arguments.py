@@ -226,5 +226,7 @@ def _describe(value: Any) -> str:
         return repr(value[:60])
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     # Python refuses to write out integers of more than 4,300 digits.
     return "a very large number" if not _is_finite(value) else repr(value)[:60]

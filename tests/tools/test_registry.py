@@ -185,9 +185,11 @@ async def test_missing_and_wrongly_typed_arguments_are_named(
 
 
 async def test_a_list_with_a_wrong_item_is_told_which_one_it_is(tmp_path: Path) -> None:
+    wrong = [(1, "1"), (1e400, "a very large number"), (None, "null"), (True, "true"), ([], "a list")]
     async with serving(tmp_path, settled=False) as lithos:
-        with pytest.raises(ArgumentFault, match=r"'tags' must be a list of texts; item 2 is 1\."):
-            await lithos.call("lithos_write", title="T", content="x", agent="a", tags=["x", 1])
+        for item, told in wrong:
+            with pytest.raises(ArgumentFault, match=f"'tags' must be a list of texts; item 2 is {told}"):
+                await lithos.call("lithos_write", title="T", content="x", agent="a", tags=["x", item])
 
 
 async def test_numeric_text_is_a_number(tmp_path: Path) -> None:
