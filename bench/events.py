@@ -24,10 +24,11 @@ from bench.client import RawClient
 from bench.report import middle, print_report
 from bench.server import Serving, data_directory, serving
 from lithos.actors.blocking import Threads
-from lithos.actors.broadcaster import Broadcaster
-from lithos.actors.coordinator import AppendEvents, Coordinator
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.messages import AppendEvents
 from lithos.core.events import Event, EventDraft
-from lithos.stores.coordination import CoordinationStore
+from lithos.stores.coordination.store import CoordinationStore
 
 _TEXT, _CLOSE = 1, 8
 _UPGRADE = (

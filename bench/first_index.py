@@ -23,8 +23,8 @@ import yaml
 from tantivy import Document, Index, SchemaBuilder
 from usearch.index import Index as VectorIndex
 
-from lithos.core.chunk import chunk_text
-from lithos.stores.embedder import BUILTIN, load_embedder
+from lithos.core.text.chunk import chunk_text
+from lithos.stores.indexes.embedder import BUILTIN, load_embedder
 
 PARTS = ("read", "parse", "tantivy", "encode", "usearch")
 

@@ -19,14 +19,13 @@ import trio
 
 from bench.report import middle, print_report
 from lithos.actors.blocking import Threads
-from lithos.actors.catalogue import Catalogue, Entry, digest_of
-from lithos.actors.graph import NoteGraph
-from lithos.core.model import Note
-from lithos.services.graph import SECTIONS, Graph
-from lithos.services.graph_search import GraphSearch
-from lithos.services.nearest import Nearest
-from lithos.stores.files import FileState
-from lithos.stores.fulltext import Filters
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.note_graph import NoteGraph
+from lithos.core.notes.model import Note
+from lithos.services.notes.relations import SECTIONS, Graph
+from lithos.services.search.graph_search import GraphSearch, Nearest
+from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.notes.values import FileState, digest_of
 
 POPULAR = 100
 

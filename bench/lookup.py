@@ -19,9 +19,9 @@ from attrs import evolve, frozen
 from bench.judged import LAYOUTS, Collection, JudgedQuery, read_collections
 from bench.quality import add_collection_options, serving_collection
 from bench.report import print_report
-from lithos.app import Server
+from lithos.app.server import Server
 from lithos.config.sections import SearchConfig
-from lithos.services.knowledge import CacheRequest
+from lithos.services.notes.knowledge import CacheRequest
 
 RULES = (
     "0.3:0",

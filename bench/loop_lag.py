@@ -29,10 +29,11 @@ import trio
 from bench.report import print_report
 from bench.server import data_directory
 from lithos import __version__
-from lithos.app import Server, running_server
-from lithos.config import load_config
-from lithos.front.ports import FrontSettings
-from lithos.front.serve import serve_http
+from lithos.app import running_server
+from lithos.app.server import Server
+from lithos.config.load import load_config
+from lithos.front.server.ports import FrontSettings
+from lithos.front.server.serve import serve_http
 
 PERIOD = 0.005
 #: A turn of this length is worth a look at the code it is in.

@@ -23,12 +23,12 @@ from attrs import frozen
 from bench.judged import LAYOUTS, Collection, JudgedQuery, read_collections
 from bench.measures import Score, mean, paired_difference, score_ranking
 from bench.report import print_report
-from lithos.app import Server, running_server
-from lithos.config import Config, StorageConfig
-from lithos.config.lcma import LcmaConfig
-from lithos.config.sections import SearchConfig
-from lithos.core.text import fold, words
-from lithos.services.retrieval import SearchRequest
+from lithos.app import running_server
+from lithos.app.server import Server
+from lithos.config.catalogue import Config
+from lithos.config.sections import LcmaConfig, SearchConfig, StorageConfig
+from lithos.core.text.analysis import fold, words
+from lithos.services.search.search import SearchRequest
 
 #: Notes asked for: enough for ten documents of several chunks each.
 NOTES = 50

@@ -21,7 +21,7 @@ from bench.server import Serving, data_directory, serving
 from bench.starts import measure_starts
 from bench.targets import Actor, Figures
 from bench.write import writing
-from lithos.cli.top_metrics import ACTORS, Histogram, read_scrape
+from lithos.cli.top.view import ACTORS, Histogram, read_scrape
 
 CLIENTS = 16
 SEARCHES = 2_000

@@ -5,17 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any, Final
+
+import attrs
 
 import lithos.tools
 from docs.tables import as_code, make_table
 from lithos.core.errors import LithosError
-from lithos.core.prompts import PROMPTS
-from lithos.tools.order import in_order
-from lithos.tools.registry import PROFILES, Tool
+from lithos.core.offers import PROMPTS
+from lithos.tools.contract.bounds import Bound
+from lithos.tools.contract.registry import PROFILES, Tool, in_order
 
-_LEGACY: Final = "lithos.tools.legacy"
+_LEGACY: Final = "lithos.tools.notes.legacy"
 
 _TOOLS_INTRODUCTION: Final = """\
 # Tools
@@ -24,7 +26,8 @@ Here you find every MCP tool: who sees it, what it does, and what it takes.
 
 `server.tools` chooses what is listed to clients: `core`, `standard` (the default, with all of core) or `full`
 (everything). A tool that is not listed can still be called by its name. A refusal is an answer:
-`{"status":"error","code":…,"message":…}`, see [errors](errors.md).
+`{"status":"error","code":…,"message":…}`, see [errors](errors.md). What is longer than "At most" says is
+refused with `invalid_input`.
 """
 
 _ERRORS_INTRODUCTION: Final = """\
@@ -127,7 +130,7 @@ def list_tools() -> list[tuple[Tool, bool]]:
 
 def _list_families() -> Iterator[tuple[str, type[Any]]]:
     """Classes of lithos.tools that give tools, with their modules."""
-    for info in iter_modules(lithos.tools.__path__, "lithos.tools."):
+    for info in walk_packages(lithos.tools.__path__, "lithos.tools."):
         for _, family in inspect.getmembers(import_module(info.name), inspect.isclass):
             if family.__module__ == info.name and hasattr(family, "tools"):
                 yield info.name, family
@@ -157,18 +160,25 @@ def _describe_tool(tool: Tool) -> str:
     ]
     text = f"### {tool.name}\n\n{tool.description}\n\nHints: {'; '.join(hints)}.\n"
     required = spec.input_schema.get("required", ())
+    bounds = {one.name: one.metadata["bound"] for one in attrs.fields(tool.arguments)}
     rows = [
-        _parameter_row(name, schema, name in required)
+        _parameter_row(name, schema, name in required, bounds[name])
         for name, schema in spec.input_schema["properties"].items()
     ]
-    return f"{text}\n{make_table(('Parameter', 'Type', 'Default', 'Meaning'), rows)}" if rows else text
+    return (
+        f"{text}\n{make_table(('Parameter', 'Type', 'Default', 'At most', 'Meaning'), rows)}"
+        if rows
+        else text
+    )
 
 
-def _parameter_row(name: str, schema: Mapping[str, Any], is_required: bool) -> tuple[str, ...]:
+def _parameter_row(
+    name: str, schema: Mapping[str, Any], is_required: bool, bound: Bound | None
+) -> tuple[str, ...]:
     default = "required" if is_required else as_code(schema.get("default"))
     choices = ", ".join(map(as_code, schema.get("enum", ())))
     meaning = schema["description"] + (f" One of {choices}." if choices else "")
-    return as_code(name), _name_type(schema), default, meaning
+    return as_code(name), _name_type(schema), default, "" if bound is None else str(bound), meaning
 
 
 def _name_type(schema: Mapping[str, Any]) -> str:
@@ -203,7 +213,7 @@ def _render_prompts() -> str:
 
 def list_errors() -> list[type[LithosError]]:
     """One class per meaning of a wire code, by code."""
-    for info in iter_modules(lithos.tools.__path__, "lithos.tools."):
+    for info in walk_packages(lithos.tools.__path__, "lithos.tools."):
         import_module(info.name)  # whatever a tool can refuse with is defined now
     found = [each for each in _descend(LithosError) if "code" in vars(each)]
     return sorted(found, key=lambda each: (each.code, each.__name__))

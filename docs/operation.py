@@ -10,8 +10,7 @@ import attrs
 
 from docs.tables import as_code, make_table
 from lithos.cli.options import make_parser
-from lithos.config import SETTINGS, Config, Setting
-from lithos.config.catalogue import OLDER_NAMES, SHORT_VARIABLES
+from lithos.config.catalogue import OLDER_NAMES, SETTINGS, SHORT_VARIABLES, Config, Setting
 from lithos.metrics import _COUNTERS, _HISTOGRAMS, GAUGES
 
 _PROCESS: Final = (

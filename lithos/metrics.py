@@ -1,8 +1,8 @@
-"""The Prometheus instruments (events-http spec, section 7). A leaf: everybody but `core` may count.
+"""The Prometheus instruments: counters, histograms, gauges (events-http spec, section 7).
 
-One `Metrics` per server, with a registry of its own. Label values come from bounded sets: never
-note ids, agents or queries. Durations are in seconds. Gauges mirror state: whoever scrapes collects them
-first and hands them to `Metrics.render`.
+A leaf: every layer but `core` may use it. One `Metrics` per server, with a registry of its own. Label values
+come from bounded sets (low cardinality): never note ids, agents or queries. Durations are in seconds. Gauges
+mirror state: they are collected at each scrape and passed to `Metrics.render`.
 """
 
 from __future__ import annotations
@@ -149,18 +149,18 @@ class Metrics:
         self._registry.register(self._gauges)
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
-        """Count on; `labels` in the order of the definition."""
+        """Increment a counter; `labels` in the order of the definition."""
         counter = self._counters[name]
         (counter.labels(*labels) if labels else counter).inc(by)
 
     def observe(self, name: str, value: float, *labels: str) -> None:
-        """Record a duration in seconds, or how many there were."""
+        """Observe a value of a histogram: a duration in seconds, or a count."""
         histogram = self._histograms[name]
         (histogram.labels(*labels) if labels else histogram).observe(value)
 
     @contextmanager
     def timed(self, name: str, *labels: str) -> Iterator[None]:
-        """Record how long the body took, however it ends."""
+        """Observe the duration of the block in a histogram, also when it raises."""
         began = perf_counter()
         try:
             yield
@@ -168,18 +168,18 @@ class Metrics:
             self.observe(name, perf_counter() - began, *labels)
 
     def render(self, samples: Iterable[Sample]) -> bytes:
-        """Everything as Prometheus text, with these gauges. Takes milliseconds: call it in a thread."""
+        """All metrics in the Prometheus text format. Takes milliseconds: call it in a thread."""
         self._gauges.samples = list(samples)
         return generate_latest(self._registry)
 
     def families(self, samples: Iterable[Sample]) -> list[Metric]:
-        """What `render` renders, as values. Takes milliseconds: call it in a thread."""
+        """The metric families that `render` encodes. Takes milliseconds: call it in a thread."""
         self._gauges.samples = list(samples)
         return list(self._registry.collect())
 
 
 class _Gauges:
-    """The gauges of the scrape under way, as the registry wants them."""
+    """A custom collector: the gauges of the current scrape."""
 
     def __init__(self) -> None:
         self.samples: list[Sample] = []

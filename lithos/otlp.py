@@ -1,8 +1,8 @@
 """OTLP export of the instruments of `/metrics` (events-http spec, section 7). A leaf.
 
-Importing it needs the packages of the extra `otlp`: only who exports imports it. An export runs in a
-worker thread with a deadline; one that does not end is left alone, and none starts before it has ended, so
-that a collector that is slow or gone costs one idle thread and a line in the log.
+Importing it needs the packages of the extra `otlp`, so it is imported only for an export. An export runs in a
+worker thread with a deadline; on timeout the thread is abandoned, and no other export starts before it has
+ended, so that a slow or unreachable collector costs one idle thread and a line in the log.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Collect = Callable[[], Awaitable[Iterable[Metric]]]
 
 
 class Log(Protocol):
-    """Where outages are told."""
+    """The logger for outages of the export."""
 
     def info(self, event: str, /, **fields: Any) -> None: ...
     def warning(self, event: str, /, **fields: Any) -> None: ...
@@ -53,7 +53,7 @@ class TextSink(Protocol):
 
 @frozen
 class Source:
-    """Who exports: the resource of all metrics, and since when they count (nanoseconds since 1970)."""
+    """The OTLP resource of all metrics, and their start time (nanoseconds since 1970)."""
 
     resource: Resource
     began_ns: int
@@ -129,13 +129,13 @@ def make_resource(service_name: str, environment: str | None, version: str) -> R
 
 
 def metrics_url(endpoint: str) -> str:
-    """Where a collector at this base address takes metrics; `host:port` means `http`."""
+    """The metrics endpoint of a collector at this base address; `host:port` means `http`."""
     address = (endpoint if "://" in endpoint else f"http://{endpoint}").rstrip("/")
     return address if address.endswith(_PATH) else address + _PATH
 
 
 def hide_user(text: str) -> str:
-    """The text with the name and password taken out of its addresses."""
+    """The text with user names and passwords removed from its URLs."""
     return _USER_INFO.sub("", text)
 
 
@@ -166,7 +166,7 @@ class _LoopSink:
 
 
 class _Complaints(logging.Handler):
-    """Keeps what OpenTelemetry would log: it says why an export failed, and says it each time."""
+    """Captures the log records of OpenTelemetry, which hold the reason of a failed export, each time."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -225,7 +225,7 @@ class Export:
         self._note(failure)
 
     def _send(self, families: Iterable[Metric]) -> str:
-        """Why it failed, or an empty text."""
+        """Export the families; returns the reason of a failure, or an empty text."""
         self._complaints.first = ""
         try:
             result = self._exporter.export(self._source.convert(families, time_ns()))

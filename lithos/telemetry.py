@@ -79,10 +79,6 @@ class Logger:
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
 
-    def is_on(self, level: str) -> bool:
-        """Whether events of this level are written: ask before computing costly fields."""
-        return self._logger.isEnabledFor(LEVELS[level])
-
     def debug(self, event: str, /, **fields: Any) -> None:
         """For developers."""
         self._log(logging.DEBUG, event, fields)
@@ -178,7 +174,7 @@ def _describe(value: Any) -> str:
 
 
 class _RecordFormatter(logging.Formatter):
-    """What both forms share: the parts of a record, redacted."""
+    """The base of both formatters: extracts and redacts the fields of a record."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         super().__init__()
@@ -222,7 +218,7 @@ class _TextFormatter(_RecordFormatter):
 
 
 def _word(value: Any) -> str:
-    """A field value that stays one word to the eye."""
+    """A field value, quoted as JSON unless it is one plain word."""
     if isinstance(value, str) and value and value.isprintable() and not set(value) & set(' "='):
         return value
     return _printable(json.dumps(value, ensure_ascii=False))
@@ -236,7 +232,7 @@ def _printable(text: str) -> str:
 
 
 class _LineHandler(logging.Handler):
-    """Writes a record as one piece; a reader that has gone is no reason to fail."""
+    """Writes each record in one call; write errors (closed pipe, full disk) are ignored."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -267,7 +263,7 @@ class _LineHandler(logging.Handler):
 
 
 def _silence(stream: TextIO) -> None:
-    """Point the stream at nothing: else what it still buffers fails again at exit, with exit code 120."""
+    """Redirect the stream to the null device: else its buffer fails again at exit, with exit code 120."""
     with suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         try:

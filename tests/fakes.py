@@ -12,13 +12,16 @@ import attrs
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.actors.catalogue import Catalogue, Entry, digest_of
-from lithos.actors.indexer import Indexer, Upsert
+from lithos.actors.indexing.indexer import Indexer
+from lithos.actors.indexing.messages import Upsert
 from lithos.actors.kit import Mailbox, supervise
-from lithos.core.frontmatter import parse_document
-from lithos.core.model import Document, Note
-from lithos.stores.files import FileState, NoteFiles
-from lithos.stores.index_failure import IndexFailed
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.notes.document import parse_document
+from lithos.core.notes.model import Document, Note
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.system_calls import KernelCalls
+from lithos.stores.notes.values import FileState, digest_of
 
 START = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 
@@ -35,6 +38,13 @@ class Clock:
     def advance(self, seconds: float) -> datetime:
         self.now += timedelta(seconds=seconds)
         return self.now
+
+
+class LateCalls(KernelCalls):
+    """Real files, seen from a time in which all of them were saved long ago."""
+
+    def now(self) -> float:
+        return super().now() + 3_600.0
 
 
 @attrs.define(eq=False)

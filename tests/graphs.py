@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
-from lithos.actors.catalogue import Entry
-from lithos.actors.graph import NoteGraph
-from lithos.core.links import LinkTable
-from lithos.stores.linkgraph import Placeholder
+from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.note_graph import NoteGraph
+from lithos.core.notes.links import LinkTable
+from lithos.stores.indexes.linkgraph import Placeholder
 from tests.fakes import make_entry
 
 

@@ -14,12 +14,14 @@ import pytest
 from attrs import define, field
 
 import lithos.app.assembly
-from lithos.actors.coordinator import Flush
-from lithos.app import Server, running_server
-from lithos.app.clock import utc_now
-from lithos.config import Config, ServerConfig, StorageConfig
-from lithos.front.replies import compact_json
-from lithos.stores.embedder import Embedder, load_embedder
+from lithos.actors.coordinating.messages import Flush
+from lithos.app import running_server
+from lithos.app.server import Server
+from lithos.app.stores import utc_now
+from lithos.config.catalogue import Config
+from lithos.config.sections import ServerConfig, StorageConfig
+from lithos.front.server.ports import compact_json
+from lithos.stores.indexes.embedder import Embedder, load_embedder
 
 Answer = dict[str, Any]
 Load = Callable[[str], Embedder]
@@ -109,8 +111,8 @@ class Lithos:
         return [(str(row[1]), str(row[2]), str(row[3])) for row in reversed(rows)]
 
     def files(self) -> list[str]:
-        """Every file below `knowledge/`, relative, sorted."""
-        paths = (path for path in self.knowledge.rglob("*") if path.is_file())
+        """Every file below `knowledge/`, relative, sorted; not those that were replaced a moment ago."""
+        paths = [path for path in self.knowledge.rglob("*") if path.is_file() and path.suffix != ".swap"]
         return sorted(path.relative_to(self.knowledge).as_posix() for path in paths)
 
 

@@ -19,7 +19,7 @@ from bench.sizes import actors_between
 from bench.starts import Starts
 from bench.tables import render_growth, render_targets, series_of, write_report
 from bench.targets import LARGE, Actor, Figures, judge, judge_installation
-from lithos.cli.top_metrics import Histogram
+from lithos.cli.top.view import Histogram
 
 
 def latencies(p50: float, rate: float) -> Latencies:

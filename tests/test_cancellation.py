@@ -53,6 +53,9 @@ def check_files(house: House, clients: list[Client]) -> None:
             assert entries[note_id].note.version >= version
         assert not client.deleted & set(entries)
     assert house.catalogue.skipped == {}
+    foreign: list[bytes] = []  # replaced files wait for a moment; all of them are our own
+    house.files.recover(lambda _, data: foreign.append(data))
+    assert not foreign
     assert not [name for name in os.listdir(house.files.root) if name.startswith(".")]
 
 

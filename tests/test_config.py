@@ -11,19 +11,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lithos.config import (
-    SETTINGS,
-    Config,
-    ConfigError,
-    LlmConfig,
-    LoadedConfig,
-    LogSettings,
-    SearchConfig,
-    ServerConfig,
-    as_public_dict,
-    load_config,
-    load_log_settings,
-)
+from lithos.config.catalogue import SETTINGS, Config, as_public_dict
+from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
+from lithos.config.sections import LlmConfig, SearchConfig, ServerConfig
+from lithos.config.sources import ConfigError
 
 SECRET = "s3cr3t-pass-w0rd"
 

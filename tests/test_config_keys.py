@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from lithos.config import SETTINGS, Config, ConfigError, LcmaConfig, load_config
-from lithos.core.model import NOTE_TYPES
+from lithos.config.catalogue import SETTINGS, Config
+from lithos.config.load import load_config
+from lithos.config.sections import LcmaConfig
+from lithos.config.sources import ConfigError
+from lithos.core.notes.model import NOTE_TYPES
 
 DEFAULTS: dict[str, Any] = {
     "server.transport": "stdio",
@@ -40,6 +43,8 @@ DEFAULTS: dict[str, Any] = {
     "coordination.claim_max_ttl_minutes": 480,
     "events.enabled": True,
     "events.journal_size": 100000,
+    "events.audit_days": 90,
+    "events.audit_rows": 1_000_000,
     "events.event_buffer_size": 500,
     "events.subscriber_queue_size": 100,
     "events.sse_enabled": True,

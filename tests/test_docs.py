@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import pytest
 from docs.generate import ADVICE, FOLDER, PAGES, find_differences
 from docs.interface import EVENTS, HTTP_REFUSALS, list_errors, list_tools
 from lithos.cli.options import make_parser
-from lithos.config import SETTINGS
+from lithos.config.catalogue import SETTINGS
 from lithos.metrics import metric_names
-from lithos.tools.order import ORDER
+from lithos.tools.contract.registry import ORDER
 from tests.servers import Lithos, serving
+from tests.test_layers import ROOMS, graph_of, modules
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -123,3 +125,94 @@ def test_every_page_of_the_documentation_is_reached_from_the_readme() -> None:
 )
 def test_what_is_out_of_place_is_seen(text: str) -> None:
     assert OUT_OF_PLACE.search(text)
+
+
+DEVELOP = (ROOT / "docs" / "develop.md").read_text(encoding="utf-8")
+EVERY_CALL = "Every call"
+
+
+def named_files(text: str) -> list[str]:
+    """The files a page for contributors names, in order."""
+    return re.findall(r"`([\w./-]+\.(?:py|yaml))`", text)
+
+
+def missing_files(text: str) -> list[str]:
+    return [
+        name for name in named_files(text) if not any((ROOT / top / name).exists() for top in ("", "lithos"))
+    ]
+
+
+def walks_of(text: str) -> dict[str, str]:
+    """The walks by their headings; those of a tool call begin with what every call does."""
+    walks = text.partition("\n## Walks\n")[2].partition("\n## ")[0]
+    found = {part.partition("\n")[0]: part.partition("\n")[2] for part in walks.split("\n### ")[1:]}
+    calls = {name: found[EVERY_CALL] + walk for name, walk in found.items() if "`lithos_" in name}
+    return {**found, **calls}
+
+
+def walk_fouls(files: Sequence[str]) -> list[str]:
+    """Files that a walk names twice, and those that stand above the file before them."""
+    floors = [ROOMS.index(name.partition("/")[0]) for name in files]
+    twice = [name for number, name in enumerate(files) if name in files[:number]]
+    return twice + [files[number] for number in range(1, len(files)) if floors[number] > floors[number - 1]]
+
+
+def test_every_file_named_to_contributors_exists() -> None:
+    assert len(DEVELOP.splitlines()) <= 150
+    assert len(named_files(DEVELOP)) > 50
+    assert missing_files(DEVELOP) == []
+
+
+@pytest.mark.parametrize("name", walks_of(DEVELOP))
+def test_a_walk_goes_down_and_names_a_file_once(name: str) -> None:
+    files = named_files(walks_of(DEVELOP)[name])
+    assert len(files) > 5
+    assert walk_fouls(files) == []
+
+
+def unjoined(files: Sequence[str]) -> list[str]:
+    """Files that none before them imports and that `app` does not hand down."""
+    sources = {module: path.read_text(encoding="utf-8") for module, path in modules()}
+    graph = graph_of(sources, {module for module, path in modules() if path.name == "__init__.py"})
+    reached = {
+        target for module, targets in graph.items() if module.startswith("lithos.app.") for target in targets
+    }
+    found = []
+    for module in ("lithos." + name.removesuffix(".py").replace("/", ".") for name in files):
+        if module not in reached:
+            found.append(module)
+        reached |= graph[module]
+    return found
+
+
+@pytest.mark.parametrize("name", walks_of(DEVELOP))
+def test_a_walk_follows_what_the_code_imports_and_app_joins(name: str) -> None:
+    assert unjoined(named_files(walks_of(DEVELOP)[name])) == []
+
+
+def test_a_walk_through_a_file_that_nobody_asks_is_seen() -> None:
+    assert unjoined(["tools/tasks/tasks.py", "core/text/snippet.py"]) == ["lithos.core.text.snippet"]
+
+
+def test_the_walks_of_calls_begin_at_the_port_and_end_on_the_ground() -> None:
+    calls = [named_files(walk) for name, walk in walks_of(DEVELOP).items() if "`lithos_" in name]
+    assert len(calls) == 3
+    assert {walk[0] for walk in calls} == {"front/server/serve.py"}
+    assert {walk[-1].partition("/")[0] for walk in calls} == {"core"}
+
+
+@pytest.mark.parametrize(
+    ("files", "foul"),
+    [
+        (["tools/notes/notes.py", "actors/kit.py", "services/state.py"], "services/state.py"),
+        (["stores/notes/files.py", "catalogue/scan.py"], "catalogue/scan.py"),
+        (["actors/kit.py", "stores/lock.py", "stores/lock.py"], "stores/lock.py"),
+    ],
+)
+def test_a_walk_that_climbs_or_comes_back_is_seen(files: list[str], foul: str) -> None:
+    assert walk_fouls(files) == [foul]
+    page = (
+        "# Page\n\n## Walks\n\n### One\n\n" + "".join(f"1. `{name}` does.\n" for name in files) + "\n## Add\n"
+    )
+    assert named_files(walks_of(page)["One"]) == files
+    assert missing_files(page + "`core/gone.py`") == ["core/gone.py"]

@@ -1,4 +1,4 @@
-"""The referee of DESIGN: which room may import what, and who may catch everything.
+"""The referee of docs/develop.md: which room may import what, who may catch everything, how full a folder is.
 
 It reads the source, so imports inside functions and under `if TYPE_CHECKING` count too.
 """
@@ -6,7 +6,8 @@ It reads the source, so imports inside functions and under `if TYPE_CHECKING` co
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "lithos"
 
 #: Lowest first: a room imports itself and what stands before it.
-ROOMS = ("core", "stores", "actors", "services", "tools", "front", "app", "cli", "__main__")
+ROOMS = ("core", "stores", "catalogue", "actors", "services", "tools", "front", "app", "cli", "__main__")
 LEAVES = ("config", "metrics", "otlp", "telemetry")
 
 STORE_LIBRARIES = {"apsw", "model2vec", "numkong", "rustworkx", "sqlite3", "tantivy", "usearch"}
@@ -26,12 +27,15 @@ IMPURE = {
 #: Inside these functions a crash is caught, to be counted or reported.
 CATCHERS = {
     "lithos.actors.kit": {"supervise"},
-    "lithos.services.scouts.dispatch": {"attempt"},
-    "lithos.services.enrichment_boundary": {"survive"},
-    "lithos.services.diagnosis": {"run_check"},
-    "lithos.services.reconcile": {"run_scope"},
+    "lithos.services.retrieve.scouts": {"attempt"},
+    "lithos.services.enrich.feed": {"survive"},
+    "lithos.services.upkeep.checks_notes": {"run_check"},
+    "lithos.services.upkeep.reconcile": {"run_scope"},
 }
 CATCHING_ROOMS = {"front"}
+
+#: Modules side by side in one folder, `__init__` aside.
+MOST_MODULES = 15
 
 
 def room_of(module: str) -> str | None:
@@ -140,6 +144,51 @@ def fouls(module: str, source: str, *, is_package: bool = False) -> list[str]:
     return [f"{module}:{line}: {why}" for line, why in sorted({*found, *broad_catches(module, tree)})]
 
 
+def graph_of(sources: Mapping[str, str], packages: Set[str] = frozenset()) -> dict[str, set[str]]:
+    """Module to the modules it imports; a name that is no module stands for the module it is taken from."""
+    return {
+        module: {
+            found
+            for _, target in imports_of(module, ast.parse(source), is_package=module in packages)
+            if (found := _module_in(target, sources)) is not None
+        }
+        for module, source in sources.items()
+    }
+
+
+def _module_in(target: str, sources: Mapping[str, str]) -> str | None:
+    while target and target not in sources:
+        target = target.rpartition(".")[0]
+    return target or None
+
+
+def find_circle(graph: Mapping[str, Set[str]]) -> list[str]:
+    """One circle of imports, first module named again at its end; empty when there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def folder_fouls(folder: Path) -> list[str]:
+    """What is wrong with a folder of modules: too many of them, or an `__init__` that does not receive."""
+    names = {path.stem for path in folder.glob("*.py")}
+    if not names:
+        return []
+    found = []
+    if len(names - {"__init__"}) > MOST_MODULES:
+        found.append(f"{folder.name}/ has more than {MOST_MODULES} modules: make a sub-folder")
+    entrance = folder / "__init__.py"
+    text = entrance.read_text(encoding="utf-8") if entrance.exists() else ""
+    told = ast.get_docstring(ast.parse(text)) or ""
+    if told.count("\n") < 2 or "\nNever here: " not in told:
+        found.append(
+            f"{folder.name}/__init__.py: say what lives here, who may enter, `Never here: ` what; a line each"
+        )
+    return found
+
+
 def modules() -> Iterator[tuple[str, Path]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
@@ -151,40 +200,114 @@ def test_the_module_keeps_the_rules(module: str, path: Path) -> None:
     assert fouls(module, path.read_text(encoding="utf-8"), is_package=path.name == "__init__.py") == []
 
 
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    sources = {module: path.read_text(encoding="utf-8") for module, path in modules()}
+    packages = {module for module, path in modules() if path.name == "__init__.py"}
+    graph = graph_of(sources, packages)
+    assert len(graph) > 200
+    assert sum(map(len, graph.values())) > 1000
+    assert find_circle(graph) == []
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from lithos.core.b import f",
+        "def g():\n    from . import b",
+        "if TYPE_CHECKING:\n    import lithos.core.b",
+    ],
+)
+def test_a_circle_is_found_however_it_is_imported(imports: str) -> None:
+    sources = {"lithos.core.a": imports, "lithos.core.b": "import lithos.core.c.d", "lithos.core.c.d": ""}
+    assert find_circle(graph_of(sources)) == []
+    sources["lithos.core.c.d"] = "from ..a import X"
+    assert set(find_circle(graph_of(sources))) == set(sources)
+
+
+def test_a_circle_through_an_entrance_is_found() -> None:
+    sources = {"lithos.core": "from .a import f", "lithos.core.a": "from lithos.core import f"}
+    assert set(find_circle(graph_of(sources, {"lithos.core"}))) == set(sources)
+
+
+FOLDERS = sorted({path.parent for path in PACKAGE.rglob("*.py")} - {PACKAGE})
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_a_folder_is_small_and_says_what_it_is_for(folder: Path) -> None:
+    assert folder_fouls(folder) == []
+
+
+def test_the_package_itself_is_small() -> None:
+    assert len(list(PACKAGE.glob("*.py"))) <= MOST_MODULES
+
+
+WELCOME = '"""Rooms.\n\nAll may enter.\nNever here: dust.\n"""\n'
+
+
+@pytest.mark.parametrize(
+    ("welcome", "count", "wrong"),
+    [
+        (WELCOME, MOST_MODULES, 0),
+        (WELCOME, MOST_MODULES + 1, 1),
+        (None, 1, 1),
+        ("import lithos\n", 1, 1),
+        ('"""Rooms."""\n', 1, 1),
+        (WELCOME.replace("Never here", "Nowhere"), MOST_MODULES + 1, 2),
+        (None, 0, 0),
+    ],
+)
+def test_a_full_folder_and_a_silent_entrance_are_fouls(
+    tmp_path: Path, welcome: str | None, count: int, wrong: int
+) -> None:
+    if welcome is not None:
+        (tmp_path / "__init__.py").write_text(welcome)
+    for number in range(count):
+        (tmp_path / f"m{number}.py").write_text("")
+    assert len(folder_fouls(tmp_path)) == wrong
+
+
 def test_every_room_is_on_the_plan() -> None:
     rooms = {room_of(module) for module, _ in modules()} - {None}
     assert rooms - {*ROOMS, *LEAVES} == set()
-    assert {"core", "stores", "actors", "config", "telemetry"} <= rooms
+    assert {*ROOMS, "config", "telemetry"} <= rooms
 
 
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("lithos.core.text", "import trio"),
-        ("lithos.core.text", "import os.path"),
-        ("lithos.core.text", "from time import monotonic"),
-        ("lithos.core.text", "def f():\n    import random"),
-        ("lithos.core.text", "if TYPE_CHECKING:\n    from logging import Logger"),
-        ("lithos.core.text", "from lithos.config import Config"),
-        ("lithos.core.text", "from lithos import telemetry"),
-        ("lithos.core.text", "from ..stores import files"),
-        ("lithos.core", "from ..stores.files import read"),
-        ("lithos.stores.files", "import lithos.actors.writer"),
-        ("lithos.stores.files", "if TYPE_CHECKING:\n    from lithos.actors.writer import Writer"),
-        ("lithos.actors.writer", "import usearch.index"),
-        ("lithos.actors.writer", "from sqlite3 import connect"),
-        ("lithos.services.knowledge", "from lithos import tools"),
-        ("lithos.services.knowledge", "importlib.import_module('lithos.tools.notes')"),
-        ("lithos.services.knowledge", "import_module('tantivy')"),
-        ("lithos.tools.notes", "from lithos.front.mcp import serve"),
-        ("lithos.front.http", "from lithos.app import build"),
-        ("lithos.app", "from lithos.cli import main"),
-        ("lithos.cli", "import apsw"),
+        ("lithos.core.text.chunk", "import trio"),
+        ("lithos.core.text.chunk", "import os.path"),
+        ("lithos.core.text.chunk", "from time import monotonic"),
+        ("lithos.core.text.chunk", "def f():\n    import random"),
+        ("lithos.core.text.chunk", "if TYPE_CHECKING:\n    from logging import Logger"),
+        ("lithos.core.text.chunk", "from lithos.config import Config"),
+        ("lithos.core.text.chunk", "from lithos import telemetry"),
+        ("lithos.core.text.chunk", "from ...stores.notes import files"),
+        ("lithos.core", "from ..stores.notes.files import read_at"),
+        ("lithos.stores.notes.files", "import lithos.actors.writing.writer"),
+        ("lithos.stores.notes.files", "from lithos.catalogue.catalogue import Catalogue"),
+        ("lithos.catalogue.scan", "from lithos.actors.blocking import Blocking"),
+        ("lithos.catalogue.scan", "from ..services import state"),
+        ("lithos.catalogue.note_graph", "import rustworkx"),
+        ("lithos.core.notes.model", "if TYPE_CHECKING:\n    from lithos.catalogue import note_records"),
+        (
+            "lithos.stores.notes.files",
+            "if TYPE_CHECKING:\n    from lithos.actors.writing.writer import Writer",
+        ),
+        ("lithos.actors.writing.writer", "import usearch.index"),
+        ("lithos.actors.writing.writer", "from sqlite3 import connect"),
+        ("lithos.services.notes.knowledge", "from lithos import tools"),
+        ("lithos.services.notes.knowledge", "importlib.import_module('lithos.tools.notes.notes')"),
+        ("lithos.services.notes.knowledge", "import_module('tantivy')"),
+        ("lithos.tools.notes.notes", "from lithos.front.mcp import http"),
+        ("lithos.front.mcp.http", "from lithos.app import assembly"),
+        ("lithos.app.server", "from lithos.cli import main"),
+        ("lithos.cli.session", "import apsw"),
         ("lithos.config.load", "from lithos.core.errors import LithosError"),
         ("lithos.config", "from lithos.telemetry import get_logger"),
         ("lithos.telemetry", "import lithos.config"),
-        ("lithos", "from lithos.core import model"),
-        ("lithos", "from .core import model"),
+        ("lithos", "from lithos.core.notes import model"),
+        ("lithos", "from .core import notes"),
     ],
 )
 def test_an_import_against_the_arrow_is_a_foul(module: str, source: str) -> None:
@@ -194,21 +317,29 @@ def test_an_import_against_the_arrow_is_a_foul(module: str, source: str) -> None
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("lithos.core.text", "import re\nfrom datetime import datetime\nfrom lithos.core.model import Note"),
-        ("lithos.core.text", "from .model import Note\nfrom . import errors"),
-        ("lithos.core.text", "from lithos import __version__"),
-        ("lithos.stores.fulltext", "import tantivy\nimport time\nfrom lithos.core import text, model"),
         (
-            "lithos.actors.writer",
-            "import trio\nfrom lithos.stores.files import read\nfrom lithos.config import Config",
+            "lithos.core.text.chunk",
+            "import re\nfrom datetime import datetime\nfrom lithos.core.notes.model import Note",
+        ),
+        ("lithos.core.text.chunk", "from .analysis import fold\nfrom .. import errors"),
+        ("lithos.core.text.chunk", "from lithos import __version__"),
+        (
+            "lithos.stores.indexes.fulltext",
+            "import tantivy\nimport time\nfrom lithos.core import text, notes",
         ),
         (
-            "lithos.tools.notes",
+            "lithos.actors.writing.writer",
+            "import trio\nfrom lithos.stores.notes import files\nfrom lithos.config import Config",
+        ),
+        (
+            "lithos.tools.notes.notes",
             "from lithos.core.errors import LithosError\nfrom lithos.telemetry import get_logger",
         ),
-        ("lithos.config.load", "from lithos.config.errors import ConfigError"),
+        ("lithos.catalogue.scan", "import trio\nfrom lithos.stores.notes import files"),
+        ("lithos.actors.writing.writer", "from lithos.catalogue.catalogue import Catalogue"),
+        ("lithos.config.load", "from lithos.config.sources import ConfigError"),
         ("lithos.__main__", "from lithos.cli import main"),
-        ("lithos.cli", "import lithos.app"),
+        ("lithos.cli.session", "import lithos.app.server"),
     ],
 )
 def test_an_import_along_the_arrow_is_no_foul(module: str, source: str) -> None:
@@ -222,19 +353,22 @@ def handler(caught: str, body: str = "pass", function: str = "def f():") -> str:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("lithos.stores.files", handler("except Exception")),
-        ("lithos.stores.files", handler("except (ValueError, Exception) as error")),
-        ("lithos.stores.files", handler("except builtins.Exception", "raise")),
-        ("lithos.stores.files", handler("except* Exception")),
-        ("lithos.stores.files", handler("except")),
-        ("lithos.stores.files", handler("except BaseException as error", "raise ValueError from error")),
-        ("lithos.stores.files", "with suppress(OSError, Exception):\n    g()"),
-        ("lithos.stores.files", "with contextlib.suppress(BaseException):\n    g()"),
+        ("lithos.stores.notes.files", handler("except Exception")),
+        ("lithos.stores.notes.files", handler("except (ValueError, Exception) as error")),
+        ("lithos.stores.notes.files", handler("except builtins.Exception", "raise")),
+        ("lithos.stores.notes.files", handler("except* Exception")),
+        ("lithos.stores.notes.files", handler("except")),
+        (
+            "lithos.stores.notes.files",
+            handler("except BaseException as error", "raise ValueError from error"),
+        ),
+        ("lithos.stores.notes.files", "with suppress(OSError, Exception):\n    g()"),
+        ("lithos.stores.notes.files", "with contextlib.suppress(BaseException):\n    g()"),
         ("lithos.actors.kit", handler("except Exception")),
-        ("lithos.actors.writer", handler("except Exception", function="async def supervise():")),
+        ("lithos.actors.writing.writer", handler("except Exception", function="async def supervise():")),
         ("lithos.actors.kit", handler("except BaseException", function="async def supervise():")),
-        ("lithos.front.http", handler("except BaseException")),
-        ("lithos.front.http", "with suppress(Exception):\n    g()"),
+        ("lithos.front.mcp.http", handler("except BaseException")),
+        ("lithos.front.mcp.http", "with suppress(Exception):\n    g()"),
     ],
 )
 def test_catching_everything_is_a_foul(module: str, source: str) -> None:
@@ -244,11 +378,11 @@ def test_catching_everything_is_a_foul(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("lithos.stores.files", handler("except OSError")),
-        ("lithos.stores.files", handler("except BaseException", "raise")),
+        ("lithos.stores.notes.files", handler("except OSError")),
+        ("lithos.stores.notes.files", handler("except BaseException", "raise")),
         ("lithos.actors.kit", handler("except Exception", function="async def supervise():")),
-        ("lithos.front.http", handler("except Exception")),
-        ("lithos.stores.files", "with suppress(FileNotFoundError):\n    g()"),
+        ("lithos.front.mcp.http", handler("except Exception")),
+        ("lithos.stores.notes.files", "with suppress(FileNotFoundError):\n    g()"),
     ],
 )
 def test_catching_what_one_knows_is_no_foul(module: str, source: str) -> None:

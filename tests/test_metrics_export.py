@@ -12,11 +12,12 @@ import trio
 import trio.testing
 
 import lithos
-from lithos.cli import metrics_export
-from lithos.cli.metrics_export import exported_metrics
+from lithos.cli.commands import hosting
+from lithos.cli.commands.hosting import exported_metrics
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import Session
-from lithos.config import Config, TelemetryConfig
+from lithos.config.catalogue import Config
+from lithos.config.sections import TelemetryConfig
 from lithos.metrics import Metrics
 
 
@@ -51,7 +52,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[TelemetryConfig]:
     async def note(telemetry: TelemetryConfig, server: object) -> None:
         begun.append(telemetry)
 
-    monkeypatch.setattr(metrics_export, "_export", note)
+    monkeypatch.setattr(hosting, "_export", note)
     return begun
 
 
@@ -120,6 +121,6 @@ async def test_missing_packages_are_one_warning_that_names_the_extra(
 )
 def test_the_collector_comes_before_the_console(telemetry: dict[str, Any], place: str) -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
-    made = metrics_export._make_export(TelemetryConfig(**telemetry), fake_server())
+    made = hosting._make_export(TelemetryConfig(**telemetry), fake_server())
     assert made._place == place
     assert made._interval == 30.0

@@ -350,7 +350,8 @@ async def test_a_console_that_is_gone_is_an_outage() -> None:
 
 def test_the_sdk_is_not_imported_without_export() -> None:
     program = (
-        "import sys, lithos.cli.serve; print([n for n in sys.modules if n.startswith('opentelemetry.sdk')])"
+        "import sys, lithos.cli.commands.serve\n"
+        "print([n for n in sys.modules if n.startswith('opentelemetry.sdk')])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 BRIDGE = (
-    "lithos.cli.session, lithos.cli.failures, lithos.cli.serve, lithos.front.bridge, lithos.front.bridge_link"
+    "lithos.cli.session, lithos.cli.failures, lithos.cli.commands.serve, "
+    "lithos.front.bridge.bridge, lithos.front.bridge.link"
 )
 HEAVY = (
     "mcp",
@@ -27,7 +28,7 @@ HEAVY = (
     ("modules", "unwanted"),
     [
         (BRIDGE, (*HEAVY, "numpy", "tantivy", "usearch", "rustworkx", "hypercorn", "prometheus_client")),
-        ("lithos.cli.hosting", (*HEAVY, "asyncio", "httpx2")),
+        ("lithos.cli.commands.hosting", (*HEAVY, "asyncio", "httpx2")),
     ],
     ids=["bridge", "server"],
 )

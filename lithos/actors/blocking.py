@@ -1,15 +1,16 @@
-"""The thread port: blocking store calls leave the event loop through here.
+"""The thread port: blocking store calls run in worker threads, off the event loop; long loops yield to it.
 
 Every store that writes has its own limiter of one, so its calls never overlap; reads share a
 limiter of two. A thread job takes and returns values and is never abandoned, since a write that
 goes on unseen is worse than one that is late. Tests use `Inline`, which runs the call at once.
+`slices` is for work over very many notes on the event loop itself: cooperative, one slice a turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import trio
 from outcome import Outcome
@@ -18,30 +19,30 @@ T = TypeVar("T")
 
 
 class Blocking(Protocol):
-    """Runs a blocking call somewhere it does not hold up the event loop."""
+    """Port: runs a blocking call where it does not block the event loop."""
 
     async def run(self, call: Callable[[], T]) -> T:
-        """The call's result; its exception is raised as it is."""
+        """Await the call; returns its result, or raises its exception unchanged."""
         ...
 
 
 def start_call(call: Callable[[], T], then: Callable[[Outcome[T]], None]) -> None:
-    """Begin a call in a worker thread; `then` gets its outcome on the event loop.
+    """Start a call in a worker thread; the callback `then` gets its outcome on the event loop.
 
-    For who has something else to do meanwhile: there is no task to wait in. A call must be short and change
-    nothing, since nobody waits for it when the event loop ends.
+    For callers that do not await it: there is no task and no limiter. A call must be short and read-only,
+    since it is not joined when the event loop ends.
     """
     token = trio.lowlevel.current_trio_token()
 
     def deliver(outcome: Outcome[T]) -> None:
-        with suppress(trio.RunFinishedError):  # nobody is there any more who could want it
+        with suppress(trio.RunFinishedError):  # the event loop has ended, and with it every waiter
             token.run_sync_soon(then, outcome)
 
     trio.lowlevel.start_thread_soon(call, deliver)
 
 
 class Threads:
-    """Worker threads with a limiter of their own."""
+    """Production adapter: trio worker threads with a capacity limiter of their own."""
 
     def __init__(self, at_once: int = 1) -> None:
         self._limiter = trio.CapacityLimiter(at_once)
@@ -51,8 +52,23 @@ class Threads:
 
 
 class Inline:
-    """The twin for tests on a mock clock: no thread, but still a checkpoint."""
+    """Test double for a mock clock: no thread, but still a checkpoint."""
 
     async def run(self, call: Callable[[], T]) -> T:
         await trio.lowlevel.checkpoint()
         return call()
+
+
+#: Notes looked at in one turn of the event loop: some two milliseconds.
+SLICE: Final = 250
+
+
+async def slices(items: Sequence[T], size: int = SLICE) -> AsyncIterator[Sequence[T]]:
+    """Yield `items` in slices with a checkpoint in between; other tasks may change their source meanwhile.
+
+    `size`: items of one slice, for work that takes much less, or much more, than usual.
+    """
+    for start in range(0, len(items), size):
+        if start:
+            await trio.lowlevel.checkpoint()
+        yield items[start : start + size]

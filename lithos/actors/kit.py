@@ -1,13 +1,14 @@
-"""The actor kit: mailbox, batches, supervision, orderly shutdown.
+"""The actor kit: mailboxes, request and reply, batching, supervision, orderly shutdown.
 
-An actor is a function around an inbox. Others hold its `Mailbox`; `ask` waits for the reply under
-one deadline for queueing and work, `post` queues and hands back the `Envelope` so that the poster
-can go on and collect the reply later. `run_batches` takes what waits and flushes it as one batch,
-which is where group commit comes from. `supervise` restarts a crashed actor without losing queued
-mail. Stopping is the end of the channel: close the first mailbox and the end walks downstream.
+An actor is a function around an inbox: a bounded queue, so that a full one is backpressure. Others hold its
+`Mailbox`; `ask` waits for the reply under one deadline for queueing and work, `post` queues and returns the
+`Envelope`, a future on which the poster can await the reply later. `run_batches` takes what is queued and
+flushes it as one batch, which is where group commit comes from. `supervise` restarts a crashed actor without
+losing queued messages. Shutdown is the end of the channel: close the first mailbox and it walks downstream.
 
-A refusal is a *reply* (an exception instance returned by `flush`); an exception that `flush` raises
-is a *crash*, and every envelope of that batch learns `ActorDown`: it may or may not have happened.
+A refusal is a *reply* (an exception instance returned by `flush`); an exception that `flush` raises is a
+*crash*: every envelope of that batch gets `ActorDown`, since it may or may not have been applied.
+`honest_outcome` words both for a caller: nothing was changed, or the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import attrs
 import outcome
 import trio
 
+from lithos.core.commands import Command
+from lithos.core.errors import StorageFailed
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.actors")
@@ -43,18 +46,18 @@ class ShuttingDown(Exception):
 
 @attrs.define(eq=False)
 class Envelope(Generic[M, R]):
-    """One message on its way, and later its reply."""
+    """One request in flight and, once resolved, its reply: a future that one caller awaits."""
 
     message: M
-    #: The asker stopped waiting before the work began: drop it.
+    #: The caller stopped waiting (timeout, cancellation): drop it if the work has not begun.
     abandoned: bool = False
     done: trio.Event = attrs.field(factory=trio.Event)
     result: outcome.Outcome[R] | None = None
-    #: Told of the reply too, for one who waits for the first of several.
+    #: Callback on completion as well, for a caller that waits for the first of several replies.
     on_done: Callable[[], None] | None = None
 
     def resolve(self, result: outcome.Outcome[R]) -> None:
-        """Deliver the reply and wake the asker."""
+        """Complete the request with its reply and wake the caller."""
         self.result = result
         self.done.set()
         if self.on_done is not None:
@@ -72,13 +75,13 @@ class Envelope(Generic[M, R]):
 
 @attrs.define(eq=False)
 class MailboxStats:
-    """What one mailbox and its actor have done so far; times in seconds."""
+    """Counters of one mailbox and its actor; times in seconds."""
 
     capacity: int
     handled: int = 0
     batches: int = 0
     busy_seconds: float = 0.0
-    #: Told the duration of every batch.
+    #: Callback with the duration of every batch.
     on_batch: Callable[[float], None] | None = None
     restarts: int = 0
 
@@ -91,36 +94,39 @@ class MailboxStats:
             self.on_batch(seconds)
 
 
-class Mailbox(Generic[M, R]):
-    """The sending side of an actor. All senders share one Mailbox, so one `close` ends it."""
+class Mailbox(Generic[M]):
+    """The sending side of an actor. All senders share one Mailbox, so one `close` ends it.
+
+    `M` is all that the actor understands; the command says the type of its reply.
+    """
 
     def __init__(self, name: str, capacity: int) -> None:
         self.name = name
-        self._send, self.inbox = trio.open_memory_channel[Envelope[M, R]](capacity)
+        self._send, self.inbox = trio.open_memory_channel[Envelope[M, Any]](capacity)
         self.stats = MailboxStats(capacity)
 
     @property
     def depth(self) -> int:
-        """How many messages wait."""
+        """Queue depth: how many messages wait."""
         return self._send.statistics().current_buffer_used
 
     def close(self) -> None:
-        """No more mail; what is queued is still served."""
+        """Accept no more messages; those that are queued are still served (graceful shutdown)."""
         self._send.close()
 
-    async def post(self, message: M) -> Envelope[M, R]:
+    async def post(self, message: Command[R]) -> Envelope[M, R]:
         """Queue a message and return its envelope. Raises `ShuttingDown` or `ActorDown`."""
-        envelope: Envelope[M, R] = Envelope(message)
+        envelope = self._address(message)
         await self._queue(envelope)
         return envelope
 
-    async def ask(self, message: M, *, within: float = 30.0) -> R:
+    async def ask(self, message: Command[R], *, within: float = 30.0) -> R:
         """Queue a message and wait for its reply.
 
         Raises what the actor refused with, `ShuttingDown` (not applied), `ActorDown` (unknown), or
         `trio.TooSlowError` (dropped if it was still queued).
         """
-        envelope: Envelope[M, R] = Envelope(message)
+        envelope = self._address(message)
         try:
             with trio.fail_after(within):
                 await self._queue(envelope)
@@ -129,11 +135,15 @@ class Mailbox(Generic[M, R]):
             envelope.abandoned = True
 
     def nudge(self, message: M) -> None:
-        """Queue a message if there is room; with a full mailbox a batch is due anyway."""
+        """Queue a message if there is room, else drop it: with a full mailbox a batch is due anyway."""
         with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
             self._send.send_nowait(Envelope(message))
 
-    async def _queue(self, envelope: Envelope[M, R]) -> None:
+    def _address(self, message: Command[R]) -> Envelope[M, R]:
+        # No type says "of the union `M`, and a Command[R]": the one place where the two are brought together.
+        return Envelope(cast(M, message))
+
+    async def _queue(self, envelope: Envelope[M, Any]) -> None:
         try:
             await self._send.send(envelope)
         except trio.ClosedResourceError:
@@ -145,13 +155,13 @@ class Mailbox(Generic[M, R]):
             raise ActorDown(f"{self.name} is gone") from None
 
 
-Flush = Callable[[Sequence[M]], Awaitable[Sequence[R | Exception]]]
-Inbox = trio.MemoryReceiveChannel[Envelope[M, R]]
+Flush = Callable[[Sequence[M]], Awaitable[Sequence[object]]]
+Inbox = trio.MemoryReceiveChannel[Envelope[M, Any]]
 
 
 async def run_batches(
-    inbox: Inbox[M, R],
-    flush: Flush[M, R],
+    inbox: Inbox[M],
+    flush: Flush[M],
     *,
     size: int,
     linger: float = 0.0,
@@ -160,14 +170,14 @@ async def run_batches(
     limit: float = 60.0,
     stats: MailboxStats | None = None,
 ) -> None:
-    """Serve the inbox until its last sender closes.
+    """Serve the inbox in batches until its last sender closes.
 
-    A batch is flushed when it has `size` messages, one of which `is_urgent`, or its oldest has waited
-    `linger` seconds; with no linger it takes what waits already. `on_served` is called after the
+    A batch is flushed when it has `size` messages or one that `is_urgent`, or when its oldest has waited
+    `linger` seconds; with no linger it takes what is queued already. `on_served` is called after the
     replies of a batch.
 
-    `flush` runs shielded but for at most `limit` seconds: it lands whole or crashes. It returns one
-    reply per message; an exception instance is a refusal.
+    `flush` is shielded from cancellation for at most `limit` seconds: it completes or crashes. It returns
+    one reply per message; an exception instance is a refusal.
     """
     async for first in inbox:
         batch = await _collect(inbox, first, size, linger, is_urgent)
@@ -191,15 +201,15 @@ async def run_batches(
 
 
 async def _collect(
-    inbox: Inbox[M, R], first: Envelope[M, R], size: int, linger: float, is_urgent: Callable[[M], bool]
-) -> list[Envelope[M, R]]:
+    inbox: Inbox[M], first: Envelope[M, Any], size: int, linger: float, is_urgent: Callable[[M], bool]
+) -> list[Envelope[M, Any]]:
     batch = [first]
     can_wait = linger > 0 and not is_urgent(first.message)
     try:
         with trio.move_on_after(linger), suppress(trio.EndOfChannel):
             while len(batch) < size:
                 try:
-                    # First without waiting: `receive` under an expired deadline would leave mail unread.
+                    # First without waiting: `receive` under an expired deadline would leave messages unread.
                     batch.append(inbox.receive_nowait())
                 except trio.WouldBlock:
                     if not can_wait:
@@ -212,8 +222,8 @@ async def _collect(
     return [envelope for envelope in batch if not envelope.abandoned]
 
 
-def _refuse(envelopes: Iterable[Envelope[M, R]]) -> None:
-    """Tell askers that nothing was applied, rather than leave them to their deadlines."""
+def _refuse(envelopes: Iterable[Envelope[M, Any]]) -> None:
+    """Reply `ShuttingDown` (nothing was applied), rather than leave the callers to their timeouts."""
     for envelope in envelopes:
         envelope.resolve(outcome.Error(ShuttingDown("the actor ended before it came to this")))
 
@@ -231,39 +241,39 @@ class _StartedOnce:
 
 
 @contextmanager
-def _refusing_the_rest(mailbox: Mailbox[M, R]) -> Iterator[None]:
+def _refusing_the_rest(mailbox: Mailbox[M]) -> Iterator[None]:
     try:
         yield
     finally:
         _refuse(_left_in(mailbox.inbox))
 
 
-def _left_in(inbox: Inbox[M, R]) -> Iterator[Envelope[M, R]]:
+def _left_in(inbox: Inbox[M]) -> Iterator[Envelope[M, Any]]:
     with suppress(trio.WouldBlock, trio.EndOfChannel):
         while True:
             yield inbox.receive_nowait()
 
 
-class Start(Protocol[M, R]):
+class Start(Protocol[M]):
     """An actor's body: rebuild state from disk, call `task_status.started()`, serve the inbox."""
 
-    async def __call__(self, inbox: Inbox[M, R], *, task_status: trio.TaskStatus[None]) -> None: ...
+    async def __call__(self, inbox: Inbox[M], *, task_status: trio.TaskStatus[None]) -> None: ...
 
 
 async def supervise(
-    mailbox: Mailbox[M, R],
-    start: Start[M, R],
+    mailbox: Mailbox[M],
+    start: Start[M],
     *,
-    closes: Iterable[Mailbox[Any, Any]] = (),
+    closes: Iterable[Mailbox[Any]] = (),
     crashes: int = 3,
     window: float = 60.0,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Run an actor, restart it after a crash, and at the end of its mail close what is downstream.
+    """Run an actor, restart it with backoff after a crash, and when its inbox ends close what is downstream.
 
     More than `crashes` crashes within `window` seconds raise `ActorGaveUp`. The supervisor owns the
-    receiving end, so queued mail survives a crash; what is queued when the actor is cancelled or
-    given up is answered with `ShuttingDown`.
+    receiving end, so queued messages survive a crash; those left when the actor is cancelled or
+    given up get `ShuttingDown` as their reply.
     """
     recent: deque[float] = deque()
     status = _StartedOnce(task_status)
@@ -284,3 +294,16 @@ async def supervise(
                 await trio.sleep(0.1 * 2 ** len(recent))
     for downstream in closes:
         downstream.close()
+
+
+@contextmanager
+def honest_outcome(before_retrying: str) -> Iterator[None]:
+    """Translate actor failures and timeouts to `StorageFailed`; `before_retrying` says what to look at."""
+    try:
+        yield
+    except ShuttingDown:
+        raise StorageFailed("The server is stopping; nothing was changed. Retry after its restart.") from None
+    except (ActorDown, trio.TooSlowError) as failure:
+        raise StorageFailed(
+            f"The outcome of this change is unknown: {str(failure) or 'it took too long'}. {before_retrying}"
+        ) from failure

@@ -3,6 +3,7 @@
 Start and stop are one nursery deep: the actors run in it, the front beside them. Stopping closes
 the memory's mailbox, and the end of mail walks downstream: memory, writer, publisher, indexers,
 coordinator.
+Never here: rules, queries or protocols; only `cli` imports it.
 """
 
 from __future__ import annotations
@@ -19,12 +20,10 @@ import trio
 from lithos.actors.blocking import Threads
 from lithos.app.allocator import keep_returning, limit_arenas
 from lithos.app.assembly import Assembly
-from lithos.app.clock import utc_now
 from lithos.app.server import Server
-from lithos.app.stores import close_stores, open_stores
-from lithos.config import Config
+from lithos.app.stores import close_stores, keep_owning, open_stores, utc_now
+from lithos.config.catalogue import Config
 from lithos.stores.lock import OwnerLock
-from lithos.stores.lockless import REFRESH
 from lithos.telemetry import get_logger
 
 __all__ = ["Server", "running_server"]
@@ -75,7 +74,7 @@ async def _running(
             assembly.actors.front_loaded.set()
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as background:
-                background.start_soon(_refresh_lock, stores.lock)
+                background.start_soon(keep_owning, stores.lock)
                 scanned = await writing.run(assembly.actors.scan)
                 server = await assembly.start(nursery, background)
                 await assembly.actors.announce(scanned)
@@ -84,6 +83,7 @@ async def _running(
                 await background.start(assembly.actors.watch)
                 background.start_soon(_show_collector, server)
                 background.start_soon(keep_returning)
+                background.start_soon(server.upkeep.run)
                 if server.enrichment is not None:
                     background.start_soon(server.enrichment.run)
                 assembly.startup_seconds = time.perf_counter() - began
@@ -100,6 +100,7 @@ async def _running(
             assembly.actors.memory.mailbox.close()
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
+            await assembly.actors.keeper.finish()
             await assembly.actors.graph_cache.flush()
             await assembly.actors.semantic.close()
     finally:
@@ -132,14 +133,3 @@ async def _show_collector(server: Server) -> None:
     gc.enable()
     await server.searchable()
     gc.freeze()
-
-
-async def _refresh_lock(lock: OwnerLock) -> None:
-    """Where the file system knows no locks, tell others again and again that the owner is alive.
-
-    Raises `AlreadyOwned` when one of them did not hear of it for too long and took the directory.
-    """
-    refreshing = Threads()
-    while lock.needs_refresh:
-        await refreshing.run(lock.refresh)
-        await trio.sleep(REFRESH)

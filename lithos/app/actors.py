@@ -1,4 +1,7 @@
-"""The actors over open stores: how they are made, how they start, and what the start scan tells."""
+"""Composition of the actors over open stores: construction, start order, the start scan and its events.
+
+Also the watcher, the deletion guard, and the conversion of configuration sections to settings of the core.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +9,87 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
+import attrs
 import trio
 
 from lithos.actors.blocking import Threads
-from lithos.actors.broadcaster import Broadcaster
-from lithos.actors.catalogue import Catalogue
-from lithos.actors.coordinator import AppendEvents, Coordinator, Journalled, make_id
-from lithos.actors.freshness import Freshness
-from lithos.actors.fulltext import FulltextPort
-from lithos.actors.graph_cache import GraphCache
-from lithos.actors.indexer import Indexer
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.messages import AppendEvents, Journalled, make_id
+from lithos.actors.indexing.graph_cache import GraphCache
+from lithos.actors.indexing.indexer import Indexer, Visibility
+from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
+from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.kit import Mailbox, supervise
-from lithos.actors.memory import Memory
-from lithos.actors.preparation import Preparation
-from lithos.actors.publisher import Publisher
-from lithos.actors.scan import ScanResult, scan_folder
-from lithos.actors.semantic import SemanticBackend
-from lithos.actors.vector_port import ChunkSizes, VectorPort
-from lithos.actors.writer import Writer
-from lithos.app.settings import learning_settings
+from lithos.actors.remembering.actor import Memory
+from lithos.actors.watching.guard import DeletionGuard
+from lithos.actors.watching.watcher import Watcher
+from lithos.actors.writing.keeper import Keeper
+from lithos.actors.writing.preparation import Preparation
+from lithos.actors.writing.publisher import Publisher
+from lithos.actors.writing.writer import Writer, WriterMailbox
 from lithos.app.stores import Stores
-from lithos.app.watching import make_guard, make_watcher
-from lithos.config import Config
-from lithos.core.claims import ClaimTimes
+from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.note_records import NoteRecords
+from lithos.catalogue.scan import ScanResult, scan_folder
+from lithos.config.catalogue import Config
+from lithos.config.sections import LcmaConfig
 from lithos.core.events import Event
+from lithos.core.learning.salience import LearningSettings, UsageSettings
+from lithos.core.tasks.model import ClaimTimes
 from lithos.metrics import Metrics
-from lithos.services.learning import Learning
-from lithos.stores.embedder import Embedder
+from lithos.services.retrieve.feedback import Learning
+from lithos.stores.indexes.embedder import Embedder
+from lithos.stores.notes.vanished import VanishedFiles
+
+S = TypeVar("S", LearningSettings, UsageSettings)
+
+
+def learning_settings(config: LcmaConfig) -> LearningSettings:
+    """How fast salience moves."""
+    return _pick(LearningSettings, config)
+
+
+def usage_settings(config: LcmaConfig) -> UsageSettings:
+    """What counts as use."""
+    return _pick(UsageSettings, config)
+
+
+def _pick(kind: type[S], config: LcmaConfig) -> S:
+    """The settings that have the names of the fields."""
+    return kind(**{each.name: getattr(config, each.name) for each in attrs.fields(kind)})
+
+
+def make_guard(config: Config, stores: Stores, catalogue: Catalogue) -> DeletionGuard:
+    """The guard, which the start scan asks first."""
+    vanished = VanishedFiles(config.storage.data_dir / ".lithos")
+    return DeletionGuard(catalogue, stores.files, vanished, Threads(), config.index.max_vanished_fraction)
+
+
+def make_watcher(
+    config: Config,
+    stores: Stores,
+    catalogue: Catalogue,
+    writer: WriterMailbox,
+    guard: DeletionGuard,
+    indexers: Sequence[Indexer],
+    metrics: Metrics,
+) -> Watcher:
+    """The watcher; switched off, it still ends what the guard began."""
+    return Watcher(
+        config.index.watch_mode if config.server.watch_files else "off",
+        config.index.watch_debounce_ms / 1_000,
+        catalogue,
+        stores.files,
+        writer,
+        guard,
+        indexers,
+        Threads(),
+        partial(metrics.count, "file_watcher_events"),
+    )
+
 
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
 FULLTEXT_SLICE = 1_000
@@ -65,7 +120,7 @@ class Actors:
         self.metrics = Metrics()
         #: Set once no client has to wait for a library of the front, or there is none.
         self.front_loaded = trio.Event()
-        self.catalogue = Catalogue()
+        self.catalogue = Catalogue(NoteRecords(stores.coordination.note_rows()))
         self.graph_cache = GraphCache(self.catalogue.graph, config.storage.data_dir, Threads())
         self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
         self.coordinator = self._make_coordinator()
@@ -81,7 +136,8 @@ class Actors:
         self.publisher = Publisher(self.coordinator.mailbox, indexers, stores.manifest, Threads())
         # The words of a first index are everybody's first answer: the model takes what they leave.
         self.semantic.port.leaves_a_core = lambda: not self.fulltext_indexer.is_converged
-        self.freshness = Freshness(self.fulltext_indexer, self.vector_indexer)
+        self.freshness = Visibility(self.fulltext_indexer, self.vector_indexer)
+        self.keeper = Keeper(stores.files, stores.displaced, Threads(), clock)
         self.writer = self._make_writer(indexers)
         self.guard = make_guard(config, stores, self.catalogue)
         self.watcher = make_watcher(
@@ -117,7 +173,8 @@ class Actors:
         limit = self.config.storage.max_content_size_bytes
         preparation = Preparation(self.catalogue, limit, self.clock, make_id)
         files, publisher = self.stores.files, self.publisher.mailbox
-        return Writer(self.catalogue, files, Threads(), indexers, publisher, preparation)
+        keep = self.keeper.take
+        return Writer(self.catalogue, files, Threads(), indexers, publisher, preparation, keep)
 
     def _make_coordinator(self) -> Coordinator:
         config = self.config
@@ -132,6 +189,7 @@ class Actors:
                 config.coordination.claim_default_ttl_minutes, config.coordination.claim_max_ttl_minutes
             ),
             on_commit=self._count_events,
+            records=self.catalogue.records,
         )
 
     def _make_memory(self) -> Memory:
@@ -159,18 +217,21 @@ class Actors:
         stores = self.stores
         self.graph_cache.read()
         position = stores.manifest.seq
-        announced = [] if position is None else stores.coordination.events_after(position)
+        # Without a manifest the journal is all that tells which versions were given.
+        announced = stores.coordination.events_after(0 if position is None else position)
         rule = self.guard.start_rule()
         return scan_folder(stores.files, stores.manifest, self.catalogue, announced, self.clock(), rule)
 
     async def announce(self, scanned: ScanResult) -> None:
         """Journal what the scan found, then let the manifest remember it."""
+        await self.catalogue.records.save()
         seq = self.coordinator.head
         if scanned.events:
             journalled = await self.coordinator.mailbox.ask(AppendEvents(scanned.events), within=600.0)
-            if journalled is Journalled.LATER:
+            if journalled is Journalled.LATER:  # the manifest must not run ahead of the journal
+                self.publisher.record_later(scanned.rows, scanned.removed)
                 await self.guard.begin(scanned.vanished, is_settled=False)
-                return  # the manifest must not run ahead of the journal
+                return
             seq = journalled if isinstance(journalled, int) else seq
         if scanned.rows or scanned.removed or self.stores.manifest.seq is None:
             await self.reading.run(lambda: self.stores.manifest.store(scanned.rows, scanned.removed, seq))
@@ -182,9 +243,9 @@ class Actors:
         await supervise(watcher.mailbox, watcher.start, crashes=sys.maxsize, task_status=task_status)
 
     async def start(self, nursery: trio.Nursery, background: trio.Nursery) -> None:
-        """Start the actors, downstream first, and wait until full text covers every note."""
+        """Start the actors, downstream first, and wait for the first repair of the full-text index."""
         publisher, coordinator = self.publisher.mailbox, self.coordinator.mailbox
-        downstream: list[Mailbox[Any, Any]] = [
+        downstream: list[Mailbox[Any]] = [
             self.fulltext_indexer.mailbox,
             self.vector_indexer.mailbox,
             coordinator,
@@ -196,6 +257,8 @@ class Actors:
             await nursery.start(partial(supervise, indexer.mailbox, indexer.start))
         await nursery.start(partial(supervise, publisher, self.publisher.start, closes=downstream))
         await nursery.start(partial(supervise, writer, self.writer.start, closes=[publisher]))
+        self.keeper.take(self.stores.files.take_kept())
+        await background.start(self.keeper.run)
         background.start_soon(self.semantic.load, self.vector_indexer, self._first_things)
         background.start_soon(self.vector_indexer.converge)
         background.start_soon(self.graph_cache.keep, self._first_things)
@@ -206,7 +269,7 @@ class Actors:
         with trio.move_on_after(0 if self.stores.manifest.is_new else FIRST_THINGS):
             await self.front_loaded.wait()
 
-    def mailboxes(self) -> tuple[Mailbox[Any, Any], ...]:
+    def mailboxes(self) -> tuple[Mailbox[Any], ...]:
         """Of all actors."""
         return (
             self.writer.mailbox,

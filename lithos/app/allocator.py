@@ -1,4 +1,4 @@
-"""What the C library keeps of freed memory, where it is glibc: it would hold on to the peak of every thread.
+"""Tuning of malloc where the C library is glibc, which else retains the peak of freed memory of every thread.
 
 Each worker thread otherwise gets an arena of its own, and what a large batch freed in one of them is neither
 used by others nor given back to the system.

@@ -1,4 +1,4 @@
-"""The services over the actors, and the server they make."""
+"""Composition of the services and tools over the actors into a `Server`."""
 
 from __future__ import annotations
 
@@ -10,48 +10,40 @@ import trio
 
 from lithos import __version__
 from lithos.actors.blocking import Threads
-from lithos.actors.vector_port import ChunkSizes
+from lithos.actors.indexing.ports import ChunkSizes
 from lithos.app.actors import Actors
-from lithos.app.enrichment import EnrichmentSources, make_enrichment, watch_learning
-from lithos.app.library import make_library
-from lithos.app.retrieving import RetrieveSources, make_retrieve
 from lithos.app.server import Server
+from lithos.app.services import (
+    make_enrichment,
+    make_library,
+    make_retrieve,
+    make_upkeep,
+    watch_learning,
+)
 from lithos.app.stores import Stores
-from lithos.config import Config
-from lithos.services.agents import Agents
-from lithos.services.audit import AccessLog
-from lithos.services.coordination import Coordination
-from lithos.services.cursors import Cursors
-from lithos.services.enrichment import Enrichment
-from lithos.services.entities import EntityExtraction
-from lithos.services.event_stream import EventStreams
-from lithos.services.feedback import Feedback
-from lithos.services.gauges import Gauges
-from lithos.services.graph import Graph, no_edges
-from lithos.services.knowledge import Knowledge
-from lithos.services.lessons import Lessons
-from lithos.services.library import Library
-from lithos.services.memory import Edges
-from lithos.services.projection import Projection
-from lithos.services.retrieval import Retrieval, RetrievalSettings
-from lithos.services.retrieve import Retrieve
-from lithos.services.state import ServerState, StateParts
-from lithos.services.texts import NoteTexts
-from lithos.stores.embedder import load_embedder
-from lithos.tools.agents import AgentTools
-from lithos.tools.edges import EdgeTools
-from lithos.tools.graph import GraphTools
-from lithos.tools.legacy import LegacyTools
-from lithos.tools.memory import MemoryTools
-from lithos.tools.metering import ToolMeter
-from lithos.tools.notes import NoteTools
-from lithos.tools.order import in_order
-from lithos.tools.registry import Tools
-from lithos.tools.retrieve import RetrieveTools
-from lithos.tools.search import SearchTools
-from lithos.tools.system import SystemTools
-from lithos.tools.task_graph import TaskGraphTools
-from lithos.tools.tasks import TaskTools
+from lithos.config.catalogue import Config
+from lithos.services.enrich.entities import EntityExtraction
+from lithos.services.enrich.projection import Projection
+from lithos.services.notes.edges import Edges
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.relations import Graph, no_edges
+from lithos.services.notes.texts import NoteTexts
+from lithos.services.retrieve.feedback import Feedback, Lessons
+from lithos.services.search.search import Search, SearchSettings
+from lithos.services.state import Gauges, ServerState
+from lithos.services.tasks.agents import AccessLog, Agents, Cursors
+from lithos.services.tasks.coordination import Coordination
+from lithos.services.tasks.event_stream import EventStreams
+from lithos.stores.indexes.embedder import load_embedder
+from lithos.tools.contract.registry import ToolMeter, Tools, in_order
+from lithos.tools.memory import EdgeTools, MemoryTools, RetrieveTools
+from lithos.tools.notes.graph import GraphTools
+from lithos.tools.notes.legacy import LegacyTools
+from lithos.tools.notes.notes import NoteTools
+from lithos.tools.notes.search import SearchTools
+from lithos.tools.tasks.agents import AgentTools, SystemTools
+from lithos.tools.tasks.graph import TaskGraphTools
+from lithos.tools.tasks.tasks import TaskTools
 
 
 class Assembly:
@@ -64,21 +56,21 @@ class Assembly:
         self.startup_seconds = 0.0
 
     async def start(self, nursery: trio.Nursery, background: trio.Nursery) -> Server:
-        """Start the actors, and wait until full text covers every note."""
+        """Start the actors, and wait for the first repair of the full-text index."""
         await self.actors.start(nursery, background)
         return self._serve()
 
     def _serve(self) -> Server:
         stores, clock = self.actors.stores, self.actors.clock
-        texts = NoteTexts(stores.files)
-        retrieval = Retrieval(
+        texts = NoteTexts(stores.files, self.actors.catalogue)
+        retrieval = Search(
             self.actors.catalogue,
             texts,
             stores.fulltext,
             self.actors.semantic,
             self.actors.freshness,
             self.actors.coordinator,
-            _retrieval_settings(self.actors.config, self.actors.sizes),
+            _search_settings(self.actors.config, self.actors.sizes),
             clock,
             self.actors.reading,
         )
@@ -93,8 +85,7 @@ class Assembly:
         entities = self._make_entities(texts, knowledge)
         feedback = self._make_feedback(knowledge)
         projection = Projection(self.actors.catalogue, self.actors.learning)
-        parts = self._state_parts()
-        state = ServerState(parts)
+        state = self._make_state()
         streams = EventStreams(self.actors.broadcaster, stores.coordination, self.actors.coordination_reading)
         return Server(
             tools=self._make_tools(knowledge, retrieval, texts, state, feedback),
@@ -106,16 +97,17 @@ class Assembly:
             coordinator=self.actors.coordinator,
             broadcaster=self.actors.broadcaster,
             streams=streams,
-            library=self._make_library(texts, knowledge),
+            library=make_library(self.actors, texts, knowledge),
             cursors=Cursors(
                 self.actors.coordinator.mailbox, stores.coordination, self.actors.coordination_reading
             ),
             entities=entities,
             projection=projection,
-            enrichment=self._make_enrichment(texts, entities, projection, feedback),
+            enrichment=make_enrichment(self.actors, texts, entities, projection, feedback),
             access_log=AccessLog(
                 self.actors.coordinator.mailbox, stores.coordination, self.actors.coordination_reading
             ),
+            upkeep=make_upkeep(self.actors),
             semantic=self.actors.semantic,
             freshness=self.actors.freshness,
             fulltext_indexer=self.actors.fulltext_indexer,
@@ -126,25 +118,13 @@ class Assembly:
             lock=stores.lock,
             front_loaded=self.actors.front_loaded,
             metrics=self.actors.metrics,
-            gauges=self._make_gauges(parts),
-        )
-
-    def _make_library(self, texts: NoteTexts, knowledge: Knowledge) -> Library:
-        return make_library(
-            self.actors.catalogue,
-            texts,
-            knowledge,
-            self.actors.coordinator,
-            self.actors.stores.coordination.readable_task_rows(),
-            self.actors.coordination_reading,
-            self.actors.clock,
-            self.actors.broadcaster if self.actors.config.events.enabled else None,
+            gauges=self._make_gauges(state),
         )
 
     def _make_tools(
         self,
         knowledge: Knowledge,
-        retrieval: Retrieval,
+        retrieval: Search,
         texts: NoteTexts,
         state: ServerState,
         feedback: Feedback,
@@ -162,7 +142,7 @@ class Assembly:
             GraphTools(graph).tools(),
             EdgeTools(edges).tools(),
             MemoryTools(self.actors.learning, self.actors.catalogue).tools(),
-            RetrieveTools(self._make_retrieve(edges, coordination, texts), self.actors.clock).tools(),
+            RetrieveTools(make_retrieve(self.actors, edges, coordination, texts), self.actors.clock).tools(),
             AgentTools(Agents(self.actors.coordinator)).tools(),
             TaskTools(coordination).tools(),
             TaskGraphTools(coordination).tools(),
@@ -187,53 +167,17 @@ class Assembly:
         actors = self.actors
         return EntityExtraction(actors.catalogue, texts, knowledge.patch, Threads(), limit, actors.learning)
 
-    def _make_enrichment(
-        self, texts: NoteTexts, entities: EntityExtraction, projection: Projection, feedback: Feedback
-    ) -> Enrichment | None:
-        sources = EnrichmentSources(
-            catalogue=self.actors.catalogue,
-            learning=self.actors.learning,
-            coordinator=self.actors.coordinator,
-            broadcaster=self.actors.broadcaster,
-            coordination=self.actors.stores.coordination,
-            coordination_reading=self.actors.coordination_reading,
-            semantic=self.actors.semantic,
-            texts=texts,
-            entities=entities,
-            projection=projection,
-            feedback=feedback,
-            metrics=self.actors.metrics,
-            clock=self.actors.clock,
-        )
-        return make_enrichment(self.actors.config, sources)
-
-    def _make_retrieve(self, edges: Edges, coordination: Coordination, texts: NoteTexts) -> Retrieve:
-        sources = RetrieveSources(
-            catalogue=self.actors.catalogue,
-            freshness=self.actors.freshness,
-            fulltext=self.actors.stores.fulltext,
-            semantic=self.actors.semantic,
-            edges=edges,
-            coordination=coordination,
-            learning=self.actors.learning,
-            texts=texts,
-            working=self.actors.reading,
-            metrics=self.actors.metrics,
-            clock=self.actors.clock,
-        )
-        return make_retrieve(self.actors.config, sources)
-
     def _make_edges(self, knowledge: Knowledge) -> Edges:
         memory, store = self.actors.memory.mailbox, self.actors.stores.edges
         return Edges(memory, store, Threads(), self.actors.coordinator, knowledge, self.actors.catalogue)
 
-    def _make_gauges(self, parts: StateParts) -> Gauges:
+    def _make_gauges(self, state: ServerState) -> Gauges:
         mailboxes = self.actors.mailboxes()
         for mailbox in mailboxes:
             mailbox.stats.on_batch = partial(self._observe_batch, mailbox.name)
         gauges = Gauges(
             self.actors.metrics,
-            parts,
+            state,
             mailboxes,
             self.actors.broadcaster,
             startup_seconds=lambda: self.startup_seconds,
@@ -244,9 +188,9 @@ class Assembly:
     def _observe_batch(self, actor: str, seconds: float) -> None:
         self.actors.metrics.observe("actor_processing_seconds", seconds, actor)
 
-    def _state_parts(self) -> StateParts:
+    def _make_state(self) -> ServerState:
         config, stores = self.actors.config, self.actors.stores
-        return StateParts(
+        return ServerState(
             catalogue=self.actors.catalogue,
             freshness=self.actors.freshness,
             fulltext=stores.fulltext,
@@ -262,15 +206,16 @@ class Assembly:
             watcher=self.actors.watcher,
             writer=self.actors.writer,
             events_enabled=config.events.enabled,
+            lock_trouble=lambda: stores.lock.trouble,
             reading=self.actors.coordination_reading,
             clock=self.actors.clock,
             version=__version__,
         )
 
 
-def _retrieval_settings(config: Config, sizes: ChunkSizes) -> RetrievalSettings:
+def _search_settings(config: Config, sizes: ChunkSizes) -> SearchSettings:
     search = config.search
-    return RetrievalSettings(
+    return SearchSettings(
         search.semantic_threshold,
         search.cache_threshold,
         search.max_results,

@@ -14,17 +14,21 @@ from pathlib import Path
 from attrs import frozen
 
 from lithos import __version__
-from lithos.app.clock import utc_now
-from lithos.config import Config
+from lithos.app.stores import utc_now
+from lithos.config.catalogue import Config
 from lithos.core.times import format_time
-from lithos.stores.backup_databases import copy_database, journal_head, move_counters_ahead
-from lithos.stores.backup_files import (
+from lithos.stores.backup import (
     FORMAT,
     BackupIndex,
     BackupRefused,
     SavedFile,
     Told,
+    copy_database,
     copy_file,
+    find_links,
+    journal_head,
+    make_links,
+    move_counters_ahead,
     read_index,
     sync_folder,
     sync_folders,
@@ -32,8 +36,8 @@ from lithos.stores.backup_files import (
     walk_files,
     write_index,
 )
-from lithos.stores.backup_links import find_links, make_links
 from lithos.stores.lock import OwnerLock, is_owned
+from lithos.stores.notes.displaced import DISPLACED
 
 __all__ = ["BackupRefused", "Restored", "back_up", "back_up_to_tar", "restore"]
 
@@ -125,14 +129,15 @@ def _check_target(data: Path, notes: Path, target: Path) -> None:
 
 
 def _list_files(data: Path, notes: Path) -> Iterator[str]:
-    """What is copied as it is: notes and what lies beside them, the configuration, the history."""
+    """What is copied as it is: notes and what lies beside them, configuration, history, displaced texts."""
     prefix = notes.relative_to(data).as_posix()
     yield from (f"{prefix}/{path}" for path in walk_files(notes))
     if (data / "config.yaml").is_file():
         yield "config.yaml"
-    migrations = data / PRIVATE / "migrations"
-    if migrations.is_dir():
-        yield from (f"{PRIVATE}/migrations/{path}" for path in walk_files(migrations))
+    for name in ("migrations", DISPLACED):
+        folder = data / PRIVATE / name
+        if folder.is_dir():
+            yield from (f"{PRIVATE}/{name}/{path}" for path in walk_files(folder))
 
 
 def _count(saved: dict[str, SavedFile], notes: str) -> dict[str, int]:

@@ -8,19 +8,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lithos.app.clock import utc_now
-from lithos.config import Config
-from lithos.core.edges import EdgeFilter
-from lithos.core.frontmatter import UnreadableNote, parse_document
+from lithos.app.stores import utc_now
+from lithos.config.catalogue import Config
+from lithos.core.learning.edges import EdgeFilter
+from lithos.core.notes.document import parse_document
+from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import format_time, from_nanoseconds
-from lithos.services.survey import Survey, survey_notes
-from lithos.stores.backup_databases import copy_database
-from lithos.stores.coordination import CoordinationStore
-from lithos.stores.edges import EdgeStore
-from lithos.stores.files import OutsideKnowledge
-from lithos.tools.edges import edge_row
-from lithos.tools.rows import metadata_row
-from lithos.tools.task_rows import claim_row, finding_row, task_record
+from lithos.services.upkeep.validation import Survey, survey_notes
+from lithos.stores.backup import copy_database
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.learning.edges import EdgeStore
+from lithos.stores.notes.values import OutsideKnowledge
+from lithos.tools.contract.rows import claim_row, finding_row, metadata_row, task_record
+from lithos.tools.memory import edge_row
 
 #: A time before every claim's end.
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,7 +53,8 @@ def _export_notes(survey: Survey) -> Iterator[dict[str, Any]]:
     for entry in sorted(survey.catalogue, key=lambda each: each.path):
         try:
             source = survey.files.read(entry.path)
-            document = parse_document(source.data, entry.path, from_nanoseconds(source.state.mtime_ns))
+            modified = from_nanoseconds(source.state.mtime_ns)
+            document = parse_document(source.data, entry.path, modified, entry.note.id)
         except (OSError, OutsideKnowledge, UnreadableNote) as problem:
             yield {"kind": "problem", "path": entry.path, "id": entry.note.id, "reason": str(problem)}
             continue

@@ -1,4 +1,7 @@
-"""Work on a data directory that no server uses, and looks at one that a server may use."""
+"""Maintenance of a data directory: reconcile, reindex, recalibrate, extract entities, accept vanished files.
+
+Only accepting vanished files also works beside a running server (lifecycle spec, section 6), as do dry runs.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +13,107 @@ from pathlib import Path
 
 import attrs
 import trio
+from attrs import frozen
 
 from lithos.actors.blocking import Threads
-from lithos.actors.requests import PatchNote, WriteOutcome
-from lithos.actors.vector_port import ChunkSizes
-from lithos.app import Server, running_server
-from lithos.app.clock import utc_now
-from lithos.config import Config
+from lithos.actors.indexing.ports import ChunkSizes
+from lithos.actors.writing.messages import PatchNote, WriteOutcome
+from lithos.app import running_server
+from lithos.app.server import Server
+from lithos.app.stores import keep_owning, utc_now
+from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.note_records import NoteRecords
+from lithos.catalogue.scan import scan_folder
+from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError, StorageFailed
-from lithos.core.reconcile import GRAPH, INDICES, Failure, ScopeResult
+from lithos.core.findings import GRAPH, INDICES, Failure, ScopeResult
+from lithos.core.plan import VanishRule
 from lithos.core.times import format_time
-from lithos.services.entities import EntityExtraction, Extraction
-from lithos.services.reconcile import run_scope
-from lithos.services.reconcile_graph import reconcile_graph
-from lithos.services.reconcile_indices import IndexSettings, Progress, reconcile_indices
-from lithos.services.reconcile_provenance import reconcile_provenance
-from lithos.services.salience_floor import Recalibration, preview_recalibration, recalibrate
-from lithos.services.survey import Survey, survey_notes
-from lithos.services.texts import NoteTexts
-from lithos.stores.embedder import load_embedder
-from lithos.stores.lock import OwnerLock, is_owned
-from lithos.stores.lockless import REFRESH
+from lithos.services.enrich.entities import EntityExtraction, Extraction
+from lithos.services.notes.texts import NoteTexts
+from lithos.services.upkeep.reconcile import reconcile_graph, reconcile_provenance, run_scope
+from lithos.services.upkeep.reconcile_indices import IndexSettings, Progress, reconcile_indices
+from lithos.services.upkeep.salience_floor import Recalibration, preview_recalibration, recalibrate
+from lithos.services.upkeep.validation import Survey, read_note_rows, survey_notes
+from lithos.stores.indexes.embedder import load_embedder
+from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
+from lithos.stores.manifest import Manifest
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.lookup import is_there
+from lithos.stores.notes.vanished import VanishedFiles
+from lithos.stores.sqlite import snapshot
+
+#: Seconds for a server to take an approval: twice what the specification allows.
+SERVER_BOUND = 10.0
+INDEX_BOUND = 600.0
+
+
+@frozen
+class GivenUp:
+    """The vanished files; `is_taken` is False when their deletion was not accepted, or not yet."""
+
+    paths: tuple[str, ...]
+    is_taken: bool
+
+
+async def accept_vanished(config: Config, *, dry_run: bool) -> GivenUp:
+    """Drop the entries of vanished files from the indexes, or have the running server do it.
+
+    Raises what `running_server` raises.
+    """
+    blocking = Threads()
+    files = VanishedFiles(config.storage.data_dir / ".lithos")
+    lock = config.storage.data_dir / ".lithos" / "lock"
+    is_live = await blocking.run(lambda: is_owned(lock))
+    paths = await blocking.run(lambda: _list_kept(config, files) if is_live else _list_vanished(config))
+    if dry_run or not paths:
+        return GivenUp(paths, is_taken=False)
+    await blocking.run(lambda: files.approve(paths))
+    if not is_live:
+        try:
+            await _start_once(config)
+        except AlreadyOwned:
+            pass  # a server that started this moment takes the approval as well
+        except BaseException:
+            files.settle_approval()
+            raise
+    return GivenUp(paths, await _is_taken(files, blocking))
+
+
+async def _start_once(config: Config) -> None:
+    """Start a server once: it takes the approval, publishes the deletions and updates the indexes."""
+    unwatched = attrs.evolve(config, server=attrs.evolve(config.server, watch_files=False))
+    async with running_server(unwatched) as server:
+        with trio.move_on_after(INDEX_BOUND):
+            await server.searchable()
+
+
+async def _is_taken(files: VanishedFiles, blocking: Threads) -> bool:
+    with trio.move_on_after(SERVER_BOUND):
+        while await blocking.run(files.is_approval_waiting):  # noqa: ASYNC110 - another process takes it
+            await trio.sleep(0.1)
+        return True
+    return False
+
+
+def _list_kept(config: Config, vanished: VanishedFiles) -> tuple[str, ...]:
+    """What the running server keeps and is still not there."""
+    files = NoteFiles(config.storage.data_dir / config.storage.knowledge_subdir)
+    return tuple(path for path in sorted(vanished.kept()) if not is_there(files, path))
+
+
+def _list_vanished(config: Config) -> tuple[str, ...]:
+    """What was indexed last and is nowhere now."""
+    storage = config.storage
+    private = storage.data_dir / ".lithos"
+    catalogue = Catalogue(NoteRecords(read_note_rows(private, is_live=False)))
+    with snapshot(private / "manifest.db", is_live=False) as connection:
+        files = NoteFiles(storage.data_dir / storage.knowledge_subdir)
+        rule = VanishRule(keep_all=True)
+        result = scan_folder(files, Manifest.view(connection), catalogue, (), utc_now(), rule)
+    entries = (catalogue.get(note_id) for note_id in result.vanished)
+    return tuple(sorted(entry.path for entry in entries if entry is not None))
+
 
 Clock = Callable[[], datetime]
 #: Seconds between two reports of progress.
@@ -65,21 +148,14 @@ class ExtractionResult:
 async def owned(data: Path, clock: Clock = utc_now) -> AsyncIterator[None]:
     """Own a data directory for the block; raises `AlreadyOwned`."""
     lock = OwnerLock(data / ".lithos" / "lock")
-    blocking = Threads()
-    await blocking.run(lambda: lock.acquire(format_time(clock())))
+    await Threads().run(lambda: lock.acquire(format_time(clock())))
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_refresh, lock, blocking)
+            nursery.start_soon(keep_owning, lock)
             yield
             nursery.cancel_scope.cancel()
     finally:
         lock.release()
-
-
-async def _refresh(lock: OwnerLock, blocking: Threads) -> None:
-    while lock.needs_refresh:
-        await blocking.run(lock.refresh)
-        await trio.sleep(REFRESH)
 
 
 async def reconcile(
@@ -182,7 +258,7 @@ async def extract_entities(
     """
     if dry_run:
         survey = await Threads().run(partial(_survey, config, clock))
-        texts, limit = NoteTexts(survey.files), config.lcma.entity_max_per_doc
+        texts, limit = NoteTexts(survey.files, survey.catalogue), config.lcma.entity_max_per_doc
         looking = EntityExtraction(survey.catalogue, texts, _refuse, Threads(), limit)
         ids = [entry.note.id for entry in survey.catalogue]
         return await _extract(looking, ids, True, force, progress)

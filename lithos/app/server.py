@@ -1,4 +1,4 @@
-"""The parts of a running server that others hold on to."""
+"""`Server`: the running server's services, as the front and tests use them."""
 
 from __future__ import annotations
 
@@ -8,32 +8,31 @@ import socket
 import trio
 from attrs import frozen
 
-from lithos.actors.broadcaster import Broadcaster
-from lithos.actors.catalogue import Catalogue
-from lithos.actors.coordinator import Coordinator
-from lithos.actors.freshness import Freshness
-from lithos.actors.guard import DeletionGuard
-from lithos.actors.indexer import Indexer
-from lithos.actors.semantic import SemanticBackend
-from lithos.actors.watcher import Watcher
-from lithos.actors.writer import Writer
-from lithos.app.clock import utc_now
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.indexing.indexer import Indexer, Visibility
+from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.watching.guard import DeletionGuard
+from lithos.actors.watching.watcher import Watcher
+from lithos.actors.writing.writer import Writer
+from lithos.app.stores import utc_now
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.times import format_time
 from lithos.metrics import Metrics
-from lithos.services.audit import AccessLog
-from lithos.services.cursors import Cursors
-from lithos.services.enrichment import Enrichment
-from lithos.services.entities import EntityExtraction
-from lithos.services.event_stream import EventStreams
-from lithos.services.gauges import Gauges
-from lithos.services.knowledge import Knowledge
-from lithos.services.learning import Learning
-from lithos.services.library import Library
-from lithos.services.projection import Projection
-from lithos.services.retrieval import Retrieval
-from lithos.services.state import ServerState
-from lithos.stores.lock import OwnerLock, OwnerRecord
-from lithos.tools.registry import Tools
+from lithos.services.enrich.entities import EntityExtraction
+from lithos.services.enrich.projection import Projection
+from lithos.services.enrich.worker import Enrichment
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.resources import Library
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.search.search import Search
+from lithos.services.state import Gauges, ServerState
+from lithos.services.tasks.agents import AccessLog, Cursors
+from lithos.services.tasks.event_stream import EventStreams
+from lithos.services.tasks.retention import Upkeep
+from lithos.stores.lock import OwnerLock
+from lithos.stores.owner_record import OwnerRecord
+from lithos.tools.contract.registry import Tools
 
 
 @frozen
@@ -43,7 +42,7 @@ class Server:
     tools: Tools
     state: ServerState
     knowledge: Knowledge
-    retrieval: Retrieval
+    retrieval: Search
     learning: Learning
     catalogue: Catalogue
     coordinator: Coordinator
@@ -56,8 +55,9 @@ class Server:
     #: None where `lcma.enabled` is false.
     enrichment: Enrichment | None
     access_log: AccessLog
+    upkeep: Upkeep
     semantic: SemanticBackend
-    freshness: Freshness
+    freshness: Visibility
     fulltext_indexer: Indexer
     vector_indexer: Indexer
     writer: Writer
@@ -70,7 +70,7 @@ class Server:
     gauges: Gauges
 
     def publish_address(self, url: str, token: str | None = None) -> None:
-        """Tell others through the lock where this server answers."""
+        """Write this server's address to the lock file, for service discovery."""
         self.lock.publish(OwnerRecord(os.getpid(), socket.gethostname(), url, format_time(utc_now()), token))
 
     async def searchable(self) -> None:

@@ -1,24 +1,48 @@
-"""Opening and closing what is on disk."""
+"""Composition of the stores: opening, crash recovery, closing; ownership of the data directory; the clock."""
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterable
+from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
+import trio
 from attrs import frozen
 
-from lithos.app.clock import utc_now
-from lithos.config import Config
+from lithos.actors.blocking import Threads
+from lithos.config.catalogue import Config
 from lithos.core.times import format_time
-from lithos.stores.coordination import CoordinationStore
-from lithos.stores.edges import EdgeStore
-from lithos.stores.files import NoteFiles
-from lithos.stores.fulltext import FulltextIndex
-from lithos.stores.lock import OwnerLock
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.learning.edges import EdgeStore
+from lithos.stores.learning.stats import StatsStore
+from lithos.stores.lock import CONFIRM_EVERY, OwnerLock
 from lithos.stores.manifest import Manifest
 from lithos.stores.migrations import migrate
-from lithos.stores.stats import StatsStore
+from lithos.stores.notes.displaced import DISPLACED, Displaced
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.values import Kept
 from lithos.telemetry import get_logger
+
+
+def utc_now() -> datetime:
+    """Now, aware and in UTC."""
+    return datetime.now(UTC)
+
+
+async def keep_owning(lock: OwnerLock) -> None:
+    """Check periodically that the lock file is in its place, until cancelled.
+
+    Raises `AlreadyOwned` when another process got the directory meanwhile.
+    """
+    looking = Threads()
+    while True:
+        await looking.run(lock.confirm)
+        await trio.sleep(CONFIRM_EVERY)
+
 
 log = get_logger("lithos.app")
 
@@ -29,6 +53,7 @@ class Stores:
 
     lock: OwnerLock
     files: NoteFiles
+    displaced: Displaced
     coordination: CoordinationStore
     edges: EdgeStore
     stats: StatsStore
@@ -37,37 +62,75 @@ class Stores:
 
 
 def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
-    """Take the data directory, unless `lock` has it already, and open everything in it. Blocks.
+    """Acquire the lock of the data directory, unless `lock` is given, and open all stores. Blocks.
 
     A failure gives the lock up. Raises `AlreadyOwned`, `CorruptDatabase` (coordination.db) and `OSError`.
     """
     data = config.storage.data_dir
-    private = data / ".lithos"
+    private, knowledge = data / ".lithos", data / config.storage.knowledge_subdir
+    fresh = {above for folder in (private, knowledge) for above in _missing(folder)}
     private.mkdir(parents=True, exist_ok=True)
     now = utc_now()
     if lock is None:
         lock = OwnerLock(private / "lock")
         lock.acquire(format_time(now))
-    try:
-        files = NoteFiles(data / config.storage.knowledge_subdir)
+    undo = ExitStack()
+    undo.callback(lock.release)
+    with undo:
+        files = NoteFiles(knowledge)
         files.create_root()
-        swept = files.sweep_temporary()
-        if swept:
-            log.info("leftover temporary files removed", files=swept)
+        _sync_names({data, *(folder.parent for folder in fresh)})
+        displaced = Displaced(private / DISPLACED)
+        _recover(files, displaced)
         migrate(data, now)
         coordination = CoordinationStore.open(private / "coordination.db", now)
+        undo.callback(coordination.close)
+        lock.hold_database()
         edges = EdgeStore.open(private / "edges.db", now)
+        undo.callback(edges.close)
         stats = StatsStore.open(private / "stats.db", now)
+        undo.callback(stats.close)
         manifest = Manifest.open(private / "manifest.db", now)
+        undo.callback(manifest.close)
         if config.index.rebuild_on_start:
             _drop_indexes(data)
         fulltext = FulltextIndex.open(data / ".tantivy")
-    except BaseException:
-        lock.release()
-        raise
+        undo.pop_all()
     if fulltext.was_rebuilt and not manifest.is_new:
         log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
-    return Stores(lock, files, coordination, edges, stats, manifest, fulltext)
+    return Stores(lock, files, displaced, coordination, edges, stats, manifest, fulltext)
+
+
+def _recover(files: NoteFiles, displaced: Displaced) -> None:
+    """Crash recovery, before anything else: leftovers of a process that died in the middle of a change."""
+
+    def save(kept: Kept, data: bytes) -> None:
+        note, now = files.relative(kept.note), utc_now()
+        path = displaced.save(note, data, now)
+        log.warning("bytes that another program saved were displaced", path=note, kept_as=str(path))
+
+    tidied = files.recover(save)
+    if tidied:
+        log.info("leftover temporary files removed", files=tidied)
+    displaced.prune(utc_now())
+
+
+def _missing(folder: Path) -> list[Path]:
+    """The folder and those above it that are not there yet."""
+    return [above for above in (folder, *folder.parents) if not above.exists()]
+
+
+def _sync_names(folders: Iterable[Path]) -> None:
+    """Make the names in folders durable: whatever is synced below a name that is lost is lost with it."""
+    for folder in sorted(folders):
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as failure:  # one that may not be read, or a file system that cannot
+            log.warning("folder not synced", folder=str(folder), reason=str(failure))
 
 
 def _drop_indexes(data: Path) -> None:

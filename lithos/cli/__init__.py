@@ -1,8 +1,9 @@
-"""The command line: parse what was typed, run one command, print, exit (cli-config spec).
+"""The command line: parse arguments, run one command, print, exit (cli-config spec).
 
 Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 a wait timed out, 4 the data directory is
 owned by another process. Modules of a command are imported only when it runs: `--help` and
 `--version` answer at once.
+Never here: what a server does; nothing of Lithos imports it.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from lithos.cli.options import Invocation, parse_arguments
 FAILED = 1
 #: The module, imported only then, and the function that run a command; `serve` also wants the signals.
 _RUNNERS = {
-    "search": ("queries", "run_query"),
-    "stats": ("queries", "run_query"),
-    "inspect": ("queries", "run_query"),
-    "audit": ("queries", "run_query"),
-    "wait": ("events", "run_wait"),
-    "events": ("events", "run_events"),
-    "reindex": ("maintenance", "run_maintenance"),
-    "reconcile": ("maintenance", "run_maintenance"),
-    "recalibrate-salience": ("maintenance", "run_maintenance"),
-    "extract-entities": ("maintenance", "run_maintenance"),
-    "validate": ("validate", "run_validate"),
-    "backup": ("backup", "run_backup"),
-    "restore": ("backup", "run_restore"),
-    "export": ("backup", "run_export"),
-    "connect": ("connect", "run_connect"),
-    "demo": ("demo", "run_demo"),
+    "search": ("commands.queries", "run_query"),
+    "stats": ("commands.queries", "run_query"),
+    "inspect": ("commands.queries", "run_query"),
+    "audit": ("commands.queries", "run_query"),
+    "wait": ("commands.events", "run_wait"),
+    "events": ("commands.events", "run_events"),
+    "reindex": ("commands.maintenance", "run_maintenance"),
+    "reconcile": ("commands.maintenance", "run_maintenance"),
+    "recalibrate-salience": ("commands.maintenance", "run_maintenance"),
+    "extract-entities": ("commands.maintenance", "run_maintenance"),
+    "validate": ("commands.checks", "run_validate"),
+    "backup": ("commands.backup", "run_backup"),
+    "restore": ("commands.backup", "run_restore"),
+    "export": ("commands.backup", "run_export"),
+    "connect": ("commands.connect", "run_connect"),
+    "demo": ("commands.demo", "run_demo"),
     "top": ("top", "run_top"),
 }
 
@@ -54,8 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(invocation: Invocation) -> int:
-    from lithos.cli.signals import remember_signals
-    from lithos.cli.streams import hold_standard_streams
+    from lithos.cli.streams import hold_standard_streams, remember_signals
 
     hold_standard_streams()
     serves = invocation.command == "serve"
@@ -66,11 +66,11 @@ def _run(invocation: Invocation) -> int:
 
     try:
         if invocation.command == "doctor":  # it tells what is wrong with the configuration, too
-            from lithos.cli.doctor import run_doctor
+            from lithos.cli.commands.checks import run_doctor
 
             return run_doctor(invocation)
         if invocation.command == "completion":  # a shell that starts wants no words about a configuration
-            from lithos.cli.completion import run_completion
+            from lithos.cli.commands.completion import run_completion
 
             return run_completion(invocation)
         session = load_session(invocation)
@@ -78,7 +78,7 @@ def _run(invocation: Invocation) -> int:
 
         with explained_failures():
             if serves:
-                from lithos.cli.serve import run_serve
+                from lithos.cli.commands.serve import run_serve
 
                 return run_serve(session, signals)
             module, function = _RUNNERS[invocation.command]

@@ -1,4 +1,4 @@
-"""What may end a command, in words for the person who typed it."""
+"""Translation of exceptions into error messages of the command line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 from lithos.actors.kit import ActorGaveUp
 from lithos.cli.session import CommandFailed
-from lithos.front.client import OwnerRefuses, OwnerUnreachable
-from lithos.front.sockets import CannotListen
+from lithos.front.bridge.client import OwnerRefuses, OwnerUnreachable
+from lithos.front.server.sockets import CannotListen
 from lithos.stores.lock import AlreadyOwned
 from lithos.stores.migrations import NewerLayout
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
-from lithos.tools.contract import ArgumentFault
+from lithos.tools.contract.arguments import ArgumentFault
 
 OWNED = 4
 

@@ -1,18 +1,99 @@
-"""What can be typed: commands, their options, and the global ones before or after the command."""
+"""The argument parser: commands (queries, maintenance, backups, checks) and their options.
+
+Global options may come before or after the command.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
 from lithos import __version__
-from lithos.cli.backup_options import add_backups
-from lithos.cli.check_options import add_checks
-from lithos.cli.maintenance_options import add_maintenance
+from lithos.core.findings import SCOPES
+
+
+def add_maintenance(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    """Add the commands; `add` makes the parser for a name and a help text."""
+    _add_reindex(add("reindex", "bring the search indexes in line with the notes"))
+    _add_reconcile(add("reconcile", "repair what is derived from the notes; the notes stay as they are"))
+    _add_recalibrate(add("recalibrate-salience", "lift the salience of notes that sank too low"))
+    _add_extract(add("extract-entities", "find the names in all notes and keep them in the notes"))
+
+
+def _add_reindex(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--clear", action=argparse.BooleanOptionalAction, help="begin with empty indexes (default: no)"
+    )
+    parser.add_argument("--force", dest="clear", action="store_true", help="the same as --clear")
+
+
+def _add_reconcile(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-s", "--scope", choices=("all", *SCOPES), help="what to repair, each by itself (default: all)"
+    )
+    parser.add_argument(
+        "--accept-vanished",
+        action="store_true",
+        help="drop the notes whose files have vanished, also from a running server; nothing else",
+    )
+    _add_dry_run(parser)
+    parser.add_argument("--json-output", dest="as_json", action="store_true", help="the same as --json")
+
+
+def _add_recalibrate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--floor", type=_fraction, metavar="F", help="least salience, 0 to 1 (default: lcma.salience_floor)"
+    )
+    _add_dry_run(parser)
+
+
+def _add_extract(parser: argparse.ArgumentParser) -> None:
+    _add_dry_run(parser)
+    parser.add_argument("--force", action="store_true", help="also replace entities that a person chose")
+
+
+def _add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="only tell what would change")
+
+
+def _fraction(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ValueError(text)
+    return value
+
+
+def add_backups(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    """Add the commands; `add` makes the parser for a name and a help text."""
+    backup = add("backup", "copy everything that cannot be rebuilt, also while a server runs")
+    backup.add_argument("directory", metavar="DIR", help="where to; empty or absent")
+    restore = add("restore", "put a verified backup in the place of the data directory")
+    restore.add_argument("source", metavar="DIR-or-TAR", help="what `lithos backup` or `export` made")
+    restore.add_argument(
+        "--force", action="store_true", help="also where there is content; it is moved aside, not deleted"
+    )
+    export = add("export", "write notes, agents, tasks, claims, findings and edges as JSON lines")
+    export.add_argument("file", metavar="FILE", nargs="?", help="a new file (default for jsonl: stdout)")
+    export.add_argument(
+        "--format", choices=("jsonl", "tar"), help="tar: a backup in one archive (default: jsonl)"
+    )
+
+
+def add_checks(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    """Add the commands; `add` makes the parser for a name and a help text."""
+    validate = add("validate", "look for mistakes in the note files; nothing is changed without --fix")
+    validate.add_argument(
+        "--fix",
+        action=argparse.BooleanOptionalAction,
+        help="write missing ids, titles and authors and new ids for duplicates (default: no)",
+    )
+    validate.add_argument("--strict", action="store_true", help="exit 1 when issues remain")
+    add("doctor", "check the whole installation and say what to do; exit 1 when something is wrong")
+
 
 #: Clients that `lithos connect` knows.
 CLIENTS = ("claude-code", "claude-desktop", "openclaw", "agent-zero", "cursor")
@@ -32,7 +113,7 @@ exit codes: 0 done, 1 failed, 2 usage or configuration, 3 wait timed out, 4 data
 
 @frozen
 class Invocation:
-    """One call of the program: `typed` holds only options that were really given."""
+    """The parsed arguments; `typed` holds only options that were given explicitly."""
 
     command: str
     config: Path | None

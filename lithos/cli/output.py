@@ -1,10 +1,14 @@
-"""Printing: one JSON document, or text for a person."""
+"""Output of commands: a JSON document on stdout, or escaped text; startup messages of `serve`."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
+
+from lithos.cli.session import Session
+from lithos.telemetry import get_logger
 
 
 def print_json(document: Any) -> None:
@@ -36,3 +40,22 @@ def print_pairs(title: str, pairs: dict[str, Any]) -> None:
 
 def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode()
+
+
+log = get_logger("lithos.serve")
+
+
+def announce(session: Session, text: str, **fields: str) -> None:
+    """A line for the person who started the server; stdout belongs to the protocol on stdio."""
+    try:
+        if session.config.server.transport == "stdio":
+            print(text, file=sys.stderr, flush=True)
+        elif session.invocation.as_json:
+            if fields:
+                print_json({"status": "serving", **fields})
+        else:
+            print(text, flush=True)
+    except OSError as failure:
+        # A closed terminal is no reason to stop serving; the buffered rest must not fail at the exit.
+        log.warning("nobody reads the output", reason=str(failure))
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What every command starts from: the invocation, the configuration, logging."""
+"""The setup of every command: the parsed invocation, the configuration, logging."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from attrs import frozen
 
 from lithos.cli.options import Invocation
 from lithos.cli.streams import LossyStream
-from lithos.config import Config, ConfigError, load_config, load_log_settings
+from lithos.config.catalogue import Config
+from lithos.config.load import load_config, load_log_settings
+from lithos.config.sources import ConfigError
 from lithos.telemetry import configure_logging, get_logger
 
 #: Options of commands and the settings they stand for.

@@ -1,12 +1,31 @@
-"""The standard streams of the process, as careless parents leave them: closed, full, or with no reader."""
+"""Standard streams that are closed, full (non-blocking writes) or without a reader; early signal handling.
+
+SIGINT and SIGTERM are caught from the first moment on: a stop that comes while modules load is no crash.
+"""
 
 from __future__ import annotations
 
 import io
 import os
 import select
+import signal
 import sys
+from collections.abc import Sequence
 from typing import Final
+
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+#: Who started this process, noted at once: one that dies during the start leaves another in its place.
+PARENT = os.getppid()
+
+
+def remember_signals() -> Sequence[int]:
+    """From now on the process does not die of `STOPPING` signals; those that came are in the list."""
+    received: list[int] = []
+    for number in STOPPING:
+        signal.signal(number, lambda number, _: received.append(number))
+    return received
+
 
 #: A pipe that takes anything takes this much without blocking (PIPE_BUF; POSIX promises 512).
 PIECE: Final = 512

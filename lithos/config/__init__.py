@@ -1,11 +1,10 @@
 """The configuration: frozen values, where they come from, and what they may be.
 
-A leaf of the import graph: it imports nothing else of Lithos.
+Every room but core may import it; it is a leaf and imports nothing else of Lithos.
+Never here: what a setting does.
 """
 
 from lithos.config.catalogue import SETTINGS, Config, Setting, as_public_dict
-from lithos.config.errors import ConfigError
-from lithos.config.lcma import LcmaConfig, LlmConfig
 from lithos.config.load import (
     LoadedConfig,
     LogSettings,
@@ -17,11 +16,14 @@ from lithos.config.sections import (
     CoordinationConfig,
     EventsConfig,
     IndexConfig,
+    LcmaConfig,
+    LlmConfig,
     SearchConfig,
     ServerConfig,
     StorageConfig,
     TelemetryConfig,
 )
+from lithos.config.sources import ConfigError
 
 __all__ = [
     "SETTINGS",

@@ -1,4 +1,4 @@
-"""Every setting as one row: what the loader checks and what the documentation lists."""
+"""The registry of settings: every setting as one row, which the loader checks and the documentation lists."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Final, Literal, get_args, get_origin
 import attrs
 from attrs import field, frozen
 
-from lithos.config.lcma import LcmaConfig
 from lithos.config.rules import Rule
 from lithos.config.sections import (
     CoordinationConfig,
     EventsConfig,
     IndexConfig,
+    LcmaConfig,
     SearchConfig,
     ServerConfig,
     StorageConfig,

@@ -1,4 +1,4 @@
-"""Defaults < YAML file < environment < typed options (specification: cli-config, sections 3 and 5)."""
+"""Loading with precedence: defaults < YAML file < environment < typed options (cli-config spec, 3 and 5)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ import attrs
 from attrs import frozen
 
 from lithos.config.catalogue import SETTINGS, Config, Setting, hide_userinfo
-from lithos.config.errors import ConfigError
 from lithos.config.rules import Disagreement
-from lithos.config.sources import Given, Layer, read_environment, read_file, read_options
-from lithos.config.values import structure_value
+from lithos.config.sources import (
+    ConfigError,
+    Given,
+    Layer,
+    read_environment,
+    read_file,
+    read_options,
+    structure_value,
+)
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
 
@@ -24,7 +30,7 @@ _LONGEST_SHOWN: Final = 120
 
 @frozen(kw_only=True)
 class LoadedConfig:
-    """A configuration, what was ignored on the way, and the YAML file that was read, if any."""
+    """The effective configuration, warnings about ignored values, and the YAML file that was read, if any."""
 
     config: Config
     warnings: tuple[str, ...] = ()
@@ -33,7 +39,7 @@ class LoadedConfig:
 
 @frozen(kw_only=True)
 class LogSettings:
-    """What `telemetry.configure_logging` is told; read before everything else, so that errors are logged."""
+    """The arguments of `telemetry.configure_logging`; read first, so that later errors are logged."""
 
     level: str = "info"
     format: str = "json"
@@ -52,7 +58,7 @@ def load_config(
     environment: Mapping[str, str],
     overrides: Mapping[str, Any] | None = None,
 ) -> LoadedConfig:
-    """Read all sources and check every value that they give, also those that a stronger source hides.
+    """Read all sources and validate every value, also those that a source of higher precedence overrides.
 
     `config_path` and `data_dir` are the global options; `overrides` maps keys such as `server.port` to
     options that were actually typed. Without `config_path` the file is `config.yaml` in the data
@@ -75,7 +81,7 @@ def load_config(
 def load_usable_config(
     *, config_path: Path | None = None, data_dir: Path | None = None, environment: Mapping[str, str]
 ) -> tuple[LoadedConfig, tuple[str, ...]]:
-    """As `load_config`, but what cannot be used is left out and told: one line per problem.
+    """As `load_config`, but invalid values are left out and reported: one line per problem.
 
     For looking at an installation whose configuration may be what is wrong with it.
     """
@@ -117,7 +123,7 @@ def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
 
 def _find_file(layers: Iterable[Layer]) -> Path | None:
     given = [given for layer in layers for given in layer.given if given.key == "storage.data_dir"]
-    chosen = _judge(given)[0].get("storage.data_dir")  # a wrong value is told with all others
+    chosen = _judge(given)[0].get("storage.data_dir")  # an invalid value is reported with all others
     directory = SETTINGS["storage.data_dir"].default if chosen is None else chosen.value
     path: Path = directory / "config.yaml"
     try:

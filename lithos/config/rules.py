@@ -1,4 +1,4 @@
-"""What values a setting takes: a predicate with the words for it, and the field that carries both."""
+"""Validation rules of settings: a predicate with its description, and the attrs field that carries both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Rule:
 
 
 class Disagreement(ValueError):
-    """Two settings, each fine alone, that do not fit together; `keys` names them."""
+    """Cross-field validation error: two settings, each valid alone, conflict; `keys` names them."""
 
     def __init__(self, message: str, *keys: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Events: what happened, in one total order (events-http spec, sections 1 and 2)."""
+"""Event values and their hidden origins; one total order by `seq` (events-http spec, sections 1 and 2)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ EDGE_UPSERTED: Final = "edge.upserted"
 #: Sources of hidden origins: a tool call, and the enrich worker, which skips events of its own making.
 TOOL: Final = "tool"
 ENRICHMENT: Final = "enrichment"
-#: Who the events and versions made by enrichment name.
+#: The agent of events and versions made by enrichment.
 ENRICH_AGENT: Final = "lithos-enrich"
 
 
 @frozen(kw_only=True)
 class EventDraft:
-    """An event before it has its place in the order.
+    """An event before it is journalled, without a sequence number.
 
-    `origin` never leaves the process: `<source>` or `<source>:<digest>`, where the digest is that of
-    the note file the event tells of, so that a start scan knows whether a change was announced; for
-    an edge it is the id of its outbox row, so that the event is journalled once.
+    `origin` never leaves the process: `<source>` or `<source>:<digest>:<version>`, where the digest is that
+    of the note file the event is about, so that a start scan knows whether a change was announced, and
+    which version its bytes had; for an edge it is `<source>:<id of its outbox row>`, so that the event is
+    journalled once (idempotency key).
     """
 
     type: str
@@ -41,15 +42,33 @@ class EventDraft:
 
 @frozen(kw_only=True)
 class Event:
-    """An event in its place: `seq` strictly increases over all kinds of events."""
+    """A journalled event: the sequence number `seq` strictly increases over all types of events."""
 
     seq: int
     draft: EventDraft
-    #: Its forms on the wire, made once for all who get it; whoever encodes keeps them here.
+    #: Cache of its wire formats, each encoded once for all subscribers.
     encoded: dict[str, bytes] = field(factory=dict, eq=False, repr=False)
+
+
+def event_size(event: Event) -> int:
+    """The approximate size in bytes: 300, and the texts of its payload and tags."""
+    draft = event.draft
+    texts = sum(len(value) for value in draft.payload.values() if isinstance(value, str))
+    return 300 + texts + sum(map(len, draft.tags))
+
+
+def note_origin(source: str, digest: str, version: int) -> str:
+    """The origin of an event about a note file."""
+    return f"{source}:{digest}:{version}"
 
 
 def origin_digest(origin: str) -> str | None:
     """The file digest inside an origin, if it has one."""
-    _, separator, digest = origin.partition(":")
-    return digest if separator else None
+    _, separator, rest = origin.partition(":")
+    return rest.partition(":")[0] if separator else None
+
+
+def origin_version(origin: str) -> int | None:
+    """The effective version inside an origin; older events have none."""
+    version = origin.rpartition(":")[2] if origin.count(":") == 2 else ""
+    return int(version) if version.isdecimal() else None

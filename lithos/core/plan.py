@@ -1,6 +1,6 @@
-"""Desired state against what is there: the actions that make them meet.
+"""Reconciliation plans: desired state compared with actual state, and the actions that make them agree.
 
-Start, repair and reconcile share these comparisons.
+The start scan, index repair and reconcile share these comparisons.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNGUARDED_NOTES = 20
 
 @frozen
 class IndexPlan:
-    """Numbers of notes to add (or index again) and to remove, ascending."""
+    """Serials of notes to add (or index again) and to remove, ascending."""
 
     add: tuple[int, ...]
     remove: tuple[int, ...]
@@ -29,7 +29,7 @@ class IndexPlan:
 
 
 def plan_index(wanted: Mapping[int, int], held: Mapping[int, int]) -> IndexPlan:
-    """Compare stamps by number: what an index should hold with what it holds."""
+    """Compare stamps by serial: what an index should hold with what it holds."""
     add = tuple(sorted(serial for serial, stamp in wanted.items() if held.get(serial) != stamp))
     remove = tuple(sorted(serial for serial in held if serial not in wanted))
     return IndexPlan(add, remove)
@@ -55,7 +55,7 @@ def plan_files(known: Mapping[str, object], found: Mapping[str, object]) -> File
 
 
 def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | None:
-    """The event that listeners need, from (path, digest) as they know a note to what it is now."""
+    """The event type for subscribers, from (path, digest) of a note as last announced to what it is now."""
     if told is None:
         return NOTE_CREATED
     if told[0] != current[0]:
@@ -65,7 +65,7 @@ def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | 
 
 @frozen
 class VanishRule:
-    """When vanished files are kept in the indexes (lifecycle spec, section 6).
+    """The deletion guard's rule: when vanished files are kept in the indexes (lifecycle spec, section 6).
 
     `keep_all`: the folder itself is gone. `kept` are paths that were kept before, `approved` those an
     operator gave up.

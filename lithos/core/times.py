@@ -29,7 +29,7 @@ def parse_time(text: str) -> datetime:
 
 
 def from_nanoseconds(nanoseconds: int) -> datetime:
-    """A file time (nanoseconds since 1970) to the microsecond; the nearest year that can be told."""
+    """Convert a file time (nanoseconds since 1970) to microseconds, clamped to the years that exist."""
     try:
         return _EPOCH + timedelta(microseconds=nanoseconds // 1000)
     except OverflowError:

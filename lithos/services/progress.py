@@ -1,4 +1,4 @@
-"""Telling the client of a long call that it goes on; the front says whom to tell, if anybody asked."""
+"""Progress notifications of long calls; the front sets the callback when the client asked for progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-#: Told how far a call is, of how much, and what it is doing; both numbers in seconds of waiting.
+#: The progress callback: progress and total (both in seconds of waiting), and a message.
 Tell: TypeAlias = Callable[[float, float, str], Awaitable[None]]
 
 #: Seconds between two reports.
@@ -20,7 +20,7 @@ _tell: ContextVar[Tell | None] = ContextVar("tell", default=None)
 
 @contextmanager
 def progress_told(tell: Tell) -> Iterator[None]:
-    """Calls inside the block report to `tell`, which may be slow but must not raise."""
+    """Calls inside the block report progress to `tell`, which may be slow but must not raise."""
     token = _tell.set(tell)
     try:
         yield
@@ -29,7 +29,7 @@ def progress_told(tell: Tell) -> Iterator[None]:
 
 
 async def wait_telling(event: trio.Event, within: float, doing: str) -> None:
-    """Wait for the event, at most `within` seconds, and report once a second meanwhile."""
+    """Wait for the event, at most `within` seconds, and report progress once a second meanwhile."""
     tell, begin = _tell.get(), trio.current_time()
     with trio.move_on_at(begin + within):
         while not event.is_set():

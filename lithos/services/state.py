@@ -1,31 +1,35 @@
-"""What state the server is in: numbers for `lithos_stats`, components for `/health`."""
+"""The server's state: statistics of `lithos_stats`, component status of `/health`, gauges of `/metrics`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import trio
 from attrs import frozen
+from prometheus_client.core import Metric
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.catalogue import Catalogue
-from lithos.actors.coordinator import Coordinator
-from lithos.actors.freshness import Freshness
-from lithos.actors.guard import WAY_OUT, DeletionGuard
-from lithos.actors.indexer import Indexer
-from lithos.actors.memory import Memory
-from lithos.actors.publisher import Publisher
-from lithos.actors.semantic import SemanticBackend, SemanticState
-from lithos.actors.watcher import Watcher
-from lithos.actors.writer import Writer
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.indexing.indexer import Indexer, Visibility
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticState
+from lithos.actors.kit import Mailbox
+from lithos.actors.remembering.actor import Memory
+from lithos.actors.watching.guard import WAY_OUT, DeletionGuard
+from lithos.actors.watching.watcher import Watcher
+from lithos.actors.writing.publisher import Publisher
+from lithos.actors.writing.writer import Writer
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.times import format_optional, format_time
-from lithos.stores.coordination import CoordinationStore
-from lithos.stores.database import Database
-from lithos.stores.fulltext import FulltextIndex
+from lithos.metrics import Metrics, Sample
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.database import LearningDatabase
+from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
 
 Status = Literal["ok", "warming", "degraded", "unavailable"]
 CHECK_DEADLINE = 5.0
@@ -48,12 +52,12 @@ class Component:
 _OK = Component("ok")
 
 
-@frozen(kw_only=True)
-class StateParts:
-    """Everything whose state is told."""
+@frozen(kw_only=True, eq=False)
+class ServerState:
+    """Reads the state of its parts; changes nothing."""
 
     catalogue: Catalogue
-    freshness: Freshness
+    freshness: Visibility
     fulltext: FulltextIndex
     fulltext_indexer: Indexer
     vector_indexer: Indexer
@@ -67,42 +71,36 @@ class StateParts:
     watcher: Watcher
     writer: Writer
     events_enabled: bool
+    #: What is wrong with the lock of the data directory, if anything is.
+    lock_trouble: Callable[[], str | None]
     reading: Blocking
     clock: Callable[[], datetime]
     version: str
 
-
-class ServerState:
-    """Reads the state of the parts; changes nothing."""
-
-    def __init__(self, parts: StateParts) -> None:
-        self._parts = parts
-
     async def stats(self) -> dict[str, Any]:
         """The answer of `lithos_stats`."""
-        parts = self._parts
-        now = parts.clock()
-        await parts.freshness.reach()
-        counts = await parts.reading.run(lambda: parts.coordination.counts(now))
-        links = parts.catalogue.graph.counts()
-        documents, indexed = len(parts.catalogue), parts.fulltext.document_count()
-        vectors = parts.semantic.port.vectors
+        now = self.clock()
+        await self.freshness.reach()
+        counts = await self.reading.run(lambda: self.coordination.counts(now))
+        links = self.catalogue.graph.counts()
+        documents, indexed = len(self.catalogue), self.fulltext.document_count()
+        vectors = self.semantic.port.vectors
         vector_time = format_optional(vectors.last_updated if vectors else None)
         return {
             "documents": documents,
-            "chunks": parts.semantic.chunk_count,
-            "chroma_chunk_count": parts.semantic.chunk_count,
-            "agents": len(parts.coordinator.agents),
+            "chunks": self.semantic.chunk_count,
+            "chroma_chunk_count": self.semantic.chunk_count,
+            "agents": len(self.coordinator.agents),
             "active_tasks": counts.active_tasks,
             "open_claims": counts.open_claims,
-            "tags": len(parts.catalogue.tags),
-            "duplicate_urls": parts.catalogue.urls.surplus,
+            "tags": len(self.catalogue.tags),
+            "duplicate_urls": self.catalogue.urls.surplus,
             "index_drift_detected": indexed != documents,
             "tantivy_doc_count": indexed,
             "unresolved_links": links.unresolved,
-            "expired_docs": sum(entry.note.is_stale(now) for entry in parts.catalogue),
+            "expired_docs": sum(entry.note.is_stale(now) for entry in self.catalogue),
             "expired_claims": counts.expired_claims,
-            "tantivy_last_updated": format_optional(parts.fulltext.last_updated()),
+            "tantivy_last_updated": format_optional(self.fulltext.last_updated()),
             "chroma_last_updated": vector_time,
             "vector_last_updated": vector_time,
             "graph_node_count": links.nodes,
@@ -116,17 +114,16 @@ class ServerState:
         degraded = bool(statuses & {"degraded", "unavailable"})
         body = {
             "status": "degraded" if degraded else "ok",
-            "timestamp": format_time(self._parts.clock()),
-            "version": self._parts.version,
+            "timestamp": format_time(self.clock()),
+            "version": self.version,
             "components": {name: component.as_json() for name, component in components.items()},
         }
         return 503 if "unavailable" in statuses else 200, body
 
     async def _components(self) -> dict[str, Component]:
-        parts = self._parts
         return {
             "kb_directory": await self._knowledge_folder(),
-            "knowledge_base": Component("ok", details={"documents": len(parts.catalogue)}),
+            "knowledge_base": Component("ok", details={"documents": len(self.catalogue)}),
             "search": self._search(),
             "embedding_model": self._model(),
             "index": self._index(),
@@ -134,13 +131,14 @@ class ServerState:
             "events": self._events(),
             "coordination": await self._coordination(),
             "memory": self._memory(),
+            "ownership": self._ownership(),
         }
 
     async def _knowledge_folder(self) -> Component:
-        folder = self._parts.knowledge_folder
+        folder = self.knowledge_folder
         try:
             with trio.fail_after(CHECK_DEADLINE):
-                await self._parts.reading.run(lambda: next(iter(folder.iterdir()), None))
+                await self.reading.run(lambda: next(iter(folder.iterdir()), None))
         except (OSError, trio.TooSlowError) as failure:
             return Component("unavailable", f"{folder} cannot be read: {failure}")
         return await self._writing(folder)
@@ -148,7 +146,7 @@ class ServerState:
     async def _writing(self, folder: Path) -> Component:
         try:
             with trio.fail_after(CHECK_DEADLINE):
-                trouble = await self._parts.writer.trouble()
+                trouble = await self.writer.trouble()
         except trio.TooSlowError:
             trouble = "the disk does not answer"
         return Component("degraded", f"notes cannot be written to {folder}: {trouble}") if trouble else _OK
@@ -158,59 +156,62 @@ class ServerState:
         return Component("degraded", "; ".join(failures)) if failures else Component("ok")
 
     def _model(self) -> Component:
-        semantic = self._parts.semantic
+        semantic = self.semantic
         details = {"model": semantic.model_name, "state": semantic.state.value}
         if semantic.state is SemanticState.DEGRADED:
             return Component("degraded", semantic.reason, details)
         return Component("ok" if semantic.is_answering else "warming", None, details)
 
     def _watcher(self) -> Component:
-        watcher = self._parts.watcher
+        watcher = self.watcher
         details = {"mode": watcher.mode}
         if watcher.failure:
             return Component("degraded", watcher.failure, details)
         return Component("ok" if watcher.is_settled else "warming", None, details)
 
     def _index(self) -> Component:
-        skipped = len(self._parts.catalogue.skipped)
+        skipped = len(self.catalogue.skipped)
         details: dict[str, Any] = {"skipped_files": skipped} if skipped else {}
-        vanished = self._parts.guard.vanished
+        vanished = self.guard.vanished
         if vanished:
             details["vanished"] = vanished
             return Component("degraded", f"{vanished} note files have vanished: {WAY_OUT}", details)
-        if self._parts.publisher.withheld:
-            details["pending_repairs"] = self._parts.publisher.withheld
+        if self.publisher.withheld:
+            details["pending_repairs"] = self.publisher.withheld
             return Component("degraded", "stored notes wait for an index", details)
-        if not self._parts.fulltext_indexer.is_converged:
+        if not self.fulltext_indexer.is_converged:
             return Component("warming", None, details)
         return Component("ok", None, details)
 
     def _events(self) -> Component:
-        coordinator = self._parts.coordinator
+        coordinator = self.coordinator
         details = {"head": coordinator.head}
-        if coordinator.failure and self._parts.events_enabled:
+        if coordinator.failure and self.events_enabled:
             return Component("degraded", f"the journal cannot be written: {coordinator.failure}", details)
         return Component("ok", None, details)
 
     async def _coordination(self) -> Component:
-        parts = self._parts
         try:
             with trio.fail_after(CHECK_DEADLINE):
-                await parts.reading.run(lambda: parts.coordination.counts(parts.clock()))
+                await self.reading.run(lambda: self.coordination.counts(self.clock()))
         except (DatabaseFailed, trio.TooSlowError) as failure:
             return Component("unavailable", f"coordination.db does not answer: {failure}")
         return Component("ok")
 
     def _memory(self) -> Component:
-        troubles = [trouble for store in self._parts.memory.databases if (trouble := _trouble_of(store))]
+        troubles = [trouble for store in self.memory.databases if (trouble := _trouble_of(store))]
         return Component("degraded", ". ".join(troubles)) if troubles else _OK
+
+    def _ownership(self) -> Component:
+        trouble = self.lock_trouble()
+        return Component("degraded", trouble) if trouble else _OK
 
     @property
     def _indexers(self) -> tuple[Indexer, Indexer]:
-        return self._parts.fulltext_indexer, self._parts.vector_indexer
+        return self.fulltext_indexer, self.vector_indexer
 
 
-def _trouble_of(store: Database) -> str | None:
+def _trouble_of(store: LearningDatabase) -> str | None:
     """What is wrong with a database of the memory, and what to do."""
     if store.damage:
         return (
@@ -223,3 +224,83 @@ def _trouble_of(store: Database) -> str | None:
             "written; it is tried again every second"
         )
     return None
+
+
+log = get_logger("lithos.gauges")
+
+
+class Gauges:
+    """Collects the gauge values at each scrape and renders all metrics; `ask` and `watch` add sources."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        state: ServerState,
+        mailboxes: Sequence[Mailbox[Any]],
+        broadcaster: Broadcaster,
+        startup_seconds: Callable[[], float],
+    ) -> None:
+        self._metrics = metrics
+        self._state = state
+        self._mailboxes = mailboxes
+        self._broadcaster = broadcaster
+        self._startup_seconds = startup_seconds
+        self._watched: dict[str, Callable[[], float]] = {}
+        self._asked: list[Callable[[], Awaitable[Sequence[Sample]]]] = [self._database]
+
+    def ask(self, samples: Callable[[], Awaitable[Sequence[Sample]]]) -> None:
+        """Register a source of samples for each scrape; left out when it raises `DatabaseFailed`."""
+        self._asked.append(samples)
+
+    def watch(self, name: str, value: Callable[[], float]) -> None:
+        """Register `value` as the source of the unlabelled gauge `name`, called at each scrape."""
+        self._watched[name] = value
+
+    async def scrape(self) -> bytes:
+        """All metrics in the Prometheus text format; a failing database only drops its own gauges."""
+        return await trio.to_thread.run_sync(self._metrics.render, await self._samples())
+
+    async def families(self) -> list[Metric]:
+        """The metric families that `scrape` renders, unencoded."""
+        return await trio.to_thread.run_sync(self._metrics.families, await self._samples())
+
+    async def _samples(self) -> list[Sample]:
+        samples = [*self._server(), *self._actors()]
+        for ask in self._asked:
+            try:
+                samples += await ask()
+            except DatabaseFailed as failure:
+                log.warning("gauges dropped", reason=str(failure))
+        return samples + [Sample(name, value()) for name, value in self._watched.items()]
+
+    def _server(self) -> Iterator[Sample]:
+        state = self._state
+        links, now = state.catalogue.graph.counts(), state.clock()
+        yield Sample("build_info", 1, (state.version,))
+        yield Sample("startup_duration_seconds", self._startup_seconds())
+        yield Sample("documents", len(state.catalogue))
+        yield Sample("stale_documents", sum(entry.note.is_stale(now) for entry in state.catalogue))
+        yield Sample("fulltext_documents", state.fulltext.document_count())
+        yield Sample("vector_chunks", state.semantic.chunk_count)
+        yield Sample("graph_nodes", links.nodes)
+        yield Sample("graph_edges", links.edges)
+        yield Sample("agents", len(state.coordinator.agents))
+        yield Sample("event_head_seq", state.coordinator.head)
+        yield Sample("event_queue_utilisation", self._broadcaster.utilisation, ("fullest",))
+        for each in SemanticState:
+            yield Sample("semantic_state", float(each is state.semantic.state), (each.value,))
+
+    def _actors(self) -> Iterator[Sample]:
+        for mailbox in self._mailboxes:
+            yield Sample("actor_mailbox_depth", mailbox.depth, (mailbox.name,))
+            yield Sample("actor_restarts", mailbox.stats.restarts, (mailbox.name,))
+
+    async def _database(self) -> list[Sample]:
+        store, now = self._state.coordination, self._state.clock()
+        counts, events = await self._state.reading.run(lambda: (store.counts(now), store.event_count()))
+        values: Mapping[str, int] = {
+            "active_claims": counts.open_claims,
+            "expired_claims": counts.expired_claims,
+            "event_journal_events": events,
+        }
+        return [Sample(name, value) for name, value in values.items()]

@@ -1,1 +1,5 @@
-"""Synchronous storage: the only importers of tantivy, usearch, apsw and model2vec."""
+"""Synchronous storage: the only importers of tantivy, usearch, rustworkx, apsw and model2vec.
+
+Actors change stores; services read them through handles. Every method may block.
+Never here: trio, mailboxes, or decisions about requests.
+"""

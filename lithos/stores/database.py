@@ -1,14 +1,17 @@
-"""A database that a server, or the first write, makes: one connection writes, another reads.
+"""SQLite database files: one connection writes, another reads.
 
-Whether writes succeed is remembered, for `/health`. A file that is found damaged when it is opened is set
-aside and a new one made. Damage that shows only in use changes nothing at once: a mark beside the file has
-the next opening read all of it, however large it is.
+`Database` opens a file with its pragmas and makes or migrates its tables. A file that is found damaged is
+refused, or quarantined and a new one made, as its layout says.
+
+`LearningDatabase` (`edges.db`, `stats.db`) is created by a server or by the first write. Whether writes
+succeed is remembered, for `/health`. Damage that shows only in use changes nothing at once: a mark beside the
+file has the next opening check all of it, however large it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Final, Self
@@ -29,14 +32,8 @@ from lithos.stores.sqlite import (
 )
 from lithos.telemetry import get_logger
 
-log = get_logger("lithos.database")
-
-#: Bytes of a file that is read as a whole when it is opened: some 0.2 s, on a slow disk a second. What
-#: retrieval learns may be many times as much.
-READ_WHOLE: Final = 64 * 1024 * 1024
-SUSPECT: Final = ".suspect"
-
-_DAMAGED: Final = (apsw.CorruptError, apsw.NotADBError)
+#: The writing and the reading one, which may be the same.
+Connections = tuple[apsw.Connection, apsw.Connection]
 
 
 @frozen
@@ -44,34 +41,29 @@ class Layout:
     """The tables of a database; `upgrade` changes those of an older file, inside a transaction."""
 
     tables: str
-    upgrade: Callable[[apsw.Connection], None]
+    upgrade: Callable[[apsw.Connection, datetime], None]
+    durability: Durability = Durability.FULL
+    #: Whether another thread reads while one writes.
+    has_reader: bool = True
+    #: What is logged when a damaged file makes way for a new one; without it, it cannot be opened.
+    set_aside: str | None = None
 
 
 class Database:
     """Writes go through one caller inside `transaction()`; reads use the second connection."""
 
     layout: ClassVar[Layout]
+    log: ClassVar = get_logger("lithos.database")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, connections: Connections | None = None) -> None:
         self._path = path
-        self._connections: tuple[apsw.Connection, apsw.Connection] | None = None
-        #: Why the last write failed, until one succeeds.
-        self.failure: str | None = None
-        #: What is wrong inside the file, until it is opened again.
-        self.damage: str | None = None
+        self._connections = connections
 
     @classmethod
     def open(cls, path: Path, now: datetime) -> Self:
-        """Open the database if there is one; a damaged one is set aside and a new one made."""
+        """Open or create the database. Raises `CorruptDatabase` unless a damaged one is set aside."""
         store = cls(path)
-        if path.exists():
-            try:
-                store._connect()
-            except CorruptDatabase as damage:
-                moved = quarantine(path, now)
-                log.warning("damaged database set aside", path=str(moved), reason=str(damage))
-                store._connect()
-            store._mark.unlink(missing_ok=True)
+        store._connect_or_replace(now)
         return store
 
     @property
@@ -79,83 +71,13 @@ class Database:
         """The name of the file."""
         return self._path.name
 
-    @property
-    def is_there(self) -> bool:
-        """Whether there is a database."""
-        return self._connections is not None
+    def transaction(self) -> AbstractContextManager[None]:
+        """One write transaction."""
+        return transaction(self._writer)
 
-    @property
-    def is_in_transaction(self) -> bool:
-        """False also when SQLite gave the open one up, as on a full disk."""
-        return self._connections is not None and self._writer.in_transaction
-
-    # -- writing -------------------------------------------------------------------------------
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """One durable write transaction, in a new database if there is none."""
-        with self.noticing_damage():
-            try:
-                if self._connections is None:
-                    self._connect()
-                before = self._writer.total_changes()
-                with transaction(self._writer):
-                    yield
-            except (DatabaseFailed, OSError) as failure:
-                self._note_failure(failure)
-                raise
-        if self._writer.total_changes() != before:  # else nothing was asked of the disk
-            self._note_success()
-
-    @contextmanager
-    def part(self) -> Iterator[None]:
+    def part(self) -> AbstractContextManager[None]:
         """A part of the open transaction, undone by itself on an exception."""
-        try:
-            with self.noticing_damage(), savepoint(self._writer):
-                yield
-        except DatabaseFailed as failure:
-            if not self._writer.in_transaction:  # whoever sees it may wrap it before the transaction does
-                self._note_failure(failure)
-            raise
-
-    def try_writing(self) -> None:
-        """Write something that means nothing. Raises `DatabaseFailed` and `OSError`."""
-        with self.transaction():
-            self._writer.execute("PRAGMA user_version=0")
-        self._note_success()
-
-    def _note_failure(self, failure: Exception) -> None:
-        if self.failure is None:
-            log.error("database refuses to write", path=str(self._path), reason=str(failure))
-        self.failure = str(failure)
-
-    def _note_success(self) -> None:
-        if self.failure is not None:
-            log.info("database works again", path=str(self._path))
-        self.failure = None
-
-    # -- damage --------------------------------------------------------------------------------
-
-    @contextmanager
-    def noticing_damage(self) -> Iterator[None]:
-        """Whatever the block finds damaged is told, and looked at when the file is next opened."""
-        try:
-            yield
-        except _DAMAGED as damage:
-            if self.damage is None:
-                log.error("database is damaged", path=str(self._path), reason=str(damage))
-            self.damage = str(damage)
-            try:
-                self._mark.touch()
-            except OSError as failure:
-                log.warning("database not marked", path=str(self._mark), reason=str(failure))
-            raise
-
-    @property
-    def _mark(self) -> Path:
-        return self._path.with_name(self._path.name + SUSPECT)
-
-    # -- connections ---------------------------------------------------------------------------
+        return savepoint(self._writer)
 
     def close(self) -> None:
         """Close both connections; the last one writes the WAL back."""
@@ -163,23 +85,41 @@ class Database:
             writer, reader = self._connections
             reader.close()
             writer.close()
-            self._connections = None
 
     @property
     def _writer(self) -> apsw.Connection:
         assert self._connections is not None
         return self._connections[0]
 
-    def _connect(self) -> None:
-        read_whole = None if self._mark.exists() else READ_WHOLE
-        writer = open_database(self._path, self.layout.tables, Durability.FULL, read_whole=read_whole)
+    @property
+    def _reader(self) -> apsw.Connection:
+        assert self._connections is not None
+        return self._connections[1]
+
+    def _connect_or_replace(self, now: datetime) -> None:
+        try:
+            self._connect(now)
+        except CorruptDatabase as damage:
+            if self.layout.set_aside is None:
+                raise
+            moved = quarantine(self._path, now)
+            self.log.warning(self.layout.set_aside, path=str(moved), reason=str(damage))
+            self._connect(now)
+
+    def _connect(self, now: datetime) -> None:
+        layout = self.layout
+        writer = open_database(self._path, layout.tables, layout.durability, read_whole=self._read_whole())
         try:
             with transaction(writer):
-                self.layout.upgrade(writer)
-            self._connections = (writer, open_reader(self._path))
+                layout.upgrade(writer, now)
+            self._connections = (writer, open_reader(self._path) if layout.has_reader else writer)
         except BaseException:
             writer.close(True)
             raise
+
+    def _read_whole(self) -> int | None:
+        """Bytes up to which the file is read as a whole when it is opened; None is any size."""
+        return None
 
 
 def add_missing_columns(connection: apsw.Connection, tables: Mapping[str, Mapping[str, str]]) -> None:
@@ -207,3 +147,113 @@ def read_time(text: object) -> datetime | None:
         return parse_time(text) if isinstance(text, str) else None
     except ValueError:
         return None
+
+
+#: Bytes of a file that is read as a whole when it is opened: some 0.2 s, on a slow disk a second. What
+#: retrieval learns may be many times as much.
+READ_WHOLE: Final = 64 * 1024 * 1024
+SUSPECT: Final = ".suspect"
+#: What is logged when a damaged file makes way for a new one.
+SET_ASIDE: Final = "damaged database set aside"
+
+_DAMAGED: Final = (apsw.CorruptError, apsw.NotADBError)
+
+
+class LearningDatabase(Database):
+    """Until it is made there are no connections."""
+
+    def __init__(self, path: Path, now: datetime) -> None:
+        super().__init__(path)
+        self._opened_at = now
+        #: Why the last write failed, until one succeeds.
+        self.failure: str | None = None
+        #: What is wrong inside the file, until it is opened again.
+        self.damage: str | None = None
+
+    @classmethod
+    def open(cls, path: Path, now: datetime) -> Self:
+        """Open the database if there is one; a damaged one is set aside and a new one made."""
+        store = cls(path, now)
+        if path.exists():
+            store._connect_or_replace(now)
+            store._mark.unlink(missing_ok=True)
+        return store
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a database."""
+        return self._connections is not None
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """False also when SQLite gave the open one up, as on a full disk."""
+        return self._connections is not None and self._writer.in_transaction
+
+    # -- writing -------------------------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One durable write transaction, in a new database if there is none."""
+        with self.noticing_damage():
+            try:
+                if self._connections is None:
+                    self._connect(self._opened_at)
+                before = self._writer.total_changes()
+                with super().transaction():
+                    yield
+            except (DatabaseFailed, OSError) as failure:
+                self._note_failure(failure)
+                raise
+        if self._writer.total_changes() != before:  # else nothing was asked of the disk
+            self._note_success()
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """A part of the open transaction, undone by itself on an exception."""
+        try:
+            with self.noticing_damage(), super().part():
+                yield
+        except DatabaseFailed as failure:
+            if not self._writer.in_transaction:  # whoever sees it may wrap it before the transaction does
+                self._note_failure(failure)
+            raise
+
+    def try_writing(self) -> None:
+        """Write something that means nothing. Raises `DatabaseFailed` and `OSError`."""
+        with self.transaction():
+            self._writer.execute("PRAGMA user_version=0")
+        self._note_success()
+
+    def _note_failure(self, failure: Exception) -> None:
+        if self.failure is None:
+            self.log.error("database refuses to write", path=str(self._path), reason=str(failure))
+        self.failure = str(failure)
+
+    def _note_success(self) -> None:
+        if self.failure is not None:
+            self.log.info("database works again", path=str(self._path))
+        self.failure = None
+
+    # -- damage --------------------------------------------------------------------------------
+
+    @contextmanager
+    def noticing_damage(self) -> Iterator[None]:
+        """Whatever the block finds damaged is told, and looked at when the file is next opened."""
+        try:
+            yield
+        except _DAMAGED as damage:
+            if self.damage is None:
+                self.log.error("database is damaged", path=str(self._path), reason=str(damage))
+            self.damage = str(damage)
+            try:
+                self._mark.touch()
+            except OSError as failure:
+                self.log.warning("database not marked", path=str(self._mark), reason=str(failure))
+            raise
+
+    @property
+    def _mark(self) -> Path:
+        return self._path.with_name(self._path.name + SUSPECT)
+
+    def _read_whole(self) -> int | None:
+        return None if self._mark.exists() else READ_WHOLE

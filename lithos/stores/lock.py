@@ -1,8 +1,9 @@
-"""The owner record of a data directory: one process at a time (lifecycle spec, section 2).
+"""The ownership lock of a data directory: mutual exclusion of processes (lifecycle spec, section 2).
 
-`.lithos/lock` is held by an operating-system lock that dies with its process, so a leftover file
-is no obstacle; its content tells others who holds it. Where the file system knows no locks,
-`lockless` decides.
+`.lithos/lock` is held by an operating-system lock (`flock`) that dies with its process, so a leftover file
+is no obstacle; its content, the owner record, tells others who holds it. Other programs may remove or replace
+it: `holds` keep a second owner out then, and `confirm` writes it again. Where the file system has no locks,
+`owner_record` decides.
 """
 
 from __future__ import annotations
@@ -10,31 +11,42 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Final
 
-from lithos.stores import lockless
-from lithos.stores.lockless import NO_LOCKS
-from lithos.stores.owner_record import OwnerRecord, encode_owner, read_owner
+from lithos.stores import owner_record
+from lithos.stores.holds import Held, Hold, Identity, hold, identity_of, is_held, places_of, try_flock
+from lithos.stores.owner_record import NO_LOCKS, OwnerRecord, encode_owner, read_owner
+from lithos.telemetry import get_logger
 
-__all__ = ["AlreadyOwned", "OwnerLock", "OwnerRecord", "is_owned", "read_owner"]
+__all__ = ["CONFIRM_EVERY", "AlreadyOwned", "OwnerLock", "OwnerRecord", "is_owned", "read_owner"]
 
-_TRIES = 10
-_PAUSE = 0.01
+log = get_logger("lithos.lock")
+
+#: Seconds between two calls of `confirm`.
+CONFIRM_EVERY: Final = owner_record.REFRESH
+#: Seconds for which `/health` reports a lock file that had to be written again.
+TOLD_FOR: Final = 3600.0
+#: How often to follow a lock file that is replaced while it is being locked.
+_TRIES: Final = 10
+
+#: Lock files that this process holds, resolved.
+_ours: set[Path] = set()
 
 
 class AlreadyOwned(Exception):
     """Another live process owns the data directory."""
 
-    def __init__(self, path: Path, owner: OwnerRecord | None) -> None:
-        who = (
-            f"process {owner.pid} on {owner.host} since {owner.started_at}"
-            + (f", serving {owner.url}" if owner.url else "")
-            if owner
-            else "another process"
-        )
+    def __init__(self, path: Path, owner: OwnerRecord | None, pid: int | None = None) -> None:
+        who = "another process" if pid is None else f"process {pid}"
+        if owner is not None:
+            who = f"process {owner.pid} on {owner.host} since {owner.started_at}"
+            who += f", serving {owner.url}" if owner.url else ""
         super().__init__(
             f"The data directory is in use by {who}. Connect to that server, stop it first, "
             "or choose another data directory with --data-dir."
@@ -44,75 +56,232 @@ class AlreadyOwned(Exception):
 
 
 class OwnerLock:
-    """Holds `.lithos/lock` from `acquire` to `release`; `clock` gives Unix time."""
+    """Holds `.lithos/lock` from `acquire` to `release`; `clock` gives Unix time.
+
+    `confirm` may run in another thread than the rest.
+    """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self.path = path
         self._clock = clock
+        self._turn = threading.Lock()
+        self._name = path
         self._descriptor: int | None = None
         self._record: OwnerRecord | None = None
         self._needs_refresh = False
+        #: Holds on the original folders and database, and on those that have replaced them since.
+        self._holds: dict[Path, Hold] = {}
+        self._later: dict[Path, Hold] = {}
+        #: The current problem, and the last repaired one with its time.
+        self._lasting: str | None = None
+        self._passing: tuple[float, str] | None = None
 
     @property
     def needs_refresh(self) -> bool:
-        """Whether the file system knows no locks: then `refresh` must be called every `REFRESH` seconds."""
+        """Whether the file system has no locks: then the record needs a heartbeat, by which others judge."""
         return self._needs_refresh
 
+    @property
+    def trouble(self) -> str | None:
+        """What other programs did to the lock, and what to do about it; for `/health`."""
+        if self._lasting is not None or self._passing is None:
+            return self._lasting
+        at, what = self._passing
+        return what if abs(self._clock() - at) < TOLD_FOR else None
+
+    # -- taking and giving up --------------------------------------------------------------------
+
     def acquire(self, started_at: str) -> None:
-        """Take the lock or raise `AlreadyOwned`."""
+        """Acquire the lock, or raise `AlreadyOwned` without waiting for its owner."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        name = self.path.resolve()
+        if name in _ours:
+            raise AlreadyOwned(self.path, read_owner(self.path), os.getpid())
         record = OwnerRecord(os.getpid(), socket.gethostname(), None, started_at)
-        try:
-            if not self._take(descriptor, record):
-                raise AlreadyOwned(self.path, read_owner(self.path))
-            os.fchmod(descriptor, 0o600)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        self._descriptor = descriptor
+        with ExitStack() as undo:
+            undo.callback(self._give_places_up)
+            for place in places_of(self.path):
+                self._hold(place, self._holds)
+            descriptor = self._open_locked(record)
+            undo.pop_all()
+        self._name, self._descriptor, self._record = name, descriptor, record
+        self._lasting = self._passing = None
+        _ours.add(name)
         self.publish(record)
+
+    def hold_database(self) -> None:
+        """Lock the database too, once it has been created; it must be closed before `release`."""
+        database = places_of(self.path)[-1]
+        if database not in self._holds:
+            self._hold(database, self._holds)
+
+    def publish(self, record: OwnerRecord) -> None:
+        """Write the owner record, again once the address of the server is known."""
+        with self._turn:
+            assert self._descriptor is not None
+            _write(self._descriptor, record)
+            self._record = record
+            if self._needs_refresh:
+                owner_record.refresh(self.path, self._clock())
+
+    def release(self) -> None:
+        """Release the lock; idempotent."""
+        with self._turn:
+            if self._descriptor is None:
+                return
+            descriptor, self._descriptor = self._descriptor, None
+            try:
+                if self._record is not None and (
+                    not self._needs_refresh or owner_record.is_ours(self.path, self._record)
+                ):
+                    os.ftruncate(descriptor, 0)
+            finally:
+                owner_record.drop(self.path)
+                _ours.discard(self._name)
+                self._give_places_up()
+                os.close(descriptor)  # last: whoever sees it free finds everything free
+
+    def _give_places_up(self) -> None:
+        for held in (self._later, self._holds):
+            for one in held.values():
+                one.close()
+            held.clear()
+
+    def _hold(self, place: Path, among: dict[Path, Hold]) -> None:
+        try:
+            held = hold(place)
+        except Held as other:
+            raise AlreadyOwned(self.path, _living_owner(self.path), other.pid) from other
+        if held is not None:
+            if place in among:
+                among[place].close()
+            among[place] = held
+
+    def _open_locked(self, record: OwnerRecord) -> int:
+        """Open or create the file at the path, and lock it. Raises `AlreadyOwned`."""
+        for _ in range(_TRIES):
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                if not self._take(descriptor, record):
+                    raise AlreadyOwned(self.path, read_owner(self.path))
+                if identity_of(self.path) == _identity(descriptor):
+                    os.fchmod(descriptor, 0o600)
+                    return descriptor
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+        raise OSError(f"{self.path} is replaced again and again by another program")
 
     def _take(self, descriptor: int, record: OwnerRecord) -> bool:
         try:
-            return _try_lock(descriptor)
+            return try_flock(descriptor)
         except OSError as failure:
             if failure.errno not in NO_LOCKS:
                 raise
-        self._needs_refresh = lockless.hold(self.path, self._clock(), partial(_write, descriptor, record))
+        self._needs_refresh = owner_record.hold(self.path, self._clock(), partial(_write, descriptor, record))
         return self._needs_refresh
 
-    def publish(self, record: OwnerRecord) -> None:
-        """Replace the record others read, once the address is known."""
-        assert self._descriptor is not None
-        _write(self._descriptor, record)
-        self._record = record
-        if self._needs_refresh:
-            lockless.refresh(self.path, self._clock())
+    # -- keeping it ------------------------------------------------------------------------------
 
-    def refresh(self) -> None:
-        """Say that the owner is alive; raises `AlreadyOwned` when another one took the directory meanwhile.
+    def confirm(self) -> None:
+        """Heartbeat, every `CONFIRM_EVERY` seconds: verify that the lock file is in its place, or restore it.
 
-        That happens to a process that was stopped for longer than `FRESH` seconds.
+        Raises `AlreadyOwned` when another process got the directory meanwhile: one may where the file
+        system has no locks and this process was stopped for longer than `FRESH` seconds, or where the
+        whole data directory was replaced.
         """
-        assert self._record is not None
-        if not lockless.is_ours(self.path, self._record):
-            raise AlreadyOwned(self.path, read_owner(self.path))
-        lockless.refresh(self.path, self._clock())
+        with self._turn:
+            if self._descriptor is None or self._record is None:
+                return
+            try:
+                trouble = self._confirm_places()
+                self._confirm_file(self._record, self._descriptor)
+            except OSError as failure:
+                trouble = (
+                    f"The lock file {self.path} was removed or replaced by another program, and cannot be "
+                    f"written again ({failure}). See that its folder may be written; it is tried again"
+                )
+            if trouble is not None and self._lasting is None:
+                log.warning("lock not in its place", path=str(self.path), reason=trouble)
+            self._lasting = trouble
 
-    def release(self) -> None:
-        """Give the lock up; calling it twice is harmless."""
-        if self._descriptor is None:
-            return
-        descriptor, self._descriptor = self._descriptor, None
+    def _confirm_places(self) -> str | None:
+        """Lock also folders and databases that replaced the held ones; returns the problem to report."""
+        data, private, _ = places_of(self.path)
+        found = identity_of(private)
+        if found is None and identity_of(data) is not None:
+            private.mkdir(mode=0o700, exist_ok=True)
+        moved: str | None = None
+        for place in places_of(self.path):
+            first, now = self._holds.get(place), identity_of(place)
+            if first is None or now == first.identity:
+                continue
+            moved = moved or _moved(place)
+            if now is not None and not self._has_later(place, now):
+                self._hold_later(place)
+        return moved
+
+    def _has_later(self, place: Path, now: Identity) -> bool:
+        return place in self._later and self._later[place].identity == now
+
+    def _hold_later(self, place: Path) -> None:
         try:
-            if self._record is not None and (
-                not self._needs_refresh or lockless.is_ours(self.path, self._record)
-            ):
-                os.ftruncate(descriptor, 0)
-        finally:
-            lockless.drop(self.path)
+            self._hold(place, self._later)
+        except AlreadyOwned:
+            if not self._is_taken():
+                return  # it may be this very process, on a file system that numbers its files anew
+            raise
+
+    def _confirm_file(self, record: OwnerRecord, descriptor: int) -> None:
+        if self._needs_refresh and self._is_taken():
+            raise AlreadyOwned(self.path, read_owner(self.path))
+        if identity_of(self.path) != _identity(descriptor):
+            self._note("removed or replaced")
+            owner_record.drop(self.path)  # else a copy of the record would look like another owner's
+            try:
+                self._descriptor = self._open_locked(record)
+            except AlreadyOwned:
+                if self._is_taken():
+                    raise
+                return
             os.close(descriptor)
+            _write(self._descriptor, record)
+        elif read_owner(self.path) != record:
+            self._note("overwritten")
+            _write(descriptor, record)
+        if self._needs_refresh:
+            owner_record.refresh(self.path, self._clock())
+
+    def _is_taken(self) -> bool:
+        """Whether the record names another owner that is alive."""
+        found, ours = _living_owner(self.path), self._record
+        if found is None or ours is None or (found.pid, found.host) == (ours.pid, ours.host):
+            return False
+        return not self._needs_refresh or owner_record.owns(self.path, self._clock())
+
+    def _note(self, what: str) -> None:
+        told = (
+            f"The lock file {self.path} was {what} by another program, and has been written again. Keep "
+            "programs that sync or clean folders away from .lithos"
+        )
+        log.warning("lock file written again", path=str(self.path), reason=what)
+        self._passing = self._clock(), told
+
+
+def _moved(place: Path) -> str:
+    return (
+        f"{place} was moved, removed or replaced while the server ran, which still writes to the database "
+        "that was there before. Stop the server, put back what was moved, and start it again"
+    )
+
+
+def _living_owner(path: Path) -> OwnerRecord | None:
+    """The owner in the record, unless that is a process of this host that has ended."""
+    record = read_owner(path)
+    if record is None or (record.host == socket.gethostname() and not owner_record.is_alive(record.pid)):
+        return None
+    return record
 
 
 def _write(descriptor: int, record: OwnerRecord) -> None:
@@ -121,45 +290,31 @@ def _write(descriptor: int, record: OwnerRecord) -> None:
     os.ftruncate(descriptor, len(data))
 
 
-def _try_lock(descriptor: int) -> bool:
-    """Take the lock; tries again for a moment, since who only asks (`is_owned`) holds it for an instant."""
-    for _ in range(_TRIES):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if _is_exclusive(descriptor):
-                return False
-            time.sleep(_PAUSE)
-        else:
-            return True
-    return False
-
-
-def _is_exclusive(descriptor: int) -> bool:
-    """True when who holds the lock is an owner: those that only ask share it."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    return False
+def _identity(descriptor: int) -> Identity:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino
 
 
 def is_owned(path: Path, clock: Callable[[], float] = time.time) -> bool:
-    """True while a live process holds the lock."""
+    """True while a live process holds the lock, or the folders of one that was removed."""
+    data, private, _ = places_of(path)
+    return _is_file_owned(path, clock) or is_held(data) or is_held(private)
+
+
+def _is_file_owned(path: Path, clock: Callable[[], float]) -> bool:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
-        # Shared: many may ask at once, and none takes another for the owner.
+        # A shared lock: many may probe at once, and none takes another for the owner.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError as failure:
         if failure.errno not in NO_LOCKS:
             raise
-        return lockless.owns(path, clock())
+        return owner_record.owns(path, clock())
     else:
         return False
     finally:

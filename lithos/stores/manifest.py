@@ -1,8 +1,8 @@
-"""The manifest: what the notes looked like when they were last indexed.
+"""The manifest: a cache of the catalogue's entries and file states as they were last indexed.
 
 It makes the second start incremental: a file whose size and mtime are unchanged is not even read,
 and everything the catalogue needs of it comes from here. It is rebuildable; losing it costs one
-full scan. Commits are not synced: after a power failure the start scan puts right what is missing.
+full scan. Commits are not synced: after a power failure the start scan repairs what is missing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from typing import Any
 import apsw
 from attrs import fields, frozen
 
-from lithos.core.model import Note
+from lithos.core.notes.model import Note
 from lithos.core.times import format_time, parse_time
-from lithos.stores.files import FileState
-from lithos.stores.sqlite import CorruptDatabase, Durability, open_database, quarantine, transaction
+from lithos.stores.database import Connections, Database, Layout
+from lithos.stores.notes.values import FileState
+from lithos.stores.sqlite import Durability
 from lithos.telemetry import get_logger
-
-log = get_logger("lithos.manifest")
 
 #: Raise it when a row's meaning changes: older manifests are then dropped and rebuilt.
 FORMAT = 2
@@ -59,51 +58,46 @@ class ManifestRow:
     links: tuple[str, ...]
 
 
-class Manifest:
+def _drop_other_format(connection: apsw.Connection, _: datetime) -> None:
+    if _get(connection, "format") != FORMAT:
+        connection.execute("DELETE FROM files")
+        connection.execute("DELETE FROM meta")
+        _set(connection, "format", FORMAT)
+
+
+class Manifest(Database):
     """`.lithos/manifest.db`. Methods block; one caller at a time."""
 
-    def __init__(self, connection: apsw.Connection, is_new: bool) -> None:
-        self._connection = connection
-        #: True when there was no usable manifest: this is a first scan.
-        self.is_new = is_new
+    layout = Layout(
+        _SCHEMA, _drop_other_format, Durability.OFF, has_reader=False, set_aside="damaged manifest set aside"
+    )
+    log = get_logger("lithos.manifest")
 
-    @classmethod
-    def open(cls, path: Path, now: datetime) -> Manifest:
-        """Open the manifest; a damaged one is set aside, one of another format replaced."""
-        try:
-            connection = open_database(path, _SCHEMA, Durability.OFF)
-        except CorruptDatabase as damage:
-            moved = quarantine(path, now)
-            log.warning("damaged manifest set aside", path=str(moved), reason=str(damage))
-            connection = open_database(path, _SCHEMA, Durability.OFF)
-        manifest = cls(connection, is_new=False)
-        if manifest._get("format") != FORMAT:
-            with transaction(connection):
-                connection.execute("DELETE FROM files")
-                connection.execute("DELETE FROM meta")
-                manifest._set("format", FORMAT)
-        # Not whether there was a file: a start that was killed before its first `store` left an empty one.
-        manifest.is_new = manifest.seq is None and not manifest._has_rows()
-        return manifest
+    def __init__(self, path: Path, connections: Connections | None = None) -> None:
+        super().__init__(path, connections)
+        #: True when there was no usable manifest: this is a first scan.
+        self.is_new = connections is None or self._is_empty()
+
+    def _connect(self, now: datetime) -> None:
+        super()._connect(now)
+        self.is_new = self._is_empty()
 
     @classmethod
     def view(cls, connection: apsw.Connection | None) -> Manifest:
         """What a read-only connection shows; none, or a manifest of another format, is an empty one."""
         if connection is not None:
             try:
-                manifest = cls(connection, is_new=False)
-                if manifest._get("format") == FORMAT:
-                    manifest.is_new = manifest.seq is None and not manifest._has_rows()
-                    return manifest
+                if _get(connection, "format") == FORMAT:
+                    return cls(Path(connection.filename), (connection, connection))
             except apsw.SQLError:
-                log.warning("manifest ignored", reason="it lacks its tables")
+                cls.log.warning("manifest ignored", reason="it lacks its tables")
         empty = apsw.Connection(":memory:")
         empty.execute(_SCHEMA)
-        return cls(empty, is_new=True)
+        return cls(Path(), (empty, empty))
 
     def load(self) -> list[ManifestRow]:
         """Every row, in path order."""
-        cursor = self._connection.execute(
+        cursor = self._writer.execute(
             "SELECT path,serial,size,mtime_ns,digest,identified,note,links FROM files ORDER BY path"
         )
         loaded: list[ManifestRow] = []
@@ -128,30 +122,29 @@ class Manifest:
 
     def store(self, rows: Iterable[ManifestRow], removed: Iterable[str] = (), seq: int | None = None) -> None:
         """Remember rows, forget paths, and note the journal position up to which this is true."""
-        with transaction(self._connection):
-            self._connection.executemany("DELETE FROM files WHERE path=?", [(path,) for path in removed])
-            self._connection.executemany(_UPSERT, [_dump(row) for row in rows])
+        with self.transaction():
+            self._writer.executemany("DELETE FROM files WHERE path=?", [(path,) for path in removed])
+            self._writer.executemany(_UPSERT, [_dump(row) for row in rows])
             if seq is not None:
-                self._set("seq", seq)
+                _set(self._writer, "seq", seq)
 
     @property
     def seq(self) -> int | None:
         """The journal position of the last `store`, or None before the first."""
-        return self._get("seq")
+        return _get(self._writer, "seq")
 
-    def close(self) -> None:
-        """Close the database."""
-        self._connection.close()
+    def _is_empty(self) -> bool:
+        # Not whether there was a file: a start that was killed before its first `store` left an empty one.
+        return self.seq is None and not self._writer.execute("SELECT 1 FROM files LIMIT 1").fetchall()
 
-    def _has_rows(self) -> bool:
-        return self._connection.execute("SELECT 1 FROM files LIMIT 1").fetchone() is not None
 
-    def _get(self, name: str) -> int | None:
-        row = self._connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
-        return None if row is None else int(row[0])
+def _get(connection: apsw.Connection, name: str) -> int | None:
+    row = connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
+    return None if row is None else int(row[0])
 
-    def _set(self, name: str, value: int) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (name, value))
+
+def _set(connection: apsw.Connection, name: str, value: int) -> None:
+    connection.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (name, value))
 
 
 def _dump(row: ManifestRow) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""The data directory's own history: its version, and files that older layouts kept elsewhere.
+"""Migrations of the data directory: its layout version, and files that older layouts kept elsewhere.
 
 `.lithos/migrations/registry.json` is `{"current_version": int, "applied": [{"from","to","name",
 "applied_at"}]}`; a fresh one is version 1 and gets one empty step to 2 (notes spec, section 1).

@@ -1,10 +1,14 @@
-"""Trying out what Lithos needs of a file system and a database, leaving nothing behind. It blocks."""
+"""Probes for diagnosis: file system features, free space, database integrity, and who listens on a port.
+
+They leave nothing behind and block, for some milliseconds.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -13,14 +17,14 @@ import apsw
 from attrs import frozen
 
 from lithos.core.times import parse_time
-from lithos.stores.files import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
-from lithos.stores.lockless import NO_LOCKS
-from lithos.stores.snapshots import snapshot
+from lithos.stores.notes.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
+from lithos.stores.owner_record import NO_LOCKS
+from lithos.stores.sqlite import snapshot
 
 
 @frozen
 class Space:
-    """What is free; `inodes` is None where the file system does not count them."""
+    """Free space; `inodes` is None where the file system does not count them."""
 
     bytes: int
     inodes: int | None
@@ -42,7 +46,7 @@ def try_folder(folder: Path) -> bool:
         return locks
     finally:
         for path in (first, second):
-            with suppress(OSError):  # what made it fail is told already
+            with suppress(OSError):  # the first failure is raised already
                 path.unlink(missing_ok=True)
 
 
@@ -65,13 +69,13 @@ def _holds_lock(descriptor: int, path: Path) -> bool:
 
 
 def free_space(folder: Path) -> Space:
-    """What an unprivileged process may still use. Raises `OSError`."""
+    """Free space for an unprivileged process. Raises `OSError`."""
     status = os.statvfs(folder)
     return Space(status.f_bavail * status.f_frsize, status.f_favail if status.f_files else None)
 
 
 def check_integrity(path: Path, *, is_live: bool) -> str | None:
-    """What is wrong inside a database that opens; None when it is sound or absent. Raises as `snapshot`."""
+    """Integrity check of a database: the first problem; None when sound or absent. Raises as `snapshot`."""
     with snapshot(path, is_live=is_live) as connection:
         if connection is None:
             return None
@@ -105,3 +109,30 @@ def read_layout_version(path: Path) -> int | None:
     if not isinstance(version, int):
         raise ValueError("it has not the expected form")
     return version
+
+
+_LISTENING = "0A"
+
+
+def name_listener(port: int) -> str | None:
+    """The process that listens on a TCP port of this machine as `process 12 (nginx)`; None when unknown.
+
+    Processes of other users are only known to an administrator.
+    """
+    sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
+    for process in Path("/proc").glob("[0-9]*") if sockets else ():
+        with suppress(OSError):  # it ended meanwhile, or is somebody else's
+            for descriptor in os.listdir(process / "fd"):
+                if os.readlink(process / "fd" / descriptor) in sockets:
+                    return f"process {process.name} ({(process / 'comm').read_text().strip()})"
+    return None
+
+
+def _listening_inodes(port: int) -> Iterator[str]:
+    """Lines are `number: address:port remote:port state … uid timeout inode`, numbers in hexadecimal."""
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == _LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
+                    yield fields[9]

@@ -1,16 +1,23 @@
-"""SQLite through apsw, which bundles a current release.
+"""SQLite through apsw, which bundles a current release: connections, transactions, read-only snapshots, JSON.
 
 SQLite before 3.51.3 can corrupt a WAL database that two connections checkpoint at once, and
-Python's own may be that old; apsw >= 3.51.3 is not.
+Python's own may be that old; apsw >= 3.51.3 is not. `snapshot` reads a database without leaving a trace,
+also beside the process that writes it. `load_*` read JSON columns that older versions, or people, may have
+filled.
 """
 
 from __future__ import annotations
 
+import json
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import quote
 
 import apsw
 
@@ -139,3 +146,78 @@ def quarantine(path: Path, now: datetime) -> Path:
     path.rename(target)
     path.with_name(path.name + "-shm").unlink(missing_ok=True)
     return target
+
+
+def load_json(text: str | None) -> Any:
+    """The value, or None for NULL and for what is no JSON (NaN, which Python would write, included)."""
+    try:
+        return json.loads(text, parse_constant=_refuse) if text is not None else None
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def load_object(text: str | None) -> dict[str, Any]:
+    """The object; anything else reads as an empty one (coordination spec, section 1)."""
+    value = load_json(text)
+    return value if isinstance(value, dict) else {}
+
+
+def load_texts(text: str | None) -> tuple[str, ...]:
+    """The texts of a list; anything else reads as none."""
+    value = load_json(text)
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_READ = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+
+
+@contextmanager
+def snapshot(path: Path, *, is_live: bool) -> Iterator[apsw.Connection | None]:
+    """A read-only connection for the block, None where there is no database. Raises `CorruptDatabase`.
+
+    Reading a WAL database usually makes files beside it. With `is_live`, when its writer runs and they are
+    there anyway, it is read in place; else a sound one is opened as unchanging, and one whose writer was
+    killed is read from a copy, since looking at its last commits would write.
+    """
+    if not path.exists():
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="lithos-") as folder:
+        wal = path.with_name(path.name + "-wal")
+        if is_live and wal.exists():
+            uri = _uri(path, "mode=ro")
+        elif wal.exists() and wal.stat().st_size:
+            copy = Path(folder) / path.name
+            for source, target in ((path, copy), (wal, copy.with_name(wal.name))):
+                shutil.copyfile(source, target)
+            uri = _uri(copy, "mode=rw")
+        else:
+            uri = _uri(path, "immutable=1")
+        connection = _open(path, uri)
+        try:
+            yield connection
+        finally:
+            connection.close(True)
+
+
+def _uri(path: Path, parameters: str) -> str:
+    return f"file:{quote(str(path.absolute()))}?{parameters}"
+
+
+def _open(path: Path, uri: str) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI if uri.endswith("mode=rw") else _READ
+    connection = apsw.Connection(uri, flags=flags)
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        problem = connection.execute("PRAGMA quick_check(1)").fetchall()
+    except (apsw.NotADBError, apsw.CorruptError) as damage:
+        connection.close(True)
+        raise CorruptDatabase(path, str(damage)) from damage
+    if problem != [("ok",)]:
+        connection.close(True)
+        raise CorruptDatabase(path, str(problem[0][0]))
+    return connection

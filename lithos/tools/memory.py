@@ -1,25 +1,167 @@
-"""Tools that show what retrieval has learned."""
+"""Tools of learning retrieval: `lithos_retrieve`, typed edges between notes, and statistics of notes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
 
 from attrs import frozen
 
-from lithos.actors.catalogue import Catalogue
-from lithos.core.errors import DocNotFound
-from lithos.core.memory import NodeStats
-from lithos.core.times import format_optional
-from lithos.services.learning import Learning
-from lithos.tools.arguments import argument
-from lithos.tools.registry import Answer, Tool
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.errors import DocNotFound, InvalidInput
+from lithos.core.learning.edges import (
+    RESOLUTIONS,
+    Edge,
+    EdgeFilter,
+    ResolveConflict,
+    UpsertEdge,
+    check_resolution,
+)
+from lithos.core.learning.memory import NodeStats, SurfacedConflict
+from lithos.core.times import format_optional, format_time
+from lithos.services.notes.edges import Edges
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.retrieve.retrieve import Result, Retrieve, RetrieveRequest
+from lithos.stores.indexes.fulltext_query import Filters
+from lithos.tools.contract.arguments import argument, as_command
+from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
+from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.rows import search_row, sliced_rows
+
+#: Who is recorded for an edge that nobody signed.
+UNSIGNED = "lithos_edge_upsert"
+
+
+@frozen
+class UpsertArguments:
+    """Parameters of `lithos_edge_upsert`."""
+
+    from_id: str = argument("Note id where the edge begins.", bound=NAME)
+    to_id: str = argument("Note id where it ends.", bound=NAME)
+    type: str = argument("Kind of relation, such as supports, contradicts, related_to.", bound=NAME)
+    weight: float = argument("Strength, usually 0..1.")
+    namespace: str = argument("Namespace of the edge.", bound=NAMESPACE)
+    provenance_actor: str | None = argument("Your agent id.", None, bound=NAME)
+    provenance_type: str | None = argument("How it was found, such as asserted.", None, bound=NAME)
+    evidence: dict[str, Any] | list[Any] | None = argument(
+        "Object or array that backs it.", None, bound=METADATA
+    )
+    conflict_state: str | None = argument("State of the conflict, for contradicts.", None, bound=NAME)
+
+
+@frozen
+class ListArguments:
+    """Parameters of `lithos_edge_list`."""
+
+    from_id: str | None = argument("Only edges from this note.", None, bound=LOOKUP)
+    to_id: str | None = argument("Only edges to this note.", None, bound=LOOKUP)
+    type: str | None = argument("Only this kind.", None, bound=LOOKUP)
+    namespace: str | None = argument("Only this namespace.", None, bound=LOOKUP)
+
+
+@frozen
+class ResolveArguments:
+    """Parameters of `lithos_conflict_resolve`."""
+
+    edge_id: str = argument("Id of a contradicts edge.", bound=LOOKUP)
+    resolution: str = argument("What became of the conflict.", one_of=RESOLUTIONS, bound=LOOKUP)
+    resolver: str = argument("Your agent id.", bound=NAME)
+    winner_id: str | None = argument("For superseded: the note that stays valid.", None, bound=LOOKUP)
+
+
+class EdgeTools:
+    """Handlers; each takes its arguments class."""
+
+    def __init__(self, edges: Edges) -> None:
+        self._edges = edges
+
+    def tools(self) -> Sequence[Tool]:
+        """The family in listing order."""
+        return (
+            Tool(
+                "lithos_edge_upsert",
+                "standard",
+                "I",
+                "Relate two notes by a typed, weighted edge, or overwrite the one there is.",
+                UpsertArguments,
+                self.upsert,
+            ),
+            Tool(
+                "lithos_edge_list",
+                "standard",
+                "RI",
+                "Typed edges between notes, oldest first.",
+                ListArguments,
+                self.list_edges,
+            ),
+            Tool(
+                "lithos_conflict_resolve",
+                "standard",
+                "",
+                "Settle a contradicts edge; superseded marks the winner note.",
+                ResolveArguments,
+                self.resolve,
+            ),
+        )
+
+    async def upsert(self, given: UpsertArguments) -> Answer:
+        """`lithos_edge_upsert`."""
+        if not math.isfinite(given.weight):
+            raise InvalidInput(f"weight must be a finite number, such as 0.8; not {given.weight}.")
+        evidence = given.evidence
+        command = as_command(
+            UpsertEdge,
+            given,
+            agent=(given.provenance_actor or "").strip() or UNSIGNED,
+            evidence=None if evidence is None else json.dumps(evidence, ensure_ascii=False),
+        )
+        return {"status": "ok", "edge_id": (await self._edges.upsert(command)).id}
+
+    async def list_edges(self, given: ListArguments) -> Answer:
+        """`lithos_edge_list`."""
+        wanted = EdgeFilter(
+            from_id=given.from_id, to_id=given.to_id, type=given.type, namespace=given.namespace
+        )
+        rows = await sliced_rows(await self._edges.list_edges(wanted), edge_row)
+        return {"edges": rows, "results": rows}
+
+    async def resolve(self, given: ResolveArguments) -> Answer:
+        """`lithos_conflict_resolve`."""
+        check_resolution(given.resolution)
+        edge, warnings = await self._edges.resolve(
+            as_command(ResolveConflict, given, resolver=given.resolver.strip())
+        )
+        answer = {"status": "ok", "edge_id": edge.id, "conflict_state": edge.conflict_state}
+        return answer | ({"warnings": list(warnings)} if warnings else {})
+
+
+def edge_row(edge: Edge) -> dict[str, Any]:
+    """An edge on the wire."""
+    return {
+        "edge_id": edge.id,
+        "id": edge.id,
+        "from_id": edge.from_id,
+        "to_id": edge.to_id,
+        "type": edge.type,
+        "weight": edge.weight,
+        "namespace": edge.namespace,
+        "created_at": format_time(edge.created_at),
+        "updated_at": format_time(edge.updated_at),
+        "provenance_actor": edge.provenance_actor,
+        "provenance_type": edge.provenance_type,
+        "evidence": edge.evidence,
+        "conflict_state": edge.conflict_state,
+    }
 
 
 @frozen
 class StatsArguments:
     """Parameters of `lithos_node_stats`."""
 
-    node_id: str = argument("Id of the note.")
+    node_id: str = argument("Id of the note.", bound=LOOKUP)
 
 
 class MemoryTools:
@@ -66,4 +208,88 @@ def stats_row(stats: NodeStats) -> Answer:
         "decay_rate": stats.decay_rate,
         "spaced_rep_strength": stats.spaced_rep_strength,
         "last_decay_applied_at": format_optional(stats.last_decay_applied_at),
+    }
+
+
+@frozen
+class RetrieveArguments:
+    """Parameters of `lithos_retrieve`."""
+
+    query: str = argument("What you want to know.", may_be_blank=True, bound=QUERY)
+    limit: int = argument("Most results.", 10)
+    namespace_filter: tuple[str, ...] | None = argument("Only these namespaces.", None, bound=NAMESPACES)
+    agent_id: str | None = argument("Your agent id; shows your private notes too.", None, bound=NAME)
+    task_id: str | None = argument("Your task; shows its notes too.", None, bound=NAME)
+    surface_conflicts: bool = argument("Tell unsettled contradictions.", False)
+    max_context_nodes: int | None = argument("Notes to look around; default limit.", None)
+    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
+
+
+class RetrieveTools:
+    """Handlers; each takes its arguments class."""
+
+    def __init__(self, retrieve: Retrieve, clock: Callable[[], datetime]) -> None:
+        self._retrieve = retrieve
+        self._clock = clock
+
+    def tools(self) -> Sequence[Tool]:
+        """The family in listing order."""
+        return (
+            Tool(
+                "lithos_retrieve",
+                "core",
+                "R",
+                "Find what helps with a task: by words, meaning, links and past use. Keep receipt_id for "
+                "lithos_task_complete.",
+                RetrieveArguments,
+                self.retrieve,
+            ),
+        )
+
+    async def retrieve(self, arguments: RetrieveArguments) -> Answer:
+        """`lithos_retrieve`."""
+        answer = await self._retrieve.retrieve(
+            RetrieveRequest(
+                query=arguments.query,
+                limit=arguments.limit,
+                namespaces=arguments.namespace_filter or None,
+                agent_id=arguments.agent_id,
+                task_id=arguments.task_id,
+                surface_conflicts=arguments.surface_conflicts,
+                max_context_nodes=arguments.max_context_nodes,
+                filters=Filters(tags=arguments.tags or (), path_prefix=arguments.path_prefix or None),
+            )
+        )
+        now = self._clock()
+        result: dict[str, Any] = {
+            "results": [retrieve_row(each, now) for each in answer.results],
+            "temperature": answer.receipt.temperature,
+            "terrace_reached": answer.receipt.terrace_reached,
+            "receipt_id": answer.receipt.id,
+            "degraded": answer.degraded,
+            "failed_scouts": list(answer.failed_scouts),
+        }
+        if answer.conflicts is not None:
+            result["conflicts"] = [conflict_row(each) for each in answer.conflicts]
+        return result
+
+
+def retrieve_row(result: Result, now: datetime) -> dict[str, Any]:
+    """One result: a search row, and how it came about."""
+    return search_row(result.hit, now) | {
+        "reasons": list(result.reasons),
+        "scouts": list(result.scouts),
+        "salience": result.traits.salience,
+        "usage_score": result.traits.usage,
+    }
+
+
+def conflict_row(conflict: SurfacedConflict) -> dict[str, Any]:
+    """One contradiction."""
+    return {
+        "edge_id": conflict.edge_id,
+        "from_id": conflict.from_id,
+        "to_id": conflict.to_id,
+        "conflict_state": conflict.conflict_state,
     }

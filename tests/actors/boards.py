@@ -8,13 +8,13 @@ from typing import Any
 
 import apsw
 
-from lithos.actors.task_board import TaskBoard
-from lithos.core.claims import ClaimTimes
+from lithos.actors.coordinating.task_board import TaskBoard
 from lithos.core.errors import LithosError
 from lithos.core.events import EventDraft
-from lithos.core.task_commands import CreateTask, TaskCommand
-from lithos.stores.task_schema import TASK_INDEXES, TASK_TABLES
-from lithos.stores.tasks import TaskRows
+from lithos.core.tasks.commands import CreateTask, TaskCommand
+from lithos.core.tasks.model import ClaimTimes
+from lithos.stores.coordination.schema import TASK_INDEXES, TASK_TABLES
+from lithos.stores.coordination.tasks import TaskRows
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 

@@ -11,21 +11,24 @@ from typing import Any
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.actors.broadcaster import Broadcaster
-from lithos.actors.catalogue import Catalogue
-from lithos.actors.coordinator import Coordinator
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import supervise
-from lithos.actors.preparation import Preparation
-from lithos.actors.publisher import Publisher
-from lithos.actors.requests import DeleteNote, WriteNote, WriteOutcome, WriteRequest
-from lithos.actors.scan import ScanResult, scan_folder
-from lithos.actors.writer import Writer
+from lithos.actors.writing.keeper import Keeper
+from lithos.actors.writing.messages import DeleteNote, WriteNote, WriteOutcome, WriteRequest
+from lithos.actors.writing.preparation import Preparation
+from lithos.actors.writing.publisher import Publisher
+from lithos.actors.writing.writer import Writer
+from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.note_records import NoteRecords
+from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.core.events import Event
 from lithos.core.plan import VanishRule
-from lithos.stores.coordination import CoordinationStore
-from lithos.stores.files import NoteFiles
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.manifest import Manifest
-from tests.fakes import Clock, FakeIndex, Gate, make_indexer
+from lithos.stores.notes.displaced import Displaced
+from lithos.stores.notes.files import NoteFiles
+from tests.fakes import Clock, FakeIndex, Gate, LateCalls, make_indexer
 
 
 class House:
@@ -38,11 +41,11 @@ class House:
         self.open()
 
     def open(self) -> None:
-        self.files = NoteFiles(self.root / "knowledge")
+        self.files = NoteFiles(self.root / "knowledge", LateCalls())
         self.files.create_root()
         self.store = CoordinationStore.open(self.root / "coordination.db", self.clock())
         self.manifest = Manifest.open(self.root / "manifest.db", self.clock())
-        self.catalogue = Catalogue()
+        self.catalogue = Catalogue(NoteRecords(self.store.note_rows()))
         self.gate = Gate()
         self.indexes = [FakeIndex(), FakeIndex()]
         self.indexers = [
@@ -51,10 +54,18 @@ class House:
         ]
         self.broadcaster = Broadcaster(1000, 1000)
         self.coordinator = Coordinator(
-            self.store, Inline(), self.broadcaster, self.clock, events_enabled=True, journal_size=1000
+            self.store,
+            Inline(),
+            self.broadcaster,
+            self.clock,
+            events_enabled=True,
+            journal_size=1000,
+            records=self.catalogue.records,
         )
         self.publisher = Publisher(self.coordinator.mailbox, self.indexers, self.manifest, Inline())
         self.preparation = Preparation(self.catalogue, 1000, self.clock, self._new_id)
+        self.displaced = Displaced(self.root / "displaced")
+        self.keeper = Keeper(self.files, self.displaced, Inline(), self.clock)
         self.writer = Writer(
             self.catalogue,
             self.files,
@@ -62,6 +73,7 @@ class House:
             self.indexers,
             self.publisher.mailbox,
             self.preparation,
+            self.keeper.take,
         )
 
     def close(self) -> None:
@@ -81,7 +93,7 @@ class House:
     def scan(self, rule: VanishRule | None = None) -> ScanResult:
         """Scan into a fresh catalogue's place, without announcing."""
         position = self.manifest.seq
-        announced = [] if position is None else self.store.events_after(position)
+        announced = self.store.events_after(position or 0)
         return scan_folder(
             self.files, self.manifest, self.catalogue, announced, self.clock(), rule or VanishRule()
         )
@@ -92,6 +104,7 @@ class House:
         events = [Event(seq=first + n, draft=draft) for n, draft in enumerate(result.events)]
         with self.store.transaction():
             self.store.append_events(events)
+            self.store.store_note_rows(self.catalogue.records.take_unsaved())
         self.manifest.store(result.rows, result.removed, self.store.next_seq() - 1)
 
     @asynccontextmanager
@@ -107,11 +120,13 @@ class House:
             await actors.start(partial(supervise, publisher, self.publisher.start, closes=downstream))
             await actors.start(partial(supervise, writer, self.writer.start, closes=[publisher]))
             async with trio.open_nursery() as background:
+                await background.start(self.keeper.run)
                 for indexer in self.indexers:
                     background.start_soon(indexer.converge)
                 yield background
                 background.cancel_scope.cancel()
             writer.close()
+        await self.keeper.finish()
 
     async def ask(self, request: WriteRequest) -> WriteOutcome:
         """Carry a request out; raises its refusal."""

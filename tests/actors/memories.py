@@ -10,15 +10,22 @@ import attrs
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.actors.broadcaster import Broadcaster
-from lithos.actors.coordinator import Coordinator
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import supervise
-from lithos.actors.memory import Memory
-from lithos.core.edges import EdgeFilter, UpsertEdge
-from lithos.core.memory import FinalNode, InferredEdge, NodeStats, Receipt, RecordInference, RecordRetrieval
-from lithos.stores.coordination import CoordinationStore
-from lithos.stores.edges import EdgeStore
-from lithos.stores.stats import StatsStore
+from lithos.actors.remembering.actor import Memory
+from lithos.core.learning.edges import EdgeFilter, UpsertEdge
+from lithos.core.learning.memory import (
+    FinalNode,
+    InferredEdge,
+    NodeStats,
+    Receipt,
+    RecordInference,
+    RecordRetrieval,
+)
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.learning.edges import EdgeStore
+from lithos.stores.learning.stats import StatsStore
 from tests.fakes import START, Clock, Gate
 
 

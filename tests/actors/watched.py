@@ -9,10 +9,10 @@ from pathlib import Path
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.actors.guard import DeletionGuard
-from lithos.actors.watch_pending import Noticed, Pending
-from lithos.actors.watch_taking import Taking
-from lithos.stores.vanished import VanishedFiles
+from lithos.actors.watching.guard import DeletionGuard
+from lithos.actors.watching.pending import Noticed, Pending
+from lithos.actors.watching.settling import Taking
+from lithos.stores.notes.vanished import VanishedFiles
 from tests.actors.house import House
 from tests.fakes import put_file
 

@@ -15,12 +15,14 @@ import pytest
 import trio
 
 import lithos.app.backup
-import lithos.stores.backup_files
+import lithos.stores.backup
 from lithos.actors.blocking import Threads
-from lithos.app.backup import BackupRefused, back_up, back_up_to_tar, restore
+from lithos.app.backup import back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects
 from lithos.cli import main
-from lithos.config import Config, StorageConfig
+from lithos.config.catalogue import Config
+from lithos.config.sections import StorageConfig
+from lithos.stores.backup import BackupRefused
 from lithos.stores.lock import AlreadyOwned, OwnerLock
 from tests.servers import Lithos, put_note, serving
 

@@ -9,7 +9,8 @@ import pytest
 import trio.testing
 
 from lithos.app import running_server
-from lithos.config import Config, ServerConfig, StorageConfig
+from lithos.config.catalogue import Config
+from lithos.config.sections import ServerConfig, StorageConfig
 from lithos.stores.lock import AlreadyOwned, OwnerLock
 from tests.servers import serving
 

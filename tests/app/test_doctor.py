@@ -20,17 +20,17 @@ import trio
 from attrs import define, field, frozen
 
 import lithos.app.doctor
-import lithos.app.doctor_network
-from lithos.actors.watch_listening import Probe
-from lithos.app.clock import utc_now
+from lithos.actors.watching.listening import Probe
 from lithos.app.doctor import Doctor, Patient
-from lithos.config import Config, StorageConfig
-from lithos.core.memory import NodeStats
-from lithos.services import checks_storage
+from lithos.app.stores import utc_now
+from lithos.config.catalogue import Config
+from lithos.config.sections import StorageConfig
+from lithos.core.learning.memory import NodeStats
+from lithos.services.upkeep import checks_storage
+from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock
 from lithos.stores.owner_record import OwnerRecord
 from lithos.stores.probes import Space
-from lithos.stores.stats import StatsStore
 from tests.app.program import Program, make_program
 from tests.e2e.process import running_lithos
 from tests.e2e.vault import snapshot
@@ -38,7 +38,8 @@ from tests.servers import load_once, put_note, serving
 
 HEALTHY = [
     "configuration", "data directory", "disk space", "layout", "owner", "port", "databases", "notes",
-    "duplicate ids", "vanished files", "embedder", "indexes", "watcher", "clock",
+    "protection", "displaced texts", "duplicate ids", "vanished files", "embedder", "indexes", "watcher",
+    "clock",
 ]  # fmt: skip
 NOTES = 24
 WATCH_MODE = "LITHOS_INDEX__WATCH_MODE"
@@ -115,8 +116,8 @@ def ward(program: Program, sound: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("LITHOS_PORT", "0")  # whatever runs on this machine
     monkeypatch.setenv(WATCH_MODE, "poll")  # a probe takes a third of a second
     monkeypatch.setattr(lithos.app.doctor, "load_embedder", load_once)
-    monkeypatch.setattr(lithos.app.doctor_network, "_ANSWER_WAIT", 0.3)
-    monkeypatch.setattr(lithos.app.doctor_network, "_ADDRESS_WAIT", 0.2)
+    monkeypatch.setattr(lithos.app.doctor, "_ANSWER_WAIT", 0.3)
+    monkeypatch.setattr(lithos.app.doctor, "_ADDRESS_WAIT", 0.2)
     program.data = tmp_path / "data"
     shutil.copytree(sound, program.data)
     made = Ward(program, monkeypatch)
@@ -475,7 +476,7 @@ def test_beside_a_server_that_is_well_all_is_ok(ward: Ward) -> None:
     ward.monkeypatch.delenv(WATCH_MODE)
     with running_lithos(ward.data, env={"LITHOS_AUTH_TOKEN": "right"}) as server:
         ward.monkeypatch.setenv("LITHOS_AUTH_TOKEN", "right")
-        ward.monkeypatch.setattr(lithos.app.doctor_network, "_ANSWER_WAIT", 5.0)
+        ward.monkeypatch.setattr(lithos.app.doctor, "_ANSWER_WAIT", 5.0)
         answer = ward.program.run("doctor", "--json").answer
         assert answer["status"] == "ok", answer
         told = {each["name"]: each["message"] for each in answer["checks"]}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lithos.app.clock import utc_now
-from lithos.core.memory import NodeStats
+from lithos.app.stores import utc_now
+from lithos.core.learning.memory import NodeStats
+from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock
-from lithos.stores.stats import StatsStore
 from tests.app.program import Program, make_program
 from tests.e2e.vault import snapshot
 from tests.servers import put_note

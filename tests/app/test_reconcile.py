@@ -11,11 +11,12 @@ import apsw
 import pytest
 
 import lithos.app.maintenance
-import lithos.services.reconcile_graph
+import lithos.services.upkeep.reconcile
 from lithos.app.maintenance import owned, reconcile
-from lithos.config import Config, SearchConfig, StorageConfig
-from lithos.core.reconcile import SCOPES
-from lithos.stores.embedder import load_embedder
+from lithos.config.catalogue import Config
+from lithos.config.sections import SearchConfig, StorageConfig
+from lithos.core.findings import SCOPES
+from lithos.stores.indexes.embedder import load_embedder
 from tests.e2e.vault import snapshot
 from tests.servers import load_once, put_note, serving
 
@@ -221,7 +222,7 @@ async def test_scopes_are_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(lithos.services.reconcile_graph, "write_remembered", refuse)
+        patch.setattr(lithos.services.upkeep.reconcile, "write_remembered", refuse)
         envelopes = await run(config)
     assert [envelope["status"] for envelope in envelopes] == ["ok", "failed", "noop"]
     assert envelopes[1]["failures"][0]["code"] == "graph_rebuild_failed"
@@ -230,7 +231,7 @@ async def test_scopes_are_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise KeyError("bug")
 
     with monkeypatch.context() as patch:
-        patch.setattr(lithos.services.reconcile_graph, "read_remembered", crash)
+        patch.setattr(lithos.services.upkeep.reconcile, "read_remembered", crash)
         (tmp_path / ".graph").mkdir()
         (tmp_path / ".graph" / "graph.json").write_text("{}")
         envelopes = await run(config)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
-from lithos.core.frontmatter import amend_document, derive_id, parse_document
-from lithos.core.model import Note
+from lithos.core.findings import GROUPS, CheckedFile, plan_amendments
+from lithos.core.notes.document import amend_document, derive_id, parse_document
+from lithos.core.notes.model import Note
 from lithos.core.times import from_nanoseconds
-from lithos.core.validation import GROUPS, CheckedFile, plan_amendments
-from lithos.services.validation import Fixing, fix_notes, validate_notes
-from lithos.stores.files import NoteFiles
+from lithos.services.upkeep.validation import Fixing, fix_notes, validate_notes
 from lithos.stores.lock import OwnerLock
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.system_calls import KernelCalls
 from tests.app.program import Program, make_program
 from tests.e2e.vault import FILES, make_vault, snapshot
 from tests.servers import put_note, serving
@@ -120,6 +121,20 @@ async def test_the_fixed_id_is_the_one_that_the_server_used(tmp_path: Path) -> N
         assert (read["metadata"]["author"], read["title"]) == ("unknown", "idea")
 
 
+def test_a_note_that_moved_is_given_the_id_it_kept(tmp_path: Path, program: Program) -> None:
+    """behaviour 270: also when it moved while nothing ran, and no server has started since."""
+    file = put_note(tmp_path, "inbox/idea.md", "An idea about zebras.\n")
+    trio.run(_start_once, tmp_path)
+    file.rename(file.with_name("moved.md"))
+    program.run("validate", "--fix")
+    assert f"id: {derive_id('inbox/idea.md')}\n" in file.with_name("moved.md").read_text()
+
+
+async def _start_once(data: Path) -> None:
+    async with serving(data):
+        pass
+
+
 def fix(data: Path) -> Fixing:
     """`fix_notes` without the program around it, for tests inside an event loop."""
     files = NoteFiles(data / "knowledge")
@@ -149,14 +164,14 @@ def test_a_file_that_cannot_be_written_does_not_stop_the_others(
 ) -> None:
     for name in ("a", "b", "c"):
         put_note(program.data, f"{name}.md", "text\n")
-    real = os.rename
+    real = KernelCalls.exchange
 
-    def refuse(source: Any, target: Any, **more: Any) -> None:
-        if str(target).endswith("b.md"):
+    def refuse(calls: KernelCalls, source: str, target: str) -> None:
+        if target.endswith("b.md"):
             raise PermissionError(13, "Permission denied")
-        real(source, target, **more)
+        real(calls, source, target)
 
-    monkeypatch.setattr(os, "rename", refuse)
+    monkeypatch.setattr(KernelCalls, "exchange", refuse)
     done = program.run("validate", "--fix")
     assert done.out.endswith("Total issues: 9\nFixed 6 issues\nIssues that remain: 3\n")
     assert done.err.startswith("lithos: not fixed: b.md: it cannot be written: ")

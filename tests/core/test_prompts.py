@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from lithos.core.prompts import PROMPTS, BadPrompt, render_prompt
-from lithos.tools.order import ORDER
+from lithos.core.offers import PROMPTS, BadPrompt, render_prompt
+from lithos.tools.contract.registry import ORDER
 
 
 def test_research_first_looks_first_and_updates_what_is_stale() -> None:

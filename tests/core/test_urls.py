@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lithos.core.errors import InvalidInput
-from lithos.core.urls import host_of, normalise_url
+from lithos.core.notes.paths import host_of, normalise_url
 
 URLS = st.tuples(
     st.sampled_from(["http://", "HTTPS://", "https://u:p@"]),

@@ -20,8 +20,9 @@ import trio
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from lithos.front.limits import STOP_GRACE
-from lithos.stores.lock import OwnerLock, OwnerRecord
+from lithos.front.server.limits import STOP_GRACE
+from lithos.stores.lock import OwnerLock
+from lithos.stores.owner_record import OwnerRecord
 from tests.e2e.process import LITHOS, START_BOUND, STOP_BOUND, clean_environment, run_lithos, running_lithos
 from tests.e2e.stdio import StdioServer, stdio_server
 from tests.e2e.test_changes import META, new_note, notice

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 from trio_websocket import WebSocketConnection, open_websocket_url
 
@@ -15,6 +16,7 @@ from tests.e2e.process import Lithos, running_lithos
 BEFORE, MISSED = 3, 50
 
 
+@pytest.mark.slow
 def test_last_event_id_gives_exactly_what_was_missed_over_a_restart(tmp_path: Path) -> None:
     """behaviours 133, 186, 187: Show 2."""
     data = tmp_path / "data"
@@ -48,6 +50,7 @@ def ws_url(server: Lithos) -> str:
     return f"{server.url.replace('http', 'ws')}/events/ws?subscriber=show&types=note.created"
 
 
+@pytest.mark.slow
 async def test_a_named_subscriber_resumes_over_a_restart(tmp_path: Path) -> None:
     """behaviours 186, 188, 189: Show 2 over WebSocket, without `since`."""
     data = tmp_path / "data"

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 import trio
 
-from lithos.core.task_commands import Lesson
-from lithos.stores.coordination import CoordinationStore
+from lithos.core.tasks.commands import Lesson
+from lithos.stores.coordination.store import CoordinationStore
 from tests.e2e.clients import Gone, WireClient
 from tests.e2e.process import Lithos, running_lithos
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp.client import Client
 
-from lithos.app.clock import utc_now
-from lithos.stores.stats import StatsStore
+from lithos.app.stores import utc_now
+from lithos.stores.learning.stats import StatsStore
 from tests.e2e.clients import call, connected
 from tests.e2e.process import running_lithos
 
@@ -42,6 +43,7 @@ def place(answer: dict[str, Any], note: str) -> int:
     return [row["id"] for row in answer["results"]].index(note)
 
 
+@pytest.mark.slow
 async def test_feedback_moves_the_ranking_and_receipts_explain_it(tmp_path: Path) -> None:
     """behaviours 85, 86, 148, 150, 151 and 153"""
     data = tmp_path / "data"

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from lithos.cli.options import parse_arguments
-from lithos.config import SETTINGS
-from lithos.config.catalogue import SECTIONS, SHORT_VARIABLES
+from lithos.config.catalogue import SECTIONS, SETTINGS, SHORT_VARIABLES
 from lithos.config.sources import LOG_VARIABLES
-from lithos.tools.order import ORDER
+from lithos.tools.contract.registry import ORDER
 from tests.e2e.pages import Block, find_unprinted, read_blocks, run_blocks
 from tests.e2e.process import clean_environment, running_lithos
 

@@ -155,13 +155,13 @@ def test_sigterm_during_the_start_ends_with_exit_0(tmp_path: Path) -> None:
 def test_a_signal_that_came_while_modules_loaded_ends_the_start(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"
-        "from lithos.cli import main, signals\n"
-        "remember = signals.remember_signals\n"
+        "from lithos.cli import main, streams\n"
+        "remember = streams.remember_signals\n"
         "def hasty():\n"
         "    received = remember()\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    return received\n"
-        "signals.remember_signals = hasty\n"
+        "streams.remember_signals = hasty\n"
         f"sys.exit(main(['-d', {str(tmp_path / 'data')!r}, 'serve', '-t', 'http', '-p', '0']))\n"
     )
     ended = subprocess.run(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lithos.stores.vanished import VanishedFiles
+from lithos.stores.notes.vanished import VanishedFiles
 from tests.actors.watched import note
 from tests.e2e.process import Lithos, run_lithos, running_lithos
 from tests.servers import put_note, serving

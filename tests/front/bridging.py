@@ -13,9 +13,9 @@ import httpx2
 import trio
 from attrs import define, field
 
-from lithos.front.bridge import Bridge
-from lithos.front.bridge_link import OwnerLink
-from lithos.front.bridge_trail import OwnerTrail, Sighting
+from lithos.front.bridge.bridge import Bridge
+from lithos.front.bridge.link import OwnerLink
+from lithos.front.bridge.trail import OwnerTrail, Sighting
 from lithos.stores.lock import AlreadyOwned, OwnerLock
 from lithos.stores.owner_record import OwnerRecord
 from tests.front.running import rpc

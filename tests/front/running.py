@@ -10,10 +10,10 @@ from typing import Any
 import trio
 from attrs import define, evolve, field
 
-from lithos.front.http import RouteModule
-from lithos.front.ports import AsgiApp, FrontSettings
-from lithos.front.serve import NO_APPS, serve_http
-from lithos.tools.contract import ArgumentFault, ToolSpec, UnknownTool
+from lithos.front.events.monitoring import RouteModule
+from lithos.front.server.ports import AsgiApp, FrontSettings
+from lithos.front.server.serve import NO_APPS, serve_http
+from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
 
 SETTINGS = FrontSettings(host="127.0.0.1", port=0, version="9.8.7", max_body_bytes=100_000)
 STOP_BOUND = 5.0

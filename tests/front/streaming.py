@@ -13,15 +13,16 @@ from attrs import define, field
 from trio_websocket import WebSocketConnection, open_websocket_url
 
 from lithos.actors.blocking import Inline
-from lithos.actors.broadcaster import Broadcaster
-from lithos.actors.coordinator import AppendEvents, Coordinator
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.messages import AppendEvents
 from lithos.core.events import Event, EventDraft
-from lithos.front.events import PATH, SseEndpoint
-from lithos.front.subscribers import Subscribers
-from lithos.front.ws import WsEndpoint
-from lithos.services.cursors import Cursors
-from lithos.services.event_stream import EventStreams
-from lithos.stores.coordination import CoordinationStore
+from lithos.front.events.frames import Subscribers
+from lithos.front.events.sse import PATH, SseEndpoint
+from lithos.front.events.ws import WsEndpoint
+from lithos.services.tasks.agents import Cursors
+from lithos.services.tasks.event_stream import EventStreams
+from lithos.stores.coordination.store import CoordinationStore
 from tests.fakes import START, Clock, served
 from tests.front.running import Front, read_until, running_front
 

@@ -13,8 +13,8 @@ import httpx2
 import trio
 from attrs import define, evolve, field
 
-from lithos.cli.endpoints import serve_front
-from lithos.config import EventsConfig
+from lithos.app.front import serve_front
+from lithos.config.sections import EventsConfig
 from tests.front.running import SETTINGS, STOP_BOUND, rpc
 from tests.servers import Lithos, serving
 

@@ -11,7 +11,7 @@ import apsw
 import pytest
 import trio
 
-import lithos.actors.memory
+import lithos.actors.remembering.actor
 from lithos.stores.sqlite import DatabaseFailed
 from tests.e2e.faults.injection import failing_calls, faulty_disk
 from tests.servers import serving
@@ -26,6 +26,7 @@ COMPONENTS = [
     "events",
     "coordination",
     "memory",
+    "ownership",
 ]
 
 
@@ -73,7 +74,7 @@ async def test_a_database_that_does_not_answer_is_unavailable(
         raise DatabaseFailed("disk I/O error")
 
     async with serving(tmp_path) as lithos:
-        monkeypatch.setattr("lithos.stores.coordination.CoordinationStore.counts", fail)
+        monkeypatch.setattr("lithos.stores.coordination.store.CoordinationStore.counts", fail)
         status, body = await lithos.server.state.report()
         assert (status, body["status"]) == (503, "degraded")
         assert "disk I/O error" in body["components"]["coordination"]["error"]
@@ -96,7 +97,7 @@ async def test_memory_that_cannot_be_written_is_told_and_heals_without_another_c
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behaviour 139."""
-    monkeypatch.setattr(lithos.actors.memory, "RETRY_DELAY", 0.01)
+    monkeypatch.setattr(lithos.actors.remembering.actor, "RETRY_DELAY", 0.01)
     with faulty_disk() as disk:
         async with serving(tmp_path, settled=False) as server:
             with disk.refusing("stats.db", apsw.FullError):
@@ -121,7 +122,7 @@ async def test_damage_that_shows_in_use_is_told(tmp_path: Path, monkeypatch: pyt
 
     async with serving(tmp_path, settled=False) as server:
         await server.call("lithos_retrieve", query="anything")
-        monkeypatch.setattr("lithos.stores.stats_nodes.NodeRows.get", meet_damage)
+        monkeypatch.setattr("lithos.stores.learning.stats.NodeRows.get", meet_damage)
         with pytest.raises(DatabaseFailed):
             await server.server.learning.stats(["n"])
         status, body = await server.server.state.report()

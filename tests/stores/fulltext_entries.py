@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from lithos.stores.fulltext import FulltextEntry
+from lithos.stores.indexes.fulltext_schema import FulltextEntry
 
 MOMENT = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -1,58 +1,36 @@
-"""Databases that the first write makes: what they tell of failed writes and of damage."""
+"""Opening databases: what a damaged file, and an upgrade that fails, leave."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import apsw
 import pytest
 
-import lithos.stores.database
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import Database, Layout
-from tests.e2e.faults.injection import faulty_disk
+from lithos.stores.manifest import Manifest
+from lithos.stores.sqlite import CorruptDatabase
 from tests.fakes import START
 
-ROW = "x" * 500
+TABLES = "CREATE TABLE IF NOT EXISTS things(id INTEGER PRIMARY KEY)"
+
+
+def no_upgrade(_: apsw.Connection, now: datetime) -> None:
+    """Nothing changed since."""
 
 
 class Things(Database):
-    """One table with an index."""
+    """Refused when it is damaged."""
 
-    layout = Layout(
-        "CREATE TABLE IF NOT EXISTS things(id INTEGER PRIMARY KEY, text TEXT NOT NULL)",
-        lambda connection: None,
-    )
-
-    def add(self, number: int) -> None:
-        with self.transaction(), self.part():
-            self._writer.execute("INSERT INTO things VALUES(?,?)", (number, ROW))
-
-    def count(self) -> int:
-        with self.noticing_damage():
-            ((count,),) = self._writer.execute("SELECT COUNT(text) FROM things").fetchall()
-        return int(count)
+    layout = Layout(TABLES, no_upgrade)
 
 
-def fill(path: Path) -> bytes:
-    """A closed database of some fifty pages; its bytes."""
-    store = Things.open(path, START)
-    with store.transaction():
-        store._writer.executemany("INSERT INTO things VALUES(?,?)", [(number, ROW) for number in range(300)])
-    store.close()
-    return path.read_bytes()
+class Replaceable(Database):
+    """Set aside when it is damaged."""
 
-
-def damage(path: Path, data: bytes) -> bytes:
-    """Overwrite a page in the middle."""
-    middle = len(data) // 4096 // 2 * 4096
-    broken = data[:middle] + b"\xff" * 4096 + data[middle + 4096 :]
-    path.write_bytes(broken)
-    return broken
-
-
-def set_aside(path: Path) -> Path:
-    (aside,) = (file for file in path.parent.glob("*.corrupt-*") if not file.name.endswith("-wal"))
-    return aside
+    layout = Layout(TABLES, no_upgrade, set_aside="damaged things set aside", has_reader=False)
 
 
 @pytest.fixture
@@ -60,106 +38,43 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "things.db"
 
 
-@pytest.fixture
-def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file is too large to be read as a whole."""
-    monkeypatch.setattr(lithos.stores.database, "READ_WHOLE", 0)
+def open_files(path: Path) -> list[str]:
+    return [one.filename for one in apsw.connections() if one.filename == str(path)]
 
 
-@pytest.mark.parametrize("error", [apsw.FullError, apsw.IOError, apsw.ReadOnlyError])
-def test_a_failed_write_is_told_until_one_succeeds(path: Path, error: type[apsw.Error]) -> None:
-    with faulty_disk() as disk:
-        store = Things.open(path, START)
-        store.add(1)
-        assert store.failure is None
-        with disk.refusing("things.db", error):
-            with pytest.raises(error):
-                store.add(2)
-            assert store.failure == "injected"
-            with store.transaction():
-                pass  # writes nothing and so proves nothing
-            assert store.failure == "injected"
-            with pytest.raises(error):
-                store.try_writing()
-            assert store.failure == "injected"
-        store.try_writing()
-        assert store.failure is None
-        assert store.count() == 1
-        store.close()
-
-
-def test_what_a_command_does_wrong_is_no_failure_of_the_database(path: Path) -> None:
-    store = Things.open(path, START)
-    store.add(1)
-    with store.transaction(), pytest.raises(apsw.ConstraintError), store.part():
-        store._writer.execute("INSERT INTO things VALUES(1,'again')")
-    assert (store.failure, store.damage) == (None, None)
+@pytest.mark.parametrize("kind", [Things, Replaceable])
+def test_what_was_written_is_read_and_closing_leaves_one_file(path: Path, kind: type[Database]) -> None:
+    store = kind.open(path, START)
+    with store.transaction():
+        store._writer.execute("INSERT INTO things VALUES(1)")
+        with pytest.raises(apsw.ConstraintError), store.part():
+            store._writer.execute("INSERT INTO things VALUES(2), (1)")
+    assert store._reader.execute("SELECT id FROM things").fetchall() == [(1,)]
+    assert len(open_files(path)) == (2 if kind is Things else 1)
     store.close()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    with pytest.raises(apsw.ConnectionClosedError):
+        store._reader.execute("SELECT 1")
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    store = Things.open(tmp_path / "file" / "things.db", START)
-    with pytest.raises(OSError, match="file"):
-        store.add(1)
-    assert store.failure is not None
-    assert "file" in store.failure
+def test_a_damaged_file_is_refused_or_makes_way(path: Path) -> None:
+    damaged = b"no database " * 1000
+    path.write_bytes(damaged)
+    with pytest.raises(CorruptDatabase):
+        Things.open(path, START)
+    assert [file.read_bytes() for file in path.parent.iterdir()] == [damaged]
+    Replaceable.open(path, START).close()
+    (aside,) = path.parent.glob("things.db.corrupt-*")
+    assert aside.read_bytes() == damaged
 
 
-def test_a_small_damaged_file_is_set_aside_when_it_is_opened(path: Path) -> None:
-    """behaviour 89"""
-    broken = damage(path, fill(path))
-    store = Things.open(path, START)
-    aside = set_aside(path)
-    assert aside.read_bytes() == broken
-    store.add(1)
-    assert store.count() == 1
-    store.close()
-
-
-@pytest.mark.usefixtures("large")
-def test_a_large_damaged_file_is_set_aside_at_the_opening_after_its_damage_was_met(path: Path) -> None:
-    """behaviour 89"""
-    broken = damage(path, fill(path))
-    store = Things.open(path, START)
-    assert path.read_bytes() == broken
-    with pytest.raises(apsw.CorruptError):
-        store.count()
-    assert store.damage is not None
-    store.try_writing()
-    assert store.damage is not None, "it does not heal by itself"
-    store.close()
-    again = Things.open(path, START)
-    aside = set_aside(path)
-    assert aside.read_bytes()[4096:] == broken[4096:]
-    assert list(path.parent.glob("*.suspect")) == []
-    assert again.count() == 0
-    again.close()
-
-
-@pytest.mark.usefixtures("large")
-def test_a_suspicion_that_proves_wrong_is_dropped(path: Path) -> None:
-    fill(path)
-    mark = path.with_name("things.db.suspect")
-    mark.touch()
-    store = Things.open(path, START)
-    assert store.count() == 300
-    assert not mark.exists()
-    store.close()
-
-
-@pytest.mark.usefixtures("large")
-@pytest.mark.parametrize("kind", ["header", "cut", "schema"])
-def test_the_outset_of_a_large_file_is_looked_at(path: Path, kind: str) -> None:
-    """behaviour 89"""
-    data = fill(path)
-    broken = {
-        "header": b"no database at all" + data[18:],
-        "cut": data[: len(data) // 2],
-        "schema": data[:100] + b"\xff" * 100 + data[200:],
-    }[kind]
-    path.write_bytes(broken)
-    store = Things.open(path, START)
-    aside = set_aside(path)
-    assert aside.read_bytes() == broken
-    store.close()
+@pytest.mark.parametrize("kind", [CoordinationStore, Manifest])
+def test_nothing_stays_open_when_a_file_cannot_be_brought_up_to_date(
+    path: Path, kind: type[CoordinationStore | Manifest]
+) -> None:
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE meta(something)")
+    connection.close()
+    with pytest.raises(apsw.SQLError):
+        kind.open(path, START)
+    assert open_files(path) == []

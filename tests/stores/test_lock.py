@@ -11,7 +11,8 @@ import sys
 
 import pytest
 
-from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord, is_owned, read_owner
+from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
+from lithos.stores.owner_record import OwnerRecord, read_owner
 
 HOLDER = """
 import sys

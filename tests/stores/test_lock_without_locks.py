@@ -12,8 +12,8 @@ import sys
 
 import pytest
 
-from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord, is_owned, read_owner
-from lithos.stores.lockless import FRESH, REFRESH
+from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
+from lithos.stores.owner_record import FRESH, REFRESH, OwnerRecord, read_owner
 
 NOW = 1_800_000_000.0
 
@@ -105,7 +105,7 @@ def test_an_owner_that_refreshes_in_time_stays_fresh(path, clock):
     lock = held(path, clock)
     for _ in range(10):
         clock.now += REFRESH
-        lock.refresh()
+        lock.confirm()
         assert clock.now - path.stat().st_mtime < FRESH - REFRESH
     lock.release()
 
@@ -114,7 +114,7 @@ def test_an_owner_that_slept_too_long_learns_that_another_took_over(path, clock)
     lock = held(path, clock)
     leave_record(path, pid=1, host="elsewhere", at=NOW + 2 * FRESH)
     with pytest.raises(AlreadyOwned, match="elsewhere"):
-        lock.refresh()
+        lock.confirm()
     lock.release()
     assert read_owner(path).host == "elsewhere", "the record of the other is not taken away"
 
@@ -140,3 +140,36 @@ def test_other_failures_of_the_lock_are_told(tmp_path, monkeypatch):
         OwnerLock(tmp_path / "lock").acquire("now")
     with pytest.raises(OSError, match="broken disk"):
         is_owned(tmp_path / "lock")
+
+
+def lose(path):
+    path.unlink()
+
+
+def copy(path):
+    fresh = path.with_name("copy")
+    fresh.write_bytes(path.read_bytes())
+    fresh.rename(path)
+
+
+def go_back_to_the_record_of_a_process_that_has_gone(path):
+    leave_record(path, pid=999_999_999, host=socket.gethostname(), at=NOW)
+
+
+@pytest.mark.parametrize("damage", [lose, copy, go_back_to_the_record_of_a_process_that_has_gone])
+def test_a_lost_record_is_written_again(path, clock, damage):
+    lock = held(path, clock)
+    record = OwnerRecord(os.getpid(), socket.gethostname(), "http://127.0.0.1:9", "now", "secret")
+    lock.publish(record)
+    damage(path)
+    for _ in range(3):
+        clock.now += REFRESH
+        lock.confirm()
+        assert read_owner(path) == record
+        assert clock.now - path.stat().st_mtime < FRESH - REFRESH
+    assert "written again" in lock.trouble
+    assert is_owned(path, clock)
+    with pytest.raises(AlreadyOwned):
+        held(path, clock)
+    lock.release()
+    assert not is_owned(path, clock)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lithos.core.model import Note
+from lithos.core.notes.model import Note
 from lithos.stores import manifest as module
-from lithos.stores.files import FileState
 from lithos.stores.manifest import Manifest, ManifestRow
+from lithos.stores.notes.values import FileState
 from tests.fakes import START, make_entry
 
 

@@ -11,8 +11,8 @@ import attrs
 import pytest
 import trio
 
-from lithos.stores.edges import EdgeStore
-from lithos.tools.contract import ArgumentFault
+from lithos.stores.learning.edges import EdgeStore
+from lithos.tools.contract.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
 ROW = [

@@ -6,7 +6,7 @@ import sqlite3
 from datetime import timedelta
 from pathlib import Path
 
-from lithos.core.memory import Receipt, RecordRetrieval
+from lithos.core.learning.memory import Receipt, RecordRetrieval
 from tests.servers import MISSING_ID, Clock, refusal, serving
 
 PLAIN = {

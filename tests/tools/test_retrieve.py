@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.config import LcmaConfig, SearchConfig
-from lithos.core.memory import Receipt
-from lithos.stores.embedder import load_embedder
-from lithos.tools.contract import ArgumentFault
+from lithos.config.sections import LcmaConfig, SearchConfig
+from lithos.core.learning.memory import Receipt
+from lithos.stores.indexes.embedder import load_embedder
+from lithos.tools.contract.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 
 KEYS = ["results", "temperature", "terrace_reached", "receipt_id", "degraded", "failed_scouts"]

@@ -13,12 +13,11 @@ from typing import Any, NoReturn
 import apsw
 import pytest
 
-import lithos.stores.file_changes
-import lithos.stores.file_trial
-import lithos.stores.files
-from lithos.stores.fulltext import FulltextIndex
-from lithos.stores.index_failure import IndexFailed
-from lithos.stores.vectors import VectorIndex
+import lithos.stores.notes.replacing
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.indexes.vectors import VectorIndex
+from lithos.stores.notes.system_calls import KernelCalls
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES)
 #: How SQLite calls them.
@@ -28,7 +27,7 @@ DATABASE_ERRORS = {
     errno.EACCES: apsw.ReadOnlyError,
 }
 #: Where a change of a note can fail: the call, and whether it is one on a folder.
-SITES = ("open", "write", "fsync", "folder fsync", "link", "rename", "unlink")
+SITES = ("open", "write", "fsync", "folder fsync", "rename_new", "rename", "exchange", "unlink")
 
 
 class _FailingOs(ModuleType):
@@ -43,17 +42,23 @@ class _FailingOs(ModuleType):
 @contextmanager
 def failing_calls(site: str, code: int) -> Iterator[None]:
     """Let a system call on note files, or on their folders, fail."""
-    call = site.rpartition(" ")[2]
-    real = getattr(os, call)
+    call = "rename" if site == "unlink" else site.rpartition(" ")[2]  # a file loses its name by renaming
+    real, real_trial = getattr(KernelCalls, call), getattr(os, call, None)
 
-    def fail(*arguments: Any, **more: Any) -> Any:
+    def fail(calls: KernelCalls, *arguments: Any) -> Any:
         if _is_meant(site, arguments):
             raise OSError(code, os.strerror(code))
-        return real(*arguments, **more)
+        return real(calls, *arguments)
+
+    def fail_trial(*arguments: Any) -> Any:
+        assert real_trial is not None
+        if _is_meant(site, arguments):
+            raise OSError(code, os.strerror(code))
+        return real_trial(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (lithos.stores.files, lithos.stores.file_changes, lithos.stores.file_trial):
-            patch.setattr(module, "os", _FailingOs(call, fail))
+        patch.setattr(KernelCalls, call, fail)
+        patch.setattr(lithos.stores.notes.replacing, "os", _FailingOs(call, fail_trial))
         yield
 
 
@@ -64,6 +69,8 @@ def _is_meant(site: str, arguments: tuple[Any, ...]) -> bool:
         return bool(arguments[1] & os.O_CREAT)
     if site == "unlink":
         return not os.path.basename(arguments[0]).startswith(".")
+    if site == "rename":
+        return os.path.basename(arguments[0]).endswith(".tmp")
     return True
 
 

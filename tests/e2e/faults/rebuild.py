@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +68,22 @@ async def take_picture(server: Lithos, tokens: Iterable[str]) -> Picture:
     return Picture({name: stats[name] for name in COUNTS}, notes, links, found)
 
 
+def _copy_database(source: Path, target: Path) -> None:
+    """Consistent, also while it is written to."""
+    target.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(target)) as copied:
+        live.backup(copied)
+
+
 async def compare_with_fresh(server: Lithos, data: Path, tokens: Iterable[str], copy: Path) -> Picture:
-    """Serve a copy of the note files alone and compare; nothing may change meanwhile. Returns the picture."""
+    """Serve a copy without what is rebuildable and compare; nothing may change meanwhile.
+
+    `coordination.db` goes along: it has the versions that people's edits made, and ids of files without one.
+    """
     words = list(tokens)
     lived = await take_picture(server, words)
     shutil.copytree(data / "knowledge", copy / "knowledge", symlinks=True)
+    _copy_database(data / ".lithos" / "coordination.db", copy / ".lithos" / "coordination.db")
     with running_lithos(copy, "--no-watch") as fresh:
         made = await take_picture(fresh, words)
     shutil.rmtree(copy)

@@ -13,8 +13,8 @@ import pytest
 import trio
 from attrs import frozen
 
-import lithos.actors.indexer
-import lithos.actors.memory
+import lithos.actors.indexing.indexer
+import lithos.actors.remembering.actor
 from tests.e2e.clients import WireClient
 from tests.e2e.faults import Outcome
 from tests.e2e.faults.injection import (
@@ -52,7 +52,7 @@ async def note_files_refuse(folder: Path) -> Outcome:
     return Outcome(
         f"{tried}: {', '.join(SITES)}, each with ENOSPC, EIO and EACCES",
         "internal_error with the reason, nothing changed and no file left behind (folder fsync: written, and "
-        "the answer says so); /health degraded where its own trial fails too (not link, rename, unlink); "
+        "the answer says so); /health degraded where its own trial fails too (not where a name is changed); "
         "the same call works afterwards, /health ok, one event for each change",
     )
 
@@ -62,6 +62,7 @@ async def _refuse_one(lithos: Lithos, site: str, code: int, updated: str) -> Non
     gone = await lithos.create(f"Gone {title}") if site == "unlink" else ""
     calls: dict[str, tuple[str, dict[str, Any]]] = {
         "rename": ("lithos_write", {"id": updated, "title": "Updated", "content": title, "agent": "a"}),
+        "exchange": ("lithos_write", {"id": updated, "title": "Updated", "content": title, "agent": "a"}),
         "unlink": ("lithos_delete", {"id": gone, "agent": "a"}),
     }
     tool, arguments = calls.get(site, ("lithos_write", {"title": title, "content": "text", "agent": "a"}))
@@ -113,7 +114,7 @@ async def databases_refuse(folder: Path) -> Outcome:
     """Each database refuses writes and syncs; what does not need it goes on."""
     tried = 0
     with faulty_disk() as disk, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lithos.actors.memory, "RETRY_DELAY", 0.05)
+        patch.setattr(lithos.actors.remembering.actor, "RETRY_DELAY", 0.05)
         async with serving(folder / "data") as server:
             task = (await server.call("lithos_task_create", title="Shared", agent="a"))["task_id"]
             note = await server.create("Cited")
@@ -188,7 +189,7 @@ async def indexes_refuse(folder: Path) -> Outcome:
     """Full text cannot be committed, then no index at all."""
     tried = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lithos.actors.indexer, "REPAIR_DELAY", 0.05)
+        patch.setattr(lithos.actors.indexing.indexer, "REPAIR_DELAY", 0.05)
         async with serving(folder / "data") as server:
             for code in ERRORS:
                 for both in (False, True):

@@ -1,0 +1,158 @@
+"""The broadcaster: publish and subscribe for journalled events, with a ring buffer of recent ones.
+
+It is a plain object and not a task: publishing never waits, so the coordinator calls it directly
+after its commit. A subscriber that falls behind is disconnected (it resumes from the journal), never
+silently skipped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+import trio
+
+from lithos.core.events import Event, event_size
+
+#: Bytes of events that the ring keeps; usual ones take some 500 each.
+RING_BYTES: Final = 8 * 1024 * 1024
+
+Accepts = Callable[[Event], bool]
+
+
+def _everything(_: Event) -> bool:
+    return True
+
+
+class Subscription:
+    """One listener's queue; `overflowed` tells that it was cut off for being too slow."""
+
+    def __init__(self, capacity: int, accepts: Accepts) -> None:
+        self.capacity = capacity
+        self.accepts = accepts
+        self._send, self.events = trio.open_memory_channel[Event](capacity)
+        self.overflowed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many events are queued."""
+        return self._send.statistics().current_buffer_used
+
+    def offer(self, event: Event) -> bool:
+        """Queue an event; False when the listener is full and was cut off."""
+        try:
+            self._send.send_nowait(event)
+        except trio.WouldBlock:
+            self.overflowed = True
+            self._send.close()
+            return False
+        except trio.BrokenResourceError:
+            return True  # the listener has left and is about to unsubscribe: not slow
+        return True
+
+    def end(self) -> None:
+        """No more events; what is queued can still be read."""
+        self._send.close()
+
+
+class Watcher(Protocol):
+    """Keeps no events, only what they mean, so that it can never fall behind."""
+
+    def see(self, event: Event) -> None:
+        """Take note of an event; must neither wait nor raise."""
+        ...
+
+    def end(self) -> None:
+        """No more events."""
+        ...
+
+
+class Broadcaster:
+    """The ring of recent events and one bounded queue per subscriber."""
+
+    def __init__(self, ring: int, queue: int) -> None:
+        self.recent: deque[Event] = deque(maxlen=ring)
+        self._recent_size = 0
+        self._queue = queue
+        self._subscriptions: list[Subscription] = []
+        self._watchers: list[Watcher] = []
+        self._is_closed = False
+        #: The seq of the newest event delivered.
+        self.head = 0
+        #: Listeners cut off so far.
+        self.drops = 0
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Deliver a committed batch, in order."""
+        for event in events:
+            self._remember(event)
+        if events:
+            self.head = events[-1].seq
+        for subscription in list(self._subscriptions):
+            if not all(subscription.offer(event) for event in events if subscription.accepts(event)):
+                self._subscriptions.remove(subscription)
+                self.drops += 1
+        for watcher in self._watchers:
+            for event in events:
+                watcher.see(event)
+
+    def _remember(self, event: Event) -> None:
+        """Add to the ring, which holds so many events and so many bytes of them."""
+        if len(self.recent) == self.recent.maxlen:
+            self._recent_size -= event_size(self.recent[0])
+        self.recent.append(event)
+        self._recent_size += event_size(event)
+        while self._recent_size > RING_BYTES and len(self.recent) > 1:
+            self._recent_size -= event_size(self.recent.popleft())
+
+    def watch(self, watcher: Watcher) -> None:
+        """Show every event from now on to a watcher, for as long as the broadcaster lives."""
+        self._watchers.append(watcher)
+
+    def after(self, seq: int) -> list[Event] | None:
+        """The events later than `seq`, when the ring reaches back that far; it spares a journal read."""
+        if seq >= self.head:
+            return []
+        if not self.recent or self.recent[0].seq > seq:
+            return None
+        return [event for event in self.recent if event.seq > seq]
+
+    def listen(self, accepts: Accepts = _everything) -> Subscription:
+        """Listen from now on, to what `accepts` wants; after `close` there is nothing to come."""
+        subscription = Subscription(self._queue, accepts)
+        if self._is_closed:
+            subscription.end()
+        else:
+            self._subscriptions.append(subscription)
+        return subscription
+
+    def leave(self, subscription: Subscription) -> None:
+        """Stop listening; doing it twice is harmless."""
+        subscription.end()
+        if subscription in self._subscriptions:
+            self._subscriptions.remove(subscription)
+
+    @contextmanager
+    def subscribe(self) -> Iterator[Subscription]:
+        """Listen to everything inside the block."""
+        subscription = self.listen()
+        try:
+            yield subscription
+        finally:
+            self.leave(subscription)
+
+    @property
+    def utilisation(self) -> float:
+        """The fullest subscriber's share of its queue, 0..1."""
+        return max((one.waiting / one.capacity for one in self._subscriptions), default=0.0)
+
+    def close(self) -> None:
+        """End every subscription, also those to come."""
+        self._is_closed = True
+        for subscription in self._subscriptions:
+            subscription.end()
+        self._subscriptions.clear()
+        for watcher in self._watchers:
+            watcher.end()

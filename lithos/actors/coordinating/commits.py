@@ -1,0 +1,127 @@
+"""A batch of the coordinator between its messages and its replies: one transaction, in a worker thread.
+
+A commit takes and returns values. The coordinator's state is read before it and changed after it, on the
+event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from attrs import evolve, field, frozen
+
+from lithos.actors.coordinating.messages import Journalled, MoveCursor, Step
+from lithos.actors.coordinating.task_board import TaskBoard
+from lithos.core.errors import LithosError
+from lithos.core.events import Event, EventDraft
+from lithos.core.tasks.commands import TaskCommand, UpkeepStep
+from lithos.core.tasks.model import Agent, AuditRow
+from lithos.stores.coordination.schema import NoteRows
+from lithos.stores.coordination.store import CoordinationStore
+
+#: Prune only now and then: an append must not pay for it each time.
+PRUNE_EVERY = 1_000
+#: More than it adds between two prunings, so that a journal that is too long gets shorter; some 5 ms.
+PRUNE_AT_ONCE = 3 * PRUNE_EVERY
+
+
+@frozen(kw_only=True)
+class Batch:
+    """What one transaction stores, and where the journal stood before it."""
+
+    steps: Sequence[Step]
+    agents: Sequence[Agent]
+    audit: Collection[AuditRow]
+    records: NoteRows
+    #: Events of changes that are stored already; they come first.
+    unwritten: Sequence[EventDraft]
+    next_seq: int
+    head: int
+    #: Events journalled since the journal was pruned.
+    since_prune: int
+    now: datetime
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of it is written."""
+        lazy = self.unwritten or self.agents or self.audit or self.records
+        return not (lazy or any(step.needs_transaction for step in self.steps))
+
+
+@frozen
+class Committed:
+    """What a transaction made of its steps: replies in order, and the events in theirs."""
+
+    replies: list[object]
+    events: list[Event]
+    #: What would be events, where they are switched off.
+    unjournalled: list[EventDraft] = field(factory=list)
+    since_prune: int = 0
+
+
+class Commits:
+    """Stores batches; what it has is the same for all of them."""
+
+    def __init__(
+        self, store: CoordinationStore, board: TaskBoard, events_enabled: bool, journal_size: int
+    ) -> None:
+        self._store = store
+        self._board = board
+        self._events_enabled = events_enabled
+        self._journal_size = journal_size
+
+    def commit(self, batch: Batch) -> Committed:
+        """One transaction. A refused command undoes only itself."""
+        if batch.is_empty:
+            return Committed([step.reply for step in batch.steps], [], since_prune=batch.since_prune)
+        unjournalled = [] if self._events_enabled else list(batch.unwritten)
+        committed = Committed([], self._number(batch.unwritten, batch.next_seq), unjournalled)
+        with self._store.transaction():
+            self._store.put_agents(batch.agents)
+            for step in batch.steps:
+                self._carry_out(step, batch, committed)
+            self._store.append_events(committed.events)
+            self._store.add_audit(batch.audit)
+            self._store.store_note_rows(batch.records)
+            since_prune = batch.since_prune + len(committed.events)
+            if since_prune > PRUNE_EVERY:
+                self._store.prune_events(self._journal_size, PRUNE_AT_ONCE)
+                since_prune = 0
+        return evolve(committed, since_prune=since_prune)
+
+    def _carry_out(self, step: Step, batch: Batch, committed: Committed) -> None:
+        message, reply, drafts = step.message, step.reply, step.drafts
+        if isinstance(message, MoveCursor):
+            reply = self._move_cursor(message, batch)
+        elif isinstance(message, UpkeepStep):
+            reply = self._store.old_rows().drop(message)
+        elif isinstance(message, TaskCommand):
+            try:
+                with self._store.part():
+                    done = self._board.execute(message, batch.now)
+            except LithosError as refusal:
+                committed.replies.append(refusal)
+                return
+            reply, drafts = done.reply, done.events
+        events = self._number(drafts, batch.next_seq + len(committed.events))
+        committed.events.extend(events)
+        if not self._events_enabled:
+            committed.unjournalled.extend(drafts)
+        if reply is Journalled.OFF and events:
+            reply = events[-1].seq
+        committed.replies.append(reply)
+
+    def _move_cursor(self, cursor: MoveCursor, batch: Batch) -> int:
+        stored = self._store.cursor_being_written(cursor.subscriber)
+        if cursor.seq is None and stored is not None:
+            return stored
+        seq = batch.head if cursor.seq is None else cursor.seq
+        self._store.move_cursor(cursor.subscriber, seq, batch.now)
+        return seq if stored is None else max(seq, stored)
+
+    def _number(self, drafts: Sequence[EventDraft], first: int) -> list[Event]:
+        """Give events their places; the order is final only with the commit."""
+        if not self._events_enabled:
+            return []
+        return [Event(seq=first + position, draft=draft) for position, draft in enumerate(drafts)]

@@ -1,0 +1,281 @@
+"""The coordinator: owns `coordination.db`, and with it the one total order of events.
+
+Everything that is queued is committed as one transaction (group commit). Durable commands (events,
+registrations, task commands) are acknowledged after their commit; last-seen times and access rows may
+lose their last second, so they are buffered in memory and ride along with the next commit (write-behind).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from functools import partial
+from time import perf_counter
+
+import attrs
+import trio
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.commits import PRUNE_EVERY, Batch, Commits
+from lithos.actors.coordinating.messages import (
+    AppendEvents,
+    CoordinatorMailbox,
+    CoordinatorMessage,
+    Flush,
+    Journalled,
+    RegisterAgent,
+    Step,
+    make_id,
+)
+from lithos.actors.coordinating.task_board import TaskBoard
+from lithos.actors.kit import Inbox, Mailbox, run_batches
+from lithos.catalogue.note_records import NoteRecords
+from lithos.core.errors import StorageFailed
+from lithos.core.events import AGENT_REGISTERED, Event, EventDraft, event_size
+from lithos.core.tasks.commands import DropAgents, ForgetReads
+from lithos.core.tasks.model import READ, Agent, AuditRow, ClaimTimes, size_of
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.coordinator")
+
+#: All writers' publications and every agent's registration at once; callers wait in their tasks.
+CAPACITY = 256
+BATCH = 256
+#: Seconds that access rows and last-seen times may wait, as the durability promise allows.
+LAZY_DELAY = 0.5
+#: Access rows kept while the database refuses them; beyond it the oldest are lost, and counted.
+AUDIT_BACKLOG = 100_000
+#: Seconds for a version to be committed before it is shown.
+RECORDS_DEADLINE = 60.0
+#: Characters of events and registrations after which the retention looks before its time.
+GROWTH = 32 * 1024 * 1024
+
+
+class Coordinator:
+    """The coordinator's state and its batches."""
+
+    def __init__(
+        self,
+        store: CoordinationStore,
+        blocking: Blocking,
+        broadcaster: Broadcaster,
+        clock: Callable[[], datetime],
+        *,
+        events_enabled: bool,
+        journal_size: int,
+        claim_times: ClaimTimes = ClaimTimes(),  # noqa: B008 - frozen
+        new_id: Callable[[], str] = make_id,
+        on_commit: Callable[[Sequence[Event], float], None] | None = None,
+        records: NoteRecords | None = None,
+    ) -> None:
+        self.mailbox: CoordinatorMailbox = Mailbox("coordinator", CAPACITY)
+        self._store = store
+        self._blocking = blocking
+        self._broadcaster = broadcaster
+        self._clock = clock
+        #: Told the events of every commit and the seconds it took.
+        self._on_commit = on_commit
+        #: Told what each commit would have journalled, where events are switched off; must not wait.
+        self.on_unjournalled: Callable[[Sequence[EventDraft]], None] = lambda _: None
+        board = TaskBoard(store.task_rows(), claim_times, new_id)
+        self._commit = Commits(store, board, events_enabled, journal_size).commit
+        self._since_prune = PRUNE_EVERY  # a server that restarts often must prune too
+        self._next_seq = store.next_seq()
+        broadcaster.head = store.head()
+        self.agents: dict[str, Agent] = {agent.id: agent for agent in store.agents()}
+        self._reads: Counter[str] = Counter(store.read_counts())
+        self._touched: set[str] = set()
+        self._audit: deque[AuditRow] = deque(maxlen=AUDIT_BACKLOG)
+        #: Events of changes that are stored, while the journal cannot be written.
+        self._unwritten: list[EventDraft] = []
+        #: What is remembered of note files; it is committed with whatever else is.
+        self._records = records if records is not None else NoteRecords()
+        self._records.commit = self._commit_records
+        #: Why the last commit failed, until one succeeds.
+        self.failure: str | None = None
+        self._has_grown = trio.Event()
+        self._growth = 0
+
+    @property
+    def head(self) -> int:
+        """The seq of the newest event, or the one before the first; the next one may be far above it."""
+        return self._broadcaster.head
+
+    @property
+    def unwritten_origins(self) -> frozenset[str]:
+        """The origins of events that it keeps until the journal can be written."""
+        return frozenset(draft.origin for draft in self._unwritten)
+
+    def touch(self, agent_id: str) -> None:
+        """Note that an agent acted; an unknown one is inserted."""
+        now = self._clock()
+        known = self.agents.get(agent_id)
+        self.agents[agent_id] = (
+            Agent(id=agent_id, first_seen_at=now, last_seen_at=now)
+            if known is None
+            else attrs.evolve(known, last_seen_at=max(now, known.last_seen_at))
+        )
+        self._touched.add(agent_id)
+
+    def record_access(self, rows: Sequence[AuditRow]) -> None:
+        """Remember accesses; they are stored within half a second."""
+        if len(self._audit) + len(rows) > AUDIT_BACKLOG:
+            log.warning("access rows lost", rows=len(rows), reason="the database has refused them for long")
+        self._audit.extend(rows)
+        self._reads.update(row.doc_id for row in rows if row.operation == READ)
+
+    @property
+    def has_grown(self) -> trio.Event:
+        """Set when much was stored from now on: then the retention looks before its time."""
+        return self._has_grown
+
+    def reads(self) -> Collection[str]:
+        """The notes that were ever read."""
+        return self._reads.keys()
+
+    def reads_of(self, note_id: str) -> int:
+        """How often a note was read."""
+        return self._reads[note_id]
+
+    async def start(
+        self,
+        inbox: Inbox[CoordinatorMessage],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve messages until the mailbox closes, then commit what is left."""
+        task_status.started()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._tick)
+            await run_batches(inbox, self._flush, size=BATCH, stats=self.mailbox.stats)
+            nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 10.0):
+            await self._flush([])
+
+    async def _tick(self) -> None:
+        while True:
+            await trio.sleep(LAZY_DELAY)
+            if self._touched or self._audit or self._unwritten or self._records.has_unsaved:
+                self.mailbox.nudge(Flush())
+
+    async def _commit_records(self) -> None:
+        await self.mailbox.ask(Flush(), within=RECORDS_DEADLINE)
+
+    async def _flush(self, messages: Sequence[CoordinatorMessage]) -> list[object]:
+        new_agents: dict[str, Agent] = {}
+        steps = [self._work_out(message, new_agents) for message in messages]
+        touched, self._touched = self._touched, set()
+        agents = [*(self.agents[agent_id] for agent_id in touched), *new_agents.values()]
+        audit, self._audit = self._audit, deque(maxlen=AUDIT_BACKLOG)
+        records = self._records.take_unsaved()
+        batch = Batch(
+            steps=steps,
+            agents=agents,
+            audit=audit,
+            records=records,
+            unwritten=tuple(self._unwritten),
+            next_seq=self._next_seq,
+            head=self.head,
+            since_prune=self._since_prune,
+            now=self._clock(),
+        )
+        began = perf_counter()
+        try:
+            committed = await self._blocking.run(partial(self._commit, batch))
+        except (DatabaseFailed, OSError) as failure:
+            self._records.put_back(records)
+            self._touched |= touched
+            self._audit = deque([*audit, *self._audit], maxlen=AUDIT_BACKLOG)
+            return self._keep_for_later(steps, failure)
+        if self.failure is not None:
+            log.info("coordination database works again", events=len(committed.events))
+        self.failure = None
+        self._records.saved(records)
+        self._unwritten.clear()
+        self._since_prune = committed.since_prune
+        for agent in new_agents.values():
+            self._enter(agent)
+        if committed.events:
+            self._next_seq = committed.events[-1].seq + 1
+            self._broadcaster.publish(committed.events)
+            if self._on_commit is not None:
+                self._on_commit(committed.events, perf_counter() - began)
+        self.on_unjournalled(committed.unjournalled)
+        self._forget_dropped(steps)
+        self._note_growth(sum(map(size_of, new_agents.values())) + sum(map(event_size, committed.events)))
+        return committed.replies
+
+    def _forget_dropped(self, steps: Sequence[Step]) -> None:
+        """What retention dropped leaves memory too, unless it came back meanwhile."""
+        for step in steps:
+            if isinstance(step.message, DropAgents):
+                for agent in step.message.agents:
+                    known = self.agents.get(agent.id)
+                    if known is not None and known.last_seen_at <= agent.last_seen_at:
+                        del self.agents[agent.id]
+            elif isinstance(step.message, ForgetReads):
+                for note_id in step.message.note_ids:
+                    self._reads.pop(note_id, None)
+
+    def _note_growth(self, size: int) -> None:
+        self._growth += size
+        if self._growth >= GROWTH:
+            self._growth = 0
+            self._has_grown.set()
+            self._has_grown = trio.Event()
+
+    def _work_out(self, message: CoordinatorMessage, new_agents: dict[str, Agent]) -> Step:
+        if isinstance(message, AppendEvents):
+            return Step(message, message.drafts, reply=Journalled.OFF)
+        if isinstance(message, RegisterAgent):
+            return self._register(message, new_agents)
+        return Step(message)
+
+    def _register(self, message: RegisterAgent, new_agents: dict[str, Agent]) -> Step:
+        now = self._clock()
+        known = new_agents.get(message.id) or self.agents.get(message.id)
+        agent = Agent(
+            id=message.id,
+            name=message.name if message.name is not None or known is None else known.name,
+            type=message.type if message.type is not None or known is None else known.type,
+            first_seen_at=known.first_seen_at if known else now,
+            last_seen_at=now,
+            metadata=dict(message.metadata or (known.metadata if known else {})),
+        )
+        new_agents[agent.id] = agent
+        draft = EventDraft(
+            type=AGENT_REGISTERED,
+            agent=message.id,
+            payload={"agent_id": message.id, "name": agent.name or ""},
+            timestamp=now,
+        )
+        return Step(message, (draft,), agent, reply=known is None)
+
+    def _enter(self, agent: Agent) -> None:
+        """Remember a registered agent, which may have acted again while it was written."""
+        seen = self.agents.get(agent.id)
+        last_seen = max(agent.last_seen_at, seen.last_seen_at) if seen else agent.last_seen_at
+        self.agents[agent.id] = attrs.evolve(agent, last_seen_at=last_seen)
+
+    def _keep_for_later(self, steps: Sequence[Step], failure: Exception) -> list[object]:
+        """Refuse what is not stored; keep the events of changes that are, so nothing overtakes them."""
+        if self.failure is None:
+            log.error("coordination database refuses to write", reason=str(failure))
+        self.failure = str(failure)
+        replies: list[object] = []
+        for step in steps:
+            if step.must_be_stored:
+                replies.append(
+                    StorageFailed(
+                        f"The change could not be stored: {failure}. Nothing was changed; "
+                        "retry when the disk has space and is writable."
+                    )
+                )
+            else:
+                self._unwritten.extend(step.drafts)
+                replies.append(Journalled.LATER if step.drafts else step.reply)
+        return replies

@@ -1,0 +1,85 @@
+"""Messages of the coordinator: its commands with their replies, and the values of one batch."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from attrs import frozen
+
+from lithos.actors.kit import Mailbox
+from lithos.core.commands import Command
+from lithos.core.events import EventDraft
+from lithos.core.tasks.commands import TaskCommand, UpkeepStep
+from lithos.core.tasks.model import Agent
+
+
+class Journalled(Enum):
+    """What became of events without a seq: `LATER` is retried, `OFF` means events are disabled."""
+
+    LATER = "later"
+    OFF = "off"
+
+
+@frozen
+class AppendEvents(Command[int | Journalled]):
+    """Journal events in this order; the reply is the last one's seq, or why there is none."""
+
+    drafts: tuple[EventDraft, ...]
+
+
+@frozen
+class RegisterAgent(Command[bool]):
+    """Insert or merge an agent and announce it; the reply is whether it is new."""
+
+    id: str
+    name: str | None
+    type: str | None
+    metadata: Mapping[str, Any] | None
+
+
+@frozen
+class MoveCursor(Command[int]):
+    """Remember durably how far a subscriber has got; the reply is where its cursor then is.
+
+    A cursor only moves forward; without `seq` a new one begins at the head and an old one stays.
+    """
+
+    subscriber: str
+    seq: int | None = None
+
+
+@frozen
+class Flush(Command[None]):
+    """Commit what rides along, now."""
+
+
+CoordinatorMessage = AppendEvents | RegisterAgent | TaskCommand[object] | MoveCursor | UpkeepStep | Flush
+CoordinatorMailbox = Mailbox[CoordinatorMessage]
+
+
+def make_id() -> str:
+    """A fresh lowercase UUID."""
+    return str(uuid.uuid4())
+
+
+@frozen
+class Step:
+    """One message of a batch, as far as it can be worked out before the transaction."""
+
+    message: CoordinatorMessage
+    drafts: tuple[EventDraft, ...] = ()
+    agent: Agent | None = None
+    reply: object = None
+
+    @property
+    def must_be_stored(self) -> bool:
+        """Whether its sender must hear when it could not be written."""
+        return not isinstance(self.message, AppendEvents | Flush)
+
+    @property
+    def needs_transaction(self) -> bool:
+        """Whether anything of it is written."""
+        return bool(self.drafts or self.must_be_stored)

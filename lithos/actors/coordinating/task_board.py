@@ -1,0 +1,329 @@
+"""The task board: carries out task commands against the rows, inside the coordinator's transaction.
+
+Each command either changes rows and yields its events, or raises a refusal and changes nothing (the
+caller rolls its savepoint back). Task edges are validated in the order of the coordination spec, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import attrs
+
+from lithos.actors.coordinating.task_claims import TaskClaims, as_json_text, make_event
+from lithos.core.commands import Done, Handlers, R, carry_out
+from lithos.core.errors import (
+    Cycle,
+    InvalidEdgeType,
+    InvalidRelationType,
+    InvalidTaskType,
+    NotAGate,
+    ParentExists,
+    SelfEdge,
+    TaskNotFound,
+    TaskNotResolved,
+)
+from lithos.core.tasks.commands import (
+    CancelTask,
+    ClaimAspect,
+    CompleteTask,
+    CreateTask,
+    DropLesson,
+    PostFinding,
+    ReleaseClaim,
+    RenewClaim,
+    ReopenTask,
+    SpawnTask,
+    TaskCommand,
+    UpdateTask,
+    UpsertTaskEdge,
+)
+from lithos.core.tasks.graph import check_keys, find_path, merge_metadata
+from lithos.core.tasks.model import (
+    BLOCKING_TYPES,
+    BLOCKS,
+    DISCOVERED_FROM,
+    EDGE_TYPES,
+    PARENT_CHILD,
+    TASK_TYPES,
+    WAITS_ON_GATE,
+    ClaimTimes,
+    Finding,
+    Task,
+    TaskEdge,
+)
+from lithos.stores.coordination.tasks import TaskRows
+
+
+def link_tasks(rows: TaskRows, edge: TaskEdge) -> None:
+    """Add an edge, or replace the metadata of an existing one; raises the refusal that applies first."""
+    if edge.type not in EDGE_TYPES:
+        raise InvalidEdgeType(f"type must be one of {', '.join(EDGE_TYPES)}; not {edge.type!r}.")
+    if edge.source == edge.target:
+        raise SelfEdge("A task cannot be linked to itself. Name two different tasks.")
+    for task_id in (edge.source, edge.target):
+        if rows.task(task_id) is None:
+            raise TaskNotFound(f"There is no task {task_id!r}. Find tasks with lithos_task_list.")
+    _check_gate(rows, edge)
+    _check_parent(rows, edge)
+    _check_cycle(rows, edge)
+    rows.put_edge(edge)
+
+
+def _check_gate(rows: TaskRows, edge: TaskEdge) -> None:
+    source = rows.task(edge.source)
+    if edge.type == WAITS_ON_GATE and source is not None and source.task_type != "gate":
+        raise NotAGate(
+            f"The task {source.title!r} is no gate. Use type blocks, or create a task of type gate."
+        )
+
+
+def _check_parent(rows: TaskRows, edge: TaskEdge) -> None:
+    if edge.type != PARENT_CHILD:
+        return
+    for known in rows.edges_to(edge.target, (PARENT_CHILD,)):
+        if known.source != edge.source:
+            raise ParentExists(f"The task {edge.target} already has the parent {known.source}.")
+
+
+def _check_cycle(rows: TaskRows, edge: TaskEdge) -> None:
+    """Blocking edges of both types share one rule, parents have their own; others never wait."""
+    if edge.type in BLOCKING_TYPES:
+        types: tuple[str, ...] = BLOCKING_TYPES
+    elif edge.type == PARENT_CHILD:
+        types = (PARENT_CHILD,)
+    else:
+        return
+    path = find_path(edge.target, edge.source, lambda task_id: rows.successors(task_id, types))
+    if path is not None:
+        raise Cycle(f"The edge would close a cycle: {' -> '.join([*path, edge.target])}.")
+
+
+_INHERITED_CONTEXT = ("priority", "parallelizable", "phase")
+
+
+class TaskBoard:
+    """Commands over rows; `now` and new ids come from outside."""
+
+    def __init__(self, rows: TaskRows, times: ClaimTimes, new_id: Callable[[], str]) -> None:
+        self._rows = rows
+        self._new_id = new_id
+        claims = TaskClaims(rows, times)
+        self._handlers: Handlers = {
+            CreateTask: self._create,
+            UpdateTask: self._update,
+            ClaimAspect: claims.claim,
+            RenewClaim: claims.renew,
+            ReleaseClaim: claims.release,
+            CompleteTask: self._complete,
+            CancelTask: self._cancel,
+            ReopenTask: self._reopen,
+            UpsertTaskEdge: self._link,
+            SpawnTask: self._spawn,
+            PostFinding: self._post,
+            DropLesson: self._drop_lesson,
+        }
+
+    def execute(self, command: TaskCommand[R], now: datetime) -> Done[R]:
+        """Carry a command out; raises a `LithosError` when it is refused."""
+        return carry_out(self._handlers, command, now)
+
+    def _create(self, command: CreateTask, now: datetime) -> Done[str]:
+        if command.task_type not in TASK_TYPES:
+            raise InvalidTaskType(
+                f"task_type must be one of {', '.join(TASK_TYPES)}; not {command.task_type!r}."
+            )
+        check_keys(command.metadata)
+        task = Task(
+            id=self._new_id(),
+            title=command.title,
+            description=command.description,
+            task_type=command.task_type,
+            created_by=command.agent,
+            created_at=now,
+            tags=command.tags,
+            metadata=merge_metadata(command.task_type, {}, command.metadata),
+        )
+        self._rows.put_task(task)
+        for before in dict.fromkeys(command.depends_on):
+            self._relate(before, task.id, BLOCKS, command.agent, now)
+        if command.parent_task_id is not None:
+            self._relate(command.parent_task_id, task.id, PARENT_CHILD, command.agent, now)
+        return _created(task)
+
+    def _update(self, command: UpdateTask, now: datetime) -> Done[None]:
+        check_keys(command.metadata)
+        task = self._task(command.task_id)
+        given = {name: getattr(command, name) for name in ("title", "description", "tags")}
+        changes = {name: value for name, value in given.items() if value is not None}
+        if changes and not task.is_open:
+            raise TaskNotFound(
+                f"The task {task.title!r} is {task.status}; only its metadata can still change. "
+                "Reopen it with lithos_task_reopen to change more."
+            )
+        if command.metadata:
+            changes["metadata"] = merge_metadata(task.task_type, task.metadata, command.metadata)
+        if not changes:
+            return Done(None)
+        self._rows.put_task(attrs.evolve(task, **changes))
+        return Done(None, (make_event("task.updated", command.agent, now, task_id=task.id),))
+
+    def _complete(self, command: CompleteTask, now: datetime) -> Done[list[str]]:
+        task = self._open_task(command.task_id)
+        self._close(task, "completed", now, command.outcome)
+        if command.lesson is not None:
+            self._rows.lessons.add(command.lesson)
+        event = make_event(
+            "task.completed",
+            command.agent,
+            now,
+            task_id=task.id,
+            agent=command.agent,
+            outcome=command.outcome,
+            cited_nodes=as_json_text(command.cited_nodes),
+            misleading_nodes=as_json_text(command.misleading_nodes),
+            receipt_id=as_json_text(command.receipt_id),
+        )
+        dependents = self._dependents(task.id)
+        graph = self._rows.graph_before(dependents)
+        unblocked = [one for one in dependents if graph.is_ready(graph.tasks[one], now)]
+        return Done(unblocked, (event,))
+
+    def _drop_lesson(self, command: DropLesson, now: datetime) -> Done[None]:
+        self._rows.lessons.drop(command.id)
+        return Done(None)
+
+    def _cancel(self, command: CancelTask, now: datetime) -> Done[None]:
+        task = self._open_task(command.task_id)
+        self._close(task, "cancelled", now, None)
+        by = command.agent
+        event = make_event("task.cancelled", by, now, task_id=task.id, agent=by, reason=command.reason)
+        return Done(None, (event,))
+
+    def _reopen(self, command: ReopenTask, now: datetime) -> Done[list[str]]:
+        task = self._task(command.task_id)
+        if task.is_open:
+            raise TaskNotResolved(f"The task {task.title!r} is open already.")
+        self._rows.put_task(attrs.evolve(task, status="open", resolved_at=None, outcome=None))
+        reblocked = self._held_by_alone(task.id, now) if task.status == "completed" else []
+        summary = f"[Reopened] task reopened (was {task.status})"
+        if task.outcome:
+            summary += f"; prior outcome: {task.outcome}"
+        self._add_finding(task.id, command.agent, now, summary)
+        event = make_event(
+            "task.reopened",
+            command.agent,
+            now,
+            task_id=task.id,
+            agent=command.agent,
+            prior_status=task.status,
+            prior_outcome=task.outcome,
+        )
+        return Done(reblocked, (event,))
+
+    def _link(self, command: UpsertTaskEdge, now: datetime) -> Done[None]:
+        edge = TaskEdge(
+            source=command.source,
+            target=command.target,
+            type=command.type,
+            metadata=command.metadata,
+            created_by=command.agent,
+            created_at=now,
+        )
+        link_tasks(self._rows, edge)
+        return Done(None)
+
+    def _spawn(self, command: SpawnTask, now: datetime) -> Done[str]:
+        if command.relation_type not in (DISCOVERED_FROM, BLOCKS):
+            raise InvalidRelationType(
+                f"relation_type must be {DISCOVERED_FROM} or {BLOCKS}, not {command.relation_type!r}."
+            )
+        source = self._task(command.source_task_id)
+        check_keys(command.metadata)
+        task = Task(
+            id=self._new_id(),
+            title=command.title,
+            description=command.description,
+            created_by=command.agent,
+            created_at=now,
+            tags=source.tags if command.inherit_tags else (),
+            metadata=merge_metadata("task", _inherited(command, source), command.metadata),
+        )
+        self._rows.put_task(task)
+        self._relate(source.id, task.id, command.relation_type, command.agent, now)
+        return _created(task)
+
+    def _post(self, command: PostFinding, now: datetime) -> Done[str]:
+        task = self._task(command.task_id)
+        finding = self._add_finding(task.id, command.agent, now, command.summary, command.knowledge_id)
+        named = {} if finding.knowledge_id is None else {"knowledge_id": finding.knowledge_id}
+        event = make_event(
+            "finding.posted",
+            command.agent,
+            now,
+            finding_id=finding.id,
+            task_id=task.id,
+            agent=command.agent,
+            **named,
+        )
+        return Done(finding.id, (event,))
+
+    def _task(self, task_id: str) -> Task:
+        task = self._rows.task(task_id)
+        if task is None:
+            raise TaskNotFound(f"There is no task {task_id!r}. Find tasks with lithos_task_list.")
+        return task
+
+    def _open_task(self, task_id: str) -> Task:
+        task = self._task(task_id)
+        if not task.is_open:
+            raise TaskNotFound(f"The task {task.title!r} is {task.status} already.")
+        return task
+
+    def _close(self, task: Task, status: str, now: datetime, outcome: str | None) -> None:
+        self._rows.put_task(attrs.evolve(task, status=status, resolved_at=now, outcome=outcome))
+        self._rows.drop_claims(task.id)
+
+    def _add_finding(
+        self, task_id: str, agent: str, now: datetime, summary: str, knowledge_id: str | None = None
+    ) -> Finding:
+        finding = Finding(
+            id=self._new_id(),
+            task_id=task_id,
+            agent=agent,
+            summary=summary,
+            knowledge_id=knowledge_id,
+            created_at=now,
+        )
+        self._rows.add_finding(finding)
+        return finding
+
+    def _relate(self, source: str, target: str, kind: str, agent: str, now: datetime) -> None:
+        edge = TaskEdge(source=source, target=target, type=kind, created_by=agent, created_at=now)
+        link_tasks(self._rows, edge)
+
+    def _dependents(self, task_id: str) -> list[str]:
+        return list(dict.fromkeys(self._rows.successors(task_id, BLOCKING_TYPES)))
+
+    def _held_by_alone(self, task_id: str, now: datetime) -> list[str]:
+        """Open dependents that nothing but this task holds back."""
+        dependents = self._dependents(task_id)
+        graph = self._rows.graph_before(dependents)
+        return [
+            one for one in dependents if graph.tasks[one].is_open and graph.holders(one, now) == {task_id}
+        ]
+
+
+def _created(task: Task) -> Done[str]:
+    event = make_event("task.created", task.created_by, task.created_at, task_id=task.id, title=task.title)
+    return Done(task.id, (event,))
+
+
+def _inherited(command: SpawnTask, source: Task) -> dict[str, Any]:
+    """What a spawned task takes over from its source's metadata."""
+    keys = (("project",) if command.inherit_project else ()) + (
+        _INHERITED_CONTEXT if command.inherit_context else ()
+    )
+    return {key: source.metadata[key] for key in keys if key in source.metadata}

@@ -1,0 +1,238 @@
+"""Adapters from notes to the full-text index and the vectors, and batched vector queries.
+
+`FulltextPort` and `VectorPort` implement the indexers' `Index` port; the latter has two indexes while all
+notes are embedded with another model. `VectorQueries` answers queries in a worker thread, those of about
+the same time in one pass: a pass over all vectors takes as long for four queries as for one. It does not
+hold the interpreter (GIL) and pushes everything else out of a core's cache; meanwhile the event loop runs
+the full-text query on the other core. The first query starts a pass, later ones are in the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import trio
+from attrs import define, field, frozen
+from outcome import Error, Outcome, Value
+
+from lithos.actors.blocking import start_call
+from lithos.actors.indexing.messages import Upsert
+from lithos.catalogue.catalogue import Entry
+from lithos.core.text.chunk import Chunk, chunk_text, headings_of
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.chunk_rows import VectorEntry, VectorHit, VectorQuery
+from lithos.stores.indexes.embedder import Embedder
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.indexes.fulltext_schema import FulltextEntry
+from lithos.stores.indexes.vectors import VectorIndex
+
+
+class FulltextPort:
+    """`Index` adapter of the full-text index: turns notes into its documents; the methods block."""
+
+    def __init__(self, index: FulltextIndex) -> None:
+        self.index = index
+
+    def is_ready(self) -> bool:
+        return True
+
+    def expected(self, entry: Entry) -> int:
+        return entry.stamp
+
+    def stamps(self) -> Mapping[int, int]:
+        return self.index.stamps()
+
+    def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
+        self.index.apply([_index_entry(upsert) for upsert in upserts], removals)
+
+
+def _index_entry(upsert: Upsert) -> FulltextEntry:
+    entry, note = upsert.entry, upsert.document.note
+    return FulltextEntry(
+        serial=entry.serial,
+        stamp=entry.stamp,
+        id=note.id,
+        title=note.title,
+        headings=headings_of(upsert.document.content),
+        body=upsert.document.content,
+        entities=note.entities,
+        tags=note.tags,
+        author=note.author,
+        path=entry.path,
+        namespace=entry.namespace,
+        updated_at=note.updated_at,
+    )
+
+
+@frozen
+class ChunkSizes:
+    """`search.chunk_size` and `search.chunk_max`, in characters."""
+
+    size: int
+    maximum: int
+
+    def chunks(self, title: str, content: str) -> list[Chunk]:
+        """The chunks of a note."""
+        return chunk_text(title, content, chunk_size=self.size, chunk_max=self.maximum)
+
+    def mix(self, stamp: int) -> int:
+        """Mix the chunk sizes into a stamp, so that other sizes make all notes stale."""
+        digest = hashlib.blake2b(f"{stamp}:{self.size}:{self.maximum}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest) >> 1
+
+
+@frozen
+class EmbeddedNotes:
+    """A model and the vectors made with it, which are never compared with those of another."""
+
+    embedder: Embedder
+    vectors: VectorIndex
+
+
+class VectorPort:
+    """`Index` adapter of the vectors: `target` is brought up to date; `former` answers until then.
+
+    `former` gets the changes made meanwhile too (double write). Both are None before the model is loaded.
+    Only the event loop changes them; `apply` runs in a thread.
+    """
+
+    def __init__(self, sizes: ChunkSizes) -> None:
+        self.sizes = sizes
+        self.target: EmbeddedNotes | None = None
+        self.former: EmbeddedNotes | None = None
+        #: True while another index is being filled too, and needs a core for that.
+        self.leaves_a_core: Callable[[], bool] = lambda: False
+        #: Why the vectors lack changes that were accepted, if they do.
+        self.behind: str | None = None
+
+    @property
+    def vectors(self) -> VectorIndex | None:
+        """The index that answers queries: `former` while there is one."""
+        answering = self.former or self.target
+        return answering.vectors if answering is not None else None
+
+    def tell_behind(self, reason: str | None) -> None:
+        """Record why the vectors are stale, so that searches refuse instead; None: they are current."""
+        self.behind = reason
+
+    def is_ready(self) -> bool:
+        return self.target is not None
+
+    def expected(self, entry: Entry) -> int:
+        return self.sizes.mix(entry.stamp)
+
+    def stamps(self) -> Mapping[int, int]:
+        assert self.target is not None
+        return self.target.vectors.stamps()
+
+    def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
+        target, former = self.target, self.former
+        assert target is not None
+        self._embed(target, upserts, removals)
+        if former is not None:
+            held = former.vectors.stamps()
+            news = [upsert for upsert in upserts if held.get(upsert.entry.serial) != self._stamp(upsert)]
+            self._embed(former, news, removals)
+
+    def _embed(self, notes: EmbeddedNotes, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
+        documents = [upsert.document for upsert in upserts]
+        chunks = [self.sizes.chunks(document.note.title, document.content) for document in documents]
+        texts = [chunk.embedded for of_note in chunks for chunk in of_note]
+        vectors = notes.embedder.encode(texts, one_core=self.leaves_a_core())
+        entries: list[VectorEntry] = []
+        begin = 0
+        for upsert, of_note in zip(upserts, chunks, strict=True):
+            end = begin + len(of_note)
+            entries.append(VectorEntry(upsert.entry.serial, self._stamp(upsert), vectors[begin:end]))
+            begin = end
+        notes.vectors.apply(entries, removals)
+
+    def _stamp(self, upsert: Upsert) -> int:
+        return self.expected(upsert.entry)
+
+
+#: Timeout of a query in seconds; a pass takes some milliseconds.
+PATIENCE: Final = 10.0
+
+
+@define(eq=False)
+class Asked:
+    """A query in flight, a future: the caller does other work first and then awaits the hits."""
+
+    _outcome: Outcome[list[VectorHit]] | None = None
+    _answered: trio.Event = field(factory=trio.Event, init=False)
+
+    async def hits(self) -> list[VectorHit]:
+        """The nearest notes, best first; can be taken once. Raises `IndexFailed` and what the search did."""
+        if self._outcome is None:
+            with trio.move_on_after(PATIENCE):
+                await self._answered.wait()
+        if self._outcome is None:
+            raise IndexFailed(f"The vectors gave no answer within {PATIENCE:.0f} s; retry in a moment.")
+        return self._outcome.unwrap()
+
+    def answer(self, outcome: Outcome[list[VectorHit]]) -> None:
+        """Complete the query and wake its caller."""
+        self._outcome = outcome
+        self._answered.set()
+
+
+@frozen
+class _Waiting:
+    notes: EmbeddedNotes
+    text: str
+    most: int
+    threshold: float
+    asked: Asked = field(factory=Asked, init=False)
+
+
+class VectorQueries:
+    """Batches queries into one pass at a time (request coalescing). Used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._waiting: list[_Waiting] = []
+        self._is_passing = False
+
+    def ask(self, notes: EmbeddedNotes, text: str, most: int, threshold: float) -> Asked:
+        """Start a query for the `most` notes nearest to a text; a text without a known word finds none."""
+        waiting = _Waiting(notes, text, most, threshold)
+        self._waiting.append(waiting)
+        if not self._is_passing:
+            self._start()
+        return waiting.asked
+
+    def _start(self) -> None:
+        """Start a pass with the waiting queries of the same vectors as the first."""
+        notes = self._waiting[0].notes
+        together = [each for each in self._waiting if each.notes is notes]
+        self._waiting = [each for each in self._waiting if each.notes is not notes]
+        self._is_passing = True
+
+        def finish(outcome: Outcome[list[list[VectorHit]]]) -> None:
+            self._is_passing = False
+            if self._waiting:
+                self._start()
+            _hand_out(together, outcome)
+
+        start_call(lambda: _search(notes, together), finish)
+
+
+def _search(notes: EmbeddedNotes, together: Sequence[_Waiting]) -> list[list[VectorHit]]:
+    vectors = notes.embedder.encode([each.text for each in together])
+    return notes.vectors.search_together(
+        [
+            VectorQuery(vector, each.most, each.threshold)
+            for vector, each in zip(vectors, together, strict=True)
+        ]
+    )
+
+
+def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit]]]) -> None:
+    if isinstance(outcome, Error):
+        for each in together:
+            each.asked.answer(Error(outcome.error))
+        return
+    for each, hits in zip(together, outcome.unwrap(), strict=True):
+        each.asked.answer(Value(hits))

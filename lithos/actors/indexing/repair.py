@@ -1,0 +1,118 @@
+"""Repair (reconciliation) of a search index: the difference between what it holds and what it should hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.indexing.messages import (
+    Hurry,
+    Index,
+    Indexed,
+    IndexMailbox,
+    IndexMessage,
+    Removal,
+    Slice,
+    Upsert,
+)
+from lithos.actors.kit import ActorDown, Envelope
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.notes.document import parse_document
+from lithos.core.notes.layout import read_layout
+from lithos.core.notes.model import Document
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.plan import plan_index
+from lithos.core.times import from_nanoseconds
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.values import OutsideKnowledge, digest_of
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.indexer")
+
+#: Notes of a repair at once: few, so that a write never waits long behind a rebuild.
+REPAIR_SLICE = 64
+#: Notes compared in one turn of the event loop: a few milliseconds.
+LOOK_SLICE = 1_000
+
+
+@frozen
+class Repair:
+    """Repairs one index through the mailbox of its indexer, a slice of notes at a time.
+
+    `_reading` prefetches the next notes while the ones before are indexed.
+    """
+
+    _name: str
+    _index: Index
+    _mailbox: IndexMailbox
+    _catalogue: Catalogue
+    _files: NoteFiles
+    _blocking: Blocking
+    _reading: Blocking
+    _size: int = REPAIR_SLICE
+
+    async def run(self) -> bool:
+        """Apply the missing upserts and removals; False when something failed and a retry is needed."""
+        wanted = await self._wanted()
+        held = await self._blocking.run(lambda: dict(self._index.stamps()))
+        plan = plan_index(wanted, held)
+        if plan.total:
+            log.info("index repair", index=self._name, adding=len(plan.add), removing=len(plan.remove))
+        complete = True
+        for serial in plan.remove:
+            if self._catalogue.at_serial(serial) is None:
+                complete &= await self._settle(await self._post(Removal(serial)))
+        waiting: Envelope[IndexMessage, Indexed] | None = None
+        size = self._size
+        for begin in range(0, len(plan.add), size):
+            entries = [self._catalogue.at_serial(serial) for serial in plan.add[begin : begin + size]]
+            present = [entry for entry in entries if entry is not None]
+            loaded = await self._load_all(present)
+            complete &= await self._settle(waiting)
+            waiting = await self._post(Slice(tuple(upsert for upsert in loaded if upsert is not None)))
+        return await self._settle(waiting) and complete
+
+    async def _wanted(self) -> dict[int, int]:
+        """Desired state: serial to stamp; changes made meanwhile come through the mailbox."""
+        wanted: dict[int, int] = {}
+        for number, entry in enumerate(self._catalogue):
+            if number % LOOK_SLICE == LOOK_SLICE - 1:
+                await trio.lowlevel.checkpoint()
+            wanted[entry.serial] = self._index.expected(entry)
+        return wanted
+
+    async def _load_all(self, entries: Sequence[Entry]) -> list[Upsert | None]:
+        return await self._reading.run(lambda: [_load(self._files, entry) for entry in entries])
+
+    async def _post(self, message: IndexMessage) -> Envelope[IndexMessage, Indexed]:
+        envelope = await self._mailbox.post(message)
+        self._mailbox.nudge(Hurry())
+        return envelope
+
+    async def _settle(self, envelope: Envelope[IndexMessage, Indexed] | None) -> bool:
+        """Wait for its reply; False when it failed."""
+        try:
+            if envelope is not None:
+                await envelope.reply()
+        except (IndexFailed, ActorDown):
+            return False
+        return True
+
+
+def _load(files: NoteFiles, entry: Entry) -> Upsert | None:
+    """The note as its file has it now, or None when it cannot be read: the scan reports that."""
+    try:
+        source = files.read(entry.path)
+        if digest_of(source.data) == entry.digest:
+            # The frontmatter says what the catalogue knows already, and takes ten times as long to read.
+            document = Document(note=entry.note, content=read_layout(source.data).content)
+            return Upsert(entry, document, repair=True)
+        modified = from_nanoseconds(source.state.mtime_ns)
+        document = parse_document(source.data, entry.path, modified, entry.note.id)
+    except (OSError, OutsideKnowledge, UnreadableNote):
+        return None
+    return Upsert(entry, document, repair=True)

@@ -1,0 +1,226 @@
+"""The semantic backend: the embedding model and the vectors made with it.
+
+The model loads in the background; until then changes are deferred, and once it is there the
+indexer's comparison brings in whatever is missing. A model that cannot be loaded is a state, not
+an error: everything else keeps working.
+
+When the vectors on disk are another model's, all notes are embedded anew beside them, in `next/`, and the
+other model answers meanwhile, if it can still be loaded. The complete new vectors replace the old ones in
+one step, the renaming of the manifest; whatever ends the process before leaves the old ones, and `next/`
+to go on with.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import trio
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.indexing.indexer import Indexer
+from lithos.actors.indexing.ports import Asked, EmbeddedNotes, VectorPort, VectorQueries
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.chunk_rows import VectorHit
+from lithos.stores.indexes.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
+from lithos.stores.indexes.vectors import VectorIndex, stored_identity
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.semantic")
+
+#: Below the directory of the vectors: those of a new model, until they are complete.
+NEXT = "next"
+
+
+class SemanticState(Enum):
+    """`WARMING` until every note is embedded once; `REEMBEDDING` until every note is embedded with a new
+    model; `DEGRADED` when there is no model.
+    """
+
+    WARMING = "warming"
+    REEMBEDDING = "reembedding"
+    OK = "ok"
+    DEGRADED = "degraded"
+
+
+class SemanticUnavailable(Exception):
+    """Semantic search is unavailable now; the message says why."""
+
+
+class SemanticBackend:
+    """The embedding model and its vectors: loading, re-embedding, state, snapshots and queries."""
+
+    def __init__(
+        self,
+        port: VectorPort,
+        blocking: Blocking,
+        load: Callable[[str], Embedder],
+        directory: Path,
+        model_name: str,
+    ) -> None:
+        self.port = port
+        self.model_name = model_name
+        self._blocking = blocking
+        self._load = load
+        self._queries = VectorQueries()
+        self._directory = directory
+        #: Set once every note is embedded, or the model turned out to be unusable.
+        self.settled = trio.Event()
+        #: Set once there is nothing to wait for: it is settled, or notes are embedded with a new model.
+        self.decided = trio.Event()
+        self._is_switching = False
+        self.reason: str | None = None
+
+    @property
+    def state(self) -> SemanticState:
+        """The current state, for status and health."""
+        if self.reason is not None:
+            return SemanticState.DEGRADED
+        if self._is_switching:
+            return SemanticState.REEMBEDDING
+        return SemanticState.OK if self.settled.is_set() else SemanticState.WARMING
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a search covers every note now."""
+        return self.state is SemanticState.OK or self.port.former is not None
+
+    @property
+    def chunk_count(self) -> int:
+        """Vectors in use."""
+        return self.port.vectors.chunk_count() if self.port.vectors else 0
+
+    async def load(
+        self, indexer: Indexer, after: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    ) -> None:
+        """Background task: after awaiting `after` load the model, open its vectors, bring them up to date."""
+        await after()
+        try:
+            target, stored = await self._blocking.run(self._open)
+        except EmbedderUnavailable as problem:
+            self.reason = indexer.unusable = problem.reason
+            log.error("embedding model unavailable", model=self.model_name, reason=self.reason)
+            self.settled.set()
+            self.decided.set()
+            return
+        former = None
+        if stored is not None:
+            self._is_switching = True
+            log.info("embedding all notes anew", model=self.model_name, former=stored.name)
+            former = await self._blocking.run(partial(self._open_former, stored))
+        self.port.target, self.port.former = target, former
+        if self._is_switching:
+            self.decided.set()
+        if target.vectors.quarantined is not None:
+            log.warning("damaged vector store set aside", path=str(target.vectors.quarantined))
+        indexer.mark_stale()
+        await indexer.converged()
+        if self._is_switching:
+            await self._switch(target)
+        self.settled.set()
+        self.decided.set()
+        await self.save()
+        log.info("semantic search ready", model=self.model_name, chunks=self.chunk_count)
+
+    def _open(self) -> tuple[EmbeddedNotes, EmbedderIdentity | None]:
+        """Open the vectors to bring up to date; with the identity of stored ones of another model."""
+        embedder = self._load(self.model_name)
+        stored = stored_identity(self._directory)
+        following = self._directory / NEXT
+        if stored is None or stored == embedder.identity:
+            shutil.rmtree(following, ignore_errors=True)  # of a switch that was made, or given up
+            vectors = VectorIndex.open(self._directory, embedder.identity)
+            return EmbeddedNotes(embedder, vectors), None
+        return EmbeddedNotes(embedder, VectorIndex.open(following, embedder.identity)), stored
+
+    def _open_former(self, stored: EmbedderIdentity) -> EmbeddedNotes | None:
+        """What answers meanwhile."""
+        try:
+            embedder = self._load(stored.name)
+        except EmbedderUnavailable as problem:
+            log.warning("the former model cannot answer", model=stored.name, reason=problem.reason)
+            return None
+        if embedder.identity != stored:
+            log.warning("the former model cannot answer", model=stored.name, reason="its files have changed")
+            return None
+        return EmbeddedNotes(embedder, VectorIndex.open(self._directory, stored))
+
+    async def _switch(self, target: EmbeddedNotes) -> None:
+        """Switch queries to the new vectors, then replace the old ones on disk."""
+        self.port.former = None
+        target.vectors.move_to(self._directory)
+        self._is_switching = False
+        await self.save()
+        if not target.vectors.dirty:
+            await self._blocking.run(lambda: shutil.rmtree(self._directory / NEXT, ignore_errors=True))
+
+    async def save(self) -> None:
+        """Write a snapshot of changed vectors, so that the next start need not embed them again.
+
+        A failure is only logged: the vectors can be rebuilt from the notes.
+        """
+        for notes in (self.port.former, self.port.target):
+            if notes is None or not notes.vectors.dirty:
+                continue
+            try:
+                await self._blocking.run(notes.vectors.save)
+            except IndexFailed as failure:
+                log.error("vectors not saved", reason=str(failure))
+
+    async def close(self) -> None:
+        """Save and close."""
+        await self.save()
+        for notes in (self.port.former, self.port.target):
+            if notes is not None:
+                notes.vectors.close()
+
+    async def ready(self, *, within: float) -> None:
+        """Wait until a search covers every note; raises `SemanticUnavailable`."""
+        with trio.move_on_after(within):
+            await self.decided.wait()
+        self._require()
+        if not self.is_answering:
+            raise SemanticUnavailable(
+                "The semantic index is still being built; retry in a moment or use mode fulltext."
+            )
+
+    def _require(self) -> None:
+        if self.reason is not None:
+            raise SemanticUnavailable(
+                f"The embedding model {self.model_name!r} cannot be used: {self.reason}. Use mode "
+                "fulltext, or set search.embedding_model to 'builtin' and restart."
+            )
+        if self.port.behind is not None:
+            raise SemanticUnavailable(f"The vectors lack notes that they could not take: {self.port.behind}")
+        if self._is_switching and self.port.former is None:
+            raise SemanticUnavailable(
+                f"All notes are being embedded anew with {self.model_name!r}; retry in a few minutes or use "
+                "mode fulltext."
+            )
+
+    def encode(self, query: str) -> np.ndarray | None:
+        """The query's vector; None when the model knows none of its words."""
+        vector = self._answering().embedder.encode([query])[0]
+        return vector if vector.any() else None
+
+    def _answering(self) -> EmbeddedNotes:
+        answering = self.port.former or self.port.target
+        self._require()
+        if answering is None:
+            raise SemanticUnavailable("The embedding model is still loading; retry in a moment.")
+        return answering
+
+    def ask(self, query: str, notes: int, threshold: float) -> Asked:
+        """Start a nearest-neighbour query for notes; returns its future."""
+        return self._queries.ask(self._answering(), query, notes, threshold)
+
+    def search_among(
+        self, vector: np.ndarray, serials: Sequence[int], notes: int, threshold: float
+    ) -> list[VectorHit]:
+        """Nearest-neighbour search among these notes only (candidates), best first."""
+        assert self.port.vectors is not None
+        return self.port.vectors.search_among(vector, serials, threshold, notes)

@@ -1,0 +1,138 @@
+"""The keeper: deferred removal of displaced note files, once no program can be writing to them any more.
+
+A displaced file lost its name to a change of ours. Bytes that another program saved into it, or that were
+never announced, are preserved in `.lithos/displaced/` before the file goes. The keeper owns the queue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import trio
+from attrs import define, frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.stores.notes.displaced import Displaced
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.values import FileBusy, Kept
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.keeper")
+
+#: Files queued at most; beyond that the oldest are settled before their grace period ends. At 100 changes a
+#: second and the longest grace there are 6,000.
+CAPACITY = 10_000
+#: Files settled in one thread job: some milliseconds.
+SLICE = 100
+#: Backoff in seconds until a file that another program has open is retried: doubled, up to the second value.
+PAUSE, LONGEST_PAUSE = 1.0, 60.0
+#: Seconds between two prunings of `.lithos/displaced/`, by age.
+PRUNING = 24 * 3600.0
+#: At a stop, seconds that a leased file must have been without its name: far more than an open() takes.
+LEAST_GRACE = 0.1
+
+
+@define(eq=False)
+class _Waiting:
+    kept: Kept
+    since: float
+    due: float
+    pause: float = PAUSE
+
+
+@frozen
+class _Outcome:
+    """Outcome of one attempt: settled, or to be retried (`again`); `saved` are the copies that were kept."""
+
+    again: bool = False
+    failure: str | None = None
+    saved: tuple[str, ...] = ()
+
+
+class Keeper:
+    """The queue of displaced files, and the background task that settles them when they are due."""
+
+    def __init__(
+        self, files: NoteFiles, displaced: Displaced, blocking: Blocking, clock: Callable[[], datetime]
+    ) -> None:
+        self._files = files
+        self._displaced = displaced
+        self._blocking = blocking
+        self._clock = clock
+        self._waiting: list[_Waiting] = []
+        self._wake = trio.Event()
+        self._pruned = -math.inf
+
+    @property
+    def depth(self) -> int:
+        """Queue depth: how many files wait."""
+        return len(self._waiting)
+
+    def take(self, kept: Sequence[Kept]) -> None:
+        """Enqueue displaced files; each is due when its grace period ends."""
+        now = trio.current_time()
+        self._waiting += [_Waiting(each, now, now + each.grace) for each in kept]
+        for early in self._waiting[: max(0, len(self._waiting) - CAPACITY)]:
+            early.due = now
+        if kept:
+            self._wake.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Settle files when they are due, until cancelled."""
+        self._pruned = trio.current_time()
+        task_status.started()
+        while True:
+            due = min((each.due for each in self._waiting), default=self._pruned + PRUNING)
+            with trio.move_on_at(min(due, self._pruned + PRUNING)):
+                await self._wake.wait()
+            self._wake = trio.Event()
+            now = trio.current_time()
+            await self._settle([each for each in self._waiting if each.due <= now])
+            if now >= self._pruned + PRUNING:
+                self._pruned = now
+                await self._blocking.run(lambda: self._displaced.prune(self._clock()))
+
+    async def finish(self) -> None:
+        """Shutdown: settle the leased files now; the recovery of the next start settles the rest."""
+        leased = [each for each in self._waiting if each.kept.is_leased]
+        if leased:
+            await trio.sleep_until(max(each.since for each in leased) + LEAST_GRACE)
+            await self._settle(leased)
+
+    async def _settle(self, ripe: Sequence[_Waiting]) -> None:
+        for start in range(0, len(ripe), SLICE):
+            some = ripe[start : start + SLICE]
+            outcomes = await self._blocking.run(lambda some=some: [self._try(each.kept) for each in some])  # type: ignore[misc]
+            for each, outcome in zip(some, outcomes, strict=True):
+                self._note(each, outcome)
+        gone = {id(each) for each in ripe if each.due == -math.inf}
+        self._waiting = [each for each in self._waiting if id(each) not in gone]
+
+    def _note(self, each: _Waiting, outcome: _Outcome) -> None:
+        note = self._files.relative(each.kept.note)
+        for path in outcome.saved:
+            log.warning("bytes that another program saved were displaced", path=note, kept_as=path)
+        if outcome.failure is not None:
+            log.error("displaced file not settled", path=note, reason=outcome.failure)
+        if not outcome.again:
+            each.due = -math.inf
+            return
+        each.due = trio.current_time() + each.pause
+        each.pause = min(2 * each.pause, LONGEST_PAUSE)
+
+    def _try(self, kept: Kept) -> _Outcome:
+        """Settle one file. Blocks."""
+        saved: list[str] = []
+
+        def save(of: Kept, data: bytes) -> None:
+            saved.append(str(self._displaced.save(self._files.relative(of.note), data, self._clock())))
+
+        try:
+            self._files.settle(kept, save)
+        except FileBusy:
+            return _Outcome(again=True, saved=tuple(saved))
+        except OSError as failure:
+            return _Outcome(again=True, failure=str(failure), saved=tuple(saved))
+        return _Outcome(saved=tuple(saved))

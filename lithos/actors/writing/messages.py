@@ -1,0 +1,125 @@
+"""Messages of the writer: write requests, their reply, and the committed change that is then indexed.
+
+In a request `None` means *keep* (on creation: the default), the empty value means *clear*. All
+checks that need no other note are done before a request is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from attrs import frozen
+
+from lithos.actors.indexing.messages import Indexed, IndexMessage
+from lithos.actors.kit import Envelope
+from lithos.catalogue.catalogue import Entry
+from lithos.core.commands import Command
+from lithos.core.errors import StorageFailed
+from lithos.core.events import TOOL, EventDraft
+from lithos.core.notes.model import Document
+
+
+class NoteBusy(StorageFailed):
+    """Another program is writing the note's file: nothing was changed; the same request may succeed soon."""
+
+
+@frozen
+class WriteOutcome:
+    """The reply to an applied write request: `status` is `created`, `updated` or `deleted`."""
+
+    status: Literal["created", "updated", "deleted"]
+    id: str
+    path: str
+    version: int
+    warnings: tuple[str, ...] = ()
+
+
+@frozen
+class Change:
+    """A committed change: durable on disk and in the catalogue, still to be indexed and journalled.
+
+    `document` is None for a removal; `vacated` is the path at which there is no note any more.
+    """
+
+    entry: Entry
+    document: Document | None
+    event: EventDraft
+    outcome: WriteOutcome
+    vacated: str | None = None
+
+
+@frozen
+class Publication(Command[WriteOutcome]):
+    """A change and the envelopes of its messages to the indexes; the first success is enough.
+
+    `is_reminder` marks the publisher's own note to itself that an index is repaired.
+    """
+
+    change: Change
+    receipts: Sequence[Envelope[IndexMessage, Indexed]]
+    is_reminder: bool = False
+
+
+#: The reply to an accepted request: await it for the moment an index has the change and it is journalled.
+Accepted = Envelope[Publication, WriteOutcome]
+
+
+@frozen(kw_only=True)
+class WriteNote(Command[Accepted]):
+    """Create a note (`id` None) or update one; `expires_at` "" clears."""
+
+    agent: str
+    title: str
+    content: str
+    id: str | None = None
+    path: str | None = None
+    tags: tuple[str, ...] | None = None
+    #: As given: the decision refuses what is no number between 0 and 1.
+    confidence: object = None
+    source_task: str | None = None
+    source_url: str | None = None
+    derived_from_ids: tuple[str, ...] | None = None
+    expires_at: datetime | Literal[""] | None = None
+    expected_version: int | None = None
+    schema_version: int | None = None
+    namespace: str | None = None
+    access_scope: str | None = None
+    note_type: str | None = None
+    status: str | None = None
+    summaries: Mapping[str, str] | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+@frozen(kw_only=True)
+class PatchNote(Command[Accepted]):
+    """Change some of a note's frontmatter; its body stays as it is, byte for byte."""
+
+    id: str
+    agent: str
+    title: str | None = None
+    tags: tuple[str, ...] | None = None
+    status: str | None = None
+    #: The note that this one replaces.
+    supersedes: str | None = None
+    #: Merged per key; unlike in `WriteNote`, an empty one changes nothing.
+    metadata: Mapping[str, Any] | None = None
+    expected_version: int | None = None
+    #: Found by machine, with the number of the rules that found them; () clears.
+    entities: tuple[str, ...] | None = None
+    entities_extractor: int | None = None
+    #: The source in the hidden origin of the event: `TOOL` or `ENRICHMENT`.
+    source: str = TOOL
+
+
+@frozen(kw_only=True)
+class DeleteNote(Command[Accepted]):
+    """Remove a note's file and everything derived from it."""
+
+    id: str
+    agent: str
+
+
+UpdateRequest = WriteNote | PatchNote
+WriteRequest = UpdateRequest | DeleteNote

@@ -1,0 +1,304 @@
+"""External changes: what other programs did to the note files, ingested into the catalogue.
+
+The watcher reads files and names what vanished; the decision is made here, in the writer, so that no tool
+writes meanwhile. What the watcher read may be stale by then: every file is looked at again (optimistic
+check), and what has changed since is handed back. Identity is the id in the file: a note whose old file no
+longer carries its id has moved to the new one (lifecycle spec, section 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import attrs
+from attrs import define, field, frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.writing.messages import Change, WriteOutcome
+from lithos.catalogue.catalogue import Catalogue, Entry, Skipped
+from lithos.catalogue.note_graph import take_turns
+from lithos.catalogue.note_reading import (
+    Examined,
+    draft_change,
+    draft_event,
+    duplicate,
+    make_entry,
+    with_id,
+    with_version,
+)
+from lithos.core.commands import Command
+from lithos.core.events import NOTE_CREATED, NOTE_DELETED
+from lithos.core.notes.document import parse_identified
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.plan import plan_event
+from lithos.core.times import from_nanoseconds
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.lookup import current_state, is_same_file, is_there
+from lithos.stores.notes.values import OutsideKnowledge
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.outside")
+
+WATCHER_AGENT = "watcher"
+
+
+@define
+class Taken:
+    """The reply to an outside request.
+
+    `changes` were applied, in order; `again` are files to be read again, as they changed meanwhile;
+    `displaced` are ids of notes whose file is another note's now; `present` are ids whose file is back.
+    """
+
+    changes: list[Change] = field(factory=list)
+    again: list[str] = field(factory=list)
+    displaced: list[str] = field(factory=list)
+    present: list[str] = field(factory=list)
+
+
+@frozen
+class OutsideFiles(Command[Taken]):
+    """Files as the watcher read them, in path order, and names under which it found no file."""
+
+    files: tuple[Examined, ...]
+    absent: tuple[str, ...] = ()
+
+
+@frozen
+class OutsideRemovals(Command[Taken]):
+    """Notes whose files have vanished for good."""
+
+    ids: tuple[str, ...]
+
+
+OutsideRequest = OutsideFiles | OutsideRemovals
+
+
+@frozen
+class _Look:
+    """The re-check of a file: unchanged since it was read, and whether `rival` still carries its id.
+
+    `heir_of` is the id of the note that moved into it: one without id whose file is gone.
+    """
+
+    is_current: bool
+    rival: str | None
+    rival_has_id: bool
+    heir_of: str | None = None
+
+
+class Outside:
+    """Applies external changes to the catalogue: only the writer, its single writer, may call it."""
+
+    def __init__(
+        self, catalogue: Catalogue, files: NoteFiles, blocking: Blocking, clock: Callable[[], datetime]
+    ) -> None:
+        self._catalogue = catalogue
+        self._files = files
+        self._blocking = blocking
+        self._clock = clock
+
+    async def take(self, request: OutsideRequest) -> Taken:
+        """Ingest what is still true; the caller passes the changes on to indexers and publisher, in order."""
+        if isinstance(request, OutsideRemovals):
+            return await self._take_removals(request.ids)
+        taken = Taken()
+        for path in request.absent:
+            self._catalogue.skipped.pop(path, None)
+        looks = await self._look_again(request.files)
+        named = [self._name(*each) for each in zip(request.files, looks, strict=True)]
+        await self._give_versions(named)
+        for examined, look in named:
+            rival = self._rival(examined)
+            if not look.is_current or look.rival != (rival.path if rival else None):
+                taken.again.append(examined.path)
+            elif examined.document is None:
+                self._skip(examined.path, Skipped(examined.reason, examined.state))
+                taken.again += self._doubles(examined.path)
+            else:
+                await self._enter(examined, examined.document.note.id, look, taken)
+        return taken
+
+    def _name(self, examined: Examined, look: _Look) -> tuple[Examined, _Look]:
+        """Assign the id of a file that names none: it never shares one with another file."""
+        if examined.document is None or examined.identified:
+            return examined, look
+        if look.heir_of is not None:
+            return with_id(examined, look.heir_of), look
+        if look.rival_has_id:
+            note_id = self._catalogue.records.free_id(examined.path, self._catalogue.__contains__)
+            return with_id(examined, note_id), attrs.evolve(look, rival=None, rival_has_id=False)
+        return examined, look
+
+    async def _give_versions(self, named: Sequence[tuple[Examined, _Look]]) -> None:
+        """Assign and persist the versions of the files to be entered, before any reader sees them."""
+        given: set[str] = set()
+        for examined, look in named:
+            if examined.document is None or not look.is_current or look.rival_has_id:
+                continue
+            note = examined.document.note
+            if note.id not in given:
+                self._catalogue.see_version(note.id, examined.digest, note.version)
+                given.add(note.id)
+        await self._catalogue.records.save()
+
+    async def _look_again(self, files: Sequence[Examined]) -> list[_Look]:
+        rivals = [self._rival(examined) for examined in files]
+        former = [self._former(examined) for examined in files]
+        # A file known to be unreadable loses its note to a readable one with the same id, as in a scan.
+        broken = {path for path, why in self._catalogue.skipped.items() if why.note_id is None}
+        return await self._blocking.run(lambda: _look_at_all(self._files, files, rivals, former, broken))
+
+    def _doubles(self, path: str) -> list[str]:
+        """Files that were skipped as duplicates of the note at `path`."""
+        holder = self._catalogue.at_path(path)
+        if holder is None:
+            return []
+        return [other for other, why in self._catalogue.skipped.items() if why.note_id == holder.note.id]
+
+    def _rival(self, examined: Examined) -> Entry | None:
+        """The catalogue entry with the same id at another path, if any."""
+        if examined.document is None:
+            return None
+        holder = self._catalogue.get(examined.document.note.id)
+        return holder if holder is not None and holder.path != examined.path else None
+
+    def _former(self, examined: Examined) -> list[Entry]:
+        """Rename candidates for a file without id: notes of other such files with the same bytes."""
+        if examined.document is None or examined.identified or examined.is_known:
+            return []
+        return [entry for entry in self._catalogue.nameless(examined.digest) if entry.path != examined.path]
+
+    async def _enter(self, examined: Examined, note_id: str, look: _Look, taken: Taken) -> None:
+        path, before = examined.path, self._catalogue.at_path(examined.path)
+        holder = self._catalogue.get(note_id)
+        told = (holder.path, holder.digest) if holder else None
+        kind = plan_event(told, (path, examined.digest))
+        if examined.is_known and kind is not None:
+            taken.again.append(path)  # a tool wrote it meanwhile, or it needs reading in full
+            return
+        if before is not None and before.note.id != note_id:
+            taken.displaced.append(before.note.id)
+        if look.rival is not None and look.rival_has_id:
+            self._skip(path, duplicate(note_id, look.rival, examined.state))
+            return
+        self._catalogue.skipped.pop(path, None)
+        own = examined.document.note.version if examined.document else 1
+        version = self._catalogue.see_version(note_id, examined.digest, own)
+        if kind is None:
+            self._touch(note_id, examined, version)
+            return
+        examined = with_version(examined, version)
+        entry = make_entry(examined, holder.serial if holder else self._catalogue.take_serial())
+        await take_turns(self._catalogue.put_in_steps(entry))
+        if version == own:
+            self._catalogue.records.settle_version(note_id, entry.standing)
+        if look.rival is not None and holder is not None and not holder.identified and entry.identified:
+            taken.again.append(look.rival)  # a file without id gives up what another one names
+        taken.changes.append(self._change(kind, entry, examined, holder))
+
+    def _touch(self, note_id: str, examined: Examined, version: int) -> None:
+        """Content as indexed: update the file state, and the version if other bytes have used it up."""
+        self._catalogue.note_state(note_id, examined.state)
+        entry = self._catalogue.get(note_id)
+        assert entry is not None
+        if entry.note.version != version:
+            self._catalogue.put(attrs.evolve(entry, note=attrs.evolve(entry.note, version=version)))
+
+    def _change(self, kind: str, entry: Entry, examined: Examined, holder: Entry | None) -> Change:
+        former = holder.path if holder else entry.path
+        event = draft_change(kind, entry, former, WATCHER_AGENT, self._clock())
+        status = "created" if kind == NOTE_CREATED else "updated"
+        outcome = WriteOutcome(status, entry.note.id, entry.path, entry.note.version)  # type: ignore[arg-type]
+        vacated = former if self._catalogue.at_path(former) is None else None
+        return Change(entry, examined.document, event, outcome, vacated)
+
+    def _skip(self, path: str, skipped: Skipped) -> None:
+        known = self._catalogue.skipped.get(path)
+        self._catalogue.skipped[path] = skipped
+        if known is None or known.reason != skipped.reason:
+            log.warning("file not indexed", path=path, reason=skipped.reason)
+
+    async def _take_removals(self, ids: Sequence[str]) -> Taken:
+        taken = Taken()
+        entries = [entry for note_id in ids if (entry := self._catalogue.get(note_id)) is not None]
+        owned = [entry for entry in entries if self._catalogue.at_path(entry.path) is entry]
+        there = await self._blocking.run(
+            lambda: {entry.note.id for entry in owned if holds_note(self._files, entry)}
+        )
+        for entry in entries:
+            if entry.note.id in there:
+                taken.present.append(entry.note.id)
+            else:
+                await take_turns(self._catalogue.remove_in_steps(entry.note.id))
+                taken.changes.append(self._removal(entry))
+        return taken
+
+    def _removal(self, entry: Entry) -> Change:
+        note = entry.note
+        payload = {"id": note.id, "path": entry.path}
+        event = draft_event(NOTE_DELETED, payload, entry.standing, note.tags, WATCHER_AGENT, self._clock())
+        outcome = WriteOutcome("deleted", note.id, entry.path, note.version)
+        vacated = None if self._catalogue.at_path(entry.path) else entry.path
+        return Change(entry, None, event, outcome, vacated)
+
+
+def _look_at_all(
+    files: NoteFiles,
+    all_examined: Sequence[Examined],
+    rivals: Sequence[Entry | None],
+    former: Sequence[list[Entry]],
+    broken: set[str],
+) -> list[_Look]:
+    """Re-check files; `broken` are paths known to be unreadable, to which those found so now are added."""
+    broken = broken | {
+        examined.path
+        for examined in all_examined
+        if examined.document is None and current_state(files, examined.path) == examined.state
+    }
+    looks: list[_Look] = []
+    moved: set[str] = set()
+    for examined, rival, entries in zip(all_examined, rivals, former, strict=True):
+        gone = (entry for entry in entries if entry.note.id not in moved and not is_there(files, entry.path))
+        origin = next(gone, None)
+        if origin is None:
+            looks.append(_look(files, examined, rival, broken))
+            continue
+        moved.add(origin.note.id)
+        is_current = current_state(files, examined.path) == examined.state
+        looks.append(_Look(is_current, origin.path, rival_has_id=False, heir_of=origin.note.id))
+    return looks
+
+
+def _look(files: NoteFiles, examined: Examined, rival: Entry | None, broken: set[str]) -> _Look:
+    is_current = current_state(files, examined.path) == examined.state
+    if rival is None or examined.document is None or not is_current:
+        return _Look(is_current, rival.path if rival else None, rival_has_id=False)
+    # A file that names an id has it before one that names none.
+    has_id = _carries(
+        files, rival, names_id=examined.identified, unreadable=rival.path not in broken
+    ) and not is_same_file(files, rival.path, examined.path)
+    return _Look(is_current, rival.path, has_id)
+
+
+def holds_note(files: NoteFiles, entry: Entry) -> bool:
+    """False when a listing would not find the note at its path any more. Blocks."""
+    return is_there(files, entry.path) and _carries(files, entry)
+
+
+def _carries(files: NoteFiles, entry: Entry, *, names_id: bool = False, unreadable: bool = True) -> bool:
+    """True while the note's file has its id, with `names_id` only where the file itself says so.
+
+    Of a file that cannot be read `unreadable` tells what to assume.
+    """
+    path = entry.path
+    try:
+        source = files.read(path)
+        modified = from_nanoseconds(source.state.mtime_ns)
+        document, identified = parse_identified(source.data, path, modified, entry.stand_in)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, OutsideKnowledge):
+        return False
+    except (OSError, UnreadableNote):
+        return unreadable
+    return document.note.id == entry.note.id and (identified or not names_id)

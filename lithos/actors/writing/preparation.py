@@ -1,0 +1,265 @@
+"""Preparation of a write: from a request to the bytes, catalogue entry, reply and event; no I/O.
+
+Everything is worked out before anything is written.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from datetime import datetime
+
+import attrs
+from attrs import frozen
+
+from lithos.actors.writing.messages import (
+    DeleteNote,
+    NoteBusy,
+    PatchNote,
+    UpdateRequest,
+    WriteNote,
+    WriteOutcome,
+)
+from lithos.actors.writing.write_rules import (
+    Decision,
+    check_values,
+    decide_creation,
+    decide_patch,
+    decide_update,
+    no_such_note,
+    path_collision,
+)
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import InvalidInput, LithosError, StorageFailed
+from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
+from lithos.core.limits import TITLE
+from lithos.core.notes.document import is_identified, parse_document, render_document, rewrite_document
+from lithos.core.notes.links import scan_targets
+from lithos.core.notes.model import Document
+from lithos.core.notes.values import normalise_note
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.stores.notes.values import (
+    FileBusy,
+    FileChanged,
+    FileOccupied,
+    FileState,
+    OutsideKnowledge,
+    Put,
+    ReadFile,
+    Remove,
+    digest_of,
+)
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.writer")
+
+#: A name that is too long, or a file where the path needs a folder.
+_UNUSABLE_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EEXIST)
+_NOT_WRITTEN_YET = FileState(0, 0)
+
+
+@frozen
+class Prepared:
+    """A validated change, ready to be written; `document` is None for a deletion."""
+
+    operation: Put | Remove
+    entry: Entry
+    document: Document | None
+    outcome: WriteOutcome
+    event: EventDraft
+
+
+class Preparation:
+    """Prepares requests against the current catalogue; refusals are raised."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        content_limit: int,
+        clock: Callable[[], datetime],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._catalogue = catalogue
+        self._content_limit = content_limit
+        self.clock = clock
+        self._new_id = new_id
+
+    def prepare_creation(self, request: WriteNote) -> Prepared:
+        """Prepare the creation of a note."""
+        decision = decide_creation(
+            request,
+            self._catalogue,
+            note_id=self._new_id(),
+            now=self.clock(),
+            content_limit=self._content_limit,
+        )
+        data = _render(decision.document)
+        entry = _entry(decision, data, self._catalogue.take_serial(), identified=True)
+        return _prepared(Put(decision.path, data, None), entry, decision, request.agent, created=True)
+
+    def prepare_update(self, request: UpdateRequest, source: ReadFile | Exception | None) -> Prepared:
+        """Prepare the next version of a note; `source` is its file as it is now."""
+        assert request.id is not None
+        if isinstance(request, WriteNote):
+            check_values(request, self._content_limit)
+        entry = self._catalogue.get(request.id)
+        if entry is None or source is None:
+            raise no_such_note(request)
+        if isinstance(source, Exception):
+            raise _explain_unreadable(entry.path, source)
+        decision, data = self._rewrite(request, entry, source)
+        new = _entry(decision, data, entry.serial, identified=is_identified(data))
+        is_unseen = isinstance(request, WriteNote) and source.digest != entry.digest
+        operation = Put(entry.path, data, source.digest, saves_old=is_unseen)
+        source_name = request.source if isinstance(request, PatchNote) else TOOL
+        return _prepared(operation, new, decision, request.agent, created=False, source=source_name)
+
+    def _rewrite(self, request: UpdateRequest, entry: Entry, source: ReadFile) -> tuple[Decision, bytes]:
+        modified = from_nanoseconds(source.state.mtime_ns)
+        try:
+            old = parse_document(source.data, entry.path, modified, entry.stand_in)
+        except UnreadableNote as problem:
+            raise _cannot_update(entry.path, problem) from problem
+        if old.note.id != entry.note.id:
+            raise no_such_note(request)
+        # An edit by a person since the last version counts as a version, before any is compared.
+        version = self._catalogue.see_version(entry.note.id, digest_of(source.data), old.note.version)
+        old = attrs.evolve(old, note=attrs.evolve(old.note, version=version))
+        decision = self._decide(request, old, entry.path)
+        replace = isinstance(request, WriteNote)
+        try:
+            data = rewrite_document(
+                source.data,
+                entry.path,
+                modified,
+                decision.document,
+                replace_body=replace,
+                stand_in=entry.stand_in,
+            )
+        except UnreadableNote as problem:
+            _render(decision.document)  # when no file could hold these values, the file is not to blame
+            raise _cannot_update(entry.path, problem) from problem
+        return decision, data
+
+    def _decide(self, request: UpdateRequest, old: Document, path: str) -> Decision:
+        now = self.clock()
+        if isinstance(request, WriteNote):
+            limit = self._content_limit
+            return decide_update(request, old, path, self._catalogue, now=now, content_limit=limit)
+        return decide_patch(request, old, path, self._catalogue, now=now)
+
+    def prepare_deletion(self, request: DeleteNote, source: ReadFile | Exception | None) -> Prepared:
+        """Prepare a deletion; refused when `source`, the file as it is now, belongs to another note."""
+        entry = self._catalogue.get(request.id)
+        if entry is None or (isinstance(source, ReadFile) and _is_of_another(entry, source)):
+            raise no_such_note(request)
+        if isinstance(source, Exception) and not isinstance(source, FileNotFoundError):
+            raise _explain_unreadable(entry.path, source)
+        event = EventDraft(
+            type=NOTE_DELETED,
+            agent=request.agent,
+            payload={"id": entry.note.id, "path": entry.path},
+            timestamp=self.clock(),
+            tags=entry.note.tags,
+        )
+        outcome = WriteOutcome("deleted", entry.note.id, entry.path, entry.note.version)
+        expected = source.digest if isinstance(source, ReadFile) else None
+        operation = Remove(entry.path, expected, saves_old=expected not in (None, entry.digest))
+        return Prepared(operation, entry, None, outcome, event)
+
+    def explain(self, prepared: Prepared, failure: Exception) -> LithosError:
+        """The refusal for a caller when the file system failed a change."""
+        path = prepared.entry.path
+        if isinstance(failure, FileOccupied):
+            return path_collision(path, self._catalogue)
+        if isinstance(failure, OutsideKnowledge):
+            return InvalidInput(f"The path {path} must stay within knowledge directory; it leads out of it.")
+        if isinstance(failure, OSError) and failure.errno in _UNUSABLE_PATH:
+            return InvalidInput(f"The path {path} cannot be used: {failure.strerror}. Choose another path.")
+        if isinstance(failure, FileChanged | FileBusy):
+            return note_busy(path)
+        reason = failure.strerror if isinstance(failure, OSError) else str(failure)
+        log.error("note file not written", path=path, reason=str(failure))
+        return StorageFailed(
+            f"The file {path} could not be written: {reason}. Nothing was changed; "
+            "check free space and permissions, then retry."
+        )
+
+
+def _render(document: Document) -> bytes:
+    """Serialise the note as a new file; raises `InvalidInput` when no file can hold it."""
+    try:
+        return render_document(document)
+    except UnreadableNote as problem:
+        raise InvalidInput(f"The note cannot be stored as a file: {problem.reason}.") from problem
+
+
+def _cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
+    return StorageFailed(
+        f"The file {path} cannot be updated: {problem.reason}. Nothing was changed; "
+        "mend its frontmatter in an editor, then retry."
+    )
+
+
+def _entry(decision: Decision, data: bytes, serial: int, *, identified: bool) -> Entry:
+    document = decision.document
+    return Entry(
+        serial=serial,
+        path=decision.path,
+        note=normalise_note(document.note),
+        digest=digest_of(data),
+        state=_NOT_WRITTEN_YET,
+        identified=identified,
+        links=scan_targets(document.content),
+    )
+
+
+def _prepared(
+    operation: Put, entry: Entry, decision: Decision, agent: str, *, created: bool, source: str = TOOL
+) -> Prepared:
+    note = entry.note
+    event = EventDraft(
+        type=NOTE_CREATED if created else NOTE_UPDATED,
+        agent=agent,
+        payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
+        timestamp=note.updated_at,
+        tags=note.tags,
+        origin=note_origin(source, entry.digest, note.version),
+    )
+    outcome = WriteOutcome(
+        "created" if created else "updated", note.id, entry.path, note.version, decision.warnings
+    )
+    document = attrs.evolve(decision.document, note=note)
+    return Prepared(operation, entry, document, outcome, event)
+
+
+def _is_of_another(entry: Entry, source: ReadFile) -> bool:
+    if digest_of(source.data) == entry.digest:
+        return False
+    try:
+        modified = from_nanoseconds(source.state.mtime_ns)
+        document = parse_document(source.data, entry.path, modified, entry.stand_in)
+    except UnreadableNote:
+        return False  # unreadable, so no other note: what is left of this one
+    return document.note.id != entry.note.id
+
+
+def note_busy(path: str) -> NoteBusy:
+    """The refusal for a file that another program is writing."""
+    return NoteBusy(
+        f"The file {path} is open for writing in another program, or keeps changing while it is written. "
+        "Nothing was changed; retry when it is saved or closed there."
+    )
+
+
+def _explain_unreadable(path: str, failure: Exception) -> LithosError:
+    if isinstance(failure, FileBusy):
+        return note_busy(path)
+    if isinstance(failure, FileNotFoundError):
+        return StorageFailed(
+            f"The file {path} of this note is missing. Nothing was changed; put the file back, then retry."
+        )
+    return StorageFailed(
+        f"The file {path} cannot be read: {failure}. Nothing was changed; check its permissions."
+    )

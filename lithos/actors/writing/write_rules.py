@@ -1,0 +1,287 @@
+"""Validation of a write request against the catalogue: uniqueness, versions, merging; pure, no I/O.
+
+Every check of the tools spec that needs other notes is here, in its order, without side effects;
+a refusal is a `LithosError`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from lithos.actors.writing.messages import DeleteNote, PatchNote, WriteNote, WriteRequest
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.errors import (
+    ContentTooLarge,
+    DocNotFound,
+    Duplicate,
+    InvalidInput,
+    LithosError,
+    NoteNotFound,
+    PathCollision,
+    SlugCollision,
+    VersionConflict,
+)
+from lithos.core.limits import check_merged
+from lithos.core.notes.links import normalise_sources
+from lithos.core.notes.model import Document, Note
+from lithos.core.notes.paths import normalise_url, resolve_new_path, slug_of
+
+_PLAIN_FIELDS = ("schema_version", "namespace", "access_scope", "note_type", "status", "summaries")
+
+
+@frozen
+class Decision:
+    """An accepted request: the document to store at `path`, and warnings for the caller."""
+
+    document: Document
+    path: str
+    warnings: tuple[str, ...]
+
+
+def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
+    """The unique keys (id, slug, URL, path) of a request: two that share one are never in one batch."""
+    keys = {("id", request.id)} if request.id else set()
+    if isinstance(request, DeleteNote):
+        return keys
+    if request.title is not None:
+        keys.add(("slug", slug_of(request.title, "")))
+    if isinstance(request, PatchNote):
+        return keys
+    if request.source_url:
+        try:
+            keys.add(("url", normalise_url(request.source_url)))
+        except LithosError:
+            return keys  # it will be refused when it is decided
+    if request.path:
+        keys.add(("path", request.path.rstrip("/")))
+    return keys
+
+
+def decide_creation(
+    request: WriteNote, catalogue: Catalogue, *, note_id: str, now: datetime, content_limit: int
+) -> Decision:
+    """Validate the creation of a note; raises the refusal."""
+    check_values(request, content_limit)
+    changes = _plain_changes(request)
+    source_url = _decide_url(request.source_url, None, catalogue)
+    slug = slug_of(request.title, note_id)
+    _check_slug(slug, catalogue)
+    path = resolve_new_path(request.path, slug)
+    holder = catalogue.at_path(path)
+    if holder is not None:
+        raise path_collision(path, catalogue)
+    sources = normalise_sources(list(request.derived_from_ids or ()), None)
+    note = Note(
+        id=note_id,
+        title=request.title,
+        author=request.agent,
+        created_at=now,
+        updated_at=now,
+        tags=request.tags or (),
+        source=request.source_task or None,
+        source_url=source_url,
+        derived_from_ids=sources,
+        expires_at=request.expires_at or None,
+        extra=_merge({}, request.metadata),
+        **changes,
+    )
+    _check_scope(note)
+    return Decision(Document(note=note, content=request.content.strip()), path, _missing(sources, catalogue))
+
+
+def decide_update(
+    request: WriteNote, old: Document, path: str, catalogue: Catalogue, *, now: datetime, content_limit: int
+) -> Decision:
+    """Validate a full update (next version) of a note; `old` is what its file says now."""
+    check_values(request, content_limit)
+    changes = _plain_changes(request)
+    note = old.note
+    check_version(request.expected_version, note)
+    source_url = _decide_url(request.source_url, note, catalogue)
+    _check_new_title(request.title, note, catalogue)
+    sources = note.derived_from_ids
+    if request.derived_from_ids is not None:
+        sources = normalise_sources(list(request.derived_from_ids), note.id)
+    if request.tags is not None:
+        changes["tags"] = request.tags
+    if request.source_task is not None:
+        changes["source"] = request.source_task or None
+    if request.expires_at is not None:
+        changes["expires_at"] = request.expires_at or None
+    new = _next_version(
+        note,
+        request.agent,
+        now,
+        title=request.title,
+        source_url=source_url,
+        derived_from_ids=sources,
+        extra=_merge(note.extra, request.metadata),
+        **changes,
+    )
+    _check_scope(new)
+    warnings = _missing(sources, catalogue) if request.derived_from_ids is not None else ()
+    return Decision(Document(note=new, content=request.content.strip()), path, warnings)
+
+
+def decide_patch(
+    request: PatchNote, old: Document, path: str, catalogue: Catalogue, *, now: datetime
+) -> Decision:
+    """Validate a partial update (next version) of a note: its content stays."""
+    note = old.note
+    check_version(request.expected_version, note)
+    fields = ("title", "tags", "status", "supersedes", "entities", "entities_extractor")
+    changes: dict[str, Any] = {
+        name: value for name in fields if (value := getattr(request, name)) is not None
+    }
+    if request.title is not None:
+        _check_new_title(request.title, note, catalogue)
+    if request.metadata:
+        changes["extra"] = _merge(note.extra, request.metadata)
+    new = _next_version(note, request.agent, now, **changes)
+    return Decision(Document(note=new, content=old.content), path, ())
+
+
+def check_values(request: WriteNote, content_limit: int) -> None:
+    """The checks that come before any note is looked up."""
+    check_content(request.content, content_limit)
+    if request.confidence is not None:
+        read_confidence(request.confidence)
+
+
+def check_content(content: str, limit: int) -> None:
+    """Raises `ContentTooLarge` beyond the limit in bytes; exactly the limit passes."""
+    size = len(content.encode())
+    if size > limit:
+        raise ContentTooLarge(
+            f"The content has {size} bytes, more than the {limit} of storage.max_content_size_bytes. "
+            "Split it into several linked notes, or raise that setting."
+        )
+
+
+def read_confidence(value: object) -> float:
+    """Parse a confidence of 0..1, also from numeric text; raises `InvalidInput`."""
+    if not isinstance(value, bool) and isinstance(value, int | float | str):
+        try:
+            confidence = float(value)
+        except (ValueError, OverflowError):
+            confidence = math.nan
+        if 0 <= confidence <= 1:
+            return confidence
+    raise InvalidInput("confidence must be a number between 0 and 1, such as 0.8.")
+
+
+def check_version(expected: int | None, note: Note) -> None:
+    """Compare-and-swap: raises `VersionConflict` when the caller has read another version."""
+    if expected is not None and expected != note.version:
+        raise VersionConflict(
+            f"The note is at version {note.version}, not {expected}. "
+            "Read it again, merge your change and retry with the current version.",
+            current_version=note.version,
+            warnings=[],
+        )
+
+
+def no_such_note(request: WriteRequest) -> LithosError:
+    """The refusal for an unknown id."""
+    found = f"No note has the id {(request.id or '')[:100]!r}. Find it with lithos_search or lithos_list"
+    if isinstance(request, PatchNote):
+        return NoteNotFound(f"{found}.")
+    hint = "; to create a note, leave id out" if isinstance(request, WriteNote) else ""
+    return DocNotFound(f"{found}{hint}.")
+
+
+def path_collision(path: str, catalogue: Catalogue) -> PathCollision:
+    """The refusal for a path at which there is a file already."""
+    holder = catalogue.at_path(path)
+    return PathCollision(
+        f"The file {path} exists already. Update that note by its id, or choose another path.",
+        existing_id=holder.note.id if holder else None,
+        warnings=[],
+    )
+
+
+def _plain_changes(request: WriteNote) -> dict[str, Any]:
+    """The fields that are stored without a check against other notes; those not given are left out."""
+    changes = {name: value for name in _PLAIN_FIELDS if (value := getattr(request, name)) is not None}
+    if request.confidence is not None:
+        changes["confidence"] = read_confidence(request.confidence)
+    return changes
+
+
+def _decide_url(given: str | None, old: Note | None, catalogue: Catalogue) -> str | None:
+    if given is None:
+        return old.source_url if old else None
+    if given == "":
+        return None
+    url = normalise_url(given)
+    owner = catalogue.urls.owner(url)
+    if owner is not None and (old is None or owner != old.id):
+        holder = catalogue.get(owner)
+        assert holder is not None
+        raise Duplicate(
+            f"The note {holder.note.title!r} already has this source_url. Read and update that note instead.",
+            duplicate_of={"id": owner, "title": holder.note.title, "source_url": url},
+            warnings=[],
+        )
+    return url
+
+
+def _check_new_title(title: str, note: Note, catalogue: Catalogue) -> None:
+    """A note keeps a slug that it shares already, as files may."""
+    slug = slug_of(title, note.id)
+    if slug != slug_of(note.title, note.id):
+        _check_slug(slug, catalogue, note.id)
+
+
+def _check_slug(slug: str, catalogue: Catalogue, own_id: str | None = None) -> None:
+    owner = catalogue.slugs.owner(slug)
+    if owner is not None and owner != own_id:
+        holder = catalogue.get(owner)
+        title = holder.note.title if holder else ""
+        raise SlugCollision(
+            f"The note {title!r} already has the slug {slug!r}. Update that note, or choose another title.",
+            existing_id=owner,
+            slug_collision_existing_id=owner,
+            warnings=[],
+        )
+
+
+def _check_scope(note: Note) -> None:
+    if note.access_scope == "task" and not note.source:
+        raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
+
+
+def _merge(old: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Merge-patch of metadata: `None` keeps, `{}` clears, otherwise per key; a null deletes a key."""
+    if patch is None:
+        return dict(old)
+    if not patch:
+        return {}
+    merged = {key: value for key, value in {**old, **patch}.items() if value is not None or key not in patch}
+    check_merged(old, merged)
+    return merged
+
+
+def _next_version(note: Note, agent: str, now: datetime, **changes: Any) -> Note:
+    contributors = _contributors(note, agent)
+    return attrs.evolve(note, updated_at=now, version=note.version + 1, contributors=contributors, **changes)
+
+
+def _contributors(note: Note, agent: str) -> tuple[str, ...]:
+    if agent == note.author or agent in note.contributors:
+        return note.contributors
+    return (*note.contributors, agent)
+
+
+def _missing(sources: tuple[str, ...], catalogue: Catalogue) -> tuple[str, ...]:
+    return tuple(
+        f"derived_from_ids contains missing document: {source}"
+        for source in sources
+        if source not in catalogue
+    )

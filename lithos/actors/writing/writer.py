@@ -1,0 +1,256 @@
+"""The writer: the one actor that changes note files and the catalogue (single writer).
+
+It decides a whole batch against the catalogue, writes all files in one thread job (group commit: they
+share the folder syncs), and passes each durable change on to the indexers and to the publisher. Two
+requests that conflict, on a note, slug, URL or path, are never decided together: the later one waits for
+the next round, so a refusal always speaks of something that is on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+import trio
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.indexing.indexer import Indexer
+from lithos.actors.indexing.messages import Removal, Upsert
+from lithos.actors.kit import Inbox, Mailbox, run_batches
+from lithos.actors.writing.messages import Accepted, Change, DeleteNote, Publication, WriteNote, WriteRequest
+from lithos.actors.writing.outside_changes import (
+    Outside,
+    OutsideFiles,
+    OutsideRemovals,
+    OutsideRequest,
+    Taken,
+)
+from lithos.actors.writing.preparation import Preparation, Prepared
+from lithos.actors.writing.publisher import PublisherMailbox
+from lithos.actors.writing.write_rules import keys_of
+from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.note_graph import take_turns
+from lithos.core.errors import LithosError, StorageFailed
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.replacing import try_writing
+from lithos.stores.notes.values import (
+    FileBusy,
+    FileChanged,
+    FileState,
+    Kept,
+    NotSynced,
+    OutsideKnowledge,
+    ReadFile,
+    Remove,
+)
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.writer")
+
+#: A few dozen agents at once; more wait in their own tasks, which is the backpressure they need.
+CAPACITY = 64
+#: One batch shares its folder syncs and its journal commit.
+BATCH = 32
+#: Seconds for a batch: above the publisher's limit, since waiting for a slow index is not a crash.
+LIMIT = 1_000.0
+#: Retries of a request whose file another program changed meanwhile (compare-and-swap failed).
+RETRIES = 5
+
+#: Tools send write requests and get `Accepted`; the watcher sends external changes and gets `Taken`.
+WriterMessage = WriteRequest | OutsideRequest
+WriterMailbox = Mailbox[WriterMessage]
+
+
+@attrs.define(eq=False)
+class _Job:
+    """One request of a batch: its source file, prepared change, retries and reply."""
+
+    request: WriteRequest
+    reply: Accepted | Exception | None = None
+    attempts: int = 0
+    source: ReadFile | Exception | None = None
+    prepared: Prepared | None = None
+
+
+class Writer:
+    """The writer's state and its batches."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        files: NoteFiles,
+        blocking: Blocking,
+        indexers: Sequence[Indexer],
+        publisher: PublisherMailbox,
+        preparation: Preparation,
+        keep: Callable[[Sequence[Kept]], None],
+    ) -> None:
+        """`keep` enqueues the displaced files of a change for the keeper."""
+        self.mailbox: WriterMailbox = Mailbox("writer", CAPACITY)
+        self._catalogue = catalogue
+        self._files = files
+        self._blocking = blocking
+        self._indexers = indexers
+        self._publisher = publisher
+        self._preparation = preparation
+        self._keep = keep
+        self._outside = Outside(catalogue, files, blocking, preparation.clock)
+        #: Why the disk refused the last change, until a write succeeds.
+        self._refusal: str | None = None
+
+    async def trouble(self) -> str | None:
+        """Health: why notes cannot be written, or None; after a failed write this tries one again."""
+        if self._refusal is not None:
+            try:
+                await self._blocking.run(lambda: try_writing(self._files.root))
+            except OSError as failure:
+                self._refusal = failure.strerror or str(failure)
+            else:
+                self._refusal = None
+        return self._refusal
+
+    async def start(
+        self,
+        inbox: Inbox[WriterMessage],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve requests until the mailbox closes."""
+        task_status.started()
+        await run_batches(inbox, self._flush, size=BATCH, limit=LIMIT, stats=self.mailbox.stats)
+
+    async def _flush(self, messages: Sequence[WriterMessage]) -> list[Accepted | Taken | Exception]:
+        taken: dict[int, Taken] = {}
+        jobs: dict[int, _Job] = {}
+        for number, message in enumerate(messages):
+            if isinstance(message, OutsideFiles | OutsideRemovals):
+                taken[number] = await self._take(message)
+            else:
+                jobs[number] = _Job(message)
+        waiting = list(jobs.values())
+        while waiting:
+            waiting = await self._run_round(waiting)
+        replies = {number: job.reply for number, job in jobs.items()} | taken
+        return [reply for number in range(len(messages)) if (reply := replies[number]) is not None]
+
+    async def _take(self, request: OutsideRequest) -> Taken:
+        """Ingest external changes, and pass them on like any other change."""
+        taken = await self._outside.take(request)
+        for change in taken.changes:
+            await self._pass_on(change)
+        return taken
+
+    async def _run_round(self, waiting: list[_Job]) -> list[_Job]:
+        """Apply the jobs that do not conflict with each other; returns those left for the next round."""
+        chosen, left = _choose(waiting)
+        await self._read_sources(chosen)
+        for job in chosen:
+            job.prepared = None  # of an earlier round
+            try:
+                job.prepared = self._prepare(job)
+            except LithosError as refusal:
+                job.reply = refusal
+        await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
+        ready = [job for job in chosen if job.prepared is not None]
+        operations = [job.prepared.operation for job in ready if job.prepared is not None]
+        results = await self._blocking.run(lambda: self._files.apply(operations)) if operations else []
+        self._keep(self._files.take_kept())
+        again: list[_Job] = []
+        for job, result in zip(ready, results, strict=True):
+            if isinstance(result, FileChanged) and job.attempts < RETRIES:
+                job.attempts += 1
+                again.append(job)
+            else:
+                job.reply = await self._settle(job, result)
+        return again + left
+
+    async def _read_sources(self, jobs: Sequence[_Job]) -> None:
+        """Read the current files of the notes to change, all in one thread job: people edit them too.
+
+        A file that another program has open for writing is not waited for: its request is refused.
+        """
+        wanted = [
+            (job, entry) for job in jobs if job.request.id and (entry := self._catalogue.get(job.request.id))
+        ]
+        if not wanted:
+            return
+        known = [(entry.path, entry.digest) for _, entry in wanted]
+        sources = await self._blocking.run(lambda: [_try_read(self._files, *each) for each in known])
+        for (job, _), source in zip(wanted, sources, strict=True):
+            job.source = source
+
+    def _prepare(self, job: _Job) -> Prepared:
+        if isinstance(job.request, DeleteNote):
+            return self._preparation.prepare_deletion(job.request, job.source)
+        if isinstance(job.request, WriteNote) and job.request.id is None:
+            return self._preparation.prepare_creation(job.request)
+        return self._preparation.prepare_update(job.request, job.source)
+
+    async def _settle(self, job: _Job, result: FileState | Exception | None) -> Accepted | Exception:
+        """Enter a written change in the catalogue and pass it on, or return the refusal."""
+        prepared = job.prepared
+        assert prepared is not None
+        if not isinstance(result, Exception):
+            self._refusal = None
+        elif isinstance(result, OSError) and not isinstance(result, FileNotFoundError):
+            self._refusal = result.strerror or str(result)
+        if isinstance(result, NotSynced):
+            await self._enter(prepared, result.state)
+            return _unconfirmed(prepared, result)
+        if isinstance(result, FileNotFoundError) and isinstance(prepared.operation, Remove):
+            result = None  # the file was removed already; the note still has to go
+        if isinstance(result, Exception):
+            return self._preparation.explain(prepared, result)
+        return await self._enter(prepared, result)
+
+    async def _enter(self, prepared: Prepared, state: FileState | None) -> Accepted:
+        """Upsert or remove the catalogue entry: the files are the source of truth, all else follows them."""
+        entry = prepared.entry
+        vacated: str | None = None
+        if state is None:
+            await take_turns(self._catalogue.remove_in_steps(entry.note.id))
+            vacated = None if self._catalogue.at_path(entry.path) else entry.path
+        else:
+            entry = attrs.evolve(entry, state=state)
+            await take_turns(self._catalogue.put_in_steps(entry))
+            self._catalogue.records.settle_version(entry.note.id, entry.standing)
+        return await self._pass_on(
+            Change(entry, prepared.document, prepared.event, prepared.outcome, vacated)
+        )
+
+    async def _pass_on(self, change: Change) -> Accepted:
+        message = (
+            Removal(change.entry.serial) if change.document is None else Upsert(change.entry, change.document)
+        )
+        receipts = [await indexer.accept(message) for indexer in self._indexers]
+        return await self._publisher.post(Publication(change, receipts))
+
+
+def _choose(waiting: list[_Job]) -> tuple[list[_Job], list[_Job]]:
+    taken: set[tuple[str, str]] = set()
+    chosen: list[_Job] = []
+    left: list[_Job] = []
+    for job in waiting:
+        keys = keys_of(job.request)
+        (left if keys & taken else chosen).append(job)
+        taken |= keys  # also of those left: requests for one note stay in order (FIFO)
+    return chosen, left
+
+
+def _unconfirmed(prepared: Prepared, failure: NotSynced) -> StorageFailed:
+    outcome = prepared.outcome
+    log.error("folder not synced", path=outcome.path, reason=str(failure))
+    return StorageFailed(
+        f"The note is {outcome.status} in {outcome.path}, but the disk did not confirm it "
+        f"({failure.strerror}): a power failure may undo it. Check the disk, then read the note again.",
+        id=outcome.id,
+        path=outcome.path,
+        version=outcome.version,
+    )
+
+
+def _try_read(files: NoteFiles, path: str, known: str) -> ReadFile | Exception:
+    try:
+        return files.read_quiet(path, known)
+    except (OSError, FileBusy, OutsideKnowledge) as failure:
+        return failure

@@ -1,0 +1,77 @@
+"""Composition of the HTTP front: wires the endpoints (MCP, events, audit, metrics) to a running server."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from lithos.app.server import Server
+from lithos.config.sections import EventsConfig
+from lithos.front.events import sse as events
+from lithos.front.events.frames import Subscribers
+from lithos.front.server.ports import FrontSettings
+from lithos.front.server.serve import serve_http
+
+if TYPE_CHECKING:
+    from quart_trio import QuartTrio
+
+
+async def serve_front(
+    settings: FrontSettings,
+    server: Server,
+    config: EventsConfig,
+    shutdown: trio.Event,
+    *,
+    task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until `shutdown`, which ends event streams first; `started()` gives the real host and port."""
+    sse = _subscribers(server, "sse", "SSE", config, config.sse_enabled, config.max_sse_clients)
+    websockets = _subscribers(server, "ws", "WebSocket", config, config.ws_enabled, config.max_ws_clients)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_end_streams, server, shutdown)
+        await serve_http(
+            settings,
+            server.tools,
+            server.state,
+            shutdown=shutdown,
+            library=server.library,
+            apps={events.PATH: events.SseEndpoint(server.streams, sse)},
+            routes=[partial(_add_routes, server, websockets)],
+            rejected=partial(server.metrics.count, "http_rejected"),
+            on_loaded=server.front_loaded.set,
+            task_status=task_status,
+        )
+        nursery.cancel_scope.cancel()
+
+
+def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None:
+    """Add what Quart serves; it is loaded only once the server listens."""
+    from lithos.front.events.monitoring import audit_route, metrics_route  # noqa: PLC0415 - Quart loads late
+    from lithos.front.events.ws import WsEndpoint  # noqa: PLC0415
+
+    metrics_route(server.gauges.scrape)(app)
+    audit_route(server.access_log)(app)
+    WsEndpoint(server.streams, server.cursors, websockets).add_routes(app)
+
+
+async def _end_streams(server: Server, shutdown: trio.Event) -> None:
+    await shutdown.wait()
+    server.broadcaster.close()
+
+
+def _subscribers(
+    server: Server, kind: str, name: str, config: EventsConfig, enabled: bool, limit: int
+) -> Subscribers:
+    """The connection limit of one kind of subscriber, with its counters and its gauge."""
+    count = server.metrics.count
+    subscribers = Subscribers(
+        name,
+        enabled=config.enabled and enabled,
+        limit=limit,
+        delivered=partial(count, f"{kind}_events_delivered"),
+        dropped=partial(count, "event_subscriber_drops", kind),
+    )
+    server.gauges.watch(f"{kind}_active_clients", lambda: subscribers.active)
+    return subscribers

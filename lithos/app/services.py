@@ -1,0 +1,176 @@
+"""Composition of single services: enrich worker, MCP resources, retention of `coordination.db`, retrieval."""
+
+from __future__ import annotations
+
+from lithos.actors.blocking import Threads
+from lithos.app.actors import Actors, usage_settings
+from lithos.catalogue.catalogue import Catalogue
+from lithos.config.sections import LcmaConfig
+from lithos.core.learning.ranking import RerankWeights
+from lithos.metrics import Sample
+from lithos.services.enrich.chat_client import ChatClient, ChatSettings
+from lithos.services.enrich.drain import DrainParts
+from lithos.services.enrich.entities import EntityExtraction
+from lithos.services.enrich.feed import DirectFeed, Feed, JournalFeed
+from lithos.services.enrich.inference import EdgeInference
+from lithos.services.enrich.projection import Projection
+from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
+from lithos.services.notes.edges import Edges
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.resource_changes import Changes
+from lithos.services.notes.resources import Library, Resources
+from lithos.services.notes.texts import NoteTexts, Snippets
+from lithos.services.retrieve.candidates import Ranking
+from lithos.services.retrieve.feedback import Feedback, Learning
+from lithos.services.retrieve.retrieve import Retrieve, RetrieveParts, RetrieveSettings
+from lithos.services.retrieve.scout_relations import RelationScouts
+from lithos.services.retrieve.scout_team import NameScouts, SearchScouts, make_team
+from lithos.services.retrieve.scouts import Dispatcher
+from lithos.services.search.graph_search import Nearest
+from lithos.services.state import Gauges
+from lithos.services.tasks.agents import Cursors
+from lithos.services.tasks.coordination import Coordination
+from lithos.services.tasks.retention import Upkeep, UpkeepBounds
+
+
+def make_library(actors: Actors, texts: NoteTexts, knowledge: Knowledge) -> Library:
+    """The library of a server; without events nobody is told of changes."""
+    rows, clock = actors.stores.coordination.readable_task_rows(), actors.clock
+    tasks = Coordination(actors.coordinator, rows, actors.coordination_reading, clock)
+    resources = Resources(actors.catalogue, texts, knowledge, tasks, actors.coordinator, clock)
+    return Library(resources, Changes(actors.broadcaster) if actors.config.events.enabled else None)
+
+
+def make_upkeep(actors: Actors) -> Upkeep:
+    """The configured retention of `coordination.db`, ready to run."""
+    events, catalogue = actors.config.events, actors.catalogue
+    return Upkeep(
+        actors.coordinator,
+        actors.stores.coordination.readable_old_rows(),
+        actors.coordination_reading,
+        actors.clock,
+        UpkeepBounds(
+            audit_days=events.audit_days, audit_rows=events.audit_rows, journal_size=events.journal_size
+        ),
+        has_note=lambda note_id: note_id in catalogue,
+        writers=lambda: _writers(catalogue),
+    )
+
+
+def _writers(catalogue: Catalogue) -> set[str]:
+    notes = [entry.note for entry in catalogue]
+    return {note.author for note in notes}.union(*(note.contributors for note in notes))
+
+
+def make_retrieve(actors: Actors, edges: Edges, coordination: Coordination, texts: NoteTexts) -> Retrieve:
+    """The service behind `lithos_retrieve`."""
+    search, lcma, catalogue = actors.config.search, actors.config.lcma, actors.catalogue
+    searches = SearchScouts(catalogue, actors.stores.fulltext, actors.semantic, search.semantic_threshold)
+    relations = RelationScouts(catalogue, edges.touching, actors.learning, coordination)
+    parts = RetrieveParts(
+        catalogue=catalogue,
+        freshness=actors.freshness,
+        dispatcher=Dispatcher(catalogue, actors.metrics),
+        team=make_team(searches, NameScouts(catalogue), relations),
+        ranking=Ranking(catalogue, actors.learning, _weights(lcma), usage_settings(lcma), actors.reading),
+        snippets=Snippets(texts, actors.sizes),
+        recorder=actors.learning,
+        metrics=actors.metrics,
+        clock=actors.clock,
+    )
+    settings = RetrieveSettings(
+        enabled=lcma.enabled, max_results=search.max_results, temperature=lcma.temperature_default
+    )
+    return Retrieve(parts, settings)
+
+
+def _weights(config: LcmaConfig) -> RerankWeights:
+    return RerankWeights(
+        scouts=config.rerank_weights,
+        priors=config.note_type_priors,
+        note_type=config.rerank_note_type_weight,
+        salience=config.rerank_salience_weight,
+        usage=config.rerank_usage_weight,
+    )
+
+
+def make_enrichment(
+    actors: Actors, texts: NoteTexts, entities: EntityExtraction, projection: Projection, feedback: Feedback
+) -> Enrichment | None:
+    """The worker, ready to run; None when `lcma.enabled` is false."""
+    config, catalogue = actors.config.lcma, actors.catalogue
+    if not config.enabled:
+        return None
+    tasks = TaskStates(actors.stores.coordination.readable_task_rows(), actors.coordination_reading)
+    parts = DrainParts(
+        feed=_make_feed(actors, tasks),
+        memory=actors.learning,
+        catalogue=catalogue,
+        projection=projection,
+        entities=entities,
+        inference=_make_inference(actors, texts),
+        metrics=actors.metrics,
+        clock=actors.clock,
+    )
+    retention = Retention(
+        actors.learning,
+        tasks.unsettled,
+        actors.clock,
+        receipts_kept=config.receipts_kept,
+        pair_days=config.coactivation_days,
+        has_note=lambda note_id: note_id in catalogue,
+    )
+    return Enrichment(parts, config, actors.learning, tasks.closed, retention, feedback.catch_up)
+
+
+def watch_learning(gauges: Gauges, learning: Learning, floor: float) -> None:
+    """Register the gauges of the enrich queue and of the statistics; `floor` is `lcma.salience_floor`."""
+
+    async def ask() -> list[Sample]:
+        known = await learning.summary(floor)
+        return [
+            Sample("lcma_salience_nodes", known.notes),
+            Sample("lcma_salience_mean", known.mean),
+            Sample("lcma_salience_below_floor_ratio", known.below / known.notes if known.notes else 0.0),
+            Sample("lcma_coactivation_pairs", known.pairs),
+            Sample("lcma_enrich_queue_depth", await learning.queue_length()),
+            Sample("lcma_working_memory_tasks", len(await learning.working_tasks())),
+        ]
+
+    gauges.ask(ask)
+
+
+def _make_feed(actors: Actors, tasks: TaskStates) -> Feed:
+    store, reading = actors.stores.coordination, actors.coordination_reading
+    if not actors.config.events.enabled:
+        feed = DirectFeed(actors.catalogue, actors.learning)
+        actors.coordinator.on_unjournalled = feed.offer
+        return feed
+    return JournalFeed(
+        actors.broadcaster,
+        store,
+        reading,
+        Cursors(actors.coordinator.mailbox, store, reading),
+        actors.catalogue,
+        actors.learning,
+        tasks.completed,
+    )
+
+
+def _make_inference(actors: Actors, texts: NoteTexts) -> EdgeInference | None:
+    llm, semantic = actors.config.lcma.llm, actors.semantic
+    if llm.base_url is None or llm.model is None:
+        return None
+    settings = ChatSettings(llm.base_url, llm.model, llm.api_key, llm.timeout_seconds, llm.max_output_tokens)
+    return EdgeInference(
+        llm,
+        ChatClient(settings),
+        actors.catalogue,
+        texts,
+        Nearest(actors.catalogue, semantic),
+        lambda: semantic.state,
+        actors.learning,
+        actors.clock,
+        actors.metrics,
+        Threads(),
+    )

@@ -1,0 +1,339 @@
+"""The catalogue: the in-memory index of all notes' metadata, by id, path, slug, URL, tag and serial.
+
+The writer owns it and is the only one to change it (single writer); services read it without locks, since
+nothing awaits between two of its changes. The note texts stay in the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import attrs
+from attrs import frozen
+
+from lithos.catalogue.note_graph import NoteGraph, exhaust
+from lithos.catalogue.note_records import NoteRecords
+from lithos.core.notes.document import derive_id
+from lithos.core.notes.model import Note, Standing
+from lithos.core.notes.paths import host_of, namespace_of, slug_of
+from lithos.stores.manifest import ManifestRow
+from lithos.stores.notes.values import FileState
+
+
+@frozen
+class Entry:
+    """One note as a value: its serial number in the indexes, its file, and its parsed frontmatter.
+
+    `digest` is the hash of the file's bytes, `identified` tells whether the file carries its own
+    id, `links` are the targets of the wiki-links in its body. The note's version is the effective one.
+    """
+
+    serial: int
+    path: str
+    note: Note
+    digest: str
+    state: FileState
+    identified: bool
+    links: tuple[str, ...] = ()
+
+    @cached_property
+    def stamp(self) -> int:
+        """63-bit content hash of path and bytes: changes with anything an index holds of the note."""
+        content = hashlib.blake2b(f"{self.path}\0{self.digest}".encode(), digest_size=8)
+        return int.from_bytes(content.digest()) >> 1
+
+    @cached_property
+    def slug(self) -> str:
+        """The slug of its title."""
+        return slug_of(self.note.title, self.note.id)
+
+    @property
+    def stand_in(self) -> str | None:
+        """The assigned id of a file that names none; None where the file carries its own."""
+        return None if self.identified else self.note.id
+
+    @property
+    def standing(self) -> Standing:
+        """Its effective version, and the hash of the bytes that have it."""
+        return Standing(self.note.version, self.digest)
+
+    @cached_property
+    def namespace(self) -> str:
+        """The explicit namespace, or that of its folder."""
+        return namespace_of(self.path, self.note.namespace)
+
+    def to_row(self) -> ManifestRow:
+        """The entry as the manifest keeps it."""
+        return ManifestRow(
+            self.path, self.serial, self.state, self.digest, self.identified, self.note, self.links
+        )
+
+
+@frozen
+class Skipped:
+    """A file that is not indexed, with its state when examined; `note_id` when another file has its id."""
+
+    reason: str
+    state: FileState
+    note_id: str | None = None
+
+
+def entry_of(row: ManifestRow) -> Entry:
+    """The entry a manifest row describes."""
+    return Entry(row.serial, row.path, row.note, row.digest, row.state, row.identified, row.links)
+
+
+class UniqueKeys:
+    """A unique index that tolerates duplicates: the first note that claims a key owns it."""
+
+    def __init__(self) -> None:
+        self._claimants: dict[str, list[str]] = {}
+        #: How many claims are duplicates (not the owner's).
+        self.surplus = 0
+
+    def owner(self, key: str) -> str | None:
+        """The id of the note that owns the key."""
+        claimants = self._claimants.get(key)
+        return claimants[0] if claimants else None
+
+    def add(self, key: str, note_id: str) -> None:
+        """Append a claim to a key."""
+        claimants = self._claimants.setdefault(key, [])
+        if claimants:
+            self.surplus += 1
+        claimants.append(note_id)
+
+    def discard(self, key: str, note_id: str) -> None:
+        """Remove a claim; the next in line owns the key."""
+        claimants = self._claimants[key]
+        claimants.remove(note_id)
+        if claimants:
+            self.surplus -= 1
+        else:
+            del self._claimants[key]
+
+
+class Sites:
+    """Secondary index: notes by the host of their source URL."""
+
+    def __init__(self) -> None:
+        self._ids_by_host: dict[str, dict[str, None]] = {}
+
+    def at(self, host: str) -> list[str]:
+        """The ids of the notes whose source has this host."""
+        return list(self._ids_by_host.get(host, ()))
+
+    def add(self, url: str, note_id: str) -> None:
+        """Add a note with this source URL."""
+        self._ids_by_host.setdefault(host_of(url), {})[note_id] = None
+
+    def discard(self, url: str, note_id: str) -> None:
+        """Remove a note with this source URL."""
+        ids = self._ids_by_host[host_of(url)]
+        del ids[note_id]
+        if not ids:
+            del self._ids_by_host[host_of(url)]
+
+
+class Catalogue:
+    """All notes, with indexes by id, path, slug, URL, tag and serial, and the note graph."""
+
+    def __init__(self, records: NoteRecords | None = None) -> None:
+        #: Persistent facts that the files do not hold themselves: versions, ids of files without one.
+        self.records = records if records is not None else NoteRecords()
+        self._by_id: dict[str, Entry] = {}
+        self._by_serial: dict[int, str] = {}
+        self._by_path: dict[str, str] = {}
+        #: Ids of notes whose files name none, by content hash, by which a moved file is recognised.
+        self._nameless: dict[str, dict[str, None]] = {}
+        self.slugs = UniqueKeys()
+        self.urls = UniqueKeys()
+        self.sites = Sites()
+        self.tags: Counter[str] = Counter()
+        #: Links and provenance, always as current as the notes.
+        self.graph = NoteGraph()
+        #: Files that are not indexed, and why: unreadable ones and second files of one id.
+        self.skipped: dict[str, Skipped] = {}
+        self._next_serial = 1
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Entries in the order of first indexing."""
+        return iter(list(map(self._by_id.__getitem__, self._by_serial.values())))
+
+    def __contains__(self, note_id: str) -> bool:
+        return note_id in self._by_id
+
+    def get(self, note_id: str) -> Entry | None:
+        """The note with this id."""
+        return self._by_id.get(note_id)
+
+    def at_path(self, path: str) -> Entry | None:
+        """The note in this file."""
+        note_id = self._by_path.get(path)
+        return None if note_id is None else self._by_id[note_id]
+
+    def at_serial(self, serial: int) -> Entry | None:
+        """The note with this serial number."""
+        note_id = self._by_serial.get(serial)
+        return None if note_id is None else self._by_id[note_id]
+
+    def nameless(self, digest: str) -> list[Entry]:
+        """The notes with these bytes whose files name no id."""
+        return [self._by_id[note_id] for note_id in self._nameless.get(digest, ())]
+
+    def see_version(self, note_id: str, digest: str, own: int) -> int:
+        """Assign the effective version of bytes read for a note; the file itself says `own`.
+
+        It must be persisted (`records.save`) before any reader sees it.
+        """
+        entry = self._by_id.get(note_id)
+        return self.records.see(note_id, digest, own, entry.standing if entry else None)
+
+    def standing(self, note_id: str) -> Standing | None:
+        """The newest version assigned to a note, and the hash of the bytes that have it."""
+        entry = self._by_id.get(note_id)
+        return self.records.version(note_id) or (entry.standing if entry else None)
+
+    def stand_in(self, path: str) -> str | None:
+        """The id for a file at this path that names none; None: derive it from the path."""
+        note_id = self._by_path.get(path)
+        return note_id if note_id is not None else self.records.id_at(path)
+
+    def stamps(self) -> dict[int, int]:
+        """What every index should hold: serial to stamp."""
+        return {entry.serial: entry.stamp for entry in self._by_id.values()}
+
+    def take_serial(self) -> int:
+        """Allocate a serial number that no note has had."""
+        self._next_serial += 1
+        return self._next_serial - 1
+
+    def reserve_serials(self, beyond: int) -> None:
+        """Never allocate serial numbers up to `beyond`."""
+        self._next_serial = max(self._next_serial, beyond + 1)
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        """Bulk insert into an empty catalogue: unique keys in path order, listing in serial order."""
+        ordered = sorted(entries, key=lambda entry: entry.path)
+        for entry in ordered:
+            self._claim(entry)
+        for entry in sorted(ordered, key=lambda entry: entry.serial):
+            self._by_serial[entry.serial] = entry.note.id
+            self.reserve_serials(entry.serial)
+        self.graph.load(ordered)
+
+    def put(self, entry: Entry) -> None:
+        """Upsert a note; a replaced one keeps its place in the listing."""
+        exhaust(self.put_in_steps(entry))
+
+    def put_in_steps(self, entry: Entry) -> Iterator[None]:
+        """Upsert in steps: the note in the first, then its links. No other change may come between."""
+        old = self._by_id.get(entry.note.id)
+        if old is not None and old.serial == entry.serial:
+            self._replace(old, entry)
+        else:
+            if old is not None:
+                yield from self.remove_in_steps(old.note.id)
+            self._claim(entry)
+            self._by_serial[entry.serial] = entry.note.id
+        yield from self.graph.put_in_steps(entry)
+
+    def note_state(self, note_id: str, state: FileState) -> None:
+        """Update the file state (size, mtime) of a note whose bytes are unchanged."""
+        entry = self._by_id[note_id]
+        self._by_id[note_id] = attrs.evolve(entry, state=state)
+
+    def remove(self, note_id: str) -> Entry | None:
+        """Remove a note; returns its entry, if there was one."""
+        entry = self._by_id.get(note_id)
+        exhaust(self.remove_in_steps(note_id))
+        return entry
+
+    def remove_in_steps(self, note_id: str) -> Iterator[None]:
+        """Remove in steps: the note in the first, then its links. No other change may come between."""
+        entry = self._by_id.pop(note_id, None)
+        if entry is not None:
+            self._release(entry)
+            self.records.leave(entry.path, note_id)
+            self.records.drop_version(note_id)
+            del self._by_serial[entry.serial]
+            yield from self.graph.remove_in_steps(note_id)
+
+    def _claim(self, entry: Entry) -> None:
+        note = entry.note
+        self._by_id[note.id] = entry
+        self._by_path[entry.path] = note.id
+        self.slugs.add(entry.slug, note.id)
+        if note.source_url:
+            self._claim_url(note.source_url, note.id)
+        self.tags.update(set(note.tags))
+        self._claim_name(entry)
+
+    def _release(self, entry: Entry) -> None:
+        note = entry.note
+        if self._by_path.get(entry.path) == note.id:
+            del self._by_path[entry.path]
+        self.slugs.discard(entry.slug, note.id)
+        if note.source_url:
+            self._release_url(note.source_url, note.id)
+        self._drop_tags(note)
+        self._release_name(entry)
+
+    def _replace(self, old: Entry, new: Entry) -> None:
+        """Swap entries, keeping claims that did not change: a note must not lose its place in line."""
+        note_id = new.note.id
+        self._by_id[note_id] = new
+        if old.path != new.path:
+            if self._by_path.get(old.path) == note_id:  # another note may have the file by now
+                del self._by_path[old.path]
+            self._by_path[new.path] = note_id
+            self.records.leave(old.path, note_id)
+        if old.slug != new.slug:
+            self.slugs.discard(old.slug, note_id)
+            self.slugs.add(new.slug, note_id)
+        if old.note.source_url != new.note.source_url:
+            if old.note.source_url:
+                self._release_url(old.note.source_url, note_id)
+            if new.note.source_url:
+                self._claim_url(new.note.source_url, note_id)
+        self._drop_tags(old.note)
+        self.tags.update(set(new.note.tags))
+        self._release_name(old)
+        self._claim_name(new)
+
+    def _claim_name(self, entry: Entry) -> None:
+        """Index a file without id by its content hash, and record its id."""
+        note_id = entry.note.id
+        if entry.identified:
+            self.records.place(entry.path, None)
+            return
+        self._nameless.setdefault(entry.digest, {})[note_id] = None
+        self.records.place(entry.path, None if derive_id(entry.path) == note_id else note_id)
+
+    def _release_name(self, entry: Entry) -> None:
+        if entry.identified:
+            return
+        ids = self._nameless[entry.digest]
+        del ids[entry.note.id]
+        if not ids:
+            del self._nameless[entry.digest]
+
+    def _claim_url(self, url: str, note_id: str) -> None:
+        self.urls.add(url, note_id)
+        self.sites.add(url, note_id)
+
+    def _release_url(self, url: str, note_id: str) -> None:
+        self.urls.discard(url, note_id)
+        self.sites.discard(url, note_id)
+
+    def _drop_tags(self, note: Note) -> None:
+        for tag in set(note.tags):
+            self.tags[tag] -= 1
+            if not self.tags[tag]:
+                del self.tags[tag]

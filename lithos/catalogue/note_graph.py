@@ -1,0 +1,367 @@
+"""The graph of notes: resolved wiki-links with backlinks, and provenance (derived from).
+
+The catalogue owns it and passes every change on at once, so readers see all that was written. Updates are
+incremental: only link targets that share a name with a note that appears, vanishes or changes its names are
+resolved again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Protocol, TypeVar
+
+import trio
+from attrs import define, field, frozen
+
+from lithos.core.notes.links import Key, LinkTable, names_of, note_keys, target_names
+from lithos.core.notes.model import Note
+from lithos.stores.indexes.linkgraph import LinkGraph, Node, Placeholder, Remembered
+
+T = TypeVar("T")
+_FINGERPRINTS = 1 << 64
+#: Notes, and link targets, of one step of a `load`.
+_AT_ONCE = 100
+#: Links of one step: some five milliseconds.
+_LINKS_AT_ONCE = 300
+
+
+class LinkedNote(Protocol):
+    """What the graph reads of a catalogue entry; `stamp` changes with anything of it."""
+
+    @property
+    def note(self) -> Note: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def links(self) -> Sequence[str]: ...
+
+    @property
+    def stamp(self) -> int: ...
+
+
+@frozen
+class LinkCounts:
+    """The link graph in numbers: nodes include placeholders, unresolved links count as often as written."""
+
+    nodes: int
+    edges: int
+    unresolved: int
+
+
+@define
+class _Target:
+    """A link target: the note it resolves to, and how often each source note writes it."""
+
+    found: str | None
+    sources: dict[str, int] = field(factory=dict)
+
+
+def exhaust(steps: Iterator[None]) -> None:
+    """Run all steps at once."""
+    for _ in steps:
+        pass
+
+
+async def take_turns(steps: Iterator[None]) -> None:
+    """Run steps with a checkpoint after each (cooperative); on cancellation the rest is run first."""
+    try:
+        for _ in steps:
+            await trio.lowlevel.checkpoint()
+    finally:
+        exhaust(steps)
+
+
+def batched(items: Iterable[T], most: int) -> Iterator[list[T]]:
+    """The items in lists of at most `most`."""
+    waiting = iter(items)
+    while some := list(islice(waiting, most)):
+        yield some
+
+
+class Interest:
+    """Multimap of names to the targets that depend on them. Most names have one, some tens of thousands."""
+
+    def __init__(self) -> None:
+        #: A set only where there are several: it takes three times the memory.
+        self._waiting: dict[str, str | set[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def of(self, name: str) -> Iterable[str]:
+        """All that depend on a name."""
+        waiting = self._waiting.get(name, ())
+        return (waiting,) if isinstance(waiting, str) else waiting
+
+    def add(self, name: str, who: str) -> None:
+        """Add a dependent; idempotent."""
+        waiting = self._waiting.setdefault(name, who)
+        if isinstance(waiting, set):
+            waiting.add(who)
+        elif waiting != who:
+            self._waiting[name] = {waiting, who}
+
+    def remove(self, name: str, who: str) -> None:
+        """Remove a dependent."""
+        waiting = self._waiting[name]
+        if isinstance(waiting, set):
+            waiting.remove(who)
+        if waiting == who or not waiting:
+            del self._waiting[name]
+
+
+class NoteGraph:
+    """Link graph and provenance graph of all notes, with lazy loading and incremental updates."""
+
+    def __init__(self) -> None:
+        self._links = LinkGraph()
+        self._provenance = LinkGraph()
+        #: Called after every change but `load`.
+        self.on_change: Callable[[], None] = lambda: None
+        self._fingerprint = 0
+        self._was_recalled = False
+        self._table = LinkTable()
+        self._notes: dict[str, LinkedNote] = {}
+        self._targets: dict[str, _Target] = {}
+        #: By a name reduced to what all kinds of keys share: the targets that may resolve to its note.
+        self._interested = Interest()
+        self._unresolved = 0
+        self._remembered: Remembered | None = None
+        #: What `load` has left to do.
+        self._loading: Iterator[None] = iter(())
+
+    def __contains__(self, note_id: str) -> bool:
+        return note_id in self._notes
+
+    @property
+    def links(self) -> LinkGraph:
+        """The link graph: notes and placeholders of unresolved targets."""
+        self.settle()
+        return self._links
+
+    @property
+    def provenance(self) -> LinkGraph:
+        """The provenance graph: from a note to its sources, which may be missing."""
+        self.settle()
+        return self._provenance
+
+    @property
+    def fingerprint(self) -> int:
+        """Checksum of all notes, which validates the cache file."""
+        self.settle()
+        return self._fingerprint
+
+    @property
+    def was_recalled(self) -> bool:
+        """True when the last `load` took the resolved targets from the cache file (cache hit)."""
+        self.settle()
+        return self._was_recalled
+
+    def resolve(self, target: str) -> str | None:
+        """Resolve `[[target]]` to the id of a note, or None."""
+        self.settle()
+        return self._table.resolve(target)
+
+    def counts(self) -> LinkCounts:
+        """The size of the link graph, in constant time."""
+        return LinkCounts(self.links.node_count, self.links.edge_count, self._unresolved)
+
+    def remembered(self) -> Remembered:
+        """Snapshot of the resolved targets, for the cache file."""
+        self.settle()
+        targets = {name: target.found for name, target in self._targets.items()}
+        return Remembered(self._fingerprint, targets)
+
+    def recall(self, remembered: Remembered | None) -> None:
+        """Let the next `load` use a cached snapshot, if its fingerprint fits the notes."""
+        self._remembered = remembered
+
+    def load(self, notes: Sequence[LinkedNote]) -> None:
+        """Fill an empty graph lazily: any later query or change completes the load first."""
+        self._notes = {note.note.id: note for note in notes}
+        self._loading = self._load(notes)
+
+    def settle(self, most: int | None = None) -> bool:
+        """Continue a lazy `load` by `most` steps of a millisecond or two, or to its end; True when done.
+
+        Steps let the event loop run in between.
+        """
+        for _ in self._loading if most is None else islice(self._loading, most):
+            pass
+        return next(self._loading, self) is self
+
+    def _load(self, notes: Sequence[LinkedNote]) -> Iterator[None]:
+        """A step between two `yield`s takes a millisecond or two."""
+        for part in _parts(notes):
+            for note in part:
+                self._fingerprint = (self._fingerprint + note.stamp) % _FINGERPRINTS
+                self._table.add_keys(note.note.id, note.path, _keys(note))
+                self._links.add(note.note.id)
+            yield
+        remembered, self._remembered = self._remembered, None
+        self._was_recalled = remembered is not None and self._fits(remembered)
+        known = remembered.targets if remembered is not None and self._was_recalled else {}
+        for part in _parts(notes):
+            for pairs in batched(self._written_by(part, known), _LINKS_AT_ONCE):
+                for start, end in pairs:
+                    self._links.link(start, end)
+                yield
+            for note in part:
+                if note.note.derived_from_ids:
+                    self._derive(note.note.id, (), note.note.derived_from_ids)
+            yield
+        for names in _parts(list(self._targets)):
+            for name in names:
+                self._watch(name)
+            yield
+
+    def _written_by(
+        self, notes: Sequence[LinkedNote], known: Mapping[str, str | None]
+    ) -> Iterator[tuple[Node, Node]]:
+        """Enter the targets that new notes write; the edges this makes."""
+        for note in notes:
+            note_id = note.note.id
+            for name in note.links:
+                target = self._targets.get(name)
+                if target is None:
+                    found = known[name] if name in known else self._table.resolve(name)
+                    target = self._targets[name] = _Target(found)
+                times = target.sources.get(note_id, 0)
+                target.sources[note_id] = times + 1
+                self._unresolved += target.found is None
+                if not times:
+                    yield note_id, _node(name, target)
+
+    def put(self, note: LinkedNote) -> None:
+        """Upsert a note, and resolve its links."""
+        exhaust(self.put_in_steps(note))
+
+    def put_in_steps(self, note: LinkedNote) -> Iterator[None]:
+        """The same in steps of some milliseconds; no other change may come between them."""
+        self.settle()
+        old = self._notes.get(note.note.id)
+        yield from self._place(note)
+        yield from self._rewire(note.note.id, old.links if old else (), note.links)
+        self._derive(note.note.id, old.note.derived_from_ids if old else (), note.note.derived_from_ids)
+        self._account(old, note)
+
+    def remove(self, note_id: str) -> None:
+        """Remove a note; links to it resolve to another note or become placeholders."""
+        exhaust(self.remove_in_steps(note_id))
+
+    def remove_in_steps(self, note_id: str) -> Iterator[None]:
+        """The same in steps of some milliseconds; no other change may come between them."""
+        self.settle()
+        old = self._notes.pop(note_id, None)
+        if old is None:
+            return
+        yield from self._rewire(note_id, old.links, ())
+        self._derive(note_id, old.note.derived_from_ids, ())
+        self._table.remove(note_id)
+        yield from self._resolve_again(names_of(_keys(old)))
+        self._links.discard_lonely(note_id)
+        self._account(old, None)
+
+    def _account(self, old: LinkedNote | None, new: LinkedNote | None) -> None:
+        """Update the fingerprint last: a snapshot taken half way must not seem to fit the notes."""
+        change = (new.stamp if new else 0) - (old.stamp if old else 0)
+        self._fingerprint = (self._fingerprint + change) % _FINGERPRINTS
+        self.on_change()
+
+    def _fits(self, remembered: Remembered) -> bool:
+        return remembered.fingerprint == self._fingerprint and all(
+            found is None or found in self._notes for found in remembered.targets.values()
+        )
+
+    def _place(self, note: LinkedNote) -> Iterator[None]:
+        """Index a note by its names, and resolve again the targets that may mean it."""
+        note_id = note.note.id
+        old = self._notes.get(note_id)
+        self._notes[note_id] = note
+        before, after = _keys(old) if old else frozenset[Key](), _keys(note)
+        if before == after and old is not None and old.path == note.path:
+            return
+        self._table.add_keys(note_id, note.path, after)
+        self._links.add(note_id)
+        # Also names that stay: among several notes with one title the path decides.
+        yield from self._resolve_again(names_of(before | after))
+
+    def _rewire(self, note_id: str, before: Iterable[str], after: Iterable[str]) -> Iterator[None]:
+        """Replace the links a note writes: counted first, since many may lead to one note."""
+        old, new = Counter(before), Counter(after)
+        for names in batched(old.keys() | new.keys(), _LINKS_AT_ONCE):
+            for name in names:
+                if old[name] != new[name]:
+                    self._write(note_id, name, new[name])
+            if len(names) == _LINKS_AT_ONCE:
+                yield
+
+    def _write(self, note_id: str, name: str, times: int) -> None:
+        """Have a note write a target so many times."""
+        target = self._targets.get(name)
+        if target is None:
+            target = self._targets[name] = _Target(self._table.resolve(name))
+            self._watch(name)
+        was = target.sources.get(note_id, 0)
+        if target.found is None:
+            self._unresolved += times - was
+        if times and not was:
+            self._links.link(note_id, _node(name, target))
+        elif was and not times:
+            self._links.unlink(note_id, _node(name, target))
+        if times:
+            target.sources[note_id] = times
+            return
+        del target.sources[note_id]
+        if not target.sources:
+            self._unwatch(name)
+
+    def _watch(self, name: str) -> None:
+        for key in target_names(name):
+            self._interested.add(key, name)
+
+    def _unwatch(self, name: str) -> None:
+        del self._targets[name]
+        self._links.discard_lonely(Placeholder(name))
+        for key in target_names(name):
+            self._interested.remove(key, name)
+
+    def _resolve_again(self, names: Iterable[str]) -> Iterator[None]:
+        for number, name in enumerate({name for key in names for name in self._interested.of(key)}, 1):
+            if not number % _LINKS_AT_ONCE:
+                yield
+            target = self._targets[name]
+            before, found = _node(name, target), self._table.resolve(name)
+            if found == target.found:
+                continue
+            self._unresolved += sum(target.sources.values()) * ((found is None) - (target.found is None))
+            target.found = found
+            for source in target.sources:
+                self._links.unlink(source, before)
+                self._links.link(source, _node(name, target))
+            if isinstance(before, Placeholder):
+                self._links.discard_lonely(before)
+
+    def _derive(self, note_id: str, before: Sequence[str], after: Sequence[str]) -> None:
+        for source in set(after) - set(before):
+            self._provenance.link(note_id, source)
+        for source in set(before) - set(after):
+            self._provenance.unlink(note_id, source)
+            self._provenance.discard_lonely(source)
+        self._provenance.discard_lonely(note_id)
+
+
+def _node(name: str, target: _Target) -> Node:
+    return Placeholder(name) if target.found is None else target.found
+
+
+def _keys(note: LinkedNote) -> frozenset[Key]:
+    return note_keys(note.note.id, note.path, note.note.title, note.note.aliases)
+
+
+def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return batched(items, _AT_ONCE)

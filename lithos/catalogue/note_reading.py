@@ -1,0 +1,145 @@
+"""Reading note files into catalogue entries, for the start scan and the watcher, and the change events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Protocol
+
+import attrs
+from attrs import frozen
+
+from lithos.catalogue.catalogue import Entry, Skipped
+from lithos.core.events import NOTE_RENAMED, EventDraft, note_origin
+from lithos.core.limits import TITLE
+from lithos.core.notes.document import parse_identified
+from lithos.core.notes.links import scan_targets
+from lithos.core.notes.model import Document, Note, Standing
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.values import FileState, FoundFile, OutsideKnowledge, digest_of
+
+#: Bytes of a file that is still read as a note: a larger one would exhaust the memory.
+LARGEST_FILE = 64 * 1024 * 1024
+
+
+class IndexedFile(Protocol):
+    """What was indexed of a file last: a catalogue entry or a manifest row."""
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def identified(self) -> bool: ...
+
+    @property
+    def note(self) -> Note: ...
+
+
+@frozen
+class Examined:
+    """The result of reading a file: its document, or the reason why it cannot be a note.
+
+    `is_known`: its content hash is the one indexed last, so it was not parsed and has no content here.
+    """
+
+    path: str
+    state: FileState
+    digest: str
+    identified: bool
+    document: Document | None
+    reason: str = ""
+    is_known: bool = False
+    #: Targets of the wiki-links, in order, repeated ones too.
+    links: tuple[str, ...] = ()
+
+
+def examine(
+    files: NoteFiles, file: FoundFile, known: IndexedFile | None, stand_in: str | None = None
+) -> Examined:
+    """Read one file, and parse it if it has changed; `stand_in` is its id if it names none. Blocks."""
+    if file.state.size > LARGEST_FILE:
+        return unreadable(file, f"it has {file.state.size} bytes, more than {LARGEST_FILE}")
+    try:
+        source = files.read(file.path)
+    except (OSError, OutsideKnowledge) as failure:
+        return unreadable(file, f"it cannot be read: {failure}")
+    digest = digest_of(source.data)
+    if known is not None and known.digest == digest:
+        document = Document(note=known.note, content="")
+        return Examined(file.path, source.state, digest, known.identified, document, is_known=True)
+    try:
+        modified_at = from_nanoseconds(source.state.mtime_ns)
+        document, identified = parse_identified(source.data, file.path, modified_at, stand_in)
+    except UnreadableNote as problem:
+        return Examined(file.path, source.state, digest, False, None, problem.reason)
+    links = scan_targets(document.content)
+    return Examined(file.path, source.state, digest, identified, document, links=links)
+
+
+def unreadable(file: FoundFile, reason: str) -> Examined:
+    """A file that is there but cannot be read."""
+    return Examined(file.path, file.state, "", False, None, reason)
+
+
+def duplicate(note_id: str, holder_path: str, state: FileState) -> Skipped:
+    """Why a second file of one id is not indexed."""
+    return Skipped(f"DUPLICATE_ID: {holder_path} has the same id {note_id}", state, note_id)
+
+
+def with_id(examined: Examined, note_id: str) -> Examined:
+    """The file under an assigned id, as it names none and not the one derived from its path."""
+    assert examined.document is not None
+    note = examined.document.note
+    sources = tuple(source for source in note.derived_from_ids if source != note_id)
+    return _with_note(examined, attrs.evolve(note, id=note_id, derived_from_ids=sources))
+
+
+def with_version(examined: Examined, version: int) -> Examined:
+    """The file with its effective version."""
+    assert examined.document is not None
+    note = examined.document.note
+    return examined if note.version == version else _with_note(examined, attrs.evolve(note, version=version))
+
+
+def _with_note(examined: Examined, note: Note) -> Examined:
+    assert examined.document is not None
+    return attrs.evolve(examined, document=attrs.evolve(examined.document, note=note))
+
+
+def make_entry(examined: Examined, serial: int) -> Entry:
+    """The catalogue entry of a file with a document that was read in full."""
+    assert examined.document is not None
+    assert not examined.is_known
+    return Entry(
+        serial=serial,
+        path=examined.path,
+        note=examined.document.note,
+        digest=examined.digest,
+        state=examined.state,
+        identified=examined.identified,
+        links=examined.links,
+    )
+
+
+def draft_change(kind: str, entry: Entry, former_path: str, agent: str, now: datetime) -> EventDraft:
+    """The event of a note that was created, updated or renamed by another program."""
+    note = entry.note
+    payload = {"id": note.id, "title": note.title[:TITLE], "path": entry.path}
+    if kind == NOTE_RENAMED:
+        payload = {"id": note.id, "src_path": former_path, "dest_path": entry.path}
+    return draft_event(kind, payload, entry.standing, note.tags, agent, now)
+
+
+def draft_event(
+    kind: str,
+    payload: Mapping[str, str],
+    standing: Standing,
+    tags: tuple[str, ...],
+    agent: str,
+    now: datetime,
+) -> EventDraft:
+    """An event of an external change; its origin holds the digest, by which a later start scan knows it."""
+    origin = note_origin(agent, standing.digest, standing.version)
+    return EventDraft(type=kind, agent=agent, payload=payload, timestamp=now, tags=tags, origin=origin)

@@ -1,0 +1,146 @@
+"""Persistent facts about notes that their files lack: versions of edited notes, ids of files without one.
+
+A version must be durable before any reader sees it. Otherwise another edit could be assigned the same one
+after a crash, and an agent that read the first would overwrite the second. So what was assigned here is
+dirty until the coordinator has committed it; `save` awaits that, and everything else rides along with the
+next commit (write-behind): an id with that of the event which announces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+
+from lithos.core.notes.document import derive_id
+from lithos.core.notes.model import Standing, effective_version
+from lithos.stores.coordination.schema import NoteRows
+
+
+class NoteRecords:
+    """Write-behind cache, owned by the catalogue, committed by the coordinator. At most two rows a note."""
+
+    def __init__(self, rows: NoteRows | None = None) -> None:
+        rows = rows or NoteRows()
+        self._versions = {key: row for key, row in rows.versions.items() if row is not None}
+        self._ids = {path: note_id for path, note_id in rows.ids.items() if note_id is not None}
+        self._paths = {note_id: path for path, note_id in self._ids.items()}
+        self._unsaved_versions: dict[str, Standing | None] = {}
+        self._unsaved_ids: dict[str, str | None] = {}
+        #: Notes whose versions no reader may see yet: unsaved ones, and those being committed.
+        self._urgent: set[str] = set()
+        #: Awaits a commit of everything unsaved; None where nothing is ever committed, as in a survey.
+        self.commit: Callable[[], Awaitable[object]] | None = None
+
+    # -- versions ------------------------------------------------------------------------------
+
+    def version(self, note_id: str) -> Standing | None:
+        """The version assigned to a note last, unless its file itself says it."""
+        return self._versions.get(note_id)
+
+    def see(self, note_id: str, digest: str, own: int, known: Standing | None) -> int:
+        """Assign the effective version of bytes that were read; `known` is the catalogue's version."""
+        last = self._versions.get(note_id) or known
+        version = effective_version(own, digest, last)
+        if last is not None and last.digest != digest:
+            # Where the file says it already, a crash loses at most the order of two edits in a row.
+            self.put_version(note_id, Standing(version, digest), is_urgent=version > own)
+        return version
+
+    def put_version(self, note_id: str, standing: Standing, *, is_urgent: bool = True) -> None:
+        """Record a version; an urgent one must be committed before any reader sees it."""
+        if self._versions.get(note_id) != standing:
+            self._versions[note_id] = self._unsaved_versions[note_id] = standing
+            if is_urgent:
+                self._urgent.add(note_id)
+
+    def settle_version(self, note_id: str, standing: Standing) -> None:
+        """Drop the row of a version that the file itself says by now, and the catalogue too.
+
+        Other bytes may have been read while it was written: their version is not assigned again.
+        """
+        seen = self._versions.get(note_id)
+        if seen is not None and seen.version >= standing.version and seen.digest != standing.digest:
+            self.put_version(note_id, Standing(seen.version, ""))
+        else:
+            self.drop_version(note_id)
+
+    def drop_version(self, note_id: str) -> None:
+        """Delete the row: the note is gone, or its file itself says the version."""
+        if self._versions.pop(note_id, None) is not None:
+            self._unsaved_versions[note_id] = None
+            self._urgent.discard(note_id)
+
+    # -- ids -----------------------------------------------------------------------------------
+
+    def id_at(self, path: str) -> str | None:
+        """The recorded id of a file that names none, unless it is the one derived from its path."""
+        return self._ids.get(path)
+
+    def place(self, path: str, note_id: str | None) -> None:
+        """Record the id of a file that names none; None: no such file, or its id is derived from its path."""
+        known = self._ids.get(path)
+        if known == note_id:
+            return
+        if known is not None:
+            del self._ids[path]
+            del self._paths[known]
+        if note_id is not None:
+            former = self._paths.get(note_id)
+            if former is not None:
+                self.place(former, None)
+            self._ids[path], self._paths[note_id] = note_id, path
+        self._unsaved_ids[path] = note_id
+
+    def leave(self, path: str, note_id: str) -> None:
+        """Delete the id at a path that a note has left."""
+        if self._ids.get(path) == note_id:
+            self.place(path, None)
+
+    def free_id(self, path: str, is_taken: Callable[[str], bool]) -> str:
+        """An id for a new file that names none: derived from its path, with a number if that one is taken."""
+        number, note_id = 1, derive_id(path)
+        while is_taken(note_id) or self._paths.get(note_id, path) != path:
+            number += 1
+            note_id = derive_id(path, number)
+        return note_id
+
+    def prune(self, ids: Collection[str], paths: Collection[str]) -> None:
+        """Garbage collection: delete the rows of all other notes and paths."""
+        for note_id in self._versions.keys() - set(ids):
+            self.drop_version(note_id)
+        self.prune_paths(paths)
+
+    def prune_paths(self, paths: Collection[str]) -> None:
+        """Delete the ids of all other paths."""
+        for path in self._ids.keys() - set(paths):
+            self.place(path, None)
+
+    # -- saving --------------------------------------------------------------------------------
+
+    @property
+    def has_unsaved(self) -> bool:
+        """Whether there are dirty rows."""
+        return bool(self._unsaved_versions or self._unsaved_ids)
+
+    async def save(self, note_id: str | None = None) -> None:
+        """Wait until the versions assigned so far (or this note's) are durable.
+
+        A database that refuses is retried by every later commit; people's edits do not wait for it.
+        """
+        is_due = bool(self._urgent) if note_id is None else note_id in self._urgent
+        if is_due and self.commit is not None:
+            await self.commit()
+
+    def take_unsaved(self) -> NoteRows:
+        """Take the dirty rows for a commit; then call `saved`, or `put_back` when the commit failed."""
+        rows = NoteRows(self._unsaved_versions, self._unsaved_ids)
+        self._unsaved_versions, self._unsaved_ids = {}, {}
+        return rows
+
+    def put_back(self, rows: NoteRows) -> None:
+        """Rollback: mark rows as dirty again; newer ones win."""
+        self._unsaved_versions = {**rows.versions, **self._unsaved_versions}
+        self._unsaved_ids = {**rows.ids, **self._unsaved_ids}
+
+    def saved(self, rows: NoteRows) -> None:
+        """Mark rows as committed."""
+        self._urgent -= rows.versions.keys() - self._unsaved_versions.keys()

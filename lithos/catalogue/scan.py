@@ -1,0 +1,327 @@
+"""The start scan: brings the catalogue in line with the folder (lifecycle spec, section 4). Incremental.
+
+Files whose size and mtime are as in the manifest are not read. Sorted path order decides
+which note keeps a duplicate id, slug or URL. Nothing here changes a note file.
+
+It also assigns ids to files that name none, and versions to notes that were edited while no server ran. A
+file without id keeps the one it had at its path, or, when it moved, the one of the vanished file with
+the same bytes. A file that names an id has it before one that names none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+import attrs
+from attrs import frozen
+
+from lithos.catalogue.catalogue import Catalogue, Entry, Skipped, entry_of
+from lithos.catalogue.note_reading import draft_change, draft_event, duplicate, examine, make_entry
+from lithos.catalogue.note_records import NoteRecords
+from lithos.core.events import (
+    NOTE_CREATED,
+    NOTE_DELETED,
+    NOTE_RENAMED,
+    NOTE_UPDATED,
+    Event,
+    EventDraft,
+    origin_digest,
+    origin_version,
+)
+from lithos.core.notes.model import Standing, effective_version, newest
+from lithos.core.plan import VanishRule, plan_event, plan_files, plan_vanished
+from lithos.stores.manifest import Manifest, ManifestRow
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.lookup import UNKNOWN_STATE
+from lithos.stores.notes.values import FoundFile, OutsideKnowledge
+from lithos.telemetry import get_logger
+
+
+def name_entries(
+    entries: Mapping[str, Entry],
+    rows: Mapping[str, ManifestRow],
+    missing: Iterable[str],
+    records: NoteRecords,
+) -> dict[str, Entry]:
+    """Assign ids to files that name none; returns all entries by path.
+
+    `rows` are those of the manifest by path, of which `missing` have vanished.
+    """
+    taken = {entry.note.id for entry in entries.values() if entry.identified}
+    vanished: dict[str, list[str]] = {}
+    for path in sorted(missing):
+        if not rows[path].identified:
+            vanished.setdefault(rows[path].digest, []).append(rows[path].note.id)
+    named: dict[str, Entry] = {}
+    fresh: list[str] = []
+    for path in sorted(entries):
+        entry = entries[path]
+        if entry.identified:
+            named[path] = entry
+            continue
+        note_id = _kept_id(entry, rows.get(path), vanished, records)
+        if note_id is None or note_id in taken:
+            fresh.append(path)
+            continue
+        taken.add(note_id)
+        named[path] = _with_id(entry, note_id)
+    for path in fresh:  # last, so that no new file takes the id of one that moved
+        note_id = records.free_id(path, taken.__contains__)
+        taken.add(note_id)
+        named[path] = _with_id(entries[path], note_id)
+    return named
+
+
+def _kept_id(
+    entry: Entry, row: ManifestRow | None, vanished: dict[str, list[str]], records: NoteRecords
+) -> str | None:
+    """The id that a file without one had before; None for a new file."""
+    if row is None or row.digest != entry.digest:
+        moved = vanished.get(entry.digest)
+        if moved:
+            return moved.pop(0)
+    return records.id_at(entry.path) or (row.note.id if row is not None else None)
+
+
+def _with_id(entry: Entry, note_id: str) -> Entry:
+    note = entry.note
+    if note.id == note_id:
+        return entry
+    sources = tuple(source for source in note.derived_from_ids if source != note_id)
+    return attrs.evolve(entry, note=attrs.evolve(note, id=note_id, derived_from_ids=sources))
+
+
+def give_versions(
+    entries: dict[str, Entry],
+    rows: Iterable[ManifestRow],
+    announced: Mapping[str, Standing],
+    records: NoteRecords,
+) -> None:
+    """Assign effective versions, in place, to the entries (by id) that were edited while no server ran.
+
+    The last known version of a note is the newest of the manifest's row, of the record, and of what
+    was `announced` after the manifest was stored.
+    """
+    known = {row.note.id: row for row in rows}
+    for note_id, entry in entries.items():
+        row, remembered, told = known.get(note_id), records.version(note_id), announced.get(note_id)
+        if row is not None and row.digest == entry.digest and remembered is None and told is None:
+            continue  # nearly all notes of nearly all starts
+        indexed = Standing(row.note.version, row.digest) if row is not None else None
+        last = newest((indexed, remembered, told), entry.digest)
+        version = effective_version(entry.note.version, entry.digest, last)
+        if version != entry.note.version:
+            entries[note_id] = attrs.evolve(entry, note=attrs.evolve(entry.note, version=version))
+            records.put_version(note_id, entries[note_id].standing)
+        elif remembered is not None and remembered != entry.standing:
+            records.settle_version(note_id, entry.standing)
+
+
+log = get_logger("lithos.scan")
+
+SCAN_AGENT = "scan"
+_UNGUARDED = VanishRule()
+
+
+@frozen
+class ScanResult:
+    """Events of changes made while no server ran, and the pending updates of the manifest."""
+
+    events: tuple[EventDraft, ...]
+    rows: tuple[ManifestRow, ...]
+    removed: tuple[str, ...]
+    found: int
+    examined: int
+    #: Ids of notes whose files have vanished but which are kept (deletion guard: lifecycle spec, section 6).
+    vanished: tuple[str, ...] = ()
+
+
+@frozen
+class _Told:
+    """The state of a note that was last announced by an event."""
+
+    path: str
+    digest: str
+    tags: tuple[str, ...]
+    version: int
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(self.version, self.digest)
+
+
+def scan_folder(
+    files: NoteFiles,
+    manifest: Manifest,
+    catalogue: Catalogue,
+    announced: Sequence[Event],
+    now: datetime,
+    rule: VanishRule = _UNGUARDED,
+) -> ScanResult:
+    """Fill an empty catalogue. Blocks; run it in a worker thread before anything else uses the catalogue.
+
+    `announced` are the events journalled after the manifest's position: changes that a killed
+    process announced but did not enter in the manifest are not announced again; without a manifest they
+    are all there are, and only give versions. A first scan emits no events. Notes of vanished files are
+    kept where `rule` says so. Versions and ids missing in the files come from the catalogue's records,
+    which are updated.
+    """
+    records = catalogue.records
+    rows = {row.path: row for row in manifest.load()}
+    found = {file.path: file for file in files.list_notes()}
+    plan = plan_files(
+        {path: row.state for path, row in rows.items()}, {path: file.state for path, file in found.items()}
+    )
+    examined = {path: _look(files, found[path], rows.get(path), records) for path in plan.examine}
+    catalogue.reserve_serials(max((row.serial for row in rows.values()), default=0))
+    hidden = {path: seen for path in plan.missing if (seen := _examine_hidden(files, path))}
+    read = {path: entry_of(rows[path]) for path in found if path not in examined}
+    read |= {path: seen for path, seen in examined.items() if isinstance(seen, Entry)}
+    named = name_entries(read, rows, (path for path in plan.missing if path not in hidden), records)
+    entries = _elect([*found, *hidden], rows, {**examined, **named, **hidden}, catalogue)
+    missing = [
+        rows[path] for path in plan.missing if path not in hidden and rows[path].note.id not in entries
+    ]
+    vanished = _choose_kept(missing, rows, entries, rule)
+    entries |= {row.note.id: entry_of(row) for row in vanished}
+    told = _recall(rows.values(), announced)
+    given = {each: told[each].standing for each in _ids_of(announced) if each in told}
+    give_versions(entries, rows.values(), given, records)
+    catalogue.load(entries.values())
+    changed = [entry for entry in entries.values() if _differs(entry, rows.get(entry.path))]
+    paths = {entry.path for entry in entries.values()}
+    removed = tuple(path for path in rows if path not in paths)
+    events = () if manifest.is_new else tuple(_events(told, entries, now))
+    _prune(records, catalogue, paths)
+    for path, skipped in catalogue.skipped.items():
+        log.warning("file not indexed", path=path, reason=skipped.reason)
+    _warn_of_claims(catalogue)
+    kept = tuple(row.note.id for row in vanished)
+    return ScanResult(
+        events, tuple(entry.to_row() for entry in changed), removed, len(found), len(examined), kept
+    )
+
+
+def _choose_kept(
+    missing: Sequence[ManifestRow],
+    rows: Mapping[str, ManifestRow],
+    entries: Mapping[str, Entry],
+    rule: VanishRule,
+) -> list[ManifestRow]:
+    """The vanished notes to keep. One without id in its file whose bytes are at a new path is not lost."""
+    arrived = {entry.digest for entry in entries.values() if entry.path not in rows}
+    lost = {row.path: row for row in missing if row.identified or row.digest not in arrived}
+    return [lost[path] for path in sorted(plan_vanished(lost, len(rows), rule))]
+
+
+def _look(
+    files: NoteFiles, file: FoundFile, row: ManifestRow | None, records: NoteRecords
+) -> Entry | Skipped:
+    """Read a file that is new or was touched, without its text; its serial is assigned by `_elect`."""
+    seen = examine(files, file, row, records.id_at(file.path))
+    if seen.document is None:
+        return Skipped(seen.reason, seen.state)
+    if row is not None and row.digest == seen.digest:
+        return entry_of(attrs.evolve(row, state=seen.state))
+    return make_entry(seen, serial=0)
+
+
+def _examine_hidden(files: NoteFiles, path: str) -> Skipped | None:
+    """Why a known file is not listed although it has not vanished: its folder may be unreadable."""
+    try:
+        files.read(path)
+    except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
+        return None
+    except OSError as failure:
+        return Skipped(f"it cannot be read: {failure}", UNKNOWN_STATE)
+    return None
+
+
+def _elect(
+    paths: Iterable[str],
+    rows: Mapping[str, ManifestRow],
+    examined: Mapping[str, Entry | Skipped],
+    catalogue: Catalogue,
+) -> dict[str, Entry]:
+    """Resolve duplicate ids: one entry per id, in path order; the catalogue records skipped files and why.
+
+    A known file that became unreadable keeps its last indexed state, unless its note is elsewhere.
+    """
+    serials = {row.note.id: row.serial for row in rows.values()}
+    entries: dict[str, Entry] = {}
+    unread: list[ManifestRow] = []
+    for path in sorted(paths):
+        row, seen = rows.get(path), examined.get(path)
+        if isinstance(seen, Skipped):
+            catalogue.skipped[path] = seen
+            unread += [row] if row is not None else []
+            continue
+        assert seen is not None
+        entry = seen
+        holder = entries.get(entry.note.id)
+        if holder is not None:
+            catalogue.skipped[path] = duplicate(entry.note.id, holder.path, entry.state)
+            continue
+        serial = serials.get(entry.note.id)
+        if serial is None or serial != entry.serial:
+            entry = attrs.evolve(entry, serial=catalogue.take_serial() if serial is None else serial)
+        entries[entry.note.id] = entry
+    return {row.note.id: entry_of(row) for row in unread} | entries
+
+
+def _differs(entry: Entry, row: ManifestRow | None) -> bool:
+    """Whether the manifest row is stale; most notes are unchanged and pass the fast path."""
+    if row is not None and entry.note is row.note and entry.state is row.state:
+        return entry.serial != row.serial
+    return row != entry.to_row()
+
+
+def _recall(rows: Iterable[ManifestRow], announced: Iterable[Event]) -> dict[str, _Told]:
+    """What subscribers know of each note: the manifest's state with the events announced after it applied."""
+    told = {row.note.id: _Told(row.path, row.digest, row.note.tags, row.note.version) for row in rows}
+    for event in announced:
+        draft, note_id = event.draft, str(event.draft.payload.get("id"))
+        if draft.type == NOTE_DELETED:
+            told.pop(note_id, None)
+        elif draft.type in (NOTE_CREATED, NOTE_UPDATED, NOTE_RENAMED):
+            path = draft.payload["dest_path" if draft.type == NOTE_RENAMED else "path"]
+            digest, version = origin_digest(draft.origin) or "", origin_version(draft.origin) or 1
+            told[note_id] = _Told(str(path), digest, draft.tags, version)
+    return told
+
+
+def _ids_of(announced: Iterable[Event]) -> set[str]:
+    return {str(event.draft.payload.get("id")) for event in announced}
+
+
+def _events(told: Mapping[str, _Told], entries: Mapping[str, Entry], now: datetime) -> Iterator[EventDraft]:
+    for note_id, entry in entries.items():
+        last = told.get(note_id)
+        kind = plan_event((last.path, last.digest) if last else None, (entry.path, entry.digest))
+        if kind is not None:
+            yield draft_change(kind, entry, last.path if last else "", SCAN_AGENT, now)
+    for note_id, last in told.items():
+        if note_id not in entries:
+            payload = {"id": note_id, "path": last.path}
+            yield draft_event(NOTE_DELETED, payload, last.standing, last.tags, SCAN_AGENT, now)
+
+
+def _prune(records: NoteRecords, catalogue: Catalogue, paths: set[str]) -> None:
+    """Garbage-collect records; while a file cannot be read, which may be any note, versions are kept."""
+    unread = {path for path, why in catalogue.skipped.items() if why.note_id is None}
+    if not unread:
+        records.prune([entry.note.id for entry in catalogue], paths)
+    else:
+        records.prune_paths(paths | unread)
+
+
+def _warn_of_claims(catalogue: Catalogue) -> None:
+    """Log how many notes lost a slug or URL to an earlier path."""
+    lost: Sequence[tuple[str, int]] = (
+        ("slug", catalogue.slugs.surplus),
+        ("source_url", catalogue.urls.surplus),
+    )
+    for what, number in lost:
+        if number:
+            log.warning("several notes want the same key", key=what, surplus=number)

@@ -1,0 +1,140 @@
+"""`lithos backup`, `restore` and `export`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from lithos.app.backup import Restored, back_up, back_up_to_tar, restore
+from lithos.app.export import export_objects
+from lithos.app.maintenance import ReindexResult, reindex
+from lithos.cli.commands.maintenance import progress_bars
+from lithos.cli.output import print_json, print_line
+from lithos.cli.session import CommandFailed, Session, load_session
+from lithos.core.findings import name_some
+from lithos.stores.backup import BackupIndex, BackupRefused
+
+
+def run_backup(session: Session) -> int:
+    """Back up to a directory; prints what it holds."""
+    target = Path(session.invocation.typed["directory"])
+    with _refusals(), _files(session, "files copied") as told:
+        index = back_up(session.config, target, told=told)
+    _tell_backup(session, target, index)
+    return 0
+
+
+def run_export(session: Session) -> int:
+    """Write all notes and coordination as JSON lines, or a backup as one archive."""
+    typed = session.invocation.typed
+    file: str | None = typed.get("file")
+    if typed.get("format", "jsonl") == "tar":
+        if file is None:
+            raise CommandFailed(
+                "--format tar needs the name of a file: lithos export notes.tar --format tar", 2
+            )
+        with _refusals(), _files(session, "files copied") as told:
+            index = back_up_to_tar(session.config, Path(file), told=told)
+        _tell_backup(session, Path(file), index)
+        return 0
+    objects = export_objects(session.config)
+    if file is None:
+        return _write_lines(objects, sys.stdout.write)
+    with Path(file).open("x", encoding="utf-8") as stream:
+        code = _write_lines(objects, stream.write)
+    if session.invocation.as_json:
+        print_json({"file": file})
+    else:
+        print_line(f"Exported to {file}")
+    return code
+
+
+def _write_lines(objects: Iterator[dict[str, Any]], write: Callable[[str], object]) -> int:
+    code = 0
+    for item in objects:
+        # Pure ASCII: whatever a file name holds and whatever the terminal knows.
+        write(json.dumps(item) + "\n")
+        if item["kind"] == "problem":
+            print(f"lithos: {item['path']} could not be read: {item['reason']}", file=sys.stderr)
+            code = 1
+    return code
+
+
+def run_restore(session: Session) -> int:
+    """Put a backup in place and build the indexes; prints what was restored."""
+    typed = session.invocation.typed
+    source, force = Path(typed["source"]), typed.get("force", False)
+    with _refusals():
+        with _files(session, "files verified") as told:
+            restored = restore(session.config, source, force=force, told=told)
+        with progress_bars(session, "notes") as progress:
+            config = load_session(session.invocation).config  # the backup may have brought another
+            indexed = trio.run(partial(reindex, config, clear=False, progress=progress))
+    _tell_restored(session, restored, indexed)
+    return 1 if indexed.failures else 0
+
+
+def _tell_backup(session: Session, target: Path, index: BackupIndex) -> None:
+    if session.invocation.as_json:
+        described = attrs.asdict(index, filter=attrs.filters.exclude("files"))
+        print_json({"target": str(target), **described})
+        return
+    counts = index.counts
+    print_line(
+        f"Backed up {counts['notes']} notes, {counts['files']} files, {counts['bytes']} bytes to {target}"
+    )
+    if index.links:
+        print_line(f"Symbolic links among the notes: {len(index.links)}, kept as links")
+    if index.left_out:
+        print_line(
+            f"Not part of the backup: {name_some(index.left_out)}, which lead elsewhere. Nothing is read "
+            "there; back it up by itself, or copy it into the folder of the notes."
+        )
+
+
+def _tell_restored(session: Session, restored: Restored, indexed: ReindexResult) -> None:
+    data, counts = session.config.storage.data_dir, restored.index.counts
+    if session.invocation.as_json:
+        print_json({
+            "data_dir": str(data),
+            "backup": {"version": restored.index.version, "started_at": restored.index.started_at},
+            "counts": dict(counts),
+            "indexed": indexed.indexed,
+            "failures": list(indexed.failures),
+            "former_content": str(restored.aside) if restored.aside else None,
+        })  # fmt: skip
+        return
+    print_line(f"Restored {counts['notes']} notes, {counts['files']} files to {data}")
+    print_line(f"The backup was begun at {restored.index.started_at} by Lithos {restored.index.version}")
+    print_line(f"Indexed {indexed.indexed} documents")
+    if restored.aside:
+        print_line(f"What was there before is in {restored.aside}")
+    for failure in indexed.failures:
+        print(f"lithos: {failure}", file=sys.stderr)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except BackupRefused as refusal:
+        raise CommandFailed(str(refusal)) from refusal
+
+
+@contextmanager
+def _files(session: Session, name: str) -> Iterator[Callable[[int, int], None]]:
+    with progress_bars(session, "files") as progress:
+
+        def tell(done: int, total: int) -> None:
+            if progress is not None:
+                progress(name, done, total)
+
+        yield tell

@@ -1,0 +1,215 @@
+"""`lithos demo`: two agents work in a temporary data directory, every MCP call shown."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+from attrs import define
+
+from lithos.app import running_server
+from lithos.app.front import serve_front
+from lithos.cli.commands.events import Feed, Record
+from lithos.cli.commands.hosting import front_settings, url_of
+from lithos.cli.output import print_json, print_line
+from lithos.cli.session import Session
+from lithos.front.bridge.client import OwnerClient
+
+SCOUT, WRITER = "scout", "writer"
+#: Seconds for anything that is awaited.
+PATIENCE = 30.0
+_NOTES = (
+    {
+        "title": "Log replication",
+        "content": "The leader appends commands to its log and sends them to all followers. An entry is "
+        "committed when a majority has stored it.",
+        "tags": ["raft"],
+    },
+    {
+        "title": "Sourdough",
+        "content": "Feed the starter with flour and water, and bake when it has doubled.",
+        "tags": ["kitchen"],
+    },
+)
+_ELECTION = {
+    "title": "Raft leader election",
+    "content": "A follower that hears nothing until its timeout ends becomes a candidate and asks for votes. "
+    "Whoever gets a majority leads the term, and starts [[Log replication]].",
+    "tags": ["raft", "consensus"],
+    "source_url": "https://raft.github.io",
+    "ttl_hours": 720,
+}
+_ID = re.compile(r"\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_QUESTION = "which candidate wins the ballot?"
+_SEARCHES = (
+    ("fulltext", '"leader election" OR votes'),
+    ("semantic", _QUESTION),
+    ("hybrid", "majority of votes"),
+)
+_NEXT = (
+    ("lithos serve --transport http", "serve ./data, where your notes will be"),
+    ("lithos connect claude-code", "how your agent reaches it (also openclaw, agent-zero, cursor, …)"),
+    ('lithos search "your question" --hybrid', "ask it yourself"),
+)
+
+
+def run_demo(session: Session) -> int:
+    """Play the demo; the folder is gone afterwards."""
+    data = Path(tempfile.mkdtemp(prefix="lithos-demo-"))
+    config = attrs.evolve(session.config, storage=attrs.evolve(session.config.storage, data_dir=data))
+    try:
+        trio.run(_play, attrs.evolve(session, config=config))
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+    return 0
+
+
+async def _play(session: Session) -> None:
+    stage = Stage(session)
+    async with _serving(session) as url:
+        stage.client = OwnerClient(url, None)
+        stage.say(f"A server with no notes listens on {url}; two agents connect to {url}/mcp.")
+        await _share_a_note(stage)
+        await _divide_work(stage)
+        await _search(stage)
+    stage.close()
+
+
+async def _share_a_note(stage: Stage) -> None:
+    stage.say("1. An agent looks before it researches, and writes what it learned.")
+    await stage.call(SCOUT, "lithos_cache_lookup", query="how does raft elect a leader?")
+    for note in _NOTES:
+        await stage.call(SCOUT, "lithos_write", **note, agent=SCOUT)
+    await stage.call(SCOUT, "lithos_write", **_ELECTION, agent=SCOUT)
+    stage.say("   Another agent has the same question: it is answered already.")
+    answer = await stage.call(WRITER, "lithos_cache_lookup", query="how does raft elect a leader?")
+    await stage.call(WRITER, "lithos_related", id=answer["document"]["id"], include=["links"])
+
+
+async def _divide_work(stage: Stage) -> None:
+    stage.say("2. Both want the same work; one claim wins, the other learns who holds it and until when.")
+    created = await stage.call(SCOUT, "lithos_task_create", title="Explain Raft to new people", agent=SCOUT)
+    task = created["task_id"]
+    winners: list[str] = []
+    async with trio.open_nursery() as nursery:
+        for agent in (SCOUT, WRITER):
+            nursery.start_soon(stage.claim, agent, task, winners)
+    (winner,) = winners
+    stage.say("3. Whoever listens hears of it: here over a WebSocket, as `lithos wait` does.")
+    async with trio.open_nursery() as nursery:
+        await nursery.start(stage.listen, "finding.posted")
+        await stage.call(
+            winner, "lithos_finding_post", task_id=task, agent=winner, summary="One page is enough."
+        )
+    await stage.call(
+        winner, "lithos_task_complete", task_id=task, agent=winner, outcome="A page was written."
+    )
+
+
+async def _search(stage: Stage) -> None:
+    stage.say("4. Search by words, by meaning, and by both.")
+    for mode, query in _SEARCHES:
+        await stage.call(WRITER, "lithos_search", query=query, mode=mode, limit=2)
+
+
+@asynccontextmanager
+async def _serving(session: Session) -> AsyncIterator[str]:
+    """A server on a port of its own for the block; its address."""
+    shutdown = trio.Event()
+    async with running_server(session.config) as server, trio.open_nursery() as nursery:
+        settings = front_settings(session.config, "127.0.0.1", 0, None)
+        url = url_of(*await nursery.start(serve_front, settings, server, session.config.events, shutdown))
+        server.publish_address(url)
+        yield url
+        shutdown.set()
+
+
+@define
+class Stage:
+    """Where calls are made and shown: lines for a person, JSON objects with `--json`."""
+
+    session: Session
+    client: OwnerClient | None = None
+
+    def say(self, text: str) -> None:
+        """A line between calls."""
+        if not self.session.invocation.as_json:
+            if text[0].isdigit():
+                print_line("")
+            print_line(text)
+
+    async def call(self, caller: str, tool: str, /, **arguments: Any) -> Mapping[str, Any]:
+        """One MCP call of an agent, shown with its answer."""
+        assert self.client is not None
+        as_json = self.session.invocation.as_json
+        if not as_json:
+            print_line(f"   {caller:>6} -> {tool} {_shorten(arguments)}")
+        with trio.fail_after(PATIENCE):
+            answer = await self.client.call(tool, arguments) or {}
+        if as_json:
+            print_json({"agent": caller, "tool": tool, "arguments": arguments, "answer": answer})
+        else:
+            for line in _describe(answer):
+                print_line(f"   {caller:>6} <- {line}")
+        return answer
+
+    async def claim(self, agent: str, task: str, winners: list[str]) -> None:
+        """One of several that claim the same aspect; the one that gets it joins `winners`."""
+        answer = await self.call(agent, "lithos_task_claim", task_id=task, aspect="draft", agent=agent)
+        if answer.get("success"):
+            winners.append(agent)
+
+    async def listen(
+        self, kind: str, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Show the next event of a kind; `started` once it will not be missed."""
+        assert self.client is not None
+        head = (await self.client.health())["components"]["events"]["head"]
+        task_status.started()
+        with trio.fail_after(PATIENCE):
+            await Feed(self.session, types=kind, since=str(head)).follow(self._show_event)
+
+    def _show_event(self, event: Record) -> bool:
+        if self.session.invocation.as_json:
+            print_json({"event": dict(event)})
+        else:
+            print_line(f"          ** {event['type']} {_shorten(event['payload'])}")
+        return True
+
+    def close(self) -> None:
+        """What to try next."""
+        if self.session.invocation.as_json:
+            return
+        print_line("")
+        print_line("That was all of it: no cloud, no other service, and the folder is gone again. Next:")
+        width = max(len(command) for command, _ in _NEXT)
+        for command, meaning in _NEXT:
+            print_line(f"   {command:<{width}}   {meaning}")
+
+
+def _describe(answer: Mapping[str, Any]) -> list[str]:
+    """An answer in a line; the rows of a search in a line each."""
+    results = answer.get("results")
+    if isinstance(results, list):
+        return [f"{row['score']:.2f}  {row['title']}" for row in results] or ["nothing"]
+    document = answer.get("document")
+    if isinstance(document, dict):
+        return [
+            _shorten({**answer, "document": {"title": document["title"], "content": document["content"]}})
+        ]
+    return [_shorten(answer)]
+
+
+def _shorten(value: Mapping[str, Any], width: int = 96) -> str:
+    """Compact JSON of what says something, ids by their beginning."""
+    told = {key: inner for key, inner in value.items() if inner not in (None, [], {})}
+    text = _ID.sub(r"\1…", json.dumps(told, ensure_ascii=False))
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -1,0 +1,236 @@
+"""`lithos wait`, `lithos events`: events as JSON over the owner's WebSocket, across its restarts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import trio
+from attrs import define
+from trio_websocket import (
+    ConnectionClosed,
+    ConnectionRejected,
+    WebSocketConnection,
+    wrap_client_stream,
+)
+
+from lithos.cli.output import print_json
+from lithos.cli.session import CommandFailed, Session
+from lithos.front.events.frames import event_record, resync_record
+from lithos.services.tasks.event_stream import PAGE, EventFilter, Resync, parse_position
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.lock import is_owned
+from lithos.stores.owner_record import OwnerRecord, read_owner
+
+PATH = "/events/ws"
+#: Seconds between two looks for a server.
+RETRY = 0.1
+#: Seconds for a handshake, and for the goodbye.
+HANDSHAKE, GOODBYE = 10.0, 2.0
+RESYNC = "resync"
+
+Record = Mapping[str, Any]
+#: Handed each event and resync notice; True when that was enough.
+Take = Callable[[Record], bool]
+
+
+@define
+class Feed:
+    """Events that pass the filters, after `since`, else after the cursor of `subscriber`, else from now on.
+
+    `types` and `tags` are comma lists.
+    """
+
+    session: Session
+    types: str = ""
+    tags: str = ""
+    since: str | None = None
+    subscriber: str | None = None
+
+    async def follow(self, take: Take) -> None:
+        """Pass events to `take` until it has enough, then acknowledge; waits for a server, and reconnects.
+
+        Raises `CommandFailed` when the server refuses.
+        """
+        while True:
+            if await self._follow_once(take):
+                return
+            await trio.sleep(RETRY)
+
+    async def _follow_once(self, take: Take) -> bool:
+        """Follow one server as long as it is there; True when `take` has enough."""
+        lock = self.session.config.storage.data_dir / ".lithos" / "lock"
+        owner = read_owner(lock)
+        if owner is None or owner.url is None:
+            return False
+        address = urlsplit(owner.url)
+        try:
+            stream = await trio.open_tcp_stream(address.hostname or "", address.port or 80)
+        except OSError:
+            return False
+        async with stream:
+            # Something else may answer where a killed server did.
+            return is_owned(lock) and await self._converse(stream, owner, take)
+
+    async def _converse(self, stream: trio.SocketStream, owner: OwnerRecord, take: Take) -> bool:
+        is_done = False
+        try:
+            async with trio.open_nursery() as nursery:
+                with trio.fail_after(HANDSHAKE):
+                    socket = await self._shake_hands(nursery, stream, owner)
+                is_done = await self._listen(socket, take)
+                with trio.move_on_after(GOODBYE):
+                    await socket.aclose()
+                nursery.cancel_scope.cancel()
+        except* (ConnectionClosed, trio.TooSlowError):
+            await trio.lowlevel.checkpoint()  # the server has gone; there may be another one soon
+        except* ConnectionRejected as group:
+            _explain(group.exceptions[0], owner.url)
+        return is_done
+
+    async def _shake_hands(
+        self, nursery: trio.Nursery, stream: trio.SocketStream, owner: OwnerRecord
+    ) -> WebSocketConnection:
+        asked = {
+            "types": self.types,
+            "tags": self.tags,
+            "since": self.since,
+            "subscriber": self.subscriber,
+        }
+        query = urlencode({name: value for name, value in asked.items() if value})
+        token = owner.token or self.session.config.server.auth_token
+        headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
+        host = urlsplit(owner.url or "").netloc
+        return await wrap_client_stream(nursery, stream, host, f"{PATH}?{query}", extra_headers=headers)
+
+    async def _listen(self, socket: WebSocketConnection, take: Take) -> bool:
+        hello = json.loads(await socket.get_message())
+        if self.since is None and self.subscriber is None:
+            self.since = str(hello["head"])
+        while True:
+            record: Record = json.loads(await socket.get_message())
+            if "seq" in record:
+                self.since = record["id"] if self.subscriber is None else None
+            elif record["type"] != RESYNC:
+                continue
+            if take(record):
+                with suppress(ConnectionClosed):  # then it is told again, as `at least once` allows
+                    seq = record.get("seq", hello["head"])
+                    await socket.send_message(json.dumps({"op": "ack", "seq": seq}))
+                return True
+
+
+def _explain(rejection: BaseException, url: str | None) -> None:
+    """Raise `CommandFailed` with the server's error message, unless a retry may help."""
+    assert isinstance(rejection, ConnectionRejected)
+    body = (rejection.body or b"").decode(errors="replace")
+    if rejection.status_code == 503 and "disabled" not in body:
+        return
+    if rejection.status_code == 401:
+        body = "it wants a token. Set LITHOS_AUTH_TOKEN to its server.auth_token"
+    raise CommandFailed(f"The server at {url} does not tell its events: {body or rejection.status_code}.")
+
+
+TIMED_OUT = 3
+
+
+def run_wait(session: Session) -> int:
+    """Print the first matching event and return 0, or 3 after the timeout."""
+    return _run(partial(_wait, session))
+
+
+def run_events(session: Session) -> int:
+    """Print events, one a line, until there are enough or no more; returns 0."""
+    follows = session.invocation.typed.get("follow", True)
+    if follows and is_owned(_private(session) / "lock"):
+        return _run(partial(_follow, session))
+    return _print_journal(session)
+
+
+def _run(command: Any) -> int:
+    try:
+        code: int = trio.run(command)
+    except BaseExceptionGroup as group:
+        if group.subgroup(KeyboardInterrupt) is not None:
+            raise KeyboardInterrupt from None
+        raise
+    return code
+
+
+async def _wait(session: Session) -> int:
+    typed = session.invocation.typed
+    task = typed.get("task")
+
+    def take(record: Record) -> bool:
+        matches = record["type"] == RESYNC or task is None or record["payload"].get("task_id") == task
+        if matches:
+            print_json(record)
+        return matches
+
+    with trio.move_on_after(typed.get("timeout", float("inf"))) as patience:
+        await _feed(session).follow(take)
+    return TIMED_OUT if patience.cancelled_caught else 0
+
+
+async def _follow(session: Session) -> int:
+    left = session.invocation.typed.get("limit")
+
+    def take(record: Record) -> bool:
+        nonlocal left
+        print_json(record)
+        if left is not None and record["type"] != RESYNC:
+            left -= 1
+        return left == 0
+
+    await _feed(session).follow(take)
+    return 0
+
+
+def _feed(session: Session) -> Feed:
+    typed = session.invocation.typed
+    return Feed(
+        session, typed.get("types", ""), typed.get("tags", ""), typed.get("since"), typed.get("cursor")
+    )
+
+
+def _print_journal(session: Session) -> int:
+    typed = session.invocation.typed
+    path = _private(session) / "coordination.db"
+    wanted = EventFilter.of(typed.get("types", "").split(","), typed.get("tags", "").split(","))
+    left = typed.get("limit")
+    for record in _read_journal(path, typed.get("since"), wanted):
+        print_json(record)
+        if left is not None and record["type"] != RESYNC:
+            left -= 1
+            if left == 0:
+                break
+    return 0
+
+
+def _read_journal(path: Path, since: str | None, wanted: EventFilter) -> Iterator[dict[str, Any]]:
+    """The journal's events after `since`, else all of them; a resync notice if that is not known."""
+    if not path.is_file():
+        raise CommandFailed(
+            f"There are no events: {path} is missing. Name the data directory with --data-dir, "
+            "or start a server there first."
+        )
+    store = CoordinationStore.open_read_only(path)
+    try:
+        position = 0 if since is None else parse_position(since)
+        if since is not None and (position is None or not store.knows_position(position)):
+            yield resync_record(Resync(since))
+            return
+        while page := store.events_after(position or 0, PAGE):
+            position = page[-1].seq
+            yield from (event_record(event) for event in page if wanted.passes(event))
+    finally:
+        store.close()
+
+
+def _private(session: Session) -> Path:
+    return session.config.storage.data_dir / ".lithos"

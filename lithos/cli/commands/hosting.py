@@ -1,0 +1,170 @@
+"""Hosting the server with its front in this process: on HTTP, on stdio, or on loopback behind a bridge.
+
+Loads the stores' libraries, which takes most of a start; `serve` does not need it to bridge. Also starts the
+export of metrics of `lithos serve` (`telemetry.*`, `--telemetry-console`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import trio
+
+from lithos import __version__
+from lithos.app.server import Server
+from lithos.cli.session import Session
+from lithos.config.sections import TelemetryConfig
+from lithos.telemetry import get_logger
+
+if TYPE_CHECKING:
+    from lithos.otlp import Export
+import secrets
+from functools import partial
+
+from lithos.actors.blocking import Threads
+from lithos.app import running_server
+from lithos.app.front import serve_front
+from lithos.cli.output import announce
+from lithos.config.catalogue import Config
+from lithos.front.server.ports import FrontSettings
+from lithos.stores.lock import OwnerLock
+
+metrics_log = get_logger("lithos.otlp")
+
+
+@asynccontextmanager
+async def exported_metrics(session: Session, server: Server) -> AsyncIterator[None]:
+    """Export during the block, where the settings say so; leaving it takes a second at most."""
+    telemetry = session.config.telemetry
+    if not telemetry.enabled and not session.invocation.typed.get("telemetry_console"):
+        yield
+        return
+    if telemetry.endpoint is None and not telemetry.console_fallback:
+        metrics_log.warning(
+            "metrics are not exported",
+            reason="telemetry.enabled is true, but no collector is named",
+            next="set telemetry.endpoint (http://localhost:4318) or telemetry.console_fallback",
+        )
+        yield
+        return
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_export, telemetry, server)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def _export(telemetry: TelemetryConfig, server: Server) -> None:
+    """Load OpenTelemetry beside the serving, which takes a third of a second, and export."""
+    try:
+        export = await trio.to_thread.run_sync(_make_export, telemetry, server, abandon_on_cancel=True)
+    except ImportError as failure:
+        metrics_log.warning(
+            "metrics are not exported",
+            reason=f"the OpenTelemetry packages are not all installed ({failure})",
+            next="pip install 'lithos-server[otlp]' and restart, or set telemetry.enabled to false",
+        )
+        return
+    await export.run()
+
+
+def _make_export(telemetry: TelemetryConfig, server: Server) -> Export:
+    """Raises `ImportError` where the extra `otlp` is missing."""
+    from lithos import otlp
+
+    if telemetry.enabled and telemetry.endpoint is not None:
+        url = otlp.metrics_url(telemetry.endpoint)
+        exporter, place = otlp.collector(url), otlp.hide_user(url)
+    else:
+        exporter, place = otlp.console(sys.stderr), "stderr"
+    resource = otlp.make_resource(telemetry.service_name, telemetry.environment, __version__)
+    source = otlp.Source(resource, server.metrics.began_ns)
+    seconds = telemetry.export_interval_ms / 1000
+    return otlp.Export(server.gauges.families, exporter, source, place, seconds, metrics_log)
+
+
+MIB = 1024 * 1024
+
+
+async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, ready: trio.Event) -> None:
+    """Serve as the configuration says until `shutdown` is set; `lock` is given up at the end."""
+    announce(session, "Initializing Lithos...")
+    async with (
+        running_server(session.config, lock=lock, gets_front=True) as server,
+        exported_metrics(session, server),
+    ):
+        ready.set()
+        await _serve_front(session, server, shutdown)
+
+
+async def host_behind_bridge(session: Session, lock: OwnerLock, ended: trio.Event) -> None:
+    """Serve on a loopback port of its own until `ended` is set; `lock` is given up at the end."""
+    async with (
+        running_server(session.config, lock=lock, gets_front=True) as server,
+        exported_metrics(session, server),
+        trio.open_nursery() as nursery,
+    ):
+        await _serve_loopback(session, server, ended, nursery)
+
+
+async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -> None:
+    config = session.config
+    if config.server.transport == "stdio":
+        await _serve_stdio(session, server, shutdown)
+        return
+    async with trio.open_nursery() as nursery:
+        settings = front_settings(config, config.server.host, config.server.port, config.server.auth_token)
+        front = partial(serve_front, settings, server, config.events, shutdown)
+        host, port = await nursery.start(front)
+        url = url_of(host, port)
+        server.publish_address(url)
+        announce(session, f"Serving MCP at {url}/mcp (HTTP) and {url}/sse (SSE)", url=url)
+
+
+async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:
+    """Serve the client, and beside it a loopback port for other commands of this machine."""
+    await Threads().run(_load_stdio)
+    from lithos.front.mcp.session import serve_stdio
+
+    async with trio.open_nursery() as nursery:
+        await _serve_loopback(session, server, shutdown, nursery)
+        announce(session, "Starting MCP server (stdio transport)...")
+        await serve_stdio(server.tools, __version__, server.library, shutdown=shutdown)
+        shutdown.set()
+
+
+def _load_stdio() -> None:
+    """Load the MCP SDK, which a server on HTTP brings in later."""
+    import lithos.front.mcp.session  # noqa: F401
+
+
+async def _serve_loopback(
+    session: Session, server: Server, shutdown: trio.Event, nursery: trio.Nursery
+) -> None:
+    """Listen in `nursery` until `shutdown`, with a token that only readers of the lock know."""
+    token = secrets.token_urlsafe(32)
+    settings = front_settings(session.config, "127.0.0.1", 0, token)
+    front = partial(serve_front, settings, server, session.config.events, shutdown)
+    host, port = await nursery.start(front)
+    server.publish_address(url_of(host, port), token)
+
+
+def front_settings(config: Config, host: str, port: int, token: str | None) -> FrontSettings:
+    """How the front listens, by the configuration."""
+    return FrontSettings(
+        host=host,
+        port=port,
+        version=__version__,
+        max_body_bytes=8 * config.storage.max_content_size_bytes + MIB,
+        auth_token=token,
+        allowed_hosts=config.server.allowed_hosts,
+        allowed_origins=config.server.allowed_origins,
+    )
+
+
+def url_of(host: str, port: int) -> str:
+    """An address that works from this machine, also for a wildcard bind."""
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{reachable}:{port}"

@@ -1,0 +1,197 @@
+"""Maintenance commands on the data directory, without a server, and their progress bars (terminals only).
+
+Also `lithos reconcile --accept-vanished`: the operator confirms that vanished files were deleted on purpose.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import trio
+from tqdm import tqdm
+
+from lithos.app.maintenance import accept_vanished, extract_entities, recalibrate_salience, reconcile, reindex
+from lithos.cli.output import print_json, print_line
+from lithos.cli.session import CommandFailed, Session
+from lithos.core.findings import SCOPES, ScopeResult
+from lithos.services.enrich.entities import Extraction
+from lithos.services.upkeep.reconcile_indices import Progress
+
+
+@contextmanager
+def progress_bars(session: Session, unit: str) -> Iterator[Progress | None]:
+    """A progress callback that draws one bar per name; None with `--json` or without a terminal."""
+    if session.invocation.as_json or not sys.stderr.isatty():
+        yield None
+        return
+    bars: dict[str, tqdm[Any]] = {}
+
+    def show(name: str, done: int, total: int) -> None:
+        if name not in bars:
+            bars[name] = tqdm(desc=name, total=total, unit=unit, file=sys.stderr, leave=False)
+        bars[name].update(done - bars[name].n)
+
+    try:
+        yield show
+    finally:
+        for bar in bars.values():
+            bar.close()
+
+
+def run_accept_vanished(session: Session) -> int:
+    """List the files and give them up; 0. Raises `CommandFailed` when a server does not take it."""
+    dry_run = session.invocation.typed.get("dry_run", False)
+    result = trio.run(partial(accept_vanished, session.config, dry_run=dry_run))
+    if session.invocation.as_json:
+        print_json({"dry_run": dry_run, "vanished": list(result.paths), "accepted": result.is_taken})
+    else:
+        for path in result.paths:
+            print_line(f"  {path}")
+        print_line(_summary(len(result.paths), dry_run=dry_run, is_taken=result.is_taken))
+    if result.paths and not dry_run and not result.is_taken:
+        raise CommandFailed(
+            "The server that owns the data directory has not taken the approval yet. It stays in .lithos/ "
+            "and is taken as soon as the server looks, at the latest when it starts again."
+        )
+    return 0
+
+
+def _summary(number: int, *, dry_run: bool, is_taken: bool) -> str:
+    if not number:
+        return "No files have vanished"
+    if dry_run:
+        return f"{number} files have vanished (dry run, nothing was changed)"
+    return f"{number} vanished files given up" if is_taken else f"{number} vanished files are to be given up"
+
+
+ALL = "all"
+
+
+def run_maintenance(session: Session) -> int:
+    """Run one of the commands; its exit code. Raises what `explained_failures` explains."""
+    if session.invocation.typed.get("accept_vanished", False):
+        return run_accept_vanished(session)  # the folder itself may be what has vanished
+    run = {
+        "reindex": _reindex,
+        "reconcile": _reconcile,
+        "recalibrate-salience": _recalibrate,
+        "extract-entities": _extract,
+    }[session.invocation.command]
+    if session.invocation.command != "recalibrate-salience":
+        _require_notes(session)
+    return run(session)
+
+
+def _require_notes(session: Session) -> None:
+    storage = session.config.storage
+    if not (storage.data_dir / storage.knowledge_subdir).is_dir():
+        raise CommandFailed(
+            f"There are no notes in {storage.data_dir}: the folder {storage.knowledge_subdir} is missing. "
+            "Name the data directory with --data-dir, or put the folder back."
+        )
+
+
+def _reindex(session: Session) -> int:
+    clear = session.invocation.typed.get("clear", False)
+    with progress_bars(session, "notes") as progress:
+        result = trio.run(partial(reindex, session.config, clear=clear, progress=progress))
+    errors = [f"{path}: {reason}" for path, reason in result.skipped.items()] + list(result.failures)
+    if session.invocation.as_json:
+        numbers = {
+            "found": result.found,
+            "indexed": result.indexed,
+            "errors": len(errors),
+            "chunks": result.chunks,
+            "graph_nodes": result.nodes,
+            "graph_edges": result.edges,
+        }
+        skipped = [{"path": path, "reason": reason} for path, reason in result.skipped.items()]
+        print_json({**numbers, "skipped": skipped, "failures": list(result.failures)})
+        return 1 if result.failures else 0
+    print_line(f"Found {result.found} markdown files")
+    print_line(f"Indexed {result.indexed} documents")
+    if errors:
+        print("\n".join([f"Errors: {len(errors)}", *(f"  {error}" for error in errors)]), file=sys.stderr)
+    print_line(f"Total chunks: {result.chunks}")
+    print_line(f"Graph nodes: {result.nodes}")
+    print_line(f"Graph edges: {result.edges}")
+    return 1 if result.failures else 0
+
+
+def _reconcile(session: Session) -> int:
+    typed = session.invocation.typed
+    scope, dry_run = typed.get("scope", ALL), typed.get("dry_run", False)
+    scopes = SCOPES if scope == ALL else (scope,)
+    with progress_bars(session, "notes") as progress:
+        results = trio.run(partial(reconcile, session.config, scopes, dry_run=dry_run, progress=progress))
+    if session.invocation.as_json:
+        envelopes = [result.as_json() for result in results]
+        print_json({"scope": ALL, "dry_run": dry_run, "results": envelopes} if scope == ALL else envelopes[0])
+    else:
+        for result in results:
+            _print_scope(result)
+    return 1 if any(result.has_failed for result in results) else 0
+
+
+def _print_scope(result: ScopeResult) -> None:
+    would = " (dry run, nothing was changed)" if result.dry_run else ""
+    print_line(f"{result.scope}: {result.status}, {result.scanned} notes looked at{would}")
+    for action in result.actions:
+        details = ", ".join(f"{name} {_shown(value)}" for name, value in action.details.items())
+        print_line(f"  {action.reason}: {action.count}" + (f" ({details})" if details else ""))
+    for failure in result.failures:
+        print(f"  {failure.code}: {failure.detail}", file=sys.stderr)
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _recalibrate(session: Session) -> int:
+    typed = session.invocation.typed
+    floor = typed.get("floor", session.config.lcma.salience_floor)
+    dry_run = typed.get("dry_run", False)
+    result = trio.run(partial(recalibrate_salience, session.config, floor, dry_run=dry_run))
+    if session.invocation.as_json:
+        print_json(result.as_json())
+        return 0
+    print_line(f"Salience of {result.notes} notes, floor {floor:g}")
+    print_line("  salience   before    after")
+    for tenth, before in result.before.items():
+        print_line(f"  {tenth}   {before:>6}   {result.after[tenth]:>6}")
+    print_line(f"{'Would lift' if dry_run else 'Lifted'} {result.lifted} notes")
+    return 0
+
+
+def _extract(session: Session) -> int:
+    typed = session.invocation.typed
+    dry_run, force = typed.get("dry_run", False), typed.get("force", False)
+    with progress_bars(session, "notes") as progress:
+        work = partial(extract_entities, session.config, dry_run=dry_run, force=force, progress=progress)
+        result = trio.run(work)
+    if session.invocation.as_json:
+        notes = [_note_json(found) for found in result.extractions]
+        failures = [{"code": failure.code, "detail": failure.detail} for failure in result.failures]
+        numbers = {"dry_run": dry_run, "force": force, "scanned": result.scanned, "changed": len(notes)}
+        print_json({**numbers, "notes": notes, "failures": failures})
+        return 1 if failures else 0
+    for found in result.extractions:
+        print_line(f"{found.path}: {', '.join(found.entities) or '(none)'}")
+    for failure in result.failures:
+        print(f"lithos: {failure.detail}", file=sys.stderr)
+    verb = "Would change" if dry_run else "Changed"
+    print_line(f"{verb} the entities of {len(result.extractions)} of {result.scanned} notes")
+    return 1 if result.failures else 0
+
+
+def _note_json(found: Extraction) -> dict[str, Any]:
+    return {
+        "id": found.id,
+        "path": found.path,
+        "before": list(found.before),
+        "entities": list(found.entities),
+    }

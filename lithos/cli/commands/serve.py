@@ -1,0 +1,162 @@
+"""`lithos serve`: run the server that owns the data directory, or on stdio bridge to the current owner."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import trio
+
+from lithos.actors.blocking import Threads
+from lithos.cli.output import announce
+from lithos.cli.session import Session
+from lithos.cli.streams import PARENT, STOPPING
+from lithos.core.times import format_time
+from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
+from lithos.stores.owner_record import OwnerRecord, read_owner
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.serve")
+
+#: Seconds between two looks for the parent.
+PARENT_POLL = 1.0
+#: Seconds for an owner on another host to take a connection.
+REACH_PATIENCE = 3.0
+
+
+def run_serve(session: Session, signals: Sequence[int] = ()) -> int:
+    """Serve until a signal or, on stdio, until the client leaves or the parent dies. Returns 0.
+
+    `signals` holds those that came before; with one the server stops before it touches anything.
+    Raises what `explained_failures` explains.
+    """
+    trio.run(partial(_serve, session, signals))
+    return 0
+
+
+async def _serve(session: Session, signals: Sequence[int]) -> None:
+    shutdown, ready = trio.Event(), trio.Event()
+    async with trio.open_nursery() as nursery:
+        running = trio.CancelScope()
+        await nursery.start(_watch_signals, shutdown, ready, running)
+        if not signals:
+            if session.config.server.transport == "stdio":
+                nursery.start_soon(_watch_parent, shutdown)
+            with running:
+                await _own_or_bridge(session, shutdown, ready)
+        nursery.cancel_scope.cancel()
+
+
+async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Event) -> None:
+    """Raises `AlreadyOwned` where only an owner can serve."""
+    lock = OwnerLock(_lock_path(session))
+    try:
+        _take(lock)
+    except AlreadyOwned:
+        if session.config.server.transport != "stdio" or not await _is_within_reach(lock.path):
+            raise
+        ready.set()
+        await _bridge(session, shutdown)
+        return
+    from lithos.cli.commands.hosting import host_server  # loads what a bridge has no use for
+
+    await host_server(session, lock, shutdown, ready)
+
+
+async def _is_within_reach(path: Path) -> bool:
+    """False for an owner elsewhere, as in another container: its loopback address leads nowhere here."""
+    owner = read_owner(path)
+    if owner is None or owner.url is None or owner.host == socket.gethostname():
+        return True
+    # Machines are renamed while they run, so the name alone does not tell.
+    address = urlsplit(owner.url)
+    with trio.move_on_after(REACH_PATIENCE):
+        try:
+            stream = await trio.open_tcp_stream(address.hostname or "", address.port or 80)
+        except OSError:
+            return False
+        await stream.aclose()
+        return True
+    return False
+
+
+async def _bridge(session: Session, shutdown: trio.Event) -> None:
+    """Serve the client on stdio through the owner, and through this process once that has gone."""
+    from lithos.front.bridge.bridge import serve_bridge
+    from lithos.front.bridge.link import OwnerLink
+    from lithos.front.bridge.trail import OwnerTrail, Sighting
+
+    gc.freeze()
+    gc.enable()
+    path, token = _lock_path(session), session.config.server.auth_token
+
+    seen: OwnerRecord | None = None
+
+    def look() -> Sighting:
+        nonlocal seen
+        if not is_owned(path):
+            return Sighting(False)
+        seen = read_owner(path) or seen  # an owner whose lock file was removed writes it again
+        return Sighting(True, seen)
+
+    async def take() -> OwnerLock:
+        lock = OwnerLock(path)
+        await Threads().run(partial(_take, lock))
+        return lock
+
+    trail = OwnerTrail(look, lambda record: OwnerLink(record, token), take, partial(_host, session))
+    announce(session, "Starting MCP server (stdio transport), bridging to the owner of the data directory...")
+    await serve_bridge(trail, shutdown)
+
+
+async def _host(session: Session, lock: OwnerLock, ended: trio.Event) -> None:
+    """Become the owner, beside the bridge whose client goes on as before."""
+    await Threads().run(_load_hosting)
+    from lithos.cli.commands.hosting import host_behind_bridge
+
+    await host_behind_bridge(session, lock, ended)
+
+
+def _load_hosting() -> None:
+    """Load the libraries of the stores while the client is still listened to."""
+    import lithos.cli.commands.hosting  # noqa: F401
+
+
+def _take(lock: OwnerLock) -> None:
+    lock.acquire(format_time(datetime.now(UTC)))
+
+
+def _lock_path(session: Session) -> Path:
+    return session.config.storage.data_dir / ".lithos" / "lock"
+
+
+async def _watch_parent(shutdown: trio.Event) -> None:
+    """Set `shutdown` when the process that started this one has gone, whoever holds stdin open."""
+    while os.getppid() == PARENT:  # noqa: ASYNC110 - nobody tells of a parent's end
+        await trio.sleep(PARENT_POLL)
+    log.info("stopping", reason="the parent process has gone")
+    shutdown.set()
+
+
+async def _watch_signals(
+    shutdown: trio.Event,
+    ready: trio.Event,
+    running: trio.CancelScope,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Set `shutdown` at the first signal; one before `ready`, or a second one, cancels what runs."""
+    with trio.open_signal_receiver(*STOPPING) as signals:
+        task_status.started()
+        async for number in signals:
+            log.info("stopping", signal=signal.Signals(number).name)
+            if shutdown.is_set() or not ready.is_set():
+                running.cancel()
+            shutdown.set()

@@ -1,0 +1,233 @@
+"""The live view of `lithos top`, drawn with textual.
+
+textual needs asyncio, everything else here is Trio: so this one module of this one command runs asyncio,
+and Trio as its guest in the same thread. Whatever the watch tells is queued for the application, whose
+own task draws it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import ClassVar, Final
+
+import outcome
+import trio
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.markup import escape
+from textual.widgets import DataTable, Footer, RichLog, Static
+
+from lithos.cli.commands.events import RESYNC, Record
+from lithos.cli.output import make_printable
+from lithos.cli.session import Session
+from lithos.cli.top.view import View
+from lithos.cli.top.watch import Audience, watch
+
+_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "tools": ("tool", "calls/s", "p50 ms", "p95 ms", "errors/s", "calls"),
+    "actors": ("actor", "waiting", "batches/s", "p50 ms", "p95 ms", "busy", "restarts"),
+    "claims": ("left", "agent", "aspect", "task"),
+}
+_TITLES: Final = {"tools": "Tools", "actors": "Actors", "claims": "Open claims", "events": "Events"}
+_EVENT_LINES = 500
+
+#: Tells the audience until it is cancelled, in Trio.
+Watching = Callable[[Audience], Awaitable[None]]
+
+
+def show_live(session: Session, interval: float) -> None:
+    """Show until the person leaves. Raises what the watch failed with."""
+    asyncio.run(run_screen(Screen(), partial(watch, session, interval)))
+
+
+async def run_screen(screen: Screen, watching: Watching) -> None:
+    """Run the application and, as Trio's guest run, `watching(screen)`; both end with either of them."""
+    scope = trio.CancelScope()
+    ended: asyncio.Future[outcome.Outcome[None]] = asyncio.get_running_loop().create_future()
+
+    async def run_watch() -> None:
+        with scope:
+            await watching(screen)
+
+    def end(result: outcome.Outcome[None]) -> None:
+        ended.set_result(result)
+        screen.exit()
+
+    trio.lowlevel.start_guest_run(
+        run_watch,
+        run_sync_soon_threadsafe=asyncio.get_running_loop().call_soon_threadsafe,
+        done_callback=end,
+        host_uses_signal_set_wakeup_fd=True,
+    )
+    try:
+        await screen.run_async()
+    finally:
+        scope.cancel()
+        result = await ended
+    result.unwrap()
+
+
+class Screen(App[None]):
+    """The application; an `Audience` of the watch."""
+
+    TITLE = "lithos top"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("q", "quit", "Quit"),
+        ("space", "hold", "Hold / go on"),
+        ("tab", "app.focus_next", "Next panel"),
+    ]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (130, "-wide")]  # noqa: RUF012 - as textual declares it
+    CSS = """
+    #head { height: 3; padding: 0 1; }
+    #panels { height: 1fr; }
+    #panels > * { border: round $surface-lighten-2; height: 1fr; }
+    #panels > *:focus { border: round $accent; }
+    .-wide #panels { layout: grid; grid-size: 2 2; }
+    .-narrow #panels > * { min-height: 5; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_held = False
+
+    def compose(self) -> ComposeResult:
+        """A head and four panels."""
+        yield Static("Looking for the server …", id="head", markup=False)
+        with Container(id="panels"):
+            for name, columns in _COLUMNS.items():
+                table: DataTable[str] = DataTable(id=name, cursor_type="none", zebra_stripes=True)
+                table.add_columns(*columns)
+                yield table
+            yield RichLog(id="events", max_lines=_EVENT_LINES, min_width=20)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Name the panels."""
+        for name, title in _TITLES.items():
+            self.query_one(f"#{name}").border_title = title
+
+    def action_hold(self) -> None:
+        """Leave on the screen what is there, until the same key goes on."""
+        self.is_held = not self.is_held
+        self.query_one("#tools").border_title = _TITLES["tools"] + (" (held)" if self.is_held else "")
+
+    # -- the audience: called in whatever context the guest run has, so it only queues --------------
+
+    def show(self, view: View) -> None:
+        """Draw the state, unless the person holds an earlier one."""
+        self.call_later(self._draw, view)
+
+    def miss(self, reason: str) -> None:
+        """Say why nothing is new."""
+        self.call_later(self._say, reason)
+
+    def tell(self, event: Record) -> None:
+        """Add a line for an event."""
+        self.call_later(self._add_event, describe_event(event))
+
+    def lack_events(self, reason: str) -> None:
+        """Say in the place of events why there are none."""
+        self.call_later(self._add_event, reason)
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _draw(self, view: View) -> None:
+        if self.is_held:
+            return
+        self._say(describe_state(view))
+        self._fill("tools", tool_cells(view))
+        self._fill("actors", actor_cells(view))
+        self._fill("claims", claim_cells(view))
+
+    def _say(self, text: str) -> None:
+        self.query_one("#head", Static).update("\n".join(map(make_printable, text.split("\n"))))
+
+    def _fill(self, name: str, rows: Iterable[tuple[str, ...]]) -> None:
+        """Replace the rows; where the person scrolled to stays."""
+        table: DataTable[str] = self.query_one(f"#{name}", DataTable)
+        x, y = table.scroll_offset
+        table.clear()
+        for row in rows:
+            table.add_row(*(escape(make_printable(cell)) for cell in row))
+        table.scroll_to(x, y, animate=False)
+
+    def _add_event(self, line: str) -> None:
+        self.query_one("#events", RichLog).write(make_printable(line))
+
+
+def describe_state(view: View) -> str:
+    """The server in two lines, and one for what is not well."""
+    faults = [
+        f"{name} {part['status']}" + (f": {part['error']}" if "error" in part else "")
+        for name, part in view.components.items()
+        if part["status"] != "ok"
+    ]
+    return (
+        f"{view.url}  lithos {view.version}  {view.status}  up {format_seconds(view.uptime_s)}\n"
+        f"{view.documents} documents  {view.calls_per_s:g} calls/s  processor {view.processor:.0%}  "
+        f"memory {view.memory_mib:.0f} MiB  {view.listeners} event listeners\n"
+        + (" | ".join(faults) or "all components are ok")
+    )
+
+
+def tool_cells(view: View) -> list[tuple[str, ...]]:
+    """A row of texts for each tool."""
+    return [
+        (
+            row.tool,
+            f"{row.per_s:g}",
+            _format_ms(row.p50_ms),
+            _format_ms(row.p95_ms),
+            f"{row.errors_per_s:g}",
+            str(row.calls),
+        )
+        for row in view.tools
+    ]
+
+
+def actor_cells(view: View) -> list[tuple[str, ...]]:
+    """A row of texts for each actor."""
+    return [
+        (
+            row.actor,
+            str(row.waiting),
+            f"{row.batches_per_s:g}",
+            _format_ms(row.p50_ms),
+            _format_ms(row.p95_ms),
+            f"{row.busy:.0%}",
+            str(row.restarts),
+        )
+        for row in view.actors
+    ]
+
+
+def claim_cells(view: View) -> list[tuple[str, ...]]:
+    """A row of texts for each claim."""
+    return [(format_seconds(row.left_s), row.agent, row.aspect, row.title) for row in view.claims]
+
+
+def describe_event(event: Record) -> str:
+    """An event in a line: when, what, who, and what it carries."""
+    if event["type"] == RESYNC:
+        return f"-- {event['message']}"
+    told = {name: value for name, value in event["payload"].items() if value not in (None, "", "null")}
+    time = str(event["timestamp"])[11:19]
+    return f"{time} {event['type']} {event['agent']} {json.dumps(told, ensure_ascii=False)}"
+
+
+def format_seconds(seconds: float) -> str:
+    """`7s`, `3m07s`, `2h05m`, `4d03h`; what is over is `0s`."""
+    whole = max(0, int(seconds))
+    for size, unit, smaller, name in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+        if whole >= size:
+            return f"{whole // size}{unit}{whole % size // smaller:02d}{name}"
+    return f"{whole}s"
+
+
+def _format_ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

@@ -1,0 +1,135 @@
+"""Monitoring for `lithos top`: polls the server of a data directory, streams its events, reconnects."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import trio
+
+from lithos.cli.commands.events import Feed, Record
+from lithos.cli.session import CommandFailed, Session
+from lithos.cli.top.view import Poll, View, compare, read_scrape
+from lithos.front.bridge.client import OwnerClient, OwnerUnreachable
+from lithos.stores.lock import is_owned
+from lithos.stores.owner_record import read_owner
+
+#: Seconds for one answer.
+PATIENCE = 10.0
+#: Seconds until a server that refused to tell its events is asked again.
+REFUSED_PAUSE = 10.0
+
+
+class Audience(Protocol):
+    """The observer of a watch; its methods do not block."""
+
+    def show(self, view: View) -> None:
+        """The state now."""
+        ...
+
+    def miss(self, reason: str) -> None:
+        """There is no server now, or it does not answer."""
+        ...
+
+    def tell(self, event: Record) -> None:
+        """An event, or a resync notice."""
+        ...
+
+    def lack_events(self, reason: str) -> None:
+        """The server refuses to tell its events."""
+        ...
+
+
+async def watch(session: Session, interval: float, audience: Audience) -> None:
+    """Tell the audience every `interval` seconds, and each event when it comes, until cancelled."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(follow_events, Feed(session), audience)
+        await _poll_forever(session, interval, audience)
+
+
+async def _poll_forever(session: Session, interval: float, audience: Audience) -> None:
+    earlier: Poll | None = None
+    while True:
+        due = trio.current_time() + interval
+        client = find_owner(session)
+        try:
+            if client is None:
+                audience.miss(_no_server(session))
+            else:
+                later = await poll(client)
+                audience.show(compare(earlier or later, later))
+                earlier = later
+        except OwnerUnreachable as failure:
+            audience.miss(str(failure))
+        await trio.sleep_until(due)
+
+
+async def sample(session: Session, interval: float, audience: Audience) -> None:
+    """Tell the audience once, of two polls, and the events between them.
+
+    Raises `CommandFailed` when there is no server and `OwnerUnreachable` when it does not answer.
+    """
+    client = find_owner(session)
+    if client is None:
+        raise CommandFailed(_no_server(session))
+    earlier = await poll(client)
+    async with trio.open_nursery() as nursery:
+        head = int(earlier.scrape.value("lithos_event_head_seq"))
+        nursery.start_soon(follow_events, Feed(session, since=str(head)), audience)
+        await trio.sleep(interval)
+        later = await poll(client)
+        nursery.cancel_scope.cancel()
+    audience.show(compare(earlier, later))
+
+
+async def follow_events(feed: Feed, audience: Audience) -> None:
+    """Hand over events for ever, across restarts of the server."""
+
+    def take(event: Record) -> bool:
+        audience.tell(event)
+        return False
+
+    while True:
+        try:
+            await feed.follow(take)
+        except* CommandFailed as refusals:
+            audience.lack_events(_first_of(refusals))
+        await trio.sleep(REFUSED_PAUSE)
+
+
+async def poll(client: OwnerClient) -> Poll:
+    """Ask a server for everything that is shown. Raises `OwnerUnreachable`."""
+    try:
+        scrape = read_scrape(await client.metrics())
+    except ValueError as failure:
+        raise OwnerUnreachable(
+            f"The server at {client.url} sent metrics that cannot be read: {failure}."
+        ) from failure
+    health = await client.health()
+    tasks: list[dict[str, object]] = []
+    if scrape.value("lithos_active_claims"):  # else asking would only add a call to what is measured
+        answer = await client.call("lithos_task_list", {"status": "open", "with_claims": True})
+        tasks = list((answer or {}).get("tasks", ()))
+    return Poll(trio.current_time(), client.url, scrape, health, tasks)
+
+
+def find_owner(session: Session) -> OwnerClient | None:
+    """The server that owns the data directory, None when there is none that says its address."""
+    lock = session.config.storage.data_dir / ".lithos" / "lock"
+    owner = read_owner(lock) if is_owned(lock) else None
+    if owner is None or owner.url is None:
+        return None
+    return OwnerClient(owner.url, owner.token or session.config.server.auth_token, PATIENCE)
+
+
+def _no_server(session: Session) -> str:
+    data = session.config.storage.data_dir
+    start = f"lithos -d {data} serve -t http"
+    return f"No server owns {data} now, or it is still starting. Start one with: {start}"
+
+
+def _first_of(group: BaseExceptionGroup[BaseException]) -> str:
+    """The words of the first failure in a group."""
+    failure: BaseException = group
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return str(failure)

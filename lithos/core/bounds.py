@@ -1,0 +1,230 @@
+"""The inventory of bounds: what limits each table, container in memory and query parameter that could grow.
+
+`tests/test_inventory.py` finds them in fresh databases and in the source, and fails for one that is missing
+here or is here without existing. To add one, bound it first, then enter here by what. The lengths of
+tool arguments are where they are declared (`tools.contract.bounds`).
+
+Three words: a *user's* row is kept for as long as the user keeps it, as a note is, with bounded texts; one
+*per note* goes with its note; a *call's* container ends with its call, connection or session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import frozen
+
+
+@frozen
+class Bound:
+    """At most so many rows or items, and so many bytes: a figure, a setting, or what they follow from."""
+
+    rows: str
+    size: str
+
+
+_IDS: Final = "some 300 bytes each"
+_PER_NOTE: Final = Bound("one per note", "what `core.limits` keeps of a file")
+_PER_NOTE_ID: Final = Bound("one per note", _IDS)
+_USERS: Final = Bound("a user's: tasks and findings are kept", "`tools.contract.bounds` for every text")
+_GONE: Final = Bound("one per note, and `services.enrich.worker.GONE_NOTES`", _IDS)
+_LEDGER: Final = Bound("tasks of `services.enrich.worker.LEDGERS`, their pairs of retrieved notes", _IDS)
+_FIXED: Final = Bound("fixed when the server starts", "fixed")
+_CALL: Final = Bound("a call's, ends with it", "what the call was given or found")
+_CONNECTIONS: Final = Bound("one per open connection or request", "some kilobytes each")
+_MAILBOX: Final = Bound("the capacity that each actor gives", "the messages, whose askers wait")
+_LIBRARY: Final = Bound("one per note file", _IDS)
+
+#: `<database>.<table>`.
+TABLES: Final[Mapping[str, Bound]] = {
+    "coordination.access_log": Bound("`events.audit_rows`, `events.audit_days`", "some 200 bytes each"),
+    "coordination.agents": Bound(
+        "`services.tasks.retention.AGENTS`, idle ones a year, more only with something to their name",
+        "`services.tasks.retention.AGENT_BYTES`",
+    ),
+    "coordination.claims": Bound(
+        "`actors.coordinating.task_claims.ASPECTS` per open task; 30 days after their end", "names"
+    ),
+    "coordination.counters": _FIXED,
+    "coordination.cursors": Bound("`services.tasks.retention.CURSORS`, idle ones a year", "a name each"),
+    "coordination.events": Bound("`events.journal_size`", "2,560 times `events.journal_size`"),
+    "coordination.findings": _USERS,
+    "coordination.lessons": Bound(
+        "`stores.coordination.tasks.KEPT`, dropped when learned", "2 lists of ids each"
+    ),
+    "coordination.meta": _FIXED,
+    "coordination.note_ids": _PER_NOTE_ID,
+    "coordination.note_versions": _PER_NOTE_ID,
+    "coordination.read_counts": Bound("one per note, and `services.tasks.retention.GONE_NOTES`", _IDS),
+    "coordination.task_edges": _USERS,
+    "coordination.tasks": _USERS,
+    "edges.applied_lessons": Bound("one per lesson that waits", _IDS),
+    "edges.consolidation_ops": _LEDGER,
+    "edges.edges": Bound("a user's, or one per pair of notes cited together", "64 kB of evidence each"),
+    "edges.outbox": Bound("edges whose event is not journalled yet", "the event"),
+    "manifest.files": _PER_NOTE,
+    "manifest.meta": _FIXED,
+    "stats.applied_lessons": Bound("one per lesson that waits", _IDS),
+    "stats.coactivation": Bound("pairs retrieved together within `lcma.coactivation_days`", _IDS),
+    "stats.consolidation_edge_ops": _LEDGER,
+    "stats.consolidation_salience_ops": _LEDGER,
+    "stats.edge_inference_log": Bound(
+        "`stores.learning.queue.JUDGED` per note, gone ones as statistics", _IDS
+    ),
+    "stats.enrich_queue": Bound("changes of `lcma.wm_eviction_days`; given up ones a year", _IDS),
+    "stats.extracted_entities": _GONE,
+    "stats.llm_budget": Bound("one per day of a year", _IDS),
+    "stats.node_stats": _GONE,
+    "stats.receipts": Bound(
+        "`lcma.receipts_kept`, and those of open tasks", "`core.learning.memory.QUERY_KEPT` and 2 kB each"
+    ),
+    "stats.task_consolidation_log": _LEDGER,
+    "stats.working_memory": Bound("notes retrieved for open tasks within `lcma.wm_eviction_days`", _IDS),
+}
+
+#: `<module>.<class>.<attribute>` of each container that a method may fill, `<module>.<name>` outside classes.
+CONTAINERS: Final[Mapping[str, Bound]] = {
+    "actors.coordinating.broadcaster.Broadcaster._subscriptions": Bound(
+        "`events.max_sse_clients` and `events.max_ws_clients`", "their queues"
+    ),
+    "actors.coordinating.broadcaster.Broadcaster._watchers": _FIXED,
+    "actors.coordinating.broadcaster.Broadcaster.recent": Bound(
+        "`events.event_buffer_size`", "`actors.coordinating.broadcaster.RING_BYTES`"
+    ),
+    "actors.coordinating.broadcaster.Subscription._send": Bound(
+        "`events.subscriber_queue_size`", "shared events"
+    ),
+    "actors.coordinating.broadcaster.Subscription.events": Bound(
+        "`events.subscriber_queue_size`", "shared events"
+    ),
+    "catalogue.catalogue.Catalogue._by_id": _PER_NOTE,
+    "catalogue.catalogue.Catalogue._by_path": _PER_NOTE_ID,
+    "catalogue.catalogue.Catalogue._by_serial": _PER_NOTE_ID,
+    "catalogue.catalogue.Catalogue._nameless": _PER_NOTE_ID,
+    "catalogue.catalogue.Catalogue.skipped": _LIBRARY,
+    "catalogue.catalogue.Catalogue.tags": _PER_NOTE,
+    "catalogue.catalogue.UniqueKeys._claimants": _PER_NOTE_ID,
+    "catalogue.catalogue.Sites._ids_by_host": _PER_NOTE_ID,
+    "actors.coordinating.coordinator.Coordinator._audit": Bound(
+        "`actors.coordinating.coordinator.AUDIT_BACKLOG`", _IDS
+    ),
+    "actors.coordinating.coordinator.Coordinator._reads": Bound(
+        "one per note, and `services.tasks.retention.GONE_NOTES`", _IDS
+    ),
+    "actors.coordinating.coordinator.Coordinator._touched": Bound(
+        "agents seen within half a second", "names"
+    ),
+    "actors.coordinating.coordinator.Coordinator._unwritten": Bound(
+        "notes written while the journal cannot be, which `/health` tells", "the events"
+    ),
+    "actors.coordinating.coordinator.Coordinator.agents": Bound(
+        "as the table `agents`, looked at early when much is registered",
+        "`services.tasks.retention.AGENT_BYTES`",
+    ),
+    "catalogue.note_graph.NoteGraph._notes": _PER_NOTE,
+    "catalogue.note_graph.NoteGraph._targets": Bound("one per link target", _IDS),
+    "catalogue.note_graph._Target.sources": Bound("one per note that links there", _IDS),
+    "catalogue.note_graph.Interest._waiting": Bound("one per link target", _IDS),
+    "actors.watching.guard.DeletionGuard._dropped": Bound(
+        "removals within `actors.watching.guard.WINDOW`", "two numbers each"
+    ),
+    "actors.watching.guard.DeletionGuard._kept": _PER_NOTE_ID,
+    "actors.writing.keeper.Keeper._waiting": Bound(
+        "`actors.writing.keeper.CAPACITY`", "paths; the files are on the disk"
+    ),
+    "actors.kit.Mailbox._send": Bound(
+        "the capacity that each actor gives", "the messages, whose askers wait"
+    ),
+    "actors.kit.Mailbox.inbox": Bound(
+        "the capacity that each actor gives", "the messages, whose askers wait"
+    ),
+    "actors.remembering.actor.Memory._undelivered": Bound("rows of the outbox", "the events"),
+    "catalogue.note_records.NoteRecords._ids": _PER_NOTE_ID,
+    "catalogue.note_records.NoteRecords._paths": _PER_NOTE_ID,
+    "catalogue.note_records.NoteRecords._unsaved_ids": _PER_NOTE_ID,
+    "catalogue.note_records.NoteRecords._unsaved_versions": _PER_NOTE_ID,
+    "catalogue.note_records.NoteRecords._urgent": _PER_NOTE_ID,
+    "catalogue.note_records.NoteRecords._versions": _PER_NOTE_ID,
+    "actors.writing.outside_changes.Taken.again": _CALL,
+    "actors.writing.outside_changes.Taken.changes": _CALL,
+    "actors.writing.outside_changes.Taken.displaced": _CALL,
+    "actors.writing.outside_changes.Taken.present": _CALL,
+    "actors.writing.publisher.Publisher._unjournalled": _PER_NOTE,
+    "actors.writing.publisher.Publisher._unrecorded": _PER_NOTE,
+    "actors.writing.publisher.Publisher._withheld": _PER_NOTE,
+    "actors.indexing.ports.VectorQueries._waiting": Bound("searches under way", "their vectors"),
+    "actors.watching.pending.Pending._compare": _LIBRARY,
+    "actors.watching.pending.Pending._missing": _LIBRARY,
+    "actors.watching.pending.Pending._touched": _LIBRARY,
+    "actors.watching.survey._Search.found": _CALL,
+    "actors.watching.survey._Search.nameless": _CALL,
+    "actors.watching.survey._Search.read": _CALL,
+    "actors.watching.settling.Taking._doubtful": _LIBRARY,
+    "actors.watching.settling.Taking._empty": _LIBRARY,
+    "actors.watching.watcher.Watcher._failures": Bound("`actors.watching.watcher.FAILURES`", "a number each"),
+    "actors.watching.watcher.Watcher._troubles": Bound("one per kind of trouble", "a sentence each"),
+    "app.allocator._glibc": _FIXED,
+    "front.bridge.bridge.Bridge._calls": _CONNECTIONS,
+    "front.bridge.bridge.Bridge._outgoing": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
+    "front.bridge.bridge.Bridge._sender": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
+    "front.bridge.link.OwnerLink._waiting": _CONNECTIONS,
+    "front.server.connections.Connections._open": _CONNECTIONS,
+    "front.server.exchanges.Exchanges._open": _CONNECTIONS,
+    "front.mcp.session._Unanswered._ids": _CONNECTIONS,
+    "front.mcp.session._Unanswered._listening": _CONNECTIONS,
+    "metrics.Metrics._counters": Bound("fixed instruments with bounded labels", "fixed"),
+    "metrics.Metrics._histograms": Bound("fixed instruments with bounded labels", "fixed"),
+    "metrics._Gauges.samples": _CALL,
+    "services.notes.resource_changes.Changes._followers": Bound(
+        "sessions, `front.mcp.subscriptions.MOST_LISTENERS`", "theirs"
+    ),
+    "services.notes.resource_changes.Follower._due": Bound(
+        "`services.notes.resource_changes.MOST_URIS`", "`services.notes.resource_changes.LONGEST_URI` each"
+    ),
+    "services.notes.resource_changes.Follower._followed": Bound(
+        "`services.notes.resource_changes.MOST_URIS`", "`services.notes.resource_changes.LONGEST_URI` each"
+    ),
+    "services.notes.resource_changes.Follower._told": Bound(
+        "`services.notes.resource_changes.MOST_URIS`", "`services.notes.resource_changes.LONGEST_URI` each"
+    ),
+    "services.tasks.agents.Cursors._moving": Bound("`events.max_ws_clients`", "a name each"),
+    "services.enrich.feed.DirectFeed._pending": Bound("`services.enrich.feed.MOST_PENDING`", _IDS),
+    "services.tasks.event_stream.EventStream._pending": Bound(
+        "`services.tasks.event_stream.PAGE`", "`stores.coordination.store.PAGE_BYTES` and one event"
+    ),
+    "services.state.Gauges._watched": _FIXED,
+    "services.search.graph_search.GraphSearch._places": _CALL,
+    "services.retrieve.scouts.Report.failed": _CALL,
+    "services.retrieve.scouts.Report.fired": _CALL,
+    "services.retrieve.scouts.Report.found": _CALL,
+    "services.notes.texts._KeptContents._contents": Bound("what fits", "`services.notes.texts.KEPT_BYTES`"),
+    "stores.indexes.chunk_rows.ChunkRows._free": Bound("gaps between chunks in the index", "a number each"),
+    "stores.notes.files.NoteFiles._kept": Bound("one per change of a batch, taken after each", "paths"),
+    "stores.indexes.linkgraph.LinkGraph._ends": Bound("one per link between notes", _IDS),
+    "stores.owner_record._held": Bound("data directories of this process", "a path each"),
+    "stores.indexes.linkgraph.LinkGraph._starts": Bound("one per link between notes", _IDS),
+    "stores.lock.OwnerLock._holds": Bound("the folders and the database of one data directory", "fixed"),
+    "stores.lock.OwnerLock._later": Bound("one per hold on a folder or database", "fixed"),
+    "stores.lock._ours": Bound("data directories of this process", "a path each"),
+    "stores.notes.tree._Walk.linked": _CALL,
+    "stores.notes.tree._Walk.seen": _CALL,
+    "stores.indexes.vectors.VectorIndex._notes": _PER_NOTE_ID,
+    "stores.indexes.vectors.VectorIndex._rows": Bound("one per chunk", "numbers"),
+    "tools.contract.arguments.ArgumentReader._readers": _FIXED,
+    "tools.contract.registry.Tools._by_name": _FIXED,
+}
+
+_HEAD: Final = Bound("one per request", "`front.server.limits.HEAD_BYTES` for the whole head")
+
+#: Query parameters of the HTTP port. The head of a request holds them all; only `subscriber` is stored.
+QUERY_PARAMETERS: Final[Mapping[str, Bound]] = {
+    "after": _HEAD,
+    "agent_id": _HEAD,
+    "doc_id": _HEAD,
+    "limit": _HEAD,
+    "since": _HEAD,
+    "subscriber": Bound("one per request", "`front.events.ws.NAME_LENGTH` characters"),
+    "tags": _HEAD,
+    "types": _HEAD,
+}

@@ -1,0 +1,39 @@
+"""Commands: what an actor can be asked; the class of each says the type of its reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from attrs import frozen
+
+from lithos.core.events import EventDraft
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Command(Generic[R_co]):
+    """A message that is answered with an `R_co`; it has no fields of its own."""
+
+    __slots__ = ()
+
+
+@frozen
+class Done(Generic[R_co]):
+    """What carrying out a command replies and announces."""
+
+    reply: R_co
+    events: tuple[EventDraft, ...] = ()
+    #: Notes whose salience it changed.
+    moved: int = 0
+
+
+#: The method for each class of command. No type can say that they match: tests/actors/test_replies.py does.
+Handlers = Mapping[type, Callable[[Any, datetime], Done[Any]]]
+
+
+def carry_out(handlers: Handlers, command: Command[R], now: datetime) -> Done[R]:
+    """Call the method for the command."""
+    return handlers[type(command)](command, now)

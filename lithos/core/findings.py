@@ -1,0 +1,327 @@
+"""Findings of checks and repairs: `lithos doctor`, `validate` and `reconcile` (cli-config spec, section 2).
+
+`find_issues` and `plan_amendments` validate note files and plan their fixes (section 2.1). A `CheckResult`
+holds what one check of the doctor found, by severity. A `ScopeResult` is the report of reconciling one kind
+of derived state (section 2.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from attrs import field, frozen
+
+from lithos.core.errors import InvalidInput
+from lithos.core.notes.links import LinkTable
+from lithos.core.notes.model import Note
+from lithos.core.notes.paths import normalise_url, slug_of
+
+PARSE_ERROR: Final = "PARSE_ERROR"
+MISSING_ID: Final = "MISSING_ID"
+MISSING_TITLE: Final = "MISSING_TITLE"
+MISSING_AUTHOR: Final = "MISSING_AUTHOR"
+DUPLICATE_ID: Final = "DUPLICATE_ID"
+BROKEN_LINK: Final = "BROKEN_LINK"
+AMBIGUOUS: Final = "AMBIGUOUS"
+SLUG_COLLISION: Final = "SLUG_COLLISION"
+DUPLICATE_URL: Final = "DUPLICATE_URL"
+#: In the order of the report.
+GROUPS: Final = (
+    PARSE_ERROR, MISSING_ID, MISSING_TITLE, MISSING_AUTHOR, DUPLICATE_ID, BROKEN_LINK, AMBIGUOUS,
+    SLUG_COLLISION, DUPLICATE_URL,
+)  # fmt: skip
+
+_MISSING: Final = {"id": MISSING_ID, "title": MISSING_TITLE, "author": MISSING_AUTHOR}
+
+
+@frozen(kw_only=True)
+class CheckedFile:
+    """One parsed note file: its note, or the `reason` why it has none.
+
+    `given` are the keys of which the file itself has a usable value, `links` the targets it links to.
+    """
+
+    path: str
+    note: Note | None = None
+    reason: str = ""
+    given: frozenset[str] = frozenset()
+    links: tuple[str, ...] = ()
+
+
+@frozen
+class Issue:
+    """One validation error of one file."""
+
+    group: str
+    path: str
+    detail: str
+
+
+@frozen
+class Amendment:
+    """A planned fix of a file: frontmatter `values` by key, which resolve `issues` issues."""
+
+    path: str
+    values: Mapping[str, str]
+    issues: int
+
+
+def find_issues(files: Sequence[CheckedFile]) -> dict[str, tuple[Issue, ...]]:
+    """The issues by group, without the empty groups; `files` are in path order."""
+    notes = [(file, file.note) for file in files if file.note is not None]
+    issues = [
+        *(Issue(PARSE_ERROR, file.path, file.reason) for file in files if file.note is None),
+        *_missing(notes),
+        *_duplicates(DUPLICATE_ID, "id", notes, lambda note: note.id),
+        *_links(notes),
+        *_duplicates(SLUG_COLLISION, "slug", notes, lambda note: slug_of(note.title, note.id)),
+        *_duplicates(DUPLICATE_URL, "source_url", notes, _address),
+    ]
+    groups = {group: tuple(issue for issue in issues if issue.group == group) for group in GROUPS}
+    return {group: found for group, found in groups.items() if found}
+
+
+def plan_amendments(files: Sequence[CheckedFile], new_id: Callable[[], str]) -> Iterator[Amendment]:
+    """Plan the fixes that give every file its id, title and author, and no two files the same id.
+
+    `files` are in path order: the first one keeps an id that several have.
+    """
+    taken = {file.note.id for file in files if file.note is not None}
+    seen: set[str] = set()
+    for file in files:
+        if file.note is None:
+            continue
+        missing = [key for key in _MISSING if key not in file.given]
+        values = {key: str(getattr(file.note, key)) for key in missing}
+        issues = len(missing)
+        if file.note.id in seen:
+            values = {"id": _unused(new_id, taken)} | {key: values[key] for key in missing if key != "id"}
+            issues += 1
+        seen.add(file.note.id)
+        if values:
+            yield Amendment(file.path, values, issues)
+
+
+def _unused(new_id: Callable[[], str], taken: set[str]) -> str:
+    while (note_id := new_id()) in taken:
+        pass
+    taken.add(note_id)
+    return note_id
+
+
+_Notes = Sequence[tuple[CheckedFile, Note]]
+
+
+def _missing(notes: _Notes) -> Iterator[Issue]:
+    for file, note in notes:
+        for key, group in _MISSING.items():
+            if key not in file.given:
+                yield Issue(group, file.path, f"the file names no {key}; {getattr(note, key)!r} is used")
+
+
+def _duplicates(
+    group: str, name: str, notes: _Notes, key_of: Callable[[Note], str | None]
+) -> Iterator[Issue]:
+    holders: dict[str, str] = {}
+    for file, note in notes:
+        key = key_of(note)
+        holder = file.path if key is None else holders.setdefault(key, file.path)
+        if holder != file.path:
+            yield Issue(group, file.path, f"{holder} has the same {name} {key}")
+
+
+def _address(note: Note) -> str | None:
+    try:
+        return normalise_url(note.source_url) if note.source_url else None
+    except InvalidInput:
+        return note.source_url
+
+
+def _links(notes: _Notes) -> Iterator[Issue]:
+    table = _table(notes)
+    for file, _ in notes:
+        for target in dict.fromkeys(file.links):
+            if table.resolve(target) is not None:
+                continue
+            candidates = table.candidates(target)
+            if candidates:
+                yield Issue(AMBIGUOUS, file.path, f"[[{target}]] may mean {_listing(candidates)}")
+            else:
+                yield Issue(BROKEN_LINK, file.path, f"[[{target}]] leads to no note")
+
+
+def _table(notes: _Notes) -> LinkTable:
+    """The link table of the notes, the first of each duplicate id only."""
+    table, known = LinkTable(), set[str]()
+    for file, note in notes:
+        if note.id not in known:
+            known.add(note.id)
+            table.add(note.id, file.path, note.title, note.aliases)
+    return table
+
+
+def _listing(paths: Iterable[str], most: int = 3) -> str:
+    named = list(paths)
+    more = f" or {len(named) - most} others" if len(named) > most else ""
+    return ", ".join(named[:most]) + more
+
+
+Status = Literal["ok", "warn", "fail"]
+_ORDER: Final[tuple[Status, ...]] = ("ok", "warn", "fail")
+#: Names listed in a message; the rest is counted.
+_NAMED: Final = 3
+
+
+@frozen
+class Finding:
+    """One finding with its severity, and for all but `ok` the remedy. Both texts are whole sentences."""
+
+    status: Status
+    cause: str
+    way_out: str = ""
+
+
+@frozen
+class CheckResult:
+    """The result of one check; there is at least one finding."""
+
+    name: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def status(self) -> Status:
+        """The severity of the worst finding."""
+        return worst(finding.status for finding in self.findings)
+
+    @property
+    def told(self) -> tuple[Finding, ...]:
+        """The findings to report, worst first: all that are not `ok`, or else all."""
+        bad = [finding for finding in self.findings if finding.status != "ok"]
+        return tuple(sorted(bad, key=lambda each: -_ORDER.index(each.status))) or self.findings
+
+    @property
+    def message(self) -> str:
+        """The reported findings with their remedies on one line; a remedy shared by several only once."""
+        told = self.told
+        later = [{each.way_out for each in told[number + 1 :]} for number in range(len(told))]
+        return " ".join(
+            each.cause if each.way_out in after else f"{each.cause} {each.way_out}".strip()
+            for each, after in zip(told, later, strict=True)
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as printed."""
+        findings = [
+            {"status": each.status, "cause": each.cause, "way_out": each.way_out or None}
+            for each in self.findings
+        ]
+        return {"name": self.name, "status": self.status, "message": self.message, "findings": findings}
+
+
+def ok(cause: str) -> Finding:
+    """A finding that all is well."""
+    return Finding("ok", cause)
+
+
+def warn(cause: str, way_out: str) -> Finding:
+    """A warning: worth a look, but Lithos works."""
+    return Finding("warn", cause, way_out)
+
+
+def fail(cause: str, way_out: str) -> Finding:
+    """A failure: something does not work."""
+    return Finding("fail", cause, way_out)
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """The worst of some statuses, `ok` when there is none."""
+    return max(statuses, key=_ORDER.index, default="ok")
+
+
+def name_some(names: Iterable[str]) -> str:
+    """The first few names, and how many more there are."""
+    listed = list(names)
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(listed[:_NAMED]) + more
+
+
+INDICES: Final = "indices"
+GRAPH: Final = "graph"
+PROVENANCE: Final = "provenance_projection"
+SCOPES: Final = (INDICES, GRAPH, PROVENANCE)
+#: Failure code of each scope.
+FAILURE_CODES: Final[Mapping[str, str]] = {
+    INDICES: "index_rebuild_failed",
+    GRAPH: "graph_rebuild_failed",
+    PROVENANCE: "projection_apply_failed",
+}
+INTERNAL_ERROR: Final = "internal_error"
+
+
+@frozen
+class Action:
+    """One repair that was made, or would be (dry run); with `is_repair` false it is only reported."""
+
+    reason: str
+    details: Mapping[str, Any] = field(factory=dict)
+    is_repair: bool = True
+    #: How many things it stands for.
+    count: int = 1
+
+
+@frozen
+class Failure:
+    """One repair that failed, and why."""
+
+    code: str
+    detail: str
+
+
+@frozen(kw_only=True)
+class ScopeResult:
+    """The report of one scope; `scanned` counts notes."""
+
+    scope: str
+    dry_run: bool
+    supported: bool = True
+    scanned: int = 0
+    skipped: int = 0
+    actions: tuple[Action, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def repaired(self) -> int:
+        """How many things were repaired; none in a dry run."""
+        return 0 if self.dry_run else sum(action.count for action in self.actions if action.is_repair)
+
+    @property
+    def status(self) -> Literal["ok", "noop", "partial_failure", "failed"]:
+        """`ok` when something was repaired, or in a dry run would be."""
+        if self.failures:
+            return "partial_failure" if self.repaired else "failed"
+        return "ok" if any(action.is_repair for action in self.actions) else "noop"
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether anything went wrong."""
+        return bool(self.failures)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as printed."""
+        return {
+            "scope": self.scope,
+            "dry_run": self.dry_run,
+            "supported": self.supported,
+            "status": self.status,
+            "summary": {
+                "scanned": self.scanned,
+                "repaired": self.repaired,
+                "failed": len(self.failures),
+                "skipped": self.skipped,
+            },
+            "actions": [
+                {"reason": action.reason, "count": action.count, **action.details} for action in self.actions
+            ],
+            "failures": [{"code": failure.code, "detail": failure.detail} for failure in self.failures],
+        }

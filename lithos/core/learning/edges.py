@@ -1,0 +1,144 @@
+"""Typed edges between notes: values, commands, and conflict resolution (memory spec, sections 3 and 5)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from attrs import frozen
+
+from lithos.core.commands import Command, R_co
+from lithos.core.errors import InvalidInput, NotFound
+from lithos.core.events import EDGE_UPSERTED, TOOL, EventDraft
+
+CONTRADICTS: Final = "contradicts"
+RELATED_TO: Final = "related_to"
+DERIVED_FROM: Final = "derived_from"
+SUPERSEDED: Final = "superseded"
+RESOLUTIONS: Final = ("accepted_dual", SUPERSEDED, "refuted", "merged")
+
+
+@frozen(kw_only=True)
+class Edge:
+    """One edge. (`from_id`, `to_id`, `type`, `namespace`) is unique; the notes need not exist.
+
+    `evidence` is JSON text.
+    """
+
+    id: str
+    from_id: str
+    to_id: str
+    type: str
+    weight: float
+    namespace: str
+    created_at: datetime
+    updated_at: datetime
+    provenance_actor: str | None = None
+    provenance_type: str | None = None
+    evidence: str | None = None
+    conflict_state: str | None = None
+
+
+class EdgeCommand(Command[R_co]):
+    """What can be asked of edges."""
+
+    __slots__ = ()
+
+
+@frozen(kw_only=True)
+class UpsertEdge(EdgeCommand[Edge]):
+    """Upsert an edge: an existing one keeps only its id and `created_at`; the reply is the `Edge`.
+
+    `agent` is the agent of the event.
+    """
+
+    agent: str
+    from_id: str
+    to_id: str
+    type: str
+    weight: float
+    namespace: str
+    provenance_actor: str | None = None
+    provenance_type: str | None = None
+    evidence: str | None = None
+    conflict_state: str | None = None
+
+
+@frozen(kw_only=True)
+class ResolveConflict(EdgeCommand[Edge]):
+    """Settle a `contradicts` edge; the reply is the `Edge`. `resolution` is one of `RESOLUTIONS`."""
+
+    edge_id: str
+    resolution: str
+    resolver: str
+    winner_id: str | None = None
+
+
+@frozen
+class ShiftWeights(EdgeCommand[int]):
+    """Add to the weight of each of these edges once, within 0..1; the reply is how many there were.
+
+    Learning is nothing to announce: this makes no event.
+    """
+
+    edge_ids: frozenset[str]
+    by: float
+
+
+@frozen(kw_only=True)
+class EdgeFilter:
+    """Which edges to list: all that are given must match exactly."""
+
+    from_id: str | None = None
+    to_id: str | None = None
+    type: str | None = None
+    namespace: str | None = None
+
+
+def check_resolution(resolution: str) -> None:
+    """Raises `InvalidInput` for one that does not exist."""
+    if resolution not in RESOLUTIONS:
+        raise InvalidInput(f"resolution must be one of {', '.join(RESOLUTIONS)}; not {resolution!r}.")
+
+
+def check_conflict(edge: Edge | None, command: ResolveConflict) -> Edge:
+    """The edge, if the command may settle it. Raises `NotFound`, `InvalidInput`."""
+    if edge is None:
+        raise NotFound(f"No edge has the id {command.edge_id[:100]!r}. Find it with lithos_edge_list.")
+    if edge.type != CONTRADICTS:
+        raise InvalidInput(
+            f"Only edges of type '{CONTRADICTS}' have a conflict to resolve; this one is {edge.type!r}."
+        )
+    if command.resolution == SUPERSEDED and command.winner_id not in (edge.from_id, edge.to_id):
+        given = f"not {command.winner_id!r}" if command.winner_id else "it is missing"
+        raise InvalidInput(
+            f"Resolution '{SUPERSEDED}' needs winner_id, the note that stays valid: {edge.from_id!r} or "
+            f"{edge.to_id!r}; {given}."
+        )
+    return edge
+
+
+def other_end(edge: Edge, note_id: str) -> str:
+    """The id at the other end of an edge that touches `note_id`."""
+    return edge.to_id if note_id == edge.from_id else edge.from_id
+
+
+def announce_edge(edge: Edge, agent: str, delivery: str, source: str = TOOL) -> EventDraft:
+    """The event of a changed edge; `delivery` is unique to it, so that it is never journalled twice.
+
+    `source` is that of the hidden origin.
+    """
+    return EventDraft(
+        type=EDGE_UPSERTED,
+        agent=agent,
+        payload={
+            "edge_id": edge.id,
+            "from_id": edge.from_id,
+            "to_id": edge.to_id,
+            "type": edge.type,
+            "namespace": edge.namespace,
+            "conflict_state": edge.conflict_state,
+        },
+        timestamp=edge.updated_at,
+        origin=f"{source}:{delivery}",
+    )

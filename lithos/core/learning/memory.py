@@ -1,0 +1,362 @@
+"""Values and commands of the memory actor: node statistics, receipts, working memory, enriching, retention.
+
+It carries the commands out over `stats.db` and `edges.db` (memory spec, sections 1 to 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from attrs import field, frozen
+
+from lithos.core.commands import Command, R_co
+
+
+class LearningCommand(Command[R_co]):
+    """What can be asked of what is learned."""
+
+    __slots__ = ()
+
+
+@frozen
+class ForgetReceipts(LearningCommand[int]):
+    """Drop these receipts; the reply is how many there were."""
+
+    ids: tuple[str, ...]
+
+
+@frozen
+class ForgetLessons(LearningCommand[None]):
+    """Forget that these lessons were applied, which nobody will repeat. No reply."""
+
+    ids: tuple[str, ...]
+
+
+#: Two notes, the lesser id first, and the namespace.
+Pair = tuple[str, str, str]
+
+
+@frozen
+class PairsForgotten:
+    """How many pairs were dropped, and the last that was looked at; None when there are no more."""
+
+    dropped: int
+    last: Pair | None
+
+
+@frozen(kw_only=True)
+class ForgetPairs(LearningCommand[PairsForgotten]):
+    """Look at `most` pairs behind `after`, in order, and drop those not retrieved together for too long.
+
+    A pair is kept `days` for each time that it was. The reply is `PairsForgotten`.
+    """
+
+    days: float
+    after: Pair = ("", "", "")
+    most: int = 1000
+
+
+@frozen
+class ForgetWorkingMemory(LearningCommand[int]):
+    """Drop the working memory of these closed tasks and what is idle since before; the reply is how many."""
+
+    closed_tasks: frozenset[str]
+    idle_before: datetime
+
+
+@frozen
+class ForgetLedgers(LearningCommand[int]):
+    """Drop at most `most` rows of what was done once and noted before `before`; the reply is how many.
+
+    The ledgers of a task's consolidation, days of the budget, and triggers that were given up.
+    """
+
+    before: datetime
+    most: int
+
+
+@frozen
+class ForgetNotes(LearningCommand[int]):
+    """Drop the statistics and marks of these notes, which are gone; the reply is how many rows."""
+
+    ids: tuple[str, ...]
+
+
+INITIAL_SALIENCE = 0.5
+
+
+@frozen(kw_only=True)
+class NodeStats:
+    """How a note has fared in retrieval; the defaults are those of a note nothing is known of."""
+
+    node_id: str
+    salience: float = INITIAL_SALIENCE
+    retrieval_count: int = 0
+    last_retrieved_at: datetime | None = None
+    last_used_at: datetime | None = None
+    ignored_count: int = 0
+    misleading_count: int = 0
+    decay_rate: float = 0.0
+    spaced_rep_strength: float = 0.0
+    cited_count: int = 0
+    last_decay_applied_at: datetime | None = None
+
+
+@frozen(kw_only=True)
+class SalienceSummary:
+    """Notes with statistics, their mean salience, those below a floor, and pairs retrieved together."""
+
+    notes: int
+    mean: float
+    below: int
+    pairs: int
+
+
+@frozen
+class FinalNode:
+    """One result as its receipt keeps it."""
+
+    id: str
+    reasons: tuple[str, ...] = ()
+    scouts: tuple[str, ...] = ()
+
+
+@frozen
+class SurfacedConflict:
+    """A contradiction that a retrieval showed."""
+
+    edge_id: str
+    from_id: str
+    to_id: str
+    conflict_state: str | None
+
+
+#: Characters of a question, and conflicts, that a receipt keeps.
+QUERY_KEPT: Final = 20_000
+CONFLICTS_KEPT: Final = 200
+
+
+@frozen(kw_only=True)
+class Receipt:
+    """What one retrieval asked, did and answered; `namespace_filter` None means any."""
+
+    id: str
+    ts: datetime
+    query: str
+    limit: int
+    namespace_filter: tuple[str, ...] | None = None
+    scouts_fired: tuple[str, ...] = ()
+    candidates_considered: int = 0
+    final_nodes: tuple[FinalNode, ...] = ()
+    conflicts_surfaced: tuple[SurfacedConflict, ...] = ()
+    surface_conflicts: bool = False
+    temperature: float = 0.5
+    terrace_reached: int = 1
+    agent_id: str | None = None
+    task_id: str | None = None
+
+
+@frozen
+class WorkingNode:
+    """A note in the working memory of a task."""
+
+    task_id: str
+    node_id: str
+    activation_count: int
+    first_seen_at: datetime
+    last_seen_at: datetime
+    last_receipt_id: str | None
+
+
+@frozen
+class RecordRetrieval(LearningCommand[None]):
+    """Keep a receipt and what its results teach; no reply.
+
+    `namespaces` maps each returned note to its effective namespace: node statistics and coactivation
+    are counted for these notes, and working memory if the receipt has a task.
+    """
+
+    receipt: Receipt
+    namespaces: Mapping[str, str] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class ApplyFeedback(LearningCommand[tuple[str, ...]]):
+    """Learn from a completed task; the reply is the notes that misled for the third time or more.
+
+    The lists hold notes that exist and are in the receipt; `namespaces` maps cited ones to theirs.
+    """
+
+    task_id: str
+    #: Effects of one id happen once, however often it is applied; None is never repeated.
+    id: str | None = None
+    cited: tuple[str, ...] = ()
+    misleading: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    namespaces: Mapping[str, str] = field(factory=dict)
+
+
+@frozen
+class Decay(LearningCommand[int]):
+    """Let the salience of idle notes fade, once per UTC day; None means all. The reply is how many did."""
+
+    node_ids: tuple[str, ...] | None = None
+
+
+@frozen
+class Consolidate(LearningCommand[int]):
+    """Strengthen what a task used again and again, each once; the reply is how many notes gained.
+
+    `namespaces` maps the notes of its working memory that still exist to their effective namespace.
+    """
+
+    task_id: str
+    namespaces: Mapping[str, str]
+
+
+@frozen(kw_only=True)
+class EnrichTrigger:
+    """One thing to enrich: `trigger_type` is an event type; a note or a task."""
+
+    trigger_type: str
+    node_id: str | None = None
+    task_id: str | None = None
+
+
+@frozen
+class Enqueue(LearningCommand[None]):
+    """Put triggers into the enrich queue, durably; no reply."""
+
+    triggers: tuple[EnrichTrigger, ...]
+
+
+@frozen(kw_only=True)
+class EnrichJob:
+    """All waiting triggers of one note or task; `rows` are their places in the queue."""
+
+    rows: tuple[int, ...]
+    triggers: frozenset[str]
+    node_id: str | None = None
+    task_id: str | None = None
+    #: Of the row tried most often, this time included.
+    attempts: int = 1
+    #: When the oldest of its triggers came.
+    waiting_since: datetime | None = None
+
+
+@frozen
+class ClaimJobs(LearningCommand[list[EnrichJob]]):
+    """Take what waits and was tried fewer than `max_attempts` times; the reply is `list[EnrichJob]`.
+
+    Claiming counts as an attempt, so that a job which ends the process is not tried forever. It looks
+    at `most` rows behind row `after`, and takes all rows of the notes and tasks that begin there: a run that
+    goes on behind the last beginning sees each note once.
+    """
+
+    max_attempts: int
+    after: int = 0
+    most: int | None = None
+
+
+@frozen
+class FinishJobs(LearningCommand[None]):
+    """These rows of the queue are done (`done`), or to be tried again; no reply.
+
+    Without `tried` their claim does not count as an attempt.
+    """
+
+    rows: tuple[int, ...]
+    done: bool = True
+    tried: bool = True
+
+
+@frozen
+class ProjectionOutcome:
+    """Rows with provenance_type `frontmatter` that were made, removed and repaired."""
+
+    created: int = 0
+    removed: int = 0
+    resynced: int = 0
+
+    def __add__(self, other: ProjectionOutcome) -> ProjectionOutcome:
+        """Both together."""
+        return ProjectionOutcome(
+            self.created + other.created, self.removed + other.removed, self.resynced + other.resynced
+        )
+
+
+@frozen(kw_only=True)
+class ProjectProvenance(LearningCommand[ProjectionOutcome]):
+    """Make the `derived_from` edges of these notes say what their frontmatter says.
+
+    `desired` maps a note to its namespace and its resolved sources; notes in `gone` lose theirs.
+    `complete` tells that `desired` is the whole corpus: rows of all other notes are removed too, but for
+    those of notes in `kept`, which somebody has looked at already.
+    The reply is a `ProjectionOutcome`; `dry_run` only counts.
+    """
+
+    desired: Mapping[str, tuple[str, tuple[str, ...]]]
+    gone: tuple[str, ...] = ()
+    complete: bool = False
+    kept: frozenset[str] = frozenset()
+    dry_run: bool = False
+
+
+@frozen(kw_only=True)
+class InferredEdge:
+    """An edge a language model proposes; `evidence` is JSON text."""
+
+    from_id: str
+    to_id: str
+    type: str
+    weight: float
+    namespace: str
+    evidence: str
+
+
+@frozen(kw_only=True)
+class RecordInference(LearningCommand[int]):
+    """Keep what a model said of a note version, once; the reply is how many edges were written.
+
+    Edges of other provenance and those with a conflict state stay as they are; nothing is written when
+    the (note, version, policy) was recorded before. Each written edge is announced with enrichment origin.
+    """
+
+    node_id: str
+    doc_version: int
+    inference_version: str
+    model: str
+    edges: tuple[InferredEdge, ...] = ()
+
+
+@frozen(kw_only=True)
+class SpendTokens(LearningCommand[None]):
+    """Count calls and tokens of a language model for a UTC day (`YYYY-MM-DD`); no reply."""
+
+    day: str
+    tokens: int
+    calls: int = 1
+
+
+@frozen(kw_only=True)
+class LiftSalience(LearningCommand[dict[str, tuple[float, float]]]):
+    """Raise salience below `floor` to it, but where notes misled or are ignored for long.
+
+    The reply maps node id to (before, after); `dry_run` only tells.
+    """
+
+    floor: float
+    dry_run: bool = False
+
+
+@frozen
+class RecordEntities(LearningCommand[None]):
+    """Remember what was extracted and written: as long as a note has just that, nobody chose it by hand.
+
+    `digest` is that of `digest_entities`; no reply.
+    """
+
+    node_id: str
+    digest: str

@@ -1,0 +1,104 @@
+"""Length and size limits: of tool arguments, of metadata, and of what is kept of a file's frontmatter.
+
+The texts of a tool call are checked, and so is metadata after merging, as many small patches may make it
+large (tools spec, section 1.2). Of a file's frontmatter only so much is kept in memory, the catalogue and
+the databases: a file is never refused or changed for being larger. What is beyond these bounds stays in it,
+byte for byte, and is not known to tools. They are wider than those of tool calls, so that whatever a tool
+stored reads back, and so does most of what earlier versions let pass.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from lithos.core.errors import InvalidInput
+
+#: Characters.
+TITLE: Final = 1_000
+NAME: Final = 200
+DESCRIPTION: Final = 20_000
+OUTCOME: Final = 20_000
+#: UTF-8 bytes of its JSON.
+METADATA_BYTES: Final = 64 * 1024
+
+
+def check_text(name: str, value: str, limit: int) -> None:
+    """Raise `InvalidInput` when `value`, the argument `name`, has more than `limit` characters."""
+    if len(value) > limit:
+        raise InvalidInput(
+            f"{name} has {len(value):,} characters; at most {limit:,} are accepted. "
+            "Shorten it and send it again; long text belongs in the content of a note."
+        )
+
+
+#: Characters of an author, a tag, a namespace and the like; the rest is truncated.
+NAME_KEPT: Final = 1_000
+#: Characters of an id and of a web address: half of one would be another, so a longer one counts as none.
+ID: Final = 200
+URL: Final = 8_192
+#: Characters of a summary.
+SUMMARY: Final = 20_000
+#: Items of a list, and their characters together.
+ITEMS: Final = 20_000
+ITEMS_CHARACTERS: Final = 256_000
+#: Bytes of JSON of the keys that Lithos does not own; the entries that do not fit are left out.
+EXTRA_BYTES: Final = 256 * 1024
+#: Without aliases no frontmatter this small can hold more: the worst escape takes six bytes for one.
+_SURELY_SMALL: Final = EXTRA_BYTES // 6
+
+
+def cut_name(text: str) -> str:
+    """Trim and truncate to `NAME_KEPT` characters; then trim again, as it would be on reading."""
+    return text.strip()[:NAME_KEPT].rstrip()
+
+
+def cut_items(items: Iterable[str]) -> Iterator[str]:
+    """Truncate the items as names, drop empty ones, and keep as many as fit."""
+    characters = kept = 0
+    for item in items:
+        text = cut_name(item)
+        if not text:
+            continue
+        characters, kept = characters + len(text), kept + 1
+        if kept > ITEMS or characters > ITEMS_CHARACTERS:
+            return
+        yield text
+
+
+def cut_extra(extra: dict[str, Any], source: str) -> dict[str, Any]:
+    """Keep the entries that fit, in order; `source` is the YAML they were read from."""
+    is_small = len(source) <= _SURELY_SMALL and "&" not in source
+    if is_small or json_bytes(extra) <= EXTRA_BYTES:
+        return extra
+    kept: dict[str, Any] = {}
+    left = EXTRA_BYTES
+    for key, value in extra.items():
+        size = json_bytes({key: value})
+        if size <= left:
+            kept[key] = value
+            left -= size
+    return kept
+
+
+def json_bytes(value: Mapping[str, Any] | list[Any]) -> int:
+    """The size of the value as JSON in UTF-8 bytes."""
+    return len(
+        json.dumps(value if isinstance(value, list) else dict(value), ensure_ascii=False).encode(
+            "utf-8", "surrogatepass"
+        )
+    )
+
+
+def check_merged(old: Mapping[str, Any], merged: Mapping[str, Any]) -> None:
+    """Raise `InvalidInput` when a patch makes metadata grow beyond its limit.
+
+    What was larger already, from an earlier version or a person's editor, may stay and shrink.
+    """
+    size = json_bytes(merged)
+    if size > METADATA_BYTES and size > json_bytes(old):
+        raise InvalidInput(
+            f"metadata would have {size:,} bytes of JSON; at most {METADATA_BYTES:,} are accepted. "
+            "Set keys that are not needed any more to null, or put long text into the content of a note."
+        )

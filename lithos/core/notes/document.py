@@ -1,0 +1,240 @@
+"""Parsing and rendering of note files: bytes to `Document` and back (notes spec, sections 2 to 5).
+
+Reading is tolerant and never fails for odd values; only files that are no text or no YAML are
+unreadable. Writing keeps what is unknown byte for byte; the result is read back before anyone may store it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+import yaml
+from attrs import evolve, frozen
+
+from lithos.core.limits import cut_extra
+from lithos.core.notes.healing import clean_sources, heal, older_source, one_line
+from lithos.core.notes.layout import FRONTMATTER, Layout, read_layout, unify_breaks
+from lithos.core.notes.model import OWNED_KEYS, Document, Note
+from lithos.core.notes.values import normalise_note, written_values
+from lithos.core.notes.yaml_edit import Changes, ReadItem, apply_changes
+from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_entry
+from lithos.core.text.analysis import normalise
+
+_PATH_NAMESPACE: Final = uuid.UUID("f4e237e9-7591-52a3-b80b-91916f8d138c")
+_OWNED: Final = frozenset(OWNED_KEYS)
+# Their defaults come from outside the file, so an unusable value is replaced at the first update.
+_DEFAULT_FROM_FILE: Final = frozenset(("id", "created_at", "updated_at"))
+
+
+@frozen(kw_only=True)
+class _Reading:
+    """A parsed file: the document and what an edit needs to know of its source."""
+
+    layout: Layout
+    mapping: YamlMapping
+    nodes: Mapping[str, yaml.Node]
+    healed: Mapping[str, Any]
+    document: Document
+
+
+def derive_id(path: str, number: int = 1) -> str:
+    """The id of a file without one: UUIDv5 of `path`, relative to the notes folder, POSIX separators.
+
+    A later file in the place of one that moved away with its id has `number` 2 and so on: after the path
+    and a NUL, which no path has.
+    """
+    name = path if number == 1 else f"{path}\0{number}"
+    return str(uuid.uuid5(_PATH_NAMESPACE, normalise("NFC", name)))
+
+
+def parse_document(data: bytes, path: str, modified_at: datetime, stand_in: str | None = None) -> Document:
+    """Read a note file; `path` and `modified_at` (aware) stand in where the file names no id, title or times.
+
+    `stand_in` is the id of a file without one that its path does not give. Raises `UnreadableNote` for
+    binary data, anything but UTF-8, and a frontmatter that is malformed or no mapping.
+    """
+    return _read(data, path, modified_at, stand_in).document
+
+
+def parse_identified(
+    data: bytes, path: str, modified_at: datetime, stand_in: str | None = None
+) -> tuple[Document, bool]:
+    """The same, and what `is_identified` says of the file, for the price of one."""
+    reading = _read(data, path, modified_at, stand_in)
+    return reading.document, "id" in reading.healed
+
+
+def is_identified(data: bytes) -> bool:
+    """Whether the file itself names its id; raises `UnreadableNote` as `parse_document` does."""
+    return "id" in given_keys(data)
+
+
+def given_keys(data: bytes) -> frozenset[str]:
+    """The owned keys of which the file itself gives a usable value; raises as `parse_document` does."""
+    mapping: YamlMapping = FRONTMATTER.load(read_layout(data).yaml)
+    return frozenset(heal(mapping.nodes, mapping.values))
+
+
+def render_document(document: Document) -> bytes:
+    """A new file: all always-written and creation keys, blank line, H1, blank line, content.
+
+    Raises `UnreadableNote` when no such file would read back as `document`.
+    """
+    expected = Document(note=normalise_note(document.note), content=document.content.strip())
+    note = expected.note
+    values = {**written_values(note), **note.extra}
+    head = "".join(write_entry(key, value, "", "\n") for key, value in values.items())
+    data = _encode(f"---\n{head}---\n{_body(note.title, expected.content)}")
+    if not _same(parse_document(data, "", note.updated_at), expected):
+        raise UnreadableNote("the note would not read back as it was given; simplify its metadata")
+    return data
+
+
+def rewrite_document(
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    new: Document,
+    *,
+    replace_body: bool,
+    stand_in: str | None = None,
+) -> bytes:
+    """`data` changed to say `new`, touching only the text of what differs.
+
+    With `replace_body` the body becomes title and content in the file's line breaks; without it every
+    byte after the frontmatter stays, except the text of a leading H1 when the title changed. Raises
+    `UnreadableNote` when `data` is unreadable or no edit would read back as `new`.
+    """
+    old = _read(data, path, modified_at, stand_in)
+    note = normalise_note(new.note)
+    newline = old.layout.newline
+    content = unify_breaks(new.content, newline).strip() if replace_body else old.document.content
+    expected = Document(note=note, content=content)
+    body = _body(note.title, content, newline) if replace_body else _kept_body(old, note.title)
+    for head in apply_changes(old.mapping, _changes(old, note), newline, _item_reader(old)):
+        result = _encode(_assemble(old.layout, head, body))
+        if _reads_back(result, path, modified_at, expected):
+            return result
+    raise UnreadableNote(
+        "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
+    )
+
+
+def amend_document(
+    data: bytes, path: str, modified_at: datetime, values: Mapping[str, str], stand_in: str | None = None
+) -> bytes:
+    """`data` with other values of `id`, `title` or `author`; no other byte changes, no other key is added.
+
+    Raises `UnreadableNote` when `data` is unreadable or no edit would read back right.
+    """
+    old = _read(data, path, modified_at, stand_in)
+    fields: dict[str, Any] = dict(values)
+    if "id" in values:  # its own id was no source of it, but that of another note is
+        fields["derived_from_ids"] = clean_sources(old.healed.get("derived_from_ids", ()), values["id"])
+    expected = evolve(old.document, note=evolve(old.document.note, **fields))
+    body = old.layout.text[old.layout.body_start :]
+    changes = Changes(values=values, removed=frozenset())
+    for head in apply_changes(old.mapping, changes, old.layout.newline, _item_reader(old)):
+        result = _encode(_assemble(old.layout, head, body))
+        if _reads_back(result, path, modified_at, expected):
+            return result
+    raise UnreadableNote(
+        "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
+    )
+
+
+def _read(data: bytes, path: str, modified_at: datetime, stand_in: str | None = None) -> _Reading:
+    layout = read_layout(data)
+    mapping: YamlMapping = FRONTMATTER.load(layout.yaml)
+    nodes = mapping.nodes
+    healed = heal(nodes, mapping.values)
+    fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at, **healed}
+    fields["id"] = own_id = healed.get("id") or stand_in or derive_id(path)
+    if layout.heading is not None:
+        fields["title"] = one_line(layout.text[layout.heading.start : layout.heading.end])
+    elif "title" not in healed:
+        fields["title"] = one_line(PurePosixPath(path).stem)
+    if "derived_from_ids" in healed:
+        fields["derived_from_ids"] = clean_sources(healed["derived_from_ids"], own_id)
+    extra = {key: mapping.values.value(node) for key, node in nodes.items() if key not in _OWNED}
+    kept = cut_extra(extra, layout.yaml)
+    document = Document(note=Note(**fields, extra=kept), content=layout.content)
+    return _Reading(layout=layout, mapping=mapping, nodes=nodes, healed=healed, document=document)
+
+
+def _changes(old: _Reading, new: Note) -> Changes:
+    before, after = written_values(old.document.note), written_values(new)
+    stale = set(_DEFAULT_FROM_FILE - old.healed.keys())
+    if older_source(old.nodes, old.mapping.values) is not None:
+        stale.add("source")
+    values = {
+        key: value
+        for key, value in after.items()
+        if key not in old.nodes or key in stale or value != before.get(key)
+    }
+    extra = old.document.note.extra
+    changed = {
+        key: value
+        for key, value in new.extra.items()
+        if key not in extra or not _same_json(value, extra[key])
+    }
+    removed = (before.keys() - after.keys()) | (extra.keys() - new.extra.keys())
+    return Changes(values=values | changed, removed=frozenset(removed))
+
+
+def _item_reader(old: _Reading) -> ReadItem:
+    values = old.mapping.values
+    return lambda key, node: values.text(node) if key in _OWNED else values.value(node)
+
+
+def _body(title: str, content: str, newline: str = "\n") -> str:
+    text = f"\n# {title}\n" + (f"\n{content}\n" if content else "")
+    return text if newline == "\n" else text.replace("\n", newline)
+
+
+def _kept_body(old: _Reading, title: str) -> str:
+    layout = old.layout
+    heading = layout.heading
+    if heading is None or title == old.document.note.title:
+        return layout.text[layout.body_start :]
+    return layout.text[layout.body_start : heading.start] + title + layout.text[heading.end :]
+
+
+def _assemble(layout: Layout, head: str, body: str) -> str:
+    newline = layout.newline
+    if layout.has_frontmatter:
+        closing = layout.text[layout.yaml_end : layout.body_start]
+        gap = "" if closing.endswith("\n") or not body else newline
+        return f"{layout.text[: layout.yaml_start]}{head}{closing}{gap}{body}"
+    gap = "" if not body or body.startswith(("\n", "\r\n")) else newline
+    return f"{layout.text[: layout.yaml_start]}---{newline}{head}---{newline}{gap}{body}"
+
+
+def _encode(text: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UnreadableNote("the text has lone surrogates, which UTF-8 cannot hold; remove them") from error
+
+
+def _reads_back(data: bytes, path: str, modified_at: datetime, expected: Document) -> bool:
+    try:
+        return _same(parse_document(data, path, modified_at), expected)
+    except UnreadableNote:
+        return False
+
+
+def _same(one: Document, other: Document) -> bool:
+    extras = one.note.extra, other.note.extra
+    bare = evolve(one, note=evolve(one.note, extra={})), evolve(other, note=evolve(other.note, extra={}))
+    return bare[0] == bare[1] and _same_json(*extras)
+
+
+def _same_json(one: Any, other: Any) -> bool:
+    """Equality that tells 1, 1.0 and true apart."""
+    return one is other or json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

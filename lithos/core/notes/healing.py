@@ -1,0 +1,208 @@
+"""Tolerant coercion of frontmatter nodes to note values, with older spellings (notes spec, section 3)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import yaml
+from yaml.constructor import SafeConstructor
+
+from lithos.core.limits import ID, ITEMS, SUMMARY, URL, cut_items, cut_name
+from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
+from lithos.core.notes.yaml_nodes import Values, is_integer, is_null
+from lithos.core.times import parse_time
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_CONSTRUCTOR: Final = SafeConstructor()
+_LARGEST_INTEGER: Final = 2**63 - 1
+
+
+def one_line(text: str) -> str:
+    """`text` trimmed, each line break with the blank space around it as one space."""
+    return " ".join(filter(None, map(str.strip, text.splitlines())))
+
+
+def clean_items(items: Iterable[str]) -> tuple[str, ...]:
+    """The items trimmed, without the empty ones; as much of them as is kept."""
+    return tuple(cut_items(items))
+
+
+def clean_sources(ids: Iterable[str], own_id: str) -> tuple[str, ...]:
+    """The UUIDs among `ids` without `own_id`: lowercase, sorted, each once."""
+    known = {text for item in ids if _UUID.fullmatch(text := item.strip().lower())}
+    return tuple(sorted(known - {own_id.lower()})[:ITEMS])
+
+
+def clean_confidence(number: float) -> float:
+    """`number` within 0..1; what is not finite counts as 1.0."""
+    return min(1.0, max(0.0, float(number))) if math.isfinite(number) else 1.0
+
+
+def heal(nodes: Mapping[str, yaml.Node], values: Values) -> dict[str, Any]:
+    """The usable owned values of a frontmatter by key; a key that is absent or beyond use is left out.
+
+    Older spellings count where the current key gives nothing. `derived_from_ids` may still hold the
+    note's own id.
+    """
+    healed: dict[str, Any] = {}
+    for key, node in nodes.items():
+        healer = _HEALERS.get(key)
+        if healer is not None and not is_null(node) and (value := healer(node, values)) is not None:
+            healed[key] = value
+    for key, older in (("created_at", "created"), ("updated_at", "updated")):
+        if key not in healed and older in nodes and (moment := _time(nodes[older], values)) is not None:
+            healed[key] = moment
+    lineage = older_source(nodes, values)
+    if lineage is not None:
+        _adopt_lineage(lineage, healed, values)
+    return healed
+
+
+def older_source(nodes: Mapping[str, yaml.Node], values: Values) -> dict[str, yaml.Node] | None:
+    """The pairs of the older mapping `source: {task, derived_from}`, None for any other `source`."""
+    node = nodes.get("source")
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    pairs = values.pairs(node)
+    return pairs if "task" in pairs or "derived_from" in pairs else None
+
+
+def _adopt_lineage(lineage: dict[str, yaml.Node], healed: dict[str, Any], values: Values) -> None:
+    if "task" in lineage and (task := _name(lineage["task"], values)) is not None:
+        healed["source"] = task
+    if "derived_from" in lineage and "derived_from_ids" not in healed:
+        ids = _items(lineage["derived_from"], values)
+        if ids:
+            healed["derived_from_ids"] = ids
+
+
+def _text(node: yaml.Node, values: Values) -> str | None:
+    if not isinstance(node, yaml.ScalarNode) or is_null(node):
+        return None
+    return node.value.strip() or None
+
+
+def _name(node: yaml.Node, values: Values) -> str | None:
+    text = _text(node, values)
+    return None if text is None else cut_name(text)
+
+
+def _whole(limit: int) -> Callable[[yaml.Node, Values], str | None]:
+    """A text that means nothing, or something else, when it is cut."""
+
+    def read(node: yaml.Node, values: Values) -> str | None:
+        text = _text(node, values)
+        return text if text is None or len(text) <= limit else None
+
+    return read
+
+
+def _title(node: yaml.Node, values: Values) -> str | None:
+    # A collection too: `title: [draft]` is what a person wrote as the title.
+    return one_line(values.text(node)) or None
+
+
+def _items(node: yaml.Node, values: Values) -> tuple[str, ...] | None:
+    if isinstance(node, yaml.SequenceNode):
+        return clean_items("" if is_null(item) else values.text(item) for item in node.value)
+    if isinstance(node, yaml.ScalarNode):
+        return () if is_null(node) else clean_items(node.value.split(","))
+    return None
+
+
+def _time(node: yaml.Node, values: Values) -> datetime | None:
+    text = _text(node, values)
+    if text is None:
+        return None
+    try:
+        return parse_time(text)
+    except ValueError:
+        return _loose_time(text)
+
+
+def _loose_time(text: str) -> datetime | None:
+    """Timestamps that YAML knows and ISO 8601 does not: `2024-1-5`, `2001-12-14 21:59:43 -5`."""
+    if not SafeConstructor.timestamp_regexp.match(text):
+        return None
+    try:
+        moment = _CONSTRUCTOR.construct_yaml_timestamp(yaml.ScalarNode("", text))
+        return parse_time(moment.isoformat())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _confidence(node: yaml.Node, values: Values) -> float | None:
+    text = _text(node, values)
+    try:
+        return None if text is None else clean_confidence(float(text))
+    except ValueError:
+        return None
+
+
+def _integer(node: yaml.Node, values: Values) -> int | None:
+    text = _text(node, values)
+    try:
+        number = None if text is None else int(text)
+    except ValueError:
+        return None
+    return number if number is not None and abs(number) <= _LARGEST_INTEGER else None
+
+
+def _version(node: yaml.Node, values: Values) -> int | None:
+    number = _integer(node, values)
+    return number if number is not None and number >= 1 else None
+
+
+def _marker(node: yaml.Node, values: Values) -> int | None:
+    return _integer(node, values) if is_integer(node) else None
+
+
+def _choice(allowed: tuple[str, ...]) -> Callable[[yaml.Node, Values], str | None]:
+    def choose(node: yaml.Node, values: Values) -> str | None:
+        text = (_text(node, values) or "").lower()
+        return text if text in allowed else None
+
+    return choose
+
+
+def _summaries(node: yaml.Node, values: Values) -> dict[str, str] | None:
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    pairs = values.pairs(node)
+    texts = {key: _summary(pairs[key]) for key in ("short", "long") if key in pairs}
+    return {key: text for key, text in texts.items() if text is not None} or None
+
+
+def _summary(node: yaml.Node) -> str | None:
+    return str(node.value)[:SUMMARY] if isinstance(node, yaml.ScalarNode) and not is_null(node) else None
+
+
+_HEALERS: Final[dict[str, Callable[[yaml.Node, Values], Any]]] = {
+    "id": _whole(ID),
+    "title": _title,
+    "author": _name,
+    "created_at": _time,
+    "updated_at": _time,
+    "tags": _items,
+    "aliases": _items,
+    "confidence": _confidence,
+    "contributors": _items,
+    "source": _name,
+    "supersedes": _name,
+    "version": _version,
+    "source_url": _whole(URL),
+    "derived_from_ids": _items,
+    "expires_at": _time,
+    "schema_version": _integer,
+    "namespace": _name,
+    "access_scope": _choice(ACCESS_SCOPES),
+    "note_type": _choice(NOTE_TYPES),
+    "status": _choice(STATUSES),
+    "summaries": _summaries,
+    "entities": _items,
+    "entities_extractor": _marker,
+}

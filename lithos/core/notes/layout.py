@@ -1,0 +1,171 @@
+"""Splitting a note file into its parts by position: byte-order mark, frontmatter, leading H1, content."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from attrs import frozen
+from frontmatter.default_handlers import YAMLHandler
+
+from lithos.core.notes.yaml_nodes import UnreadableNote, read_mapping
+
+_BLANK_LINES: Final = re.compile(r"[ \t\r\n]*\n")
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?=[ \t\r\n]|\Z)")
+#: The first line that is neither blank nor a comment.
+_FIRST_LINE: Final = re.compile(r"^[^\S\n]*([^\s#][^\n]*)", re.MULTILINE)
+#: More words before a colon are prose.
+_KEY_WORDS: Final = 3
+
+
+@frozen(kw_only=True)
+class Heading:
+    """The leading H1: its line without line break, and the text within that line."""
+
+    line_start: int
+    line_end: int
+    start: int
+    end: int
+
+
+@frozen(kw_only=True)
+class Layout:
+    """A decoded note file; all positions count characters of `text`.
+
+    Without frontmatter `yaml_start`, `yaml_end` and `body_start` are equal: where it would go.
+    """
+
+    text: str
+    newline: str
+    has_frontmatter: bool
+    yaml_start: int
+    yaml_end: int
+    body_start: int
+    heading: Heading | None
+
+    @property
+    def yaml(self) -> str:
+        """The text between the `---` lines."""
+        return self.text[self.yaml_start : self.yaml_end]
+
+    @property
+    def content(self) -> str:
+        """The body without its leading H1, stripped; line breaks of a CRLF file become `\\n`."""
+        if self.heading is None:
+            body = self.text[self.body_start :]
+        else:
+            before = self.text[self.body_start : self.heading.line_start]
+            body = before + self.text[self.heading.line_end :]
+        return unify_breaks(body, self.newline).strip()
+
+
+def unify_breaks(text: str, newline: str) -> str:
+    """`text` of a file whose line breaks are `newline`, with `\\n` instead."""
+    return text.replace("\r\n", "\n") if newline == "\r\n" else text
+
+
+def read_layout(data: bytes) -> Layout:
+    """Take a file apart. One that begins with a thematic break has no frontmatter.
+
+    Raises `UnreadableNote` for binary data and anything but UTF-8.
+    """
+    text = _decode(data)
+    start = yaml_start = yaml_end = body_start = 1 if text.startswith("\ufeff") else 0
+    first_break = text.find("\n")
+    if (parts := FRONTMATTER.find(text[start:])) is not None:
+        yaml_start, body_start = first_break + 1, len(text) - len(parts[1])
+        yaml_end = yaml_start + len(parts[0])
+    return Layout(
+        text=text,
+        newline="\r\n" if text[max(first_break - 1, 0) : first_break] == "\r" else "\n",
+        has_frontmatter=parts is not None,
+        yaml_start=yaml_start,
+        yaml_end=yaml_end,
+        body_start=body_start,
+        heading=_find_heading(text, body_start),
+    )
+
+
+class FrontmatterHandler(YAMLHandler):
+    """python-frontmatter's handler for notes: every byte of both parts is kept, the YAML stays nodes.
+
+    The nodes know where each value stands, for edits that leave everything else as it is.
+    """
+
+    # Stricter than the library's: exactly three dashes, and no blank line is eaten. `\r?\Z`: at the end.
+    FM_BOUNDARY = re.compile(r"^---[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
+
+    def find(self, text: str) -> tuple[str, str] | None:
+        """YAML and body, or None for a text without frontmatter."""
+        try:
+            return self.split(text) if self.detect(text) else None
+        except ValueError:
+            return None
+
+    def split(self, text: str) -> tuple[str, str]:
+        """YAML and body; raises `ValueError` where the library does, and between two thematic breaks."""
+        source, body = super().split(text)
+        if _is_between_rules(source):
+            raise ValueError("two thematic breaks, no frontmatter")
+        return source, body
+
+    def load(self, fm: str, **_: object) -> Any:
+        """A `YamlMapping`, its depth bounded; raises `UnreadableNote` as `read_mapping` does."""
+        return read_mapping(fm)
+
+
+FRONTMATTER: Final = FrontmatterHandler()
+
+
+def _is_between_rules(between: str) -> bool:
+    """True for text that stands between two thematic breaks of Markdown, and is no frontmatter.
+
+    It is no mapping, and does not begin as one that has become malformed does: with a key.
+    """
+    first = _FIRST_LINE.search(between)
+    if first is None or _begins_mapping(first[1]):
+        return False
+    try:
+        return read_mapping(between).root is None
+    except UnreadableNote:
+        return True
+
+
+def _begins_mapping(line: str) -> bool:
+    key, colon, rest = line.partition(":")
+    is_key = bool(colon) and (not rest or rest[0].isspace()) and len(key.split()) <= _KEY_WORDS
+    return is_key or line.startswith(("{", "? "))
+
+
+def _decode(data: bytes) -> str:
+    if b"\0" in data:
+        raise UnreadableNote("the file is binary (it has NUL bytes); move it out of the notes folder")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UnreadableNote(
+            f"the file is not UTF-8 (byte {error.start}); save it as UTF-8 in an editor"
+        ) from error
+
+
+def _find_heading(text: str, position: int) -> Heading | None:
+    """The first H1 with a text; only blank lines and other headings may stand before it."""
+    while True:
+        blank = _BLANK_LINES.match(text, position)
+        position = blank.end() if blank else position
+        mark = _HEADING.match(text, position)
+        if mark is None:
+            return None
+        line_end = text.find("\n", position)
+        line_end = len(text) if line_end < 0 else line_end
+        title = text[mark.end() : line_end]
+        if len(mark[1]) == 1 and title.strip():
+            return Heading(
+                line_start=position,
+                line_end=line_end,
+                start=mark.end() + len(title) - len(title.lstrip()),
+                end=mark.end() + len(title.rstrip()),
+            )
+        position = line_end
+        if position == len(text):
+            return None

@@ -1,0 +1,93 @@
+"""The note model: notes, documents and effective versions. All values are frozen; times are aware and in UTC.
+
+A version stands for certain bytes. Tools write a higher one into the file with every update, but a
+person's editor does not; so bytes that are not those of the last known version are at least the next:
+the effective version is the file's own, and one more for each edit that did not raise it.
+Two states of a note never have one version, or an agent that read the first could overwrite the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from attrs import field, frozen
+
+ACCESS_SCOPES: Final = ("shared", "task", "agent_private")
+NOTE_TYPES: Final = ("observation", "agent_finding", "summary", "concept", "task_record", "hypothesis")
+STATUSES: Final = ("active", "archived", "quarantined")
+
+#: Frontmatter keys that Lithos defines, in the order in which new ones are written (notes spec, section 3).
+OWNED_KEYS: Final = (
+    "id", "title", "author", "created_at", "updated_at", "tags", "aliases", "confidence", "contributors",
+    "source", "supersedes", "version", "source_url", "derived_from_ids", "expires_at", "schema_version",
+    "namespace", "access_scope", "note_type", "status", "summaries", "entities", "entities_extractor",
+)  # fmt: skip
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@frozen(kw_only=True)
+class Note:
+    """The metadata of one note: everything but its text (notes spec, section 3)."""
+
+    id: str
+    title: str
+    author: str = "unknown"
+    created_at: datetime = _EPOCH
+    updated_at: datetime = _EPOCH
+    tags: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    confidence: float = 1.0
+    contributors: tuple[str, ...] = ()
+    source: str | None = None
+    supersedes: str | None = None
+    version: int = 1
+    source_url: str | None = None
+    derived_from_ids: tuple[str, ...] = ()
+    expires_at: datetime | None = None
+    schema_version: int = 1
+    #: The namespace written in the file; `None` means: follow the folder (`core.notes.paths.namespace_of`).
+    namespace: str | None = None
+    access_scope: str = "shared"
+    note_type: str = "observation"
+    status: str = "active"
+    summaries: Mapping[str, str] | None = None
+    entities: tuple[str, ...] = ()
+    entities_extractor: int | None = None
+    #: Every top-level key Lithos does not own, as JSON-compatible values (YAML dates become ISO text).
+    extra: Mapping[str, Any] = field(factory=dict)
+
+    def is_stale(self, now: datetime) -> bool:
+        """True once `now` is past `expires_at`."""
+        return self.expires_at is not None and now > self.expires_at
+
+
+@frozen(kw_only=True)
+class Document:
+    """A note with its text: `content` is the body without frontmatter and leading H1, stripped."""
+
+    note: Note
+    content: str
+
+
+@frozen
+class Standing:
+    """An assigned version, and the hash of the bytes it stands for; "" for bytes of no file."""
+
+    version: int
+    digest: str
+
+
+def effective_version(own: int, digest: str, last: Standing | None) -> int:
+    """The version of bytes with this hash, in which the file says `own`; `last` is the newest known."""
+    if last is None:
+        return own
+    return max(own, last.version + (digest != last.digest))
+
+
+def newest(standings: Iterable[Standing | None], digest: str) -> Standing | None:
+    """The one with the highest version; on a tie the one that stands for these bytes."""
+    known = (standing for standing in standings if standing is not None)
+    return max(known, key=lambda each: (each.version, each.digest == digest), default=None)

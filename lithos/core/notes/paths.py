@@ -1,0 +1,175 @@
+"""Slugs, namespaces and paths of notes below `knowledge/` (notes spec, sections 6 and 7), and source URLs.
+
+Paths are checked as text (path traversal); that no symlink leads outside is for the store to check. Source
+addresses are normalised to one spelling, so that a source is stored once (notes spec, section 8).
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv6Address
+from pathlib import PurePosixPath
+from typing import Final
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
+
+from anyascii import anyascii
+
+from lithos.core.errors import InvalidInput
+from lithos.core.limits import TITLE
+
+SLUG_MAX: Final = 120
+#: Characters of a title that can get into its slug: what a tool accepts; a file may have a longer one.
+_READ: Final = TITLE
+#: Bytes that common file systems take for one name and, with room for the root, for a path.
+SEGMENT_MAX: Final = 255
+PATH_MAX: Final = 2048
+DEFAULT_NAMESPACE: Final = "default"
+_SUFFIX: Final = ".md"
+
+_SPACE: Final = re.compile(r"[\s_]+")
+_NOT_SLUG: Final = re.compile(r"[^a-z0-9-]+")
+_HYPHENS: Final = re.compile(r"-{2,}")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def slug_of(title: str, note_id: str) -> str:
+    """Return the slug of a title: ASCII, lower case, hyphens, at most 120 characters, never empty."""
+    words = _SPACE.sub("-", anyascii(title[:_READ]).lower())
+    slug = _HYPHENS.sub("-", _NOT_SLUG.sub("", words)).strip("-")[:SLUG_MAX]
+    return slug or "note-" + _NOT_SLUG.sub("", note_id.lower()).replace("-", "")[:8]
+
+
+def namespace_of(path: str, explicit: str | None) -> str:
+    """Return the explicit namespace, else the folders of the relative `path`, else `default`."""
+    folder = PurePosixPath(path).parent.as_posix()
+    return explicit or (DEFAULT_NAMESPACE if folder == "." else folder)
+
+
+def resolve_new_path(path: str | None, slug: str) -> str:
+    """Return where a new note goes, relative to `knowledge/`, from the parameter `path` and its slug.
+
+    Without `path` the root, with a folder that folder, with a last segment in `.md` exactly that file.
+    Raises `InvalidInput` for what could lie outside or be no note.
+    """
+    if path is None or not path.strip():
+        return slug + _SUFFIX
+    segments = _contained_segments(path)
+    names_file = segments[-1].endswith(_SUFFIX) and not path.endswith("/")
+    for folder in segments[:-1] if names_file else segments:
+        if folder.endswith(_SUFFIX):
+            raise InvalidInput(f"in path {path!r} only the last part may end in {_SUFFIX}, not {folder!r}")
+    return _join(segments if names_file else [*segments, slug + _SUFFIX])
+
+
+def resolve_read_path(path: str) -> str:
+    """Return the file a read `path` names, relative to `knowledge/`; `.md` is appended to a bare name."""
+    segments = _contained_segments(path)
+    if not PurePosixPath(segments[-1]).suffix:
+        segments[-1] += _SUFFIX
+    return _join(segments)
+
+
+def _contained_segments(path: str) -> list[str]:
+    """Split a path that stays below `knowledge/` by its text alone; raise `InvalidInput` for any other."""
+    segments = [segment for segment in path.split("/") if segment]
+    if path.startswith("/"):
+        raise _refusal(path, "is absolute")
+    if not segments:
+        raise _refusal(path, "is empty")
+    if "\\" in path or _CONTROL.search(path):
+        raise _refusal(path, "has a backslash or a control character")
+    if any(segment.startswith(".") for segment in segments):
+        raise _refusal(path, "has a part that starts with a dot")
+    return segments
+
+
+def _join(segments: list[str]) -> str:
+    path = "/".join(segments)
+    try:
+        longest = max(len(segment.encode()) for segment in segments)
+    except UnicodeEncodeError:
+        raise _refusal(path, "is not valid Unicode") from None
+    if longest > SEGMENT_MAX or len(path.encode()) > PATH_MAX:
+        raise _refusal(
+            f"{path[:80]}…", f"is too long ({SEGMENT_MAX} bytes for each name, {PATH_MAX} for the whole)"
+        )
+    return path
+
+
+def _refusal(path: str, reason: str) -> InvalidInput:
+    return InvalidInput(
+        f"path {path!r} {reason}; it must be relative and stay within knowledge directory, "
+        "like 'folder/note.md'"
+    )
+
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_TRACKING_KEYS: Final = frozenset(
+    {"utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content", "fbclid"}
+)
+_NOT_IN_HOST: Final = re.compile(r"[\s\\<>\"^`{|}]")
+_URL_SPACE: Final = re.compile(r"\s")
+
+
+def normalise_url(url: str) -> str:
+    """Return the stored form of an `http` or `https` address; raise `InvalidInput` for anything else.
+
+    Idempotent: a stored address is its own stored form.
+    """
+    try:
+        parts = _split(url.strip())
+        host, port = _host(parts), parts.port
+    except ValueError:
+        raise InvalidInput(
+            f"source_url {url[:200]!r} is no http or https address; "
+            "give one like 'https://example.org/page' or leave it out"
+        ) from None
+    address = f"{parts.scheme}://{host}"
+    if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
+        address += f":{port}"
+    query = _query(parts.query)
+    return address + _path(parts.path) + (f"?{query}" if query else "")
+
+
+def host_of(url: str) -> str:
+    """Return the host of a stored address, without port and in lower case."""
+    place = url.partition("://")[2].partition("/")[0].partition("?")[0].lower()
+    return place.partition("]")[0] + "]" if place.startswith("[") else place.partition(":")[0]
+
+
+def _split(url: str) -> SplitResult:
+    url.encode()  # lone surrogates could not be stored
+    if _CONTROL.search(url):
+        raise ValueError("control character")
+    parts = urlsplit(url)
+    if parts.scheme not in _DEFAULT_PORTS:
+        raise ValueError("scheme")
+    return parts
+
+
+def _host(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    if "[" in parts.netloc.rpartition("@")[2]:
+        IPv6Address(host)
+        return f"[{host}]"
+    if _NOT_IN_HOST.search(host) or not any(character.isalnum() for character in host):
+        raise ValueError("host")
+    return host
+
+
+def _path(path: str) -> str:
+    """Drop trailing slashes and `;params`; what follows a dropped one may end in another."""
+    segments = path.split("/")
+    while segments:
+        last = segments[-1].partition(";")[0]
+        if last:
+            segments[-1] = last
+            break
+        segments.pop()
+    return _URL_SPACE.sub(lambda space: quote(space[0]), "/".join(segments))
+
+
+def _query(query: str) -> str:
+    pairs = parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
+    kept = sorted((pair for pair in pairs if pair[0] not in _TRACKING_KEYS), key=lambda pair: pair[0])
+    return urlencode(kept, errors="surrogateescape")

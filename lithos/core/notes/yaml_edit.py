@@ -1,0 +1,356 @@
+"""Minimal edits of frontmatter YAML: keys are changed by text span, what is not named stays byte for byte.
+
+`locate_entries` finds the top-level entries, `SpanEditor` edits them: (start, end, replacement), positions in
+characters of the YAML text. `apply_changes` tries ever less gentle means: span edits leave all
+else alone; where anchors tie a changed key to others, those are written out too; last comes a plain
+restatement of all keys, which loses comments but no value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+import yaml
+from attrs import evolve, frozen
+
+from lithos.core.notes.yaml_nodes import (
+    YamlMapping,
+    is_merge,
+    is_scalar,
+    write_block,
+    write_entry,
+    write_inline,
+)
+
+_COLON: Final = re.compile(r"[ \t]*:")
+_ALIAS: Final = re.compile(r"\s+(\*[^\s,\[\]{}]+)")
+_TRAILING_LINES: Final = re.compile(r"(?:\r?\n[ \t]*(?:#[^\n]*)?)+\Z")
+
+
+@frozen(kw_only=True)
+class Entry:
+    """One top-level `key: value`.
+
+    `start` and `end` enclose the value (of an alias: the `*name`), `line_start` and `line_end` all
+    lines of the entry. `colon` is the position behind the colon, None for the `? key` form.
+    """
+
+    key: str
+    node: yaml.Node
+    merge: bool
+    line_start: int
+    colon: int | None
+    start: int
+    end: int
+    line_end: int
+
+
+def locate_entries(mapping: YamlMapping) -> list[Entry]:
+    """The entries of a block mapping in the order of the text."""
+    return [_locate(mapping, key, node) for key, node in mapping.root.value] if mapping.root else []
+
+
+def _locate(mapping: YamlMapping, key: yaml.Node, node: yaml.Node) -> Entry:
+    source = mapping.source
+    colon = _COLON.match(source, key.end_mark.index)
+    start, end = node.start_mark.index, end_of(source, node)
+    if colon and start < colon.end():  # an alias: the node is that of its anchor
+        alias = _ALIAS.match(source, colon.end())
+        start, end = alias.span(1) if alias else (colon.end(), colon.end())
+    return Entry(
+        key=mapping.values.text(key),
+        node=node,
+        merge=is_merge(key),
+        line_start=line_start(source, key.start_mark.index),
+        colon=colon.end() if colon else None,
+        start=start,
+        end=end,
+        line_end=line_end(source, end),
+    )
+
+
+def is_flow(node: yaml.Node) -> bool:
+    """True for `[...]` and `{...}`."""
+    return isinstance(node, yaml.CollectionNode) and bool(node.flow_style)
+
+
+def line_end(source: str, position: int) -> int:
+    """Behind the line break of the line at `position`."""
+    found = source.find("\n", position)
+    return len(source) if found < 0 else found + 1
+
+
+def line_start(source: str, position: int) -> int:
+    """The first character of the line at `position`."""
+    return source.rfind("\n", 0, position) + 1
+
+
+def end_of(source: str, node: yaml.Node) -> int:
+    """Where the value's last character stands; libyaml ends block values at the next token."""
+    start, end = node.start_mark.index, node.end_mark.index
+    if isinstance(node, yaml.ScalarNode):
+        return start + len(source[start:end].rstrip()) if node.style in ("|", ">") else end
+    if is_flow(node) or not node.value:
+        return int(end)
+    last = node.value[-1] if isinstance(node, yaml.SequenceNode) else node.value[-1][1]
+    if last.start_mark.index >= start:
+        return end_of(source, last)
+    return start + len(_TRAILING_LINES.sub("", source[start:end]))
+
+
+def nodes_within(node: yaml.Node) -> Iterator[yaml.Node]:
+    """The node and all below it, each once."""
+    seen: set[int] = set()
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        if isinstance(current, yaml.SequenceNode):
+            waiting += current.value
+        elif isinstance(current, yaml.MappingNode):
+            waiting += (part for pair in current.value for part in pair)
+
+
+Edit = tuple[int, int, str]
+
+#: Items, old and new, that are compared thoroughly.
+_COMPARED: Final = 200
+_DASH: Final = re.compile(r"([ \t]*)-(?=[ \t\r\n])")
+_HEADER_COMMENT: Final = re.compile(r"[|>][-+0-9]*([ \t]+#[^\r\n]*)")
+
+
+def apply_edits(source: str, edits: Iterable[Edit]) -> str:
+    """`source` with the non-overlapping `edits` made."""
+    parts: list[str] = []
+    position = 0
+    for start, end, text in sorted(edits, key=lambda edit: edit[:2]):
+        parts += (source[position:start], text)
+        position = end
+    return "".join((*parts, source[position:]))
+
+
+class SpanEditor:
+    """Edits the entries of one block mapping; `read_item` gives list items as values to compare."""
+
+    def __init__(self, source: str, newline: str, read_item: Callable[[str, yaml.Node], Any]) -> None:
+        self._source = source
+        self._newline = newline
+        self._read_item = read_item
+
+    def remove(self, entry: Entry) -> list[Edit]:
+        """Drop the entry's lines."""
+        return [(entry.line_start, entry.line_end, "")]
+
+    def add(self, values: Mapping[str, Any], indent: str) -> list[Edit]:
+        """New entries behind all others."""
+        text = "".join(write_entry(key, value, indent, self._newline) for key, value in values.items())
+        return [(len(self._source), len(self._source), text)]
+
+    def replace(self, entry: Entry, value: Any) -> list[Edit]:
+        """Put `value` in the place of the entry's, in its style."""
+        node = entry.node
+        if entry.colon is None:
+            return [(entry.line_start, entry.line_end, self._whole(entry, value))]
+        if node.start_mark.index < entry.colon:
+            return [(entry.start, entry.end, self._spaced(entry, write_inline(value)))]
+        if isinstance(node, yaml.ScalarNode):
+            return self._replace_scalar(entry, node, value)
+        if is_flow(node) or "\n" not in self._source[entry.colon : entry.start]:
+            return [(entry.start, entry.end, self._inline_list(entry, value))]
+        if is_scalar(value) or not value:
+            return self._replace_block_by_line(entry, entry.colon, value)
+        if isinstance(node, yaml.SequenceNode) and not isinstance(value, Mapping):
+            edits = self._edit_items(entry, node, value)
+            if edits is not None:
+                return edits
+        return self._replace_block(entry, value)
+
+    def _whole(self, entry: Entry, value: Any) -> str:
+        return write_entry(entry.key, value, self._indent(entry.line_start), self._newline)
+
+    def _indent(self, line_start: int) -> str:
+        line = self._source[line_start : line_end(self._source, line_start)]
+        return line[: len(line) - len(line.lstrip(" "))]
+
+    def _spaced(self, entry: Entry, text: str) -> str:
+        return f" {text}" if entry.start == entry.colon else text
+
+    def _replace_scalar(self, entry: Entry, node: yaml.ScalarNode, value: Any) -> list[Edit]:
+        comment = _HEADER_COMMENT.match(self._source, entry.start) if node.style in ("|", ">") else None
+        quoting = {"'": "'", '"': '"'}.get(node.style or "", "" if node.value and not comment else None)
+        text = write_inline(value, None if node.style in ("|", ">") else quoting)
+        return [(entry.start, entry.end, self._spaced(entry, text) + (comment[1] if comment else ""))]
+
+    def _inline_list(self, entry: Entry, value: Any) -> str:
+        """`value` on one line; items of the old list keep their quoting."""
+        node = entry.node
+        if not isinstance(node, yaml.SequenceNode) or is_scalar(value) or isinstance(value, Mapping):
+            return write_inline(value)
+        known = {
+            _identity(self._read_item(entry.key, item)): self._text_of(item)
+            for item in node.value
+            if isinstance(item, yaml.ScalarNode) and item.start_mark.index >= entry.start
+        }
+        return "[" + ", ".join(known.get(_identity(item)) or write_inline(item) for item in value) + "]"
+
+    def _text_of(self, node: yaml.Node) -> str:
+        return self._source[node.start_mark.index : node.end_mark.index]
+
+    def _replace_block_by_line(self, entry: Entry, colon: int, value: Any) -> list[Edit]:
+        first = line_start(self._source, entry.start)
+        return [(colon, colon, " " + write_inline(value)), (first, entry.line_end, "")]
+
+    def _replace_block(self, entry: Entry, value: Any) -> list[Edit]:
+        first = line_start(self._source, entry.start)
+        indent, outer = self._indent(first), self._indent(entry.line_start)
+        if indent == outer and isinstance(value, Mapping):  # only lists may stand level with their key
+            indent += "  "
+        return [(first, entry.line_end, write_block(value, indent, self._newline))]
+
+    def _edit_items(self, entry: Entry, node: yaml.SequenceNode, wanted: Sequence[Any]) -> list[Edit] | None:
+        """Edits of single lines, so that items that stay keep theirs; None if items share lines."""
+        lines = self._item_lines(node)
+        if lines is None:
+            return None
+        indent = self._indent(lines[0][0])
+        old = [_identity(self._read_item(entry.key, item)) for item in node.value]
+        new = [_identity(item) for item in wanted]
+        edits: list[Edit] = []
+        for i, j, k, m in _differences(old, new):
+            place = lines[i][0] if i < len(lines) else lines[-1][1]
+            text = write_block(wanted[k:m], indent, self._newline)
+            dropped = lines[i:j]
+            edits += [(place, dropped[0][1] if dropped else place, text)]
+            edits += [(start, end, "") for start, end in dropped[1:]]
+        return edits
+
+    def _item_lines(self, node: yaml.SequenceNode) -> list[tuple[int, int]] | None:
+        lines: list[tuple[int, int]] = []
+        position = 0
+        for item in node.value:
+            start = line_start(self._source, item.start_mark.index)
+            if start < position or not _DASH.match(self._source, start):
+                return None
+            position = line_end(self._source, end_of(self._source, item))
+            lines.append((start, position))
+        return lines
+
+
+def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Where `old[i:j]` is to become `new[k:m]`, in order; the rest is equal.
+
+    Short lists are compared for the fewest changes, which may take the cube of their length; of long ones
+    each new item stays where the next old one like it is.
+    """
+    if len(old) + len(new) <= _COMPARED:
+        codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        yield from ((i, j, k, m) for tag, i, j, k, m in codes if tag != "equal")
+        return
+    i = k = 0
+    for j, m in [*_common(old, new), (len(old), len(new))]:
+        if j > i or m > k:
+            yield i, j, k, m
+        i, k = j + 1, m + 1
+
+
+def _common(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Places of equal items, growing on both sides."""
+    places: dict[str, deque[int]] = {}
+    for place, item in enumerate(old):
+        places.setdefault(item, deque()).append(place)
+    last = -1
+    for position, item in enumerate(new):
+        waiting = places.get(item, deque())
+        while waiting and waiting[0] <= last:
+            waiting.popleft()
+        if waiting:
+            last = waiting.popleft()
+            yield last, position
+
+
+def _identity(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+ReadItem = Callable[[str, yaml.Node], Any]
+
+
+@frozen(kw_only=True)
+class Changes:
+    """New values by key, in the order in which missing keys are added, and the keys to drop."""
+
+    values: Mapping[str, Any]
+    removed: frozenset[str]
+    drops_merges: bool = False
+
+
+def apply_changes(mapping: YamlMapping, changes: Changes, newline: str, read_item: ReadItem) -> Iterator[str]:
+    """The YAML text after `changes`, gentlest attempt first; keep the first that reads back right.
+
+    `read_item(key, node)` is a list item's value as `changes.values` would hold it.
+    """
+    if mapping.root is None or not is_flow(mapping.root):
+        editor = SpanEditor(mapping.source, newline, read_item)
+        entries = locate_entries(mapping)
+        yield _edit(mapping, entries, changes, editor)
+        if "&" in mapping.source:
+            yield _edit(mapping, entries, _untie(mapping, entries, changes), editor)
+    yield _restate(mapping, changes, newline)
+
+
+def _edit(mapping: YamlMapping, entries: list[Entry], changes: Changes, editor: SpanEditor) -> str:
+    effective = {entry.key: entry for entry in entries if not entry.merge}  # of equal keys the last counts
+    edits: list[Edit] = []
+    for entry in entries:
+        if changes.drops_merges if entry.merge else entry.key in changes.removed:
+            edits += editor.remove(entry)
+        elif effective.get(entry.key) is entry and entry.key in changes.values:
+            edits += editor.replace(entry, changes.values[entry.key])
+    missing = {key: value for key, value in changes.values.items() if key not in effective}
+    return apply_edits(mapping.source, edits + editor.add(missing, _indent(mapping)))
+
+
+def _indent(mapping: YamlMapping) -> str:
+    root = mapping.root
+    return " " * root.value[0][0].start_mark.column if root is not None and root.value else ""
+
+
+def _untie(mapping: YamlMapping, entries: list[Entry], changes: Changes) -> Changes:
+    """`changes` plus the keys that lean on anchors of changed ones, and all that merge keys bring in."""
+    changed = set(changes.values) | changes.removed
+    explicit = {entry.key for entry in entries if not entry.merge}
+    leaning: set[str] = set()
+    while more := (_leaning(entries, changed | leaning) & explicit) - changed - leaning:
+        leaning |= more
+    restated = {
+        key: mapping.values.value(node)
+        for key, node in mapping.nodes.items()
+        if (key in leaning or key not in explicit) and key not in changed
+    }
+    return evolve(changes, values={**changes.values, **restated}, drops_merges=True)
+
+
+def _leaning(entries: list[Entry], changed: set[str]) -> set[str]:
+    spans = [(entry.line_start, entry.line_end) for entry in entries if entry.key in changed or entry.merge]
+    return {
+        entry.key
+        for entry in entries
+        if any(
+            start <= node.start_mark.index < end for node in nodes_within(entry.node) for start, end in spans
+        )
+    }
+
+
+def _restate(mapping: YamlMapping, changes: Changes, newline: str) -> str:
+    values = {key: mapping.values.value(node) for key, node in mapping.nodes.items()} | dict(changes.values)
+    return "".join(
+        write_entry(key, value, "", newline) for key, value in values.items() if key not in changes.removed
+    )

@@ -1,0 +1,296 @@
+"""YAML reading and writing: text to nodes to JSON-compatible values, and back; safe against hostile files.
+
+Reading stays on nodes (libyaml's composer) because they know the position of each value in the text,
+and its source text. Written values read back the same with every YAML 1.1 and 1.2 reader.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import yaml
+from attrs import frozen
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
+
+from lithos.core.times import format_time
+
+#: Collections inside collections; the C composer has no limit of its own and overflows its stack.
+MAX_DEPTH: Final = 100
+#: Values in one frontmatter, aliases expanded ("billion laughs"); long texts count for several.
+MAX_VALUES: Final = 200_000
+
+_TAG: Final = "tag:yaml.org,2002:"
+_MERGE: Final = _TAG + "merge"
+_NULL: Final = _TAG + "null"
+# A text without one of these cannot nest deeper than about 300: each block level needs a new column.
+_MAY_NEST_DEEPLY: Final = re.compile(r"^ {64}|(?:[-?:][ \t]+){32}", re.MULTILINE)
+_CONSTRUCTOR: Final = SafeConstructor()
+
+
+class UnreadableNote(Exception):
+    """The file is no note Lithos can read; `reason` says what is wrong and what to do by hand."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _compose(source: str) -> yaml.MappingNode | None:
+    _refuse_deep_nesting(source)
+    loader = yaml.CSafeLoader(source)
+    try:
+        root = loader.get_single_node()
+    except yaml.YAMLError as error:
+        raise UnreadableNote(_describe(error)) from error
+    finally:
+        loader.dispose()
+    if root is None or isinstance(root, yaml.MappingNode):
+        return root
+    raise UnreadableNote("the frontmatter is no mapping; write `key: value` lines between the `---` lines")
+
+
+def _refuse_deep_nesting(source: str) -> None:
+    if source.count("[") + source.count("{") < 64 and not _MAY_NEST_DEEPLY.search(source):
+        return
+    depth = 0
+    try:
+        for event in yaml.parse(source, yaml.CSafeLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > MAX_DEPTH:
+                    raise _too_deep()
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+    except yaml.YAMLError as error:
+        raise UnreadableNote(_describe(error)) from error
+
+
+def _too_deep() -> UnreadableNote:
+    return UnreadableNote(f"the frontmatter nests deeper than {MAX_DEPTH} levels; flatten it")
+
+
+def _describe(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        line = error.problem_mark.line + 2  # counted from 0, after the opening `---`
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        return f"line {line} is malformed YAML ({problem}); correct it in an editor"
+    summary = " ".join(str(error).split())
+    return f"the frontmatter is malformed YAML ({summary}); correct it in an editor"
+
+
+def is_null(node: yaml.Node) -> bool:
+    """True for an empty value, `null` and `~`."""
+    return node.tag == _NULL
+
+
+def is_integer(node: yaml.Node) -> bool:
+    """True for a YAML integer, false for text that looks like one."""
+    return node.tag == _TAG + "int"
+
+
+class Values:
+    """Reads the nodes composed from one `source`; counts values, so that aliases cannot explode."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._left = MAX_VALUES
+
+    def _charge(self, cost: int, depth: int = 0) -> None:
+        self._left -= cost
+        if self._left < 0:
+            raise UnreadableNote(f"the frontmatter expands to more than {MAX_VALUES} values; remove aliases")
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+
+    def text(self, node: yaml.Node) -> str:
+        """A scalar's text, else the source text of a collection on one line."""
+        start, end = node.start_mark.index, node.end_mark.index
+        self._charge(1 + (end - start) // 64)
+        if isinstance(node, yaml.ScalarNode):
+            return str(node.value)
+        return " ".join(self._source[start:end].split())
+
+    def pairs(self, node: yaml.MappingNode, depth: int = 0) -> dict[str, yaml.Node]:
+        """Key text to value node: merge keys (`<<`) expanded, the last of equal keys wins."""
+        self._charge(1 + len(node.value), depth)
+        merged: dict[str, yaml.Node] = {}
+        own: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            if key.tag == _MERGE:
+                for mapping in _merge_sources(value):
+                    merged |= self.pairs(mapping, depth + 1)
+            else:
+                own[self.text(key)] = value
+        return merged | own if merged else own
+
+    def value(self, node: yaml.Node, depth: int = 0) -> Any:
+        """The node as JSON-compatible value: dates and non-finite numbers become text."""
+        if isinstance(node, yaml.ScalarNode):
+            self._charge(1 + len(node.value) // 64, depth)
+            return _scalar_value(node)
+        if isinstance(node, yaml.MappingNode):
+            return {key: self.value(child, depth + 1) for key, child in self.pairs(node, depth).items()}
+        self._charge(1, depth)
+        return [self.value(child, depth + 1) for child in node.value]
+
+
+@frozen(kw_only=True)
+class YamlMapping:
+    """A composed frontmatter: its text, its root (None when empty) and the reader of its values."""
+
+    source: str
+    root: yaml.MappingNode | None
+    values: Values
+
+    @property
+    def nodes(self) -> dict[str, yaml.Node]:
+        """Top-level key to value node, merge keys expanded."""
+        return self.values.pairs(self.root) if self.root is not None else {}
+
+
+def read_mapping(source: str) -> YamlMapping:
+    """Compose `source`; raises `UnreadableNote` for malformed YAML and anything but a mapping."""
+    return YamlMapping(source=source, root=_compose(source), values=Values(source))
+
+
+def is_merge(key: yaml.Node) -> bool:
+    """True for the merge key `<<`."""
+    return key.tag == _MERGE
+
+
+def _merge_sources(value: yaml.Node) -> Iterator[yaml.MappingNode]:
+    nodes = reversed(value.value) if isinstance(value, yaml.SequenceNode) else (value,)
+    return (node for node in nodes if isinstance(node, yaml.MappingNode))
+
+
+def _scalar_value(node: yaml.ScalarNode) -> Any:
+    convert = _CONVERSIONS.get(node.tag)
+    if convert is None:
+        return node.value
+    try:
+        return convert(node)
+    except (ValueError, OverflowError):  # 2024-02-30, !!int x: what the author wrote says more than a failure
+        return node.value
+
+
+def _integer(node: yaml.ScalarNode) -> int | str:
+    if ":" in node.value:  # YAML 1.1 reads the clock time 12:30 as 750
+        return str(node.value)
+    number: int = _CONSTRUCTOR.construct_yaml_int(node)
+    return number
+
+
+def _number(node: yaml.ScalarNode) -> float | str:
+    number: float = _CONSTRUCTOR.construct_yaml_float(node)
+    return number if math.isfinite(number) and ":" not in node.value else str(node.value)
+
+
+def _date(node: yaml.ScalarNode) -> str:
+    if not SafeConstructor.timestamp_regexp.match(node.value):
+        return str(node.value)
+    text: str = _CONSTRUCTOR.construct_yaml_timestamp(node).isoformat()
+    return text
+
+
+_CONVERSIONS: Final[dict[str, Callable[[yaml.ScalarNode], Any]]] = {
+    _NULL: lambda node: None,
+    _TAG + "bool": lambda node: SafeConstructor.bool_values.get(node.value.lower(), node.value),
+    _TAG + "int": _integer,
+    _TAG + "float": _number,
+    _TAG + "timestamp": _date,
+}
+
+
+_resolve: Final[Callable[[type[yaml.Node], str, tuple[bool, bool]], str]] = Resolver().resolve
+_TEXT_TAG: Final = "tag:yaml.org,2002:str"
+# What libyaml does not accept as it stands, and line breaks, which quoted text would fold.
+_ESCAPED: Final = re.compile(
+    "[^\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+_PLAIN: Final = re.compile(r"[\w/.(][^\t\[\]{},]*", re.DOTALL)
+# Numbers and booleans of YAML 1.2 (Obsidian) and of other 1.1 readers that PyYAML's resolver calls text.
+_AMBIGUOUS: Final = re.compile(
+    r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?|0o[0-7]+|0x[0-9a-fA-F]+|[yYnN]|\d[\d_:.]*", re.ASCII
+)
+_LONGEST_PLAIN_KEY: Final = 900  # libyaml: a simple key has at most 1024 characters
+
+_SCALARS: Final = (str, bool, int, float, datetime, type(None))
+
+
+def is_scalar(value: Any) -> bool:
+    """True for everything that stands on one line: text, number, boolean, time, null."""
+    return isinstance(value, _SCALARS)
+
+
+def write_text(text: str, style: str | None = None) -> str:
+    """`text` as a one-line scalar: in `style` (`'`, `"`, else plain) where that reads back the same."""
+    if _ESCAPED.search(text) or style == '"':
+        return '"' + _ESCAPED.sub(_escape, text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+    if style != "'" and _is_plain(text):
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    code = ord(character)
+    if character == "\n":
+        return "\\n"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _is_plain(text: str) -> bool:
+    return (
+        _PLAIN.fullmatch(text) is not None
+        and ": " not in text
+        and " #" not in text
+        and text[-1] not in ": "
+        and not text.startswith("...")
+        and _AMBIGUOUS.fullmatch(text) is None
+        and _resolve(yaml.ScalarNode, text, (True, False)) == _TEXT_TAG
+    )
+
+
+def write_inline(value: Any, style: str | None = None) -> str:
+    """`value` on one line; `style` is the quoting to keep: `'`, `"`, "" for plain, None for no preference."""
+    if isinstance(value, str):
+        return write_text(value, style)
+    if isinstance(value, datetime):
+        quote = "'" if style is None else style
+        return f"{quote}{format_time(value)}{quote}"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, float):
+        text = repr(value)  # 1e-07 is text to YAML 1.1, 1.0e-07 is a number
+        return text if "." in text else text.replace("e", ".0e", 1)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_flow_key(key)}: {write_inline(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(write_inline(item) for item in value) + "]"
+    return str(value)
+
+
+def _flow_key(key: str) -> str:
+    text = write_text(key)
+    return text if len(text) < _LONGEST_PLAIN_KEY else f"? {text} "
+
+
+def write_block(value: Any, indent: str, newline: str) -> str:
+    """A non-empty list or mapping as lines at `indent`, each ended by `newline`."""
+    if isinstance(value, Mapping):
+        return "".join(write_entry(key, item, indent, newline) for key, item in value.items())
+    return "".join(f"{indent}- {write_inline(item)}{newline}" for item in value)
+
+
+def write_entry(key: str, value: Any, indent: str, newline: str) -> str:
+    """`key: value` as whole lines at `indent`."""
+    name = write_text(key)
+    head = f"{indent}{name}:" if len(name) < _LONGEST_PLAIN_KEY else f"{indent}? {name}{newline}{indent}:"
+    if is_scalar(value) or not value:
+        return f"{head} {write_inline(value)}{newline}"
+    return f"{head}{newline}{write_block(value, indent + '  ', newline)}"

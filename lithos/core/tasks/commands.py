@@ -1,0 +1,203 @@
+"""Commands of the coordinator on tasks, one transaction each batch, and steps of its retention.
+
+The retention deletes old rows of `coordination.db`, a few at a time. Tasks, findings and their
+relations are what people and agents have written: they are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from attrs import frozen
+
+from lithos.core.commands import Command, R_co
+from lithos.core.tasks.model import Agent, Claim
+
+
+@frozen(kw_only=True)
+class TaskCommand(Command[R_co]):
+    """What an agent asks of the task board."""
+
+    agent: str
+
+
+@frozen(kw_only=True)
+class CreateTask(TaskCommand[str]):
+    """A new task with its edges; the reply is its id."""
+
+    title: str
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = {}
+    task_type: str = "task"
+    depends_on: tuple[str, ...] = ()
+    parent_task_id: str | None = None
+
+
+@frozen(kw_only=True)
+class UpdateTask(TaskCommand[None]):
+    """Change fields; None keeps, metadata merges per key and null deletes one. No reply."""
+
+    task_id: str
+    title: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+@frozen(kw_only=True)
+class ClaimAspect(TaskCommand[Claim]):
+    """Take or take again an aspect; the reply is the `Claim`."""
+
+    task_id: str
+    aspect: str
+    ttl_minutes: float | None = None
+
+
+@frozen(kw_only=True)
+class RenewClaim(TaskCommand[Claim]):
+    """Hold an aspect longer; the reply is the `Claim`."""
+
+    task_id: str
+    aspect: str
+    ttl_minutes: float | None = None
+
+
+@frozen(kw_only=True)
+class ReleaseClaim(TaskCommand[None]):
+    """Give an aspect up. No reply."""
+
+    task_id: str
+    aspect: str
+
+
+@frozen
+class Lesson:
+    """What a completed task teaches, as text that its author reads again; `id` is of this completion."""
+
+    id: str
+    text: str
+
+
+@frozen(kw_only=True)
+class CompleteTask(TaskCommand[list[str]]):
+    """End a task well; the reply is the ids it unblocked. The lists are told on as they came."""
+
+    task_id: str
+    outcome: str | None = None
+    cited_nodes: tuple[str, ...] | None = None
+    misleading_nodes: tuple[str, ...] | None = None
+    receipt_id: str | None = None
+    #: Kept with the completion until a `DropLesson`.
+    lesson: Lesson | None = None
+
+
+@frozen(kw_only=True)
+class CancelTask(TaskCommand[None]):
+    """End a task without result. No reply."""
+
+    task_id: str
+    reason: str | None = None
+
+
+@frozen(kw_only=True)
+class ReopenTask(TaskCommand[list[str]]):
+    """Open a closed task again; the reply is the ids it blocks again."""
+
+    task_id: str
+
+
+@frozen(kw_only=True)
+class UpsertTaskEdge(TaskCommand[None]):
+    """Relate two tasks. No reply."""
+
+    source: str
+    target: str
+    type: str
+    metadata: Mapping[str, Any] = {}
+
+
+@frozen(kw_only=True)
+class SpawnTask(TaskCommand[str]):
+    """A task that comes out of another; the reply is its id."""
+
+    source_task_id: str
+    title: str
+    description: str | None = None
+    relation_type: str = "discovered_from"
+    inherit_project: bool = True
+    inherit_tags: bool = True
+    inherit_context: bool = True
+    metadata: Mapping[str, Any] = {}
+
+
+@frozen(kw_only=True)
+class PostFinding(TaskCommand[str]):
+    """Report on a task; the reply is the finding's id."""
+
+    task_id: str
+    summary: str
+    knowledge_id: str | None = None
+
+
+@frozen(kw_only=True)
+class DropLesson(TaskCommand[None]):
+    """Forget a lesson that has had its effects. No reply."""
+
+    id: str
+
+
+class UpkeepStep(Command[int]):
+    """Drop a few old rows; the reply is how many there were."""
+
+    __slots__ = ()
+
+
+@frozen
+class DropAudit(UpkeepStep):
+    """Drop at most `most` accesses from `before`, or that are not among the newest `keep`."""
+
+    before: datetime
+    keep: int
+    most: int
+
+
+@frozen
+class DropEvents(UpkeepStep):
+    """Drop at most `most` events up to the seq `through`."""
+
+    through: int
+    most: int
+
+
+@frozen
+class DropCursors(UpkeepStep):
+    """Drop at most `most` cursors not moved since `before`, or not among the `keep` moved last."""
+
+    before: datetime
+    keep: int
+    most: int
+
+
+@frozen
+class DropClaims(UpkeepStep):
+    """Drop at most `most` claims that ended before `before`."""
+
+    before: datetime
+    most: int
+
+
+@frozen
+class DropAgents(UpkeepStep):
+    """Drop these agents, unless they were seen since."""
+
+    agents: tuple[Agent, ...]
+
+
+@frozen
+class ForgetReads(UpkeepStep):
+    """Forget how often these notes, which are gone, were read."""
+
+    note_ids: tuple[str, ...]

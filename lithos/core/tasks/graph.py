@@ -1,0 +1,198 @@
+"""The task graph: blockers, readiness, cycles and gates, and task metadata (coordination spec, section 3).
+
+Edges are given as (from, to) pairs per type; nothing here knows where they are stored. Gates are tasks that
+hold others back until something external has happened. Metadata is merged per key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Final
+
+from attrs import frozen
+
+from lithos.core.errors import InvalidInput, InvalidMetadataKey
+from lithos.core.limits import check_merged
+from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, Task
+from lithos.core.times import parse_time
+
+GATE_TYPES: Final = ("human", "timer", "ci", "pr", "external_task")
+
+
+def normalise_gate_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata of a valid gate, a timer's `ready_at` in UTC and whole seconds; raises `InvalidInput`."""
+    kind = metadata.get("gate_type")
+    if kind not in GATE_TYPES:
+        raise InvalidInput(f"A gate needs metadata.gate_type, one of {', '.join(GATE_TYPES)}; not {kind!r}.")
+    if kind != "timer":
+        return dict(metadata)
+    ready_at = read_ready_at(metadata)
+    if ready_at is None:
+        raise InvalidInput(
+            "A timer gate needs metadata.ready_at, a time like 2026-01-31T12:00:00Z; "
+            f"not {metadata.get('ready_at')!r}."
+        )
+    return {**metadata, "ready_at": ready_at.astimezone(UTC).isoformat(timespec="seconds")}
+
+
+def read_ready_at(metadata: Mapping[str, Any]) -> datetime | None:
+    """A timer's time, or None when it cannot be read."""
+    text = metadata.get("ready_at")
+    if not isinstance(text, str):
+        return None
+    try:
+        return parse_time(text)
+    except ValueError:
+        return None
+
+
+def is_gate_open_to_pass(gate: Task, now: datetime) -> bool:
+    """True when nothing has to wait for the gate any more: completed, or an open timer past its time."""
+    if gate.status == "completed":
+        return True
+    if not gate.is_open or gate.metadata.get("gate_type") != "timer":
+        return False
+    ready_at = read_ready_at(gate.metadata)
+    return ready_at is not None and ready_at <= now
+
+
+def check_keys(patch: Mapping[str, Any] | None) -> None:
+    """Raises `InvalidMetadataKey` for what the task graph replaced, whatever its value."""
+    for key in FORBIDDEN_METADATA:
+        if key in (patch or {}):
+            raise InvalidMetadataKey(
+                f"metadata.{key} is not used. Relate tasks with depends_on at creation or "
+                "lithos_task_edge_upsert."
+            )
+
+
+def merge_metadata(task_type: str, old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Merged per key; a null deletes a key.
+
+    Raises `InvalidInput` where a gate would not stay valid, and where it grows beyond its bound.
+    """
+    merged = {**old, **patch}
+    kept = {key: value for key, value in merged.items() if value is not None or key not in patch}
+    check_merged(old, kept)
+    return normalise_gate_metadata(kept) if task_type == "gate" else kept
+
+
+@frozen
+class Blocker:
+    """Why a task cannot start: `kind` is `blocker_unsatisfiable`, `gate`, `cycle` or `task`."""
+
+    kind: str
+    task_id: str
+    type: str
+    status: str
+    message: str
+
+
+@frozen
+class TaskGraph:
+    """Tasks by id and, per waiting task, its blocking edges as (predecessor id, edge type)."""
+
+    tasks: Mapping[str, Task]
+    waits_for: Mapping[str, Sequence[tuple[str, str]]]
+
+    def blockers(self, task_id: str, now: datetime) -> list[Blocker]:
+        """The unsatisfied blockers of a task, in the order of their edges."""
+        found = (
+            self._blocker(task_id, self.tasks[source], kind, now)
+            for source, kind in self.waits_for.get(task_id, ())
+        )
+        return [blocker for blocker in found if blocker is not None]
+
+    def is_ready(self, task: Task, now: datetime) -> bool:
+        """Open, a plain task, and nothing unsatisfied before it."""
+        return task.is_open and task.task_type == "task" and not self.holders(task.id, now)
+
+    def holders(self, task_id: str, now: datetime) -> set[str]:
+        """The ids of the predecessors that hold a task back."""
+        return {
+            source
+            for source, kind in self.waits_for.get(task_id, ())
+            if not is_satisfied(self.tasks[source], kind, now)
+        }
+
+    def _blocker(self, task_id: str, before: Task, edge_type: str, now: datetime) -> Blocker | None:
+        if is_satisfied(before, edge_type, now):
+            return None
+        kind, message = self._explain(task_id, before, edge_type)
+        return Blocker(kind, before.id, edge_type, before.status, message)
+
+    def _explain(self, task_id: str, before: Task, edge_type: str) -> tuple[str, str]:
+        name = f"{before.title!r} ({before.id})"
+        if before.status == "cancelled":
+            return "blocker_unsatisfiable", (
+                f"{name} was cancelled and can never be completed: intervention is needed. "
+                "Reopen it, or cancel this task."
+            )
+        if edge_type != BLOCKS:
+            return "gate", _explain_gate(before, name)
+        if task_id in self._tangled and before.id in self._tangled:
+            path = find_path(before.id, task_id, self._predecessors)
+            if path is not None:
+                return "cycle", f"The tasks wait for each other: {' -> '.join([*path[::-1], task_id])}."
+        return "task", f"Waits for {name} to be completed."
+
+    @cached_property
+    def _tangled(self) -> frozenset[str]:
+        """The tasks on cycles, and those that wait for one; every other search for a path is in vain."""
+        sorter = TopologicalSorter({one: set(self._predecessors(one)) for one in self.waits_for})
+        with suppress(CycleError):
+            sorter.prepare()
+        free = set[str]()
+        while loose := sorter.get_ready():
+            free.update(loose)
+            sorter.done(*loose)
+        return frozenset(self.waits_for.keys() - free)
+
+    def _predecessors(self, task_id: str) -> list[str]:
+        return [source for source, _ in self.waits_for.get(task_id, ())]
+
+
+def is_satisfied(before: Task, edge_type: str, now: datetime) -> bool:
+    """Whether a predecessor no longer blocks over an edge of this type."""
+    if edge_type == BLOCKS:
+        return before.status == "completed"
+    return is_gate_open_to_pass(before, now)
+
+
+def find_path(start: str, goal: str, successors: Callable[[str], Iterable[str]]) -> list[str] | None:
+    """The shortest way from `start` to `goal` along edges, both included; None when there is none."""
+    came_from: dict[str, str | None] = {start: None}
+    frontier = [start]
+    while frontier:
+        reached: list[str] = []
+        for node in frontier:
+            if node == goal:
+                return _walk_back(node, came_from)
+            for successor in successors(node):
+                if successor not in came_from:
+                    came_from[successor] = node
+                    reached.append(successor)
+        frontier = reached
+    return None
+
+
+def _walk_back(node: str, came_from: Mapping[str, str | None]) -> list[str]:
+    path = [node]
+    while (previous := came_from[path[-1]]) is not None:
+        path.append(previous)
+    return path[::-1]
+
+
+def _explain_gate(gate: Task, name: str) -> str:
+    kind = gate.metadata.get("gate_type")
+    if kind == "timer":
+        ready_at = read_ready_at(gate.metadata)
+        when = (
+            f"opens at {ready_at.isoformat(timespec='seconds')}" if ready_at else "has no readable ready_at"
+        )
+        return f"Waits for the timer gate {name}, which {when}."
+    return f"Waits for the {kind} gate {name}; it opens by being completed."

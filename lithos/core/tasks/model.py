@@ -1,0 +1,175 @@
+"""Tasks, claims, findings, task edges, agents and access rows as values, and the rules of claims.
+
+A claim is a lease on an aspect of a task: who may hold it, and for how long (coordination spec, section 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from lithos.core.errors import ClaimFailed, ClaimNotFound
+from lithos.core.limits import json_bytes
+from lithos.core.times import format_time
+
+UNKNOWN_AGENT: Final = "unknown"
+READ: Final = "read"
+SEARCH_RESULT: Final = "search_result"
+
+
+@frozen(kw_only=True)
+class Agent:
+    """A self-reported agent."""
+
+    id: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+    name: str | None = None
+    type: str | None = None
+    metadata: Mapping[str, Any] = field(factory=dict)
+
+
+def size_of(agent: Agent) -> int:
+    """The approximate size in bytes, here and in the database."""
+    texts = len(agent.id) + len(agent.name or "") + len(agent.type or "")
+    return 500 + texts + (json_bytes(agent.metadata) if agent.metadata else 0)
+
+
+@frozen
+class AuditRow:
+    """One access to a note: `operation` is `read` or `search_result`."""
+
+    agent_id: str
+    doc_id: str
+    operation: str
+    timestamp: datetime
+
+
+TASK_TYPES: Final = ("task", "epic", "gate")
+TASK_STATUSES: Final = ("open", "completed", "cancelled")
+
+BLOCKS: Final = "blocks"
+WAITS_ON_GATE: Final = "waits_on_gate"
+PARENT_CHILD: Final = "parent_child"
+DISCOVERED_FROM: Final = "discovered_from"
+EDGE_TYPES: Final = (BLOCKS, WAITS_ON_GATE, PARENT_CHILD, DISCOVERED_FROM)
+#: Edges whose successor waits for their predecessor; together they must not form a cycle.
+BLOCKING_TYPES: Final = (BLOCKS, WAITS_ON_GATE)
+
+#: Keys that older versions kept in metadata; the graph replaced them.
+FORBIDDEN_METADATA: Final = ("depends_on", "blocked_on")
+
+
+@frozen(kw_only=True)
+class Task:
+    """One task, epic or gate."""
+
+    id: str
+    title: str
+    description: str | None = None
+    status: str = "open"
+    task_type: str = "task"
+    created_by: str
+    created_at: datetime
+    resolved_at: datetime | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(factory=dict)
+    outcome: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Neither completed nor cancelled."""
+        return self.status == "open"
+
+
+@frozen(kw_only=True)
+class Claim:
+    """An agent's lease on an aspect of a task until `expires_at`; the token `fence` grows with each grant."""
+
+    task_id: str
+    agent: str
+    aspect: str
+    expires_at: datetime
+    fence: int
+
+
+@frozen(kw_only=True)
+class Finding:
+    """What an agent reports on a task; `knowledge_id` names a note."""
+
+    id: str
+    task_id: str
+    agent: str
+    summary: str
+    knowledge_id: str | None
+    created_at: datetime
+
+
+@frozen(kw_only=True)
+class TaskEdge:
+    """A relation of two tasks; for its direction see the type (coordination spec, section 3)."""
+
+    source: str
+    target: str
+    type: str
+    metadata: Mapping[str, Any] = field(factory=dict)
+    created_by: str
+    created_at: datetime
+
+
+_SHORTEST_MINUTES = 1.0
+
+
+@frozen
+class ClaimTimes:
+    """`coordination.claim_default_ttl_minutes` and `coordination.claim_max_ttl_minutes`."""
+
+    default_minutes: float = 60
+    longest_minutes: float = 480
+
+    def expiry(self, ttl_minutes: float | None, now: datetime) -> datetime:
+        """The expiry of a claim made now; the wanted time is clamped to 1..longest, never refused."""
+        wanted = self.default_minutes if ttl_minutes is None else ttl_minutes
+        if math.isnan(wanted):
+            wanted = _SHORTEST_MINUTES
+        return now + timedelta(minutes=max(_SHORTEST_MINUTES, min(wanted, self.longest_minutes)))
+
+
+def check_claimable(task_id: str, task: Task | None, held: Claim | None, agent: str, now: datetime) -> None:
+    """Raises `ClaimFailed` unless the aspect is free, expired, or the agent's own."""
+    if task is None:
+        raise ClaimFailed(
+            f"There is no task {task_id!r}. Find open tasks with lithos_task_list.", reason="task_not_found"
+        )
+    if not task.is_open:
+        raise ClaimFailed(
+            f"The task {task.title!r} is {task.status} and cannot be claimed.", reason="task_closed"
+        )
+    if held is not None and held.agent != agent and held.expires_at > now:
+        until = format_time(held.expires_at)
+        raise ClaimFailed(
+            f"{held.agent} holds this aspect until {until}. Take another aspect or task, or wait.",
+            reason="held",
+            held_by=held.agent,
+            expires_at=until,
+        )
+
+
+def check_owned(
+    task_id: str, aspect: str, held: Claim | None, agent: str, now: datetime | None = None
+) -> Claim:
+    """The agent's own claim; with `now` it must still run. Raises `ClaimNotFound`."""
+    if held is None or held.agent != agent:
+        raise ClaimNotFound(
+            f"{agent} holds no claim on aspect {aspect!r} of task {task_id}. Claim it with lithos_task_claim."
+        )
+    if now is not None and held.expires_at <= now:
+        raise ClaimNotFound(
+            f"The claim of {agent} on aspect {aspect!r} of task {task_id} has expired. "
+            "Claim it again with lithos_task_claim."
+        )
+    return held

@@ -1,0 +1,212 @@
+"""Script-aware text analysis for full-text search: normalisation, folding of case and accents, tokens.
+
+Documents and queries go through the same two steps. `fold` makes spellings meet (`Café`, `cafe`);
+`index_text` then rewrites scripts that do not separate words by spaces so that a tokeniser that
+only knows words finds every substring of them. A run `c1c2c3` becomes `c1 c1c2 c2 c2c3 c3`: the
+tokens of any substring are consecutive, so a phrase query over them matches consecutive characters.
+
+Unicode normalisation takes time proportional to the text (UAX #15, Stream-Safe Text Format): it sorts each
+run of combining marks, and common implementations need the square of its length for that. No script writes
+more than 30 marks in a row, so longer runs are cut, whatever a text contains.
+
+`FUNCTION_WORDS` are the stop words: English words that say nothing of what is asked, as `fold` spells them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, Literal
+
+#: Marks in a row that normalisation has to bear.
+LONGEST_RUN: Final = 30
+#: COMBINING GRAPHEME JOINER: a starter without a visible form.
+_JOINER: Final = "\u034f"
+#: Marks are neither letters nor digits to `re`, the half-width voicing marks of kana excepted. Symbols and
+#: punctuation, of which people draw long lines, are no marks.
+_CANDIDATES: Final = (
+    r"(?:[^\w\s\x00-\u02ff\u2010-\u20cf\u2100-\u2bff\u3000-\u3029\u3030-\u3098\ufe30-\uff9d"
+    r"\U0001f000-\U0001faff]|[\uff9e\uff9f])"
+)
+#: A mark may decompose into three, hence a third of the limit.
+_SUSPECT: Final = re.compile(f"{_CANDIDATES}{{{LONGEST_RUN // 3},}}")
+
+
+def normalise(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+    """`text` in a normal form; before every mark that would be the 31st in a row stands a joiner."""
+    return text if text.isascii() else unicodedata.normalize(form, separate_marks(text))
+
+
+def separate_marks(text: str) -> str:
+    """`text` with a joiner in every run of more than 30 marks: the Stream-Safe Text Process."""
+    return _SUSPECT.sub(lambda run: "".join(_separated(run, _JOINER)), text)
+
+
+def drop_excess_marks(text: str) -> str:
+    """`text` without the marks after the first 30 of a run, for what is searched and not shown."""
+    return _SUSPECT.sub(lambda run: "".join(_separated(run, "")), text)
+
+
+def _separated(run: re.Match[str], joiner: str) -> Iterator[str]:
+    """The characters of a run; before one too many a joiner, or, without joiner, nothing in its place."""
+    marks = _marks_of(run.string[run.start() - 1])[1] if run.start() else 0
+    for character in run[0]:
+        leading, trailing, is_mark = _marks_of(character)
+        if marks + leading > LONGEST_RUN:
+            if not joiner:
+                continue
+            yield joiner
+            marks = 0
+        marks = marks + leading if is_mark else trailing
+        yield character
+
+
+@lru_cache(maxsize=4096)
+def _marks_of(character: str) -> tuple[int, int, bool]:
+    """How many marks its decomposition begins and ends with, and whether it is nothing else."""
+    is_mark = [unicodedata.combining(part) != 0 for part in unicodedata.normalize("NFKD", character)]
+    leading = is_mark.index(False) if False in is_mark else len(is_mark)
+    trailing = is_mark[::-1].index(False) if False in is_mark else len(is_mark)
+    return leading, trailing, False not in is_mark
+
+
+#: Han, Hiragana, Katakana, Hangul, Thai, Lao, Khmer and Myanmar: letters, their marks and digits,
+#: without punctuation and currency signs. The inside of a character class.
+_UNSEGMENTED: Final = (
+    "\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han
+    "\U00020000-\U000323af"
+    "\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # kana
+    "\U0001b000-\U0001b16f"
+    "\u1100-\u11ff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"  # Hangul
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59"  # Thai
+    "\u0e81-\u0ece\u0ed0-\u0ed9\u0edc-\u0edf"  # Lao
+    "\u1780-\u17d3\u17d7\u17dc\u17dd\u17e0-\u17e9"  # Khmer
+    "\u1000-\u1049\u1050-\u109d\ua9e0-\ua9fe\uaa60-\uaa76\uaa7a-\uaa7f"  # Myanmar
+)
+_UNSEGMENTED_RUN: Final = re.compile(f"[{_UNSEGMENTED}]+")
+#: Words of the other scripts; Python's `\w` has no marks, so a word may come in parts.
+WORD_PART: Final = re.compile(rf"[^\W_{_UNSEGMENTED}]+")
+_WORD_ASCII: Final = re.compile("[0-9A-Za-z]+")
+
+#: What folding drops from decomposed text: Latin, Greek and Cyrillic diacritics, Hebrew points,
+#: Arabic harakat, and characters without a visible form (joiners, selectors, soft hyphen).
+#: Voicing marks of kana and vowel signs of Indic and South-East Asian scripts carry the word: they stay.
+_DROPPED: Final = re.compile(
+    "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+    "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"
+    "\u00ad\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
+)
+
+#: What may merge with the character before it: marks, symbols, Hangul letters, half-width voicing marks.
+#: Text cut elsewhere folds the same in parts as in whole.
+_MERGING: Final = r"(?:[^\w\s\x00-\x7f]|[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uff9e-\uffdc])*"
+_BLOCK: Final = re.compile("(?s:.{1,1024})" + _MERGING)
+_LONGEST_PIECE: Final = 65_536
+_PIECE: Final = re.compile(f"(?s:.{{1,{_LONGEST_PIECE - 1}}})" + _MERGING)
+_CLUSTER: Final = re.compile("(?s:.)" + _MERGING)
+
+
+def fold(text: str) -> str:
+    """Return `text` NFKC-normalised, in lower case and without diacritics; idempotent.
+
+    Of more than 30 marks in a row the rest is dropped.
+    """
+    if text.isascii():
+        return text.lower()
+    if len(text) > _LONGEST_PIECE:  # each of these calls keeps the interpreter to itself
+        return "".join(_fold(piece[0]) for piece in _PIECE.finditer(text))
+    return _fold(text)
+
+
+def _fold(text: str) -> str:
+    lowered = unicodedata.normalize("NFKC", drop_excess_marks(text)).lower().replace("ς", "σ")
+    bare = _DROPPED.sub("", unicodedata.normalize("NFD", lowered))
+    return unicodedata.normalize("NFC", bare)
+
+
+def unfold_offset(text: str, offset: int) -> int:
+    """Return the position in `text` of the character that `fold(text)[offset]` comes from.
+
+    Exact to the smallest piece that folds on its own (a letter with its marks); `len(text)` when
+    `offset` is the length of the folded text.
+    """
+    if text.isascii():
+        return min(offset, len(text))
+    block_start, offset = _skip_pieces(text, 0, len(text), offset, _BLOCK)
+    block = _BLOCK.match(text, block_start)
+    end = block.end() if block else len(text)
+    return _skip_pieces(text, block_start, end, offset, _CLUSTER)[0]
+
+
+def _skip_pieces(text: str, start: int, end: int, offset: int, pieces: re.Pattern[str]) -> tuple[int, int]:
+    """Walk over the pieces that fold to less than `offset` characters; return (position, rest of offset)."""
+    for piece in pieces.finditer(text, start, end):
+        length = len(fold(piece[0]))
+        if length > offset:
+            return piece.start(), offset
+        offset -= length
+    return end, offset
+
+
+def index_text(text: str) -> str:
+    """Return what a word tokeniser is given for `text`: folded, unsegmented runs as overlapping tokens.
+
+    The same function serves documents, words and phrases.
+    """
+    folded = fold(text)
+    return folded if folded.isascii() else _UNSEGMENTED_RUN.sub(_interleave, folded)
+
+
+def _interleave(run: re.Match[str]) -> str:
+    characters = run[0]
+    pairs = [f"{first} {first}{second}" for first, second in pairwise(characters)]
+    return f" {' '.join([*pairs, characters[-1]])} "
+
+
+def runs(folded: str) -> Iterator[tuple[bool, str]]:
+    """Split folded text into `(is_unsegmented, run)` pieces, in order; their concatenation is the text."""
+    position = 0
+    for match in _UNSEGMENTED_RUN.finditer(folded):
+        if match.start() > position:
+            yield False, folded[position : match.start()]
+        yield True, match[0]
+        position = match.end()
+    if position < len(folded):
+        yield False, folded[position:]
+
+
+def words(folded: str) -> list[tuple[bool, str]]:
+    """Return the words of folded text as `(is_unsegmented, word)`, in order.
+
+    A word is a longest run of letters, numbers and marks (what the full-text tokeniser keeps) that
+    does not change between segmented and unsegmented script.
+    """
+    if folded.isascii():
+        return [(False, word) for word in _WORD_ASCII.findall(folded)]
+    pieces: list[tuple[bool, str]] = []
+    for is_unsegmented, run in runs(folded):
+        spaced = run if is_unsegmented else "".join([c if _is_word_character(c) else " " for c in run])
+        pieces += [(is_unsegmented, word) for word in spaced.split()]
+    return pieces
+
+
+def _is_word_character(character: str) -> bool:
+    return character.isalnum() or unicodedata.category(character)[0] == "M"
+
+
+def bigrams(run: str) -> list[str]:
+    """Return the overlapping pairs of an unsegmented run, the run itself when it is one character."""
+    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+
+
+_WORDS = """
+    a about after all also am an and any are as at be been before being between but by can could did do does
+    during for from get had has have he how i if in into is it its may me might must my no not of on or our
+    over shall she should so some such than that the their then there these they this through to under use
+    used using was we were what when where which who whom whose why will with would you your
+"""
+FUNCTION_WORDS: Final = frozenset(_WORDS.split())

@@ -1,0 +1,150 @@
+"""Cutting a note into chunks for embedding (notes spec, section 10).
+
+Chunks are verbatim slices: text is seen as nested spans (paragraphs, sentences, words, characters),
+neighbours are packed while they fit, and a span that is too long is packed from its parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from attrs import frozen
+
+CONTEXT_MAX: Final = 200
+
+Span: TypeAlias = tuple[int, int]
+
+#: What separates the spans of each level; below the last level there are only characters.
+_SEPARATORS: Final = (
+    re.compile(r"\n(?:[^\S\n]*\n)+"),  # paragraphs
+    re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*"),  # sentences
+    re.compile(r"\s+"),  # words
+)
+_HEADING_OR_FENCE: Final = re.compile(
+    r"^ {0,3}(?:(?P<marks>#{1,6})(?P<heading>[ \t][^\n]*)?|(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*))$",
+    re.MULTILINE,
+)
+
+
+@frozen
+class Chunk:
+    """A slice of a note: `text` is what snippets show, `context` the title and headings it stands under."""
+
+    index: int
+    text: str
+    context: str
+
+    @property
+    def embedded(self) -> str:
+        """What is embedded: the context line, a line break and the text."""
+        return f"{self.context}\n{self.text}" if self.context else self.text
+
+
+@frozen
+class _Heading:
+    start: int
+    level: int
+    text: str
+
+
+def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: int = 1000) -> list[Chunk]:
+    """Cut title, blank line and content into chunks of about `chunk_size` characters, none over `chunk_max`.
+
+    Linear in the length of the text; empty text has no chunks.
+    """
+    text = f"{title}\n\n{content}".strip()
+    if not text:
+        return []
+    if len(text) <= chunk_size:
+        spans = [(0, len(text))]
+    else:
+        spans = list(_pack(text, (0, len(text)), 0, min(chunk_size, chunk_max), chunk_max))
+    contexts = _contexts(title, text, spans)
+    return [
+        Chunk(index, text[start:end], context)
+        for index, ((start, end), context) in enumerate(zip(spans, contexts, strict=True))
+    ]
+
+
+def headings_of(content: str) -> str:
+    """The headings outside fenced code, one per line."""
+    return "\n".join(heading.text for heading in _headings(content, 0))
+
+
+def _pack(text: str, span: Span, level: int, size: int, longest: int) -> Iterator[Span]:
+    """Join neighbouring parts of `span` while they fit in `size`; a part over `longest` is packed alone."""
+    packed: Span | None = None
+    for start, end in _parts(text, span, level, size):
+        if packed and end - packed[0] <= size:
+            packed = packed[0], end
+            continue
+        if packed:
+            yield packed
+        packed = start, end
+        if end - start > longest:
+            packed = None
+            yield from _pack(text, (start, end), level + 1, size, longest)
+    if packed:
+        yield packed
+
+
+def _parts(text: str, span: Span, level: int, size: int) -> Iterator[Span]:
+    position, end = span
+    if level == len(_SEPARATORS):
+        yield from ((start, min(start + size, end)) for start in range(position, end, size))
+        return
+    for separator in _SEPARATORS[level].finditer(text, position, end):
+        if separator.start() > position:
+            yield position, separator.start()
+        position = separator.end()
+    if position < end:
+        yield position, end
+
+
+def _contexts(title: str, text: str, spans: list[Span]) -> Iterator[str]:
+    """Yield the context line of each span: the title and the headings above the span's first line."""
+    title_line = " ".join(title.split())[:CONTEXT_MAX]
+    pending = list(_headings(text, len(title.lstrip())))[::-1]
+    above: list[_Heading] = []
+    for start, _ in spans:
+        while pending and pending[-1].start < start:
+            _open_section(above, pending.pop())
+        if pending and pending[-1].start == start:
+            # The span opens with a heading: the sections that this heading ends are not above it.
+            _close_sections(above, pending[-1].level)
+        headings = " > ".join(heading.text for heading in above)
+        yield " - ".join(filter(None, (title_line, headings)))[:CONTEXT_MAX].rstrip()
+
+
+def _open_section(above: list[_Heading], heading: _Heading) -> None:
+    _close_sections(above, heading.level)
+    if heading.text:
+        above.append(heading)
+
+
+def _close_sections(above: list[_Heading], level: int) -> None:
+    while above and above[-1].level >= level:
+        above.pop()
+
+
+def _headings(text: str, start: int) -> Iterator[_Heading]:
+    """Yield the ATX headings from `start` on that stand outside fenced code."""
+    fence = ""
+    for match in _HEADING_OR_FENCE.finditer(text, start):
+        mark, info = match["fence"], (match["info"] or "").strip()
+        if fence:
+            closes = mark and mark.startswith(fence) and not info
+            fence = "" if closes else fence
+        elif mark:
+            fence = "" if mark[0] == "`" and "`" in info else mark
+        else:
+            yield _Heading(match.start(), len(match["marks"]), _heading_text(match["heading"] or ""))
+
+
+def _heading_text(source: str) -> str:
+    """Drop surrounding space and a closing run of `#`."""
+    text = source.strip()
+    bare = text.rstrip("#")
+    return (text if bare and not bare[-1].isspace() else bare.strip())[:CONTEXT_MAX]

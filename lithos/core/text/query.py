@@ -1,0 +1,223 @@
+"""The query language of full-text search as a syntax tree that knows no search engine.
+
+Words stand side by side and are ranked (`OR`); `"phrase"`, `+must`, `-not`, `AND` before `OR`, `NOT`,
+parentheses and `title:`, `body:`, `entities:` before a word, a phrase or a parenthesis.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final, TypeAlias
+
+from attrs import frozen
+
+from lithos.core.text.analysis import bigrams, fold, words
+
+FIELDS: Final = ("title", "body", "entities")
+MAX_DEPTH: Final = 50
+MAX_WORDS: Final = 1000
+
+
+class QuerySyntaxError(ValueError):
+    """The query does not parse; a search with it matches nothing."""
+
+
+class Occur(Enum):
+    """How a clause takes part: it raises the rank, is required, or excludes."""
+
+    SHOULD = "should"
+    MUST = "must"
+    MUST_NOT = "must_not"
+
+
+@frozen
+class Word:
+    """A word as written, in one field or (`None`) in all; it may hold several tokens (`foo-bar`) or none."""
+
+    field: str | None
+    text: str
+
+
+@frozen
+class Phrase:
+    """Words in exactly this order; in unsegmented script consecutive characters."""
+
+    field: str | None
+    text: str
+
+
+@frozen
+class Boolean:
+    """Clauses joined. With `MUST_NOT` clauses alone it means everything but those."""
+
+    clauses: tuple[tuple[Occur, Node], ...]
+
+
+Node: TypeAlias = Word | Phrase | Boolean
+
+_TOKEN: Final = re.compile(
+    r"""\s*(?:
+        "(?P<phrase>[^"]*)"
+      | (?P<quote>")
+      | (?P<open>\() | (?P<close>\))
+      | (?P<sign>[+-])(?![\s)]|$) | (?P<dangling>[+-])(?=[\s)]|$)
+      | (?P<operator>AND|OR|NOT)(?![^\s()"])
+      | (?P<field>[^\W\d]\w*):
+      | (?P<word>[^\s()"]+)
+    )""",
+    re.VERBOSE,
+)
+
+
+@frozen
+class _Token:
+    kind: str
+    text: str
+
+
+_END: Final = _Token("end", "")
+_OCCUR_OF_PREFIX: Final = {
+    _Token("sign", "+"): Occur.MUST,
+    _Token("sign", "-"): Occur.MUST_NOT,
+    _Token("operator", "NOT"): Occur.MUST_NOT,
+}
+
+
+def parse_query(text: str) -> Node | None:
+    """Return the tree of `text`, `None` when it is blank; raise `QuerySyntaxError` when it does not parse."""
+    if not text.strip():
+        return None
+    parser = _Parser(list(_scan_tokens(text))[::-1])
+    tree = parser.read_sequence(None, depth=0)
+    if parser.peek().kind == "close":
+        raise QuerySyntaxError("a closing parenthesis has no opening one")
+    return tree
+
+
+def plain_words(text: str) -> Node | None:
+    """Return the words of any text side by side, `None` when there are none; nothing is syntax.
+
+    The words are folded; beyond the first 1,000 they are left out.
+    """
+    found = words(fold(text))[:MAX_WORDS]
+    return _join([(Occur.SHOULD, Word(None, word)) for _, word in found]) if found else None
+
+
+def query_terms(query: str | Node | None) -> list[str]:
+    """Return the folded words a snippet may be built around, without repetition.
+
+    A text counts as plain words; of a tree, excluded clauses do not count. An unsegmented run gives
+    itself and its bigrams.
+    """
+    source = [query] if isinstance(query, str) else _included_texts(query)
+    terms: dict[str, None] = {}
+    for text in source:
+        for is_unsegmented, word in words(fold(text)):
+            terms[word] = None
+            terms.update(dict.fromkeys(bigrams(word) if is_unsegmented else ()))
+    return list(terms)
+
+
+def _included_texts(node: Node | None) -> Iterator[str]:
+    if isinstance(node, Boolean):
+        for occur, clause in node.clauses:
+            if occur is not Occur.MUST_NOT:
+                yield from _included_texts(clause)
+    elif node is not None:
+        yield node.text
+
+
+def _scan_tokens(text: str) -> Iterator[_Token]:
+    position, count, end = 0, 0, len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position, end)
+        assert match is not None
+        assert match.lastgroup is not None
+        token = _Token(match.lastgroup, match[match.lastgroup])
+        position = match.end()
+        if token.kind == "quote":
+            raise QuerySyntaxError("a quotation mark is not closed")
+        count += token.kind in ("word", "phrase")
+        if count > MAX_WORDS:
+            raise QuerySyntaxError(f"the query has more than {MAX_WORDS} words")
+        yield token
+
+
+@frozen
+class _Parser:
+    """Recursive descent over the tokens, last one first."""
+
+    tokens: list[_Token]
+
+    def peek(self) -> _Token:
+        return self.tokens[-1] if self.tokens else _END
+
+    def take(self) -> _Token:
+        return self.tokens.pop() if self.tokens else _END
+
+    def accept(self, operator: str) -> bool:
+        if self.peek() != _Token("operator", operator):
+            return False
+        self.take()
+        return True
+
+    def read_sequence(self, field: str | None, depth: int) -> Node:
+        """Read clauses up to a closing parenthesis or the end; `OR` between two of them is optional."""
+        if depth > MAX_DEPTH:
+            raise QuerySyntaxError(f"parentheses are nested more than {MAX_DEPTH} deep")
+        clauses = [self.read_conjunction(field, depth)]
+        while self.peek().kind not in ("close", "end"):
+            if self.accept("OR"):
+                clauses[-1] = _as_alternative(clauses[-1])
+                clauses.append(_as_alternative(self.read_conjunction(field, depth)))
+            else:
+                clauses.append(self.read_conjunction(field, depth))
+        return _join(clauses)
+
+    def read_conjunction(self, field: str | None, depth: int) -> tuple[Occur, Node]:
+        clauses = [self.read_clause(field, depth)]
+        while self.accept("AND"):
+            clauses.append(self.read_clause(field, depth))
+        if len(clauses) == 1:
+            return clauses[0]
+        joined = [(Occur.MUST if occur is Occur.SHOULD else occur, node) for occur, node in clauses]
+        return Occur.SHOULD, Boolean(tuple(joined))
+
+    def read_clause(self, field: str | None, depth: int) -> tuple[Occur, Node]:
+        occur = _OCCUR_OF_PREFIX.get(self.peek())
+        if occur is not None:
+            self.take()
+        return occur or Occur.SHOULD, self.read_operand(field, depth)
+
+    def read_operand(self, field: str | None, depth: int) -> Node:
+        token = self.take()
+        if token.kind == "field":
+            if token.text not in FIELDS:
+                raise QuerySyntaxError(f"there is no field {token.text!r}; fields are {', '.join(FIELDS)}")
+            field, token = token.text, self.take()
+        if token.kind == "word":
+            return Word(field, token.text)
+        if token.kind == "phrase" and token.text.strip():
+            return Phrase(field, token.text)
+        if token.kind == "open":
+            tree = self.read_sequence(field, depth + 1)
+            if self.take().kind != "close":
+                raise QuerySyntaxError("a parenthesis is not closed")
+            return tree
+        raise QuerySyntaxError(
+            f"a word is missing before {token.text!r}" if token.text else "a word is missing"
+        )
+
+
+def _as_alternative(clause: tuple[Occur, Node]) -> tuple[Occur, Node]:
+    """Beside `OR` a negation is an alternative of its own: `a OR NOT b` does not exclude `b`."""
+    occur, node = clause
+    return (Occur.SHOULD, Boolean((clause,))) if occur is Occur.MUST_NOT else (occur, node)
+
+
+def _join(clauses: list[tuple[Occur, Node]]) -> Node:
+    if len(clauses) == 1 and clauses[0][0] is not Occur.MUST_NOT:
+        return clauses[0][1]
+    return Boolean(tuple(clauses))

@@ -1,0 +1,148 @@
+"""JSON-RPC messages of the bridge: parsing, HTTP headers of requests, and its own error responses.
+
+Everything else of a message is passed through unchanged. The SDK offers the same, but takes a second to load.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any, Final
+
+from attrs import frozen
+
+RequestId = int | str
+
+OUTCOME_UNKNOWN: Final = "outcome_unknown"
+NOT_SENT: Final = "not_sent"
+#: The code the SDKs use for a connection that closed before the answer.
+CONNECTION_CLOSED: Final = -32000
+INTERNAL_ERROR: Final = -32603
+
+_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+_NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_PLAIN: Final = re.compile(r"[\x20-\x7e]*")
+_ENCODED: Final = re.compile(r"=\?base64\?.*\?=")
+
+
+@frozen
+class Request:
+    """A request of the client; `version` is that of its envelope (2026-07-28 and later) or None."""
+
+    id: RequestId
+    method: str
+    body: bytes
+    version: str | None = None
+    name: str | None = None
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the request opens a long-lived stream of notifications, whose response nobody waits for."""
+        return self.method == "subscriptions/listen"
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the request is safe to retry: everything but a tool call only reads."""
+        return self.method != "tools/call"
+
+
+@frozen
+class Cancellation:
+    """The client no longer waits for this request."""
+
+    request_id: RequestId
+
+
+def read_message(line: str) -> Request | Cancellation | None:
+    """Parse a line of the client; None for notifications without effect and for unreadable lines.
+
+    The owner's sessions are stateless, so other notifications would change nothing there.
+    """
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        return None
+    method, given = message["method"], message.get("params")
+    params: dict[str, Any] = given if isinstance(given, dict) else {}
+    if "id" not in message:
+        cancelled = _read_id(params.get("requestId"))
+        if method != "notifications/cancelled" or cancelled is None:
+            return None
+        return Cancellation(cancelled)
+    request_id = _read_id(message["id"])
+    if request_id is None:
+        return None
+    name = params.get(_NAMED_BY.get(method, ""))
+    return Request(
+        id=request_id,
+        method=method,
+        body=line.strip().encode(),
+        version=_version_of(params),
+        name=name if isinstance(name, str) else None,
+    )
+
+
+def headers_of(request: Request, negotiated: str | None) -> dict[str, str]:
+    """The MCP headers of a request; `negotiated` is the protocol version that `initialize` negotiated."""
+    if request.version is None:
+        return {} if negotiated is None or request.method == "initialize" else _version_header(negotiated)
+    headers = {**_version_header(request.version), "mcp-method": _encode_header(request.method)}
+    return headers if request.name is None else {**headers, "mcp-name": _encode_header(request.name)}
+
+
+def error_line(request_id: RequestId, message: str, reason: str, code: int = CONNECTION_CLOSED) -> bytes:
+    """An error response of the bridge itself; `data.reason` is a machine-readable word."""
+    error = {"code": code, "message": message, "data": {"reason": reason}}
+    return encode_line({"jsonrpc": "2.0", "id": request_id, "error": error})
+
+
+def result_line(request_id: RequestId, result: dict[str, Any]) -> bytes:
+    """A result response of the bridge itself."""
+    return encode_line({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+
+def encode_line(message: dict[str, Any]) -> bytes:
+    """A message as one line."""
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def read_answer(content: bytes) -> dict[str, Any] | None:
+    """Parse a message of the owner; None when the bytes are no message."""
+    try:
+        message = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    is_message = isinstance(message, dict) and message.get("jsonrpc") == "2.0"
+    return message if is_message and message.keys() & {"result", "error", "method"} else None
+
+
+def negotiated_version(answer: dict[str, Any]) -> str | None:
+    """The version in an answer to `initialize`; None when that was refused."""
+    result = answer.get("result")
+    version = result.get("protocolVersion") if isinstance(result, dict) else None
+    return version if isinstance(version, str) else None
+
+
+def _version_of(params: dict[str, Any]) -> str | None:
+    meta = params.get("_meta")
+    if not isinstance(meta, dict) or _VERSION_KEY not in meta:
+        return None
+    return str(meta[_VERSION_KEY])
+
+
+def _version_header(version: str) -> dict[str, str]:
+    return {"mcp-protocol-version": _encode_header(version)}
+
+
+def _encode_header(value: str) -> str:
+    """As the protocol wants it: plain ASCII as it is, everything else in Base64."""
+    if _PLAIN.fullmatch(value) and value == value.strip() and not _ENCODED.fullmatch(value):
+        return value
+    return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
+
+
+def _read_id(value: Any) -> RequestId | None:
+    return value if isinstance(value, int | str) and not isinstance(value, bool) else None

@@ -1,0 +1,125 @@
+"""The stdio transport: newline-delimited messages over stdin and stdout, on Trio without threads.
+
+A leaf that loads nothing of the SDK: the bridge, which must start at once, reads and writes with it too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+
+READ_BYTES: Final = 64 * 1024
+WRITE_BYTES: Final = 4096
+"""What a writable pipe takes without blocking (PIPE_BUF on Linux; POSIX promises 512)."""
+
+
+@contextmanager
+def claim_standard_streams() -> Iterator[tuple[int, int]]:
+    """Yield private descriptors of stdin and stdout; restore the standard ones afterwards.
+
+    Meanwhile descriptor 1 is stderr and descriptor 0 reads as empty."""
+    sys.stdout.flush()
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    try:
+        yield wire_in, wire_out
+    finally:
+        sys.stdout.flush()
+        os.dup2(wire_in, 0)
+        os.dup2(wire_out, 1)
+        os.close(wire_in)
+        os.close(wire_out)
+
+
+class Lines:
+    """The lines of stdin, ending with its end or with the stop."""
+
+    def __init__(self, descriptor: int, shutdown: trio.Event) -> None:
+        self._descriptor = descriptor
+        self._shutdown = shutdown
+        self._buffer = bytearray()
+        self._searched = 0
+        self._ended = False
+
+    def __aiter__(self) -> Lines:
+        return self
+
+    async def __anext__(self) -> str:
+        while not self._shutdown.is_set():
+            end = self._buffer.find(b"\n", self._searched)
+            if end >= 0:
+                return self._take(end + 1)
+            self._searched = len(self._buffer)
+            if self._ended and self._buffer:
+                return self._take(len(self._buffer))
+            if self._ended:
+                break
+            await self._fill()
+        raise StopAsyncIteration
+
+    def _take(self, size: int) -> str:
+        line = self._buffer[:size].decode("utf-8", "replace")
+        del self._buffer[:size]
+        self._searched = 0
+        return line
+
+    async def _fill(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_on, self._shutdown, nursery.cancel_scope)
+            await _readable(self._descriptor)
+            data = os.read(self._descriptor, READ_BYTES)
+            self._buffer += data
+            self._ended = not data
+            nursery.cancel_scope.cancel()
+
+
+class Output:
+    """The protocol's stdout; a client that closed it ends the serving."""
+
+    def __init__(self, descriptor: int, serving: trio.CancelScope) -> None:
+        self._descriptor = descriptor
+        self._serving = serving
+
+    async def write(self, text: str) -> None:
+        await self.write_bytes(text.encode("utf-8", "replace"))
+
+    async def write_bytes(self, data: bytes) -> None:
+        rest = memoryview(data)
+        try:
+            while rest:
+                await _writable(self._descriptor)
+                rest = rest[os.write(self._descriptor, rest[:WRITE_BYTES]) :]
+        except BrokenPipeError:
+            self._serving.cancel()
+            await trio.lowlevel.checkpoint_if_cancelled()
+
+    async def flush(self) -> None:
+        """Nothing is buffered."""
+
+
+async def _cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
+async def _readable(descriptor: int) -> None:
+    """Wait for input; regular files, which cannot be waited for, never block."""
+    try:
+        await trio.lowlevel.wait_readable(descriptor)
+    except PermissionError:
+        await trio.lowlevel.checkpoint()
+
+
+async def _writable(descriptor: int) -> None:
+    try:
+        await trio.lowlevel.wait_writable(descriptor)
+    except PermissionError:
+        await trio.lowlevel.checkpoint()

@@ -1,0 +1,166 @@
+"""Event subscriptions over SSE or WebSocket: connection limits, query parameters, and encoding of frames.
+
+Events and resync notices are encoded as JSON objects, WebSocket frames and server-sent events.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from attrs import frozen
+
+from lithos.core.events import Event
+from lithos.core.times import format_time
+from lithos.front.server.ports import compact_json
+from lithos.services.tasks.event_stream import EventFilter, Resync
+
+KEEPALIVE_FRAME: Final = b": keepalive\n\n"
+OVERFLOW_FRAME: Final = b": overflow\n\n"
+_FINAL_TEXT: Final = 0x81
+
+
+class EncodedFrames(bytes):
+    """Encoded WebSocket frames (text messages), shared by all connections."""
+
+
+def message_frames(items: Iterable[Event | Resync]) -> EncodedFrames:
+    """Events and notices as one WebSocket message each, a JSON object; origins stay inside."""
+    return EncodedFrames(b"".join(map(_message_frame, items)))
+
+
+def _message_frame(item: Event | Resync) -> bytes:
+    if isinstance(item, Resync):
+        return _text_frame(compact_json(resync_record(item)))
+    return _once(item, "message", lambda: _text_frame(compact_json(event_record(item))))
+
+
+def _text_frame(text: str) -> bytes:
+    """A whole text message of a server (RFC 6455, section 5.2): final, unmasked, uncompressed."""
+    payload = text.encode()
+    length = len(payload)
+    if length < 126:
+        head = struct.pack("!BB", _FINAL_TEXT, length)
+    elif length < 1 << 16:
+        head = struct.pack("!BBH", _FINAL_TEXT, 126, length)
+    else:
+        head = struct.pack("!BBQ", _FINAL_TEXT, 127, length)
+    return head + payload
+
+
+def event_record(event: Event) -> dict[str, Any]:
+    """The JSON object of an event."""
+    draft = event.draft
+    return {
+        "id": str(event.seq),
+        "seq": event.seq,
+        "type": draft.type,
+        "agent": draft.agent,
+        "payload": dict(draft.payload),
+        "tags": list(draft.tags),
+        "timestamp": format_time(draft.timestamp),
+    }
+
+
+def resync_record(notice: Resync) -> dict[str, Any]:
+    """A resync notice as one object."""
+    return {"type": "resync", **_resync_data(notice)}
+
+
+def sse_frames(items: Iterable[Event | Resync]) -> bytes:
+    """Events and notices as server-sent events."""
+    return b"".join(map(_sse_frame, items))
+
+
+def _sse_frame(item: Event | Resync) -> bytes:
+    """One frame: id, event, data. Keys of the envelope win over those of the payload."""
+    if isinstance(item, Resync):
+        # Without id, so that the client's position stays what it was.
+        return f"event: resync\ndata: {compact_json(_resync_data(item))}\n\n".encode()
+    return _once(item, "frame", lambda: _make_frame(item).encode())
+
+
+def _once(event: Event, form: str, encode: Callable[[], bytes]) -> bytes:
+    """Encode an event once and cache the result for all subscribers."""
+    data = event.encoded.get(form)
+    if data is None:
+        data = event.encoded[form] = encode()
+    return data
+
+
+def _make_frame(event: Event) -> str:
+    draft = event.draft
+    envelope = {"agent": draft.agent, "tags": list(draft.tags), "timestamp": format_time(draft.timestamp)}
+    data = {"agent": draft.agent, **draft.payload, **envelope}
+    return f"id: {event.seq}\nevent: {draft.type}\ndata: {compact_json(data)}\n\n"
+
+
+def _resync_data(notice: Resync) -> dict[str, str]:
+    return {"reason": notice.reason, "since_id": notice.since, "message": notice.message}
+
+
+def tell_nobody() -> None:
+    """Count nothing."""
+
+
+class Subscribers:
+    """The connection limit and count of one kind of subscriber.
+
+    `name` is used in refusals; `delivered` is called for sent events, `dropped` for each slow client cut off.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        enabled: bool,
+        limit: int,
+        delivered: Callable[[], None] = tell_nobody,
+        dropped: Callable[[], None] = tell_nobody,
+    ) -> None:
+        self.delivered = delivered
+        self.dropped = dropped
+        #: Clients being served.
+        self.active = 0
+        self._name = name
+        self._enabled = enabled
+        self._limit = limit
+
+    def refusal(self) -> tuple[int, str] | None:
+        """Status and text for a client that cannot be served now."""
+        if not self._enabled:
+            return 503, f"{self._name} delivery is disabled"
+        if self.active >= self._limit:
+            return 429, f"Too many {self._name} clients"
+        return None
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Count one connection for the block."""
+        self.active += 1
+        try:
+            yield
+        finally:
+            self.active -= 1
+
+
+@frozen
+class Query:
+    """The parsed query string; a blank value counts as absent."""
+
+    wanted: EventFilter
+    since: str | None = None
+    subscriber: str | None = None
+
+
+def read_query(query_string: bytes) -> Query:
+    """Read `types`, `tags`, `since` and `subscriber`; `types` and `tags` are comma lists."""
+    given = parse_qs(query_string.decode("latin-1"), errors="replace")
+    types, tags = (
+        [part for value in given.get(name, []) for part in value.split(",")] for name in ("types", "tags")
+    )
+    since, subscriber = (given.get(name, [""])[0].strip() or None for name in ("since", "subscriber"))
+    return Query(EventFilter.of(types, tags), since, subscriber)

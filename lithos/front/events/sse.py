@@ -1,0 +1,106 @@
+"""`GET /events`: live and past events as server-sent events (events-http spec, section 3).
+
+A plain ASGI application: it must notice the client's disconnect, and always free its connection slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import trio
+
+from lithos.front.events.frames import KEEPALIVE_FRAME, OVERFLOW_FRAME, Subscribers, read_query, sse_frames
+from lithos.front.server.ports import Header, Receive, Scope, Send
+from lithos.services.tasks.event_stream import (
+    EventStream,
+    EventStreams,
+    Resync,
+    StreamEnded,
+    SubscriberOverflow,
+)
+
+PATH: Final = "/events"
+#: Seconds of silence before a comment keeps the connection alive.
+KEEPALIVE: Final = 15.0
+#: Events in one send at most: some 20 kB.
+SEND_TOGETHER: Final = 64
+_HEADERS: Final = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+class SseEndpoint:
+    """The endpoint as an ASGI application."""
+
+    def __init__(self, streams: EventStreams, subscribers: Subscribers) -> None:
+        self._streams = streams
+        self._subscribers = subscribers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one client until it disconnects, is too slow, or the server shuts down."""
+        refusal = self._subscribers.refusal()
+        if scope["method"] != "GET":
+            await _refuse(send, 405, "Method Not Allowed: use GET", [(b"allow", b"GET")])
+        elif refusal is not None:
+            await _refuse(send, *refusal)
+        else:
+            with self._subscribers.place():
+                await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        query = read_query(scope["query_string"])
+        stream = await self._streams.open(_last_event_id(scope) or query.since, query.wanted)
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_when_gone, receive, nursery.cancel_scope)
+                await send({"type": "http.response.body", "body": await self._send_frames(stream, send)})
+                nursery.cancel_scope.cancel()
+        finally:
+            stream.close()
+            if stream.has_overflowed:
+                self._subscribers.dropped()
+
+    async def _send_frames(self, stream: EventStream, send: Send) -> bytes:
+        """Send until the stream ends; the last frame."""
+        while True:
+            item = None
+            try:
+                with trio.move_on_after(KEEPALIVE):
+                    item = await stream.receive()
+            except SubscriberOverflow:
+                return OVERFLOW_FRAME
+            except StreamEnded:
+                return b""
+            # What waits already goes along: one send for many events is what keeps a crowd on time.
+            items = [] if item is None else [item, *stream.take_waiting(SEND_TOGETHER)]
+            body = sse_frames(items) if items else KEEPALIVE_FRAME
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+            for one in items:
+                if not isinstance(one, Resync):
+                    self._subscribers.delivered()
+
+
+def _last_event_id(scope: Scope) -> str | None:
+    values = (value for name, value in scope["headers"] if name == b"last-event-id")
+    return next(values, b"").decode("latin-1").strip() or None
+
+
+async def _cancel_when_gone(receive: Receive, scope: trio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        continue
+    scope.cancel()
+
+
+async def _refuse(send: Send, status: int, text: str, headers: Iterable[Header] = ()) -> None:
+    body = text.encode()
+    lines = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", b"%d" % len(body)),
+        *headers,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": lines})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,259 @@
+"""`GET /events/ws`: events over a WebSocket, filters and durable cursors (events-http spec, section 4).
+
+Clients send the commands subscribe and ack, one JSON object per text frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final, cast
+
+import trio
+from attrs import frozen
+from pydantic_core import from_json
+from quart import Response, Websocket, websocket
+from quart_trio import QuartTrio
+
+from lithos.core.errors import StorageFailed
+from lithos.front.events.frames import Query, Subscribers, message_frames, read_query
+from lithos.front.server.ports import compact_json
+from lithos.services.tasks.agents import Cursors
+from lithos.services.tasks.event_stream import (
+    EventFilter,
+    EventStream,
+    EventStreams,
+    Resync,
+    StreamEnded,
+    SubscriberOverflow,
+)
+
+
+class BadFrame(Exception):
+    """A frame that is no command; the message says why."""
+
+
+@frozen
+class Subscribe:
+    """Replace the filter; with `since` replay from there."""
+
+    wanted: EventFilter
+    since: str | None = None
+
+
+@frozen
+class Ack:
+    """Everything up to `seq` is processed."""
+
+    seq: int
+
+
+def read_command(frame: str | bytes | None) -> Subscribe | Ack:
+    """Read one frame. Raises `BadFrame`."""
+    if not isinstance(frame, str):
+        raise BadFrame("Send text frames, not binary ones.")
+    try:
+        content = from_json(frame)
+    except ValueError as error:
+        raise BadFrame(f"A frame is one JSON object: {str(error)[:100]}.") from None
+    operation = content.get("op") if isinstance(content, dict) else None
+    if operation == "subscribe":
+        return Subscribe(
+            EventFilter.of(_texts(content, "types"), _texts(content, "tags")), _position(content)
+        )
+    if operation == "ack":
+        return Ack(_seq(content))
+    raise BadFrame('A frame is a JSON object with "op": "subscribe" or "ack".')
+
+
+def _texts(content: dict[str, Any], name: str) -> list[str]:
+    value = content.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise BadFrame(f'"{name}" is a list of texts; leave it out for no filter.')
+    return value
+
+
+def _position(content: dict[str, Any]) -> str | None:
+    value = content.get("since")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)[:100] if abs(value) < 10**100 else "-"
+    if value is not None and not isinstance(value, str):
+        raise BadFrame('"since" is the id of an event, as text.')
+    return value
+
+
+def _seq(content: dict[str, Any]) -> int:
+    value = content.get("seq")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadFrame('"seq" is the seq of an event, an integer.')
+    return value
+
+
+PATH: Final = "/events/ws"
+GOING_AWAY, TRY_AGAIN_LATER = 1001, 1013
+#: Events in one send at most: some 20 kB.
+SEND_TOGETHER: Final = 64
+NAME_LENGTH: Final = 200
+#: Seconds after the end in which frames that had arrived are read, and in which a cursor is stored.
+LAST_FRAMES, LAST_STORE = 0.05, 2.0
+
+
+class WsEndpoint:
+    """The endpoint as routes of the Quart application."""
+
+    def __init__(self, streams: EventStreams, cursors: Cursors, subscribers: Subscribers) -> None:
+        self._streams = streams
+        self._cursors = cursors
+        self._subscribers = subscribers
+
+    def add_routes(self, app: QuartTrio) -> None:
+        """Add the endpoint to the application."""
+
+        @app.websocket(PATH)
+        async def serve_events() -> Response | None:
+            return await self._admit(cast(Websocket, websocket._get_current_object()))  # type: ignore[attr-defined]
+
+    async def _admit(self, socket: Websocket) -> Response | None:
+        """Serve one client, or reject its WebSocket upgrade."""
+        query = read_query(socket.query_string)
+        refusal = self._subscribers.refusal()
+        if refusal is None and len(query.subscriber or "") > NAME_LENGTH:
+            refusal = 400, f"The subscriber's name is longer than {NAME_LENGTH} characters"
+        if refusal is not None:
+            return _refuse(*refusal)
+        with self._subscribers.place():
+            try:
+                cursor = await self._find_cursor(query)
+            except StorageFailed as failure:
+                return _refuse(503, str(failure))
+            await self._serve(socket, query, cursor)
+        return None
+
+    async def _find_cursor(self, query: Query) -> int | None:
+        """The subscriber's cursor; a new one starts at the head, unless the client gives a position."""
+        if query.subscriber is None:
+            return None
+        if query.since is not None:
+            return await self._cursors.find(query.subscriber)
+        return await self._cursors.start(query.subscriber)
+
+    async def _serve(self, socket: Websocket, query: Query, cursor: int | None) -> None:
+        resumed = None if cursor is None else str(cursor)
+        stream = await self._streams.open(query.since or resumed, query.wanted)
+        hello = {"type": "hello", "head": self._streams.head, "cursor": cursor}
+        try:
+            await socket.accept()
+            await socket.send(compact_json(hello))
+            await _Conversation(socket, stream, self._cursors, query.subscriber, self._subscribers).run()
+        finally:
+            stream.close()
+            if stream.has_overflowed:
+                self._subscribers.dropped()
+
+
+class _Conversation:
+    """One client connection after the hello."""
+
+    def __init__(
+        self,
+        socket: Websocket,
+        stream: EventStream,
+        cursors: Cursors,
+        subscriber: str | None,
+        subscribers: Subscribers,
+    ) -> None:
+        self._socket = socket
+        self._stream = stream
+        self._cursors = cursors
+        self._subscriber = subscriber
+        self._subscribers = subscribers
+        #: What may be acknowledged: what was sent, and where the client began.
+        self._sent = stream.position
+        self._acknowledged = trio.Event()
+
+    async def run(self) -> None:
+        """Serve the connection until the client disconnects (which cancels this) or the stream ends."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._answer_frames)
+                nursery.start_soon(self._store_cursor)
+                code = await self._deliver()
+                nursery.cancel_scope.cancel()
+            await self._socket.close(code)
+        finally:
+            await self._take_leave()
+
+    async def _deliver(self) -> int:
+        """Send events as they come; returns the close code."""
+        while True:
+            try:
+                item = await self._stream.receive()
+            except SubscriberOverflow:
+                return TRY_AGAIN_LATER
+            except StreamEnded:
+                return GOING_AWAY
+            # What waits already goes along: one send for many events is what keeps a crowd on time.
+            items = [item, *self._stream.take_waiting(SEND_TOGETHER - 1)]
+            seqs = [self._stream.position if isinstance(one, Resync) else one.seq for one in items]
+            self._sent = max(self._sent, *seqs)
+            await self._socket.send(message_frames(items))
+            for one in items:
+                if not isinstance(one, Resync):
+                    self._subscribers.delivered()
+
+    async def _answer_frames(self) -> None:
+        while True:
+            try:
+                await self._obey(await self._socket.receive())
+            except BadFrame as fault:
+                await self._send({"type": "error", "code": "invalid_input", "message": str(fault)})
+
+    async def _obey(self, frame: str | bytes | None) -> None:
+        command = read_command(frame)
+        if isinstance(command, Ack):
+            self._acknowledge(command.seq)
+            return
+        if command.since is not None:
+            await self._stream.seek(command.since)
+        self._stream.wanted = command.wanted
+
+    def _acknowledge(self, seq: int) -> None:
+        if self._subscriber is None:
+            return
+        if seq > self._sent:
+            raise BadFrame(f"That seq was not sent on this connection; the last one was {self._sent}.")
+        self._cursors.acknowledge(self._subscriber, seq)
+        self._acknowledged.set()
+
+    async def _store_cursor(self) -> None:
+        """Store acknowledgements as they come; those that come meanwhile are coalesced."""
+        while True:
+            await self._acknowledged.wait()
+            self._acknowledged = trio.Event()
+            if self._subscriber is not None:
+                await self._cursors.store(self._subscriber)
+
+    async def _take_leave(self) -> None:
+        """Read the acknowledgements that came before the end, and store the last one."""
+        if self._subscriber is None:
+            return
+        with trio.move_on_after(LAST_FRAMES, shield=True):
+            while True:
+                self._hear_last(await self._socket.receive())
+        with trio.move_on_after(LAST_STORE, shield=True):
+            await self._cursors.store(self._subscriber)
+
+    def _hear_last(self, frame: str | bytes | None) -> None:
+        with suppress(BadFrame):  # nobody is there to be told
+            command = read_command(frame)
+            if isinstance(command, Ack):
+                self._acknowledge(command.seq)
+
+    async def _send(self, content: Mapping[str, Any]) -> None:
+        await self._socket.send(compact_json(content))
+
+
+def _refuse(status: int, text: str) -> Response:
+    return Response(text, status=status, content_type="text/plain; charset=utf-8")

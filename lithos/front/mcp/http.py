@@ -1,0 +1,123 @@
+"""MCP over HTTP: `/mcp` (streamable HTTP, stateless) and `/sse` with `/messages/`, as plain ASGI."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from lithos.front.mcp.tool_calls import answer_directly, call_tool_box, read_direct_call
+from lithos.front.server.gate import replaying
+from lithos.front.server.ports import AsgiApp, Late, Receive, Scope, Send, ToolBox, answer
+from lithos.services.notes.resources import Library
+
+if TYPE_CHECKING:
+    from lithos.front.mcp.sdk import SdkTransports
+
+MCP_PATH: Final = "/mcp"
+SSE_PATH: Final = "/sse"
+MESSAGES_PATH: Final = "/messages/"
+#: The code of JSON-RPC.
+INVALID_REQUEST: Final = -32600
+
+
+class McpEndpoints:
+    """The MCP paths of one server. `shutdown` ends the SSE sessions once their calls are answered.
+
+    Plain tool calls are answered at once; everything else waits for the SDK (`run`) and sets `wanted`.
+    """
+
+    def __init__(
+        self,
+        toolbox: ToolBox,
+        library: Library | None,
+        version: str,
+        max_body_bytes: int,
+        shutdown: trio.Event,
+        wanted: trio.Event,
+    ) -> None:
+        self._toolbox = toolbox
+        self._library = library
+        self._version = version
+        self._max_body_bytes = max_body_bytes
+        self._shutdown = shutdown
+        self._sdk = Late(self._load_sdk, wanted)
+        self.routes: dict[str, AsgiApp] = {
+            MCP_PATH: self._post_mcp,
+            f"{MCP_PATH}/": _redirect_to(MCP_PATH),
+            SSE_PATH: self._get_sse,
+            MESSAGES_PATH: self._post_message,
+            MESSAGES_PATH.rstrip("/"): _redirect_to(MESSAGES_PATH),
+        }
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Load the SDK (`started`), then hold its request tasks; being cancelled cancels them."""
+        sdk = await self._sdk.make()
+        async with sdk.running():
+            self._sdk.give(sdk)
+            task_status.started()
+            await trio.sleep_forever()
+
+    def _load_sdk(self) -> SdkTransports:
+        from lithos.front.mcp.sdk import SdkTransports  # noqa: PLC0415 - half a second, when others are served
+
+        return SdkTransports(self._toolbox, self._library, self._version, self._max_body_bytes, MESSAGES_PATH)
+
+    async def _post_mcp(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            message = "Method Not Allowed: this server keeps no sessions; send POST"
+            await answer(scope, receive, send, 405, _rpc_error(message), headers=[(b"allow", b"POST")])
+        elif not _accepts_both(scope):
+            message = "Not Acceptable: Client must accept both application/json and text/event-stream"
+            await answer(scope, receive, send, 406, _rpc_error(message))
+        else:
+            body: bytes = (await receive()).get("body", b"")
+            call = read_direct_call(scope, body)
+            if call is None:
+                sdk = await self._sdk.get()
+                await sdk.answer_post(scope, replaying(body, receive), send)
+            else:
+                result = await call_tool_box(self._toolbox, call.name, call.arguments)
+                await answer_directly(send, call, result)
+
+    async def _get_sse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "GET":
+            message = "Method Not Allowed: open the stream with GET, post to the endpoint it names"
+            await answer(scope, receive, send, 405, _rpc_error(message), headers=[(b"allow", b"GET")])
+            return
+        sdk = await self._sdk.get()
+        await sdk.keep_session(scope, receive, send, self._shutdown)
+
+    async def _post_message(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Dispatch a message to its SSE session; the SDK would log an unreadable one with a traceback."""
+        sdk = await self._sdk.get()
+        if scope["method"] == "POST":
+            body: bytes = (await receive()).get("body", b"")
+            receive = replaying(body, receive)
+            if not sdk.is_message(body):
+                await answer(scope, receive, send, 400, _rpc_error("Could not parse message"))
+                return
+        await sdk.take_message(scope, receive, send)
+
+
+def _redirect_to(path: str) -> AsgiApp:
+    async def redirect(scope: Scope, receive: Receive, send: Send) -> None:
+        query: bytes = scope["query_string"]
+        target = path.encode() + (b"?" + query if query else b"")
+        await answer(scope, receive, send, 307, headers=[(b"location", target)])
+
+    return redirect
+
+
+def _accepts_both(scope: Scope) -> bool:
+    lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"]
+    kinds = {kind.split(";")[0].strip().lower() for line in lines for kind in line.split(",")}
+    if "*/*" in kinds:
+        return True
+    return bool(kinds & {"application/json", "application/*"}) and bool(
+        kinds & {"text/event-stream", "text/*"}
+    )
+
+
+def _rpc_error(message: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": message}}

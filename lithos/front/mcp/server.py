@@ -1,0 +1,132 @@
+"""The MCP server: name, instructions, capabilities and tools, for every protocol version."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.types import (
+    CallToolRequestParams,
+    DiscoverResult,
+    PaginatedRequestParams,
+    PromptsCapability,
+    RequestParams,
+    SubscriptionsListenRequestParams,
+    ToolsCapability,
+)
+
+from lithos.front.mcp.resources import add_prompts, add_resources
+from lithos.front.mcp.subscriptions import Listening, add_subscriptions, no_notices, notices_of
+from lithos.front.mcp.tool_calls import call_tool_box
+from lithos.front.server.ports import ToolBox
+from lithos.services.notes.resources import Library
+from lithos.services.progress import progress_told
+from lithos.tools.contract.arguments import ToolSpec
+
+SERVER_NAME: Final = "Lithos"
+INSTRUCTIONS: Final = """\
+Lithos is a local knowledge base that many agents share: Markdown notes, links between them, tasks and claims.
+
+Look before you research: call lithos_cache_lookup for one question, lithos_retrieve for what is known \
+around a task, or lithos_search; read a hit with lithos_read.
+Write down what you learned: call lithos_write with a clear title, tags, and source_url where there is one, \
+so that nobody has to find it out again. Update a note (id, expected_version), do not write a second one.
+
+Share work through tasks: lithos_task_list shows open ones. Before you work on one, claim the aspect you \
+take with lithos_task_claim; renew a claim that runs out, release what you do not finish. Post what you \
+found with lithos_finding_post, and end with lithos_task_complete. A refused claim says who holds it \
+and until when.
+
+Pass the same agent name in every call. Answers with "status":"error" carry a code and say what to do next.
+"""
+STATIC_LIST: Final = CacheHint(ttl_ms=3_600_000, scope="public")
+CHANGING: Final = CacheHint(ttl_ms=0, scope="private")
+Context = ServerRequestContext[Any, Any]
+
+
+def build_mcp_server(
+    toolbox: ToolBox, version: str, library: Library | None = None, *, keeps_sessions: bool
+) -> Server[Any]:
+    """Return the server that a transport drives.
+
+    `keeps_sessions`: the transport is stdio or SSE, where the server can send unsolicited notifications.
+    """
+    changes = None if library is None else library.changes
+    server: Server[Any] = Server(
+        SERVER_NAME,
+        version=version,
+        instructions=INSTRUCTIONS,
+        cache_hints={
+            "tools/list": STATIC_LIST,
+            "prompts/list": STATIC_LIST,
+            "resources/templates/list": STATIC_LIST,
+            "resources/list": CHANGING,
+            "resources/read": CHANGING,
+        },
+        # No parameter is mirrored into a header, so no call needs its schema looked up.
+        get_tool_input_schema=lambda name: None,
+        lifespan=notices_of(changes) if changes is not None and keeps_sessions else no_notices,
+    )
+    # Spans of single calls are not among Lithos's instruments.
+    server.middleware.clear()
+    _add_tools(server, toolbox)
+    add_prompts(server)
+    if library is not None:
+        add_resources(server, library.resources)
+    if library is not None and changes is not None:
+        server.add_request_handler(
+            "subscriptions/listen", SubscriptionsListenRequestParams, Listening(changes)
+        )
+        if keeps_sessions:
+            add_subscriptions(server, library.resources)
+    _discover_honestly(server)
+    return server
+
+
+def _add_tools(server: Server[Any], toolbox: ToolBox) -> None:
+    listing = {"tools": [_wire_tool(spec) for spec in toolbox.listed()], "resultType": "complete"}
+
+    async def list_tools(ctx: Context, params: PaginatedRequestParams) -> dict[str, Any]:
+        return listing
+
+    async def call_tool(ctx: Context, params: CallToolRequestParams) -> dict[str, Any]:
+        # Nothing is sent to clients that gave no progress token, nor over `/mcp`.
+        with progress_told(ctx.session.report_progress):
+            return await call_tool_box(toolbox, params.name, params.arguments or {})
+
+    server.add_request_handler("tools/list", PaginatedRequestParams, list_tools)
+    server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
+
+
+def _discover_honestly(server: Server[Any]) -> None:
+    """Advertise no changes of lists that never change; the SDK does for every list, or for none."""
+    given = server.get_request_handler("server/discover")
+    assert given is not None
+    fixed = {
+        "tools": ToolsCapability(list_changed=False),
+        "prompts": PromptsCapability(list_changed=False),
+    }
+
+    async def discover(ctx: Context, params: RequestParams) -> DiscoverResult:
+        result = await given.handler(ctx, params)
+        assert isinstance(result, DiscoverResult)
+        return result.model_copy(update={"capabilities": result.capabilities.model_copy(update=fixed)})
+
+    server.add_request_handler("server/discover", RequestParams, discover)
+
+
+def _wire_tool(spec: ToolSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "inputSchema": dict(spec.input_schema),
+        "outputSchema": {"type": "object"},
+        "annotations": {
+            "readOnlyHint": spec.read_only,
+            "destructiveHint": spec.destructive,
+            "idempotentHint": spec.idempotent,
+            "openWorldHint": False,
+        },
+    }

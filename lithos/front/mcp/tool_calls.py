@@ -1,0 +1,197 @@
+"""Tool calls: execution, JSON encoding of results, and a fast path for `/mcp` that bypasses the SDK.
+
+For every POST the SDK builds a transport, a dispatcher, three memory streams and two tasks, and checks
+each result against a schema three times: half a millisecond, and seconds for a long list, during which
+no other request is served. A plain `tools/call` of a handshake version needs none of that: its response is
+byte for byte what the SDK would send. Whatever is not plain (another method, another version, odd headers,
+unknown parameters) is left to the SDK. Long lists are encoded in slices, which yields to other requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import trio
+from attrs import frozen
+from pydantic_core import from_json, to_json
+
+from lithos.front.server.ports import Scope, Send, ToolBox, compact_json
+from lithos.telemetry import get_logger
+from lithos.tools.contract.arguments import ArgumentFault, UnknownTool
+
+#: Rows encoded at once: about two milliseconds of rows as `lithos_list` has them.
+SLICE: Final = 200
+
+
+async def join_slices(value: Mapping[str, Any] | None, encode: Callable[[Any], str]) -> str:
+    """Return `encode(value)`, the compact JSON of an object; see `encode_slices`."""
+    return "".join(await encode_slices(value, encode))
+
+
+async def encode_slices(value: Mapping[str, Any] | None, encode: Callable[[Any], str]) -> list[str]:
+    """Return `encode(value)` in parts; between slices of long lists others may run."""
+    if value is None or not any(_is_long(item) for item in value.values()):
+        return [encode(value)]
+    parts: list[str] = []
+    for key, item in value.items():
+        parts.append(f"{',' if parts else '{'}{encode(key)}:")
+        parts += await _encode_member(item, encode)
+    return [*parts, "}"]
+
+
+async def _encode_member(item: Any, encode: Callable[[Any], str]) -> list[str]:
+    if not _is_long(item):
+        return [encode(item)]
+    parts: list[str] = []
+    for start in range(0, len(item), SLICE):
+        parts.append(f"{',' if parts else '['}{encode(item[start : start + SLICE])[1:-1]}")
+        await trio.lowlevel.checkpoint()
+    return [*parts, "]"]
+
+
+def _is_long(item: Any) -> bool:
+    return isinstance(item, list) and len(item) > SLICE
+
+
+log = get_logger("lithos.front.tool_calls")
+
+
+async def call_tool_box(toolbox: ToolBox, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one tool and return its encoded result; errors are encoded, only cancellation is raised."""
+    try:
+        return await encode_result(await toolbox.call(name, arguments))
+    except ArgumentFault as fault:
+        return encode_fault(fault.message)
+    except UnknownTool as missing:
+        return encode_fault(str(missing))
+    except Exception as error:
+        log.exception("tool failed", tool=name)
+        return encode_fault(f"Error calling tool '{name}': {error}")
+    except BaseExceptionGroup as group:
+        # A cancelled call may bring other errors along; the server must only see the cancellation.
+        cancelled, others = group.split(trio.Cancelled)
+        if cancelled is None or (others is not None and not isinstance(others, ExceptionGroup)):
+            raise
+        if others is not None:
+            log.error("tool failed while cancelled", exc=others, tool=name)
+        raise cancelled from None
+
+
+async def encode_result(result: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Encode a tool's result: the same JSON as one text block and as structured content."""
+    structured = {"result": None} if result is None else result
+    content = [{"type": "text", "text": await join_slices(result, compact_json)}]
+    return {
+        "content": content,
+        "structuredContent": structured,
+        "isError": False,
+        "resultType": "complete",
+    }
+
+
+def encode_fault(message: str) -> dict[str, Any]:
+    """Encode a protocol error of a tool call: text only."""
+    return {"content": [{"type": "text", "text": message}], "isError": True, "resultType": "complete"}
+
+
+# The SDK's `MCP_PROTOCOL_VERSION_HEADER` and `HANDSHAKE_PROTOCOL_VERSIONS`: it takes half a second to load.
+VERSION_HEADER: Final = b"mcp-protocol-version"
+VERSIONS: Final = frozenset((b"2024-11-05", b"2025-03-26", b"2025-06-18", b"2025-11-25"))
+_CONTENT_TYPES: Final = frozenset((b"application/json", b"application/json; charset=utf-8"))
+#: Characters encoded in one turn of the event loop: about two milliseconds.
+TEXT_SLICE: Final = 256 * 1024
+SENT_AT_ONCE: Final = 64 * 1024
+_MESSAGE_KEYS: Final = {"jsonrpc", "id", "method", "params"}
+_PARAMETER_KEYS: Final = {"name", "arguments", "_meta"}
+
+
+@frozen
+class DirectCall:
+    """A plain `tools/call`."""
+
+    request_id: int | str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+def read_direct_call(scope: Scope, body: bytes) -> DirectCall | None:
+    """Parse a plain tool call in a POST to `/mcp`; None when the SDK has to handle the request."""
+    if not _has_plain_head(scope):
+        return None
+    try:
+        message = from_json(body)
+    except ValueError:
+        return None
+    if not isinstance(message, dict) or message.keys() != _MESSAGE_KEYS:
+        return None
+    request_id, params = message["id"], message["params"]
+    is_call = message["jsonrpc"] == "2.0" and message["method"] == "tools/call"
+    if not is_call or type(request_id) not in (int, str) or not _is_plain(params):
+        return None
+    return DirectCall(request_id, params["name"], params.get("arguments") or {})
+
+
+def _has_plain_head(scope: Scope) -> bool:
+    given: dict[bytes, list[bytes]] = {}
+    for name, value in scope["headers"]:
+        given.setdefault(name, []).append(value)
+    versions = given.get(VERSION_HEADER, [])
+    kinds = given.get(b"content-type", [])
+    return (
+        len(given.get(b"accept", [])) == 1
+        and len(kinds) == 1
+        and kinds[0] in _CONTENT_TYPES
+        and (not versions or (len(versions) == 1 and versions[0] in VERSIONS))
+    )
+
+
+def _is_plain(params: Any) -> bool:
+    if not isinstance(params, dict) or not params.keys() <= _PARAMETER_KEYS:
+        return False
+    meta = params.get("_meta", {})
+    return (
+        isinstance(params.get("name"), str)
+        and isinstance(params.get("arguments", {}), dict)
+        and isinstance(meta, dict)
+        and type(meta.get("progressToken", 0)) in (int, str)
+    )
+
+
+async def answer_directly(send: Send, call: DirectCall, result: Mapping[str, Any]) -> None:
+    """Send an encoded tool result as the SDK would, a long one in chunks."""
+    parts = await _encode(call.request_id, result)
+    length = sum(map(len, parts))
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % length)]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if length > SENT_AT_ONCE:
+        for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        parts = []
+    await send({"type": "http.response.body", "body": b"".join(parts), "more_body": False})
+
+
+async def _encode(request_id: int | str, result: Mapping[str, Any]) -> list[bytes]:
+    """The chunks of the body."""
+    (block,) = result["content"]
+    parts = [
+        b'{"jsonrpc":"2.0","id":',
+        to_json(request_id),
+        b',"result":{"content":[{"text":"',
+        *await _encode_text(block["text"]),
+        b'","type":"text"}],"isError":',
+        to_json(result["isError"]),
+    ]
+    if "structuredContent" in result:
+        slices = await encode_slices(result["structuredContent"], lambda part: to_json(part).decode())
+        parts += [b',"structuredContent":', *(part.encode() for part in slices)]
+    return [*parts, b"}}"]
+
+
+async def _encode_text(text: str) -> list[bytes]:
+    """The inside of a JSON string; between the parts of a very long one others may run."""
+    parts = [to_json(text[:TEXT_SLICE])[1:-1]]
+    for start in range(TEXT_SLICE, len(text), TEXT_SLICE):
+        await trio.lowlevel.checkpoint()
+        parts.append(to_json(text[start : start + TEXT_SLICE])[1:-1])
+    return parts

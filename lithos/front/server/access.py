@@ -1,0 +1,245 @@
+"""Access control by Host, Origin and bearer token, decided in that order from the request head alone.
+
+The checks answer DNS rebinding (a foreign page reaching a local port under its own name carries its
+own Host), foreign pages (Origin) and foreign programs (Token). Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+from collections.abc import Iterable
+from urllib.parse import parse_qsl
+
+from attrs import field, frozen
+
+from lithos.front.server.ports import Header
+
+HEALTH_PATH = "/health"
+QUERY_TOKEN_PATHS = frozenset({"/events", "/events/ws"})
+_WILDCARDS = frozenset({"", "*", "0.0.0.0", "::"})  # noqa: S104 - named to be recognised, not bound
+_LABEL = "[a-z0-9_-]{1,63}"  # a name with an empty or a longer one is none, and nothing can be made of it
+_AUTHORITY = re.compile(
+    rf"(?P<name>\[[0-9a-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::(?P<port>[0-9]{{0,5}}))?", re.IGNORECASE
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@frozen
+class AccessPolicy:
+    """The settings of access control; `bound_host` is the configured listening address."""
+
+    bound_host: str
+    auth_token: str | None = field(default=None, repr=False)
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+
+
+@frozen
+class RequestHead:
+    """The parts of a request head that decide. Header values are as sent, one entry per header line."""
+
+    path: str
+    method: str = "GET"
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    authorizations: tuple[str, ...] = field(default=(), repr=False)
+    query: bytes = field(default=b"", repr=False)
+    asks_method: str | None = None
+    asks_headers: str | None = None
+    asks_private_network: bool = False
+
+
+@frozen
+class Passage:
+    """Admitted; `headers` (CORS) belong on the response."""
+
+    headers: tuple[Header, ...] = ()
+
+
+@frozen
+class Refusal:
+    """Rejected with this status; `reason` is the metrics label, `body` None means empty."""
+
+    status: int
+    reason: str
+    body: dict[str, str] | None = None
+    headers: tuple[Header, ...] = ()
+
+
+@frozen
+class _Authority:
+    name: str
+    port: int | None
+
+
+def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
+    """Admit or refuse one request; `/health` skips Host, Origin and Token."""
+    open_to_all = head.path == HEALTH_PATH
+    if not open_to_all and not host_admitted(policy, head.hosts):
+        return _forbidden_host(head)
+    origin_known = all(origin_admitted(policy, origin) for origin in head.origins)
+    if not open_to_all and not origin_known:
+        return _forbidden_origin(head)
+    cors = _cors_headers(head) if head.origins and origin_known else ()
+    if cors and head.method == "OPTIONS" and head.asks_method is not None:
+        return Refusal(204, "preflight", None, cors + _preflight_headers(head))
+    if not open_to_all and not token_admitted(policy, head):
+        return Refusal(
+            401, "unauthorized", {"error": "unauthorized"}, (*cors, (b"www-authenticate", b"Bearer"))
+        )
+    return Passage(cors)
+
+
+def host_admitted(policy: AccessPolicy, hosts: Iterable[str]) -> bool:
+    """Whether exactly one well-formed Host names loopback, the bound address or an allowed host."""
+    if "*" in policy.allowed_hosts:
+        return True
+    given = tuple(hosts)
+    asked = _parse_authority(given[0]) if len(given) == 1 else None
+    if asked is None:
+        return False
+    if _is_loopback(asked.name) or asked.name == _bound_name(policy.bound_host):
+        return True
+    allowed = (_parse_authority(entry) or _parse_authority(f"[{entry}]") for entry in policy.allowed_hosts)
+    return any(a is not None and a.name == asked.name and a.port in {None, asked.port} for a in allowed)
+
+
+def is_host(text: str) -> bool:
+    """Whether a Host header is a name or an address, with or without a port."""
+    return _parse_authority(text) is not None
+
+
+def origin_admitted(policy: AccessPolicy, origin: str) -> bool:
+    """Whether requests of this origin are allowed: loopback pages and `server.allowed_origins`."""
+    if "*" in policy.allowed_origins:
+        return True
+    asked = _normal_origin(origin)
+    if asked in {_normal_origin(entry) for entry in policy.allowed_origins}:
+        return True
+    scheme, separator, rest = asked.partition("://")
+    authority = _parse_authority(rest) if separator and scheme in _DEFAULT_PORTS else None
+    return authority is not None and _is_loopback(authority.name)
+
+
+def token_admitted(policy: AccessPolicy, head: RequestHead) -> bool:
+    """Whether the request carries the token, or none is needed. Compared in constant time."""
+    if policy.auth_token is None:
+        return True
+    wanted = policy.auth_token.encode()
+    matches = [bool(given) and hmac.compare_digest(given, wanted) for given in _presented_tokens(head)]
+    return any(matches)
+
+
+def open_bind_warning(policy: AccessPolicy) -> str | None:
+    """Return the warning for a server that strangers can reach without a token, else None."""
+    reached = policy.bound_host.strip("[]").lower()
+    if policy.auth_token is not None or _is_loopback(_normal_name(reached)):
+        return None
+    return (
+        f"Lithos listens on {policy.bound_host or 'every address'} without a token: everyone who can reach "
+        "this port can read and change all notes. Set server.auth_token (LITHOS_AUTH_TOKEN), or listen on "
+        "127.0.0.1."
+    )
+
+
+def without_query_token(query: bytes) -> bytes:
+    """Return the query string without `access_token`, so that nothing behind the gate can log it."""
+    if b"access_token" not in query and b"%" not in query:
+        return query
+    kept = [part for part in query.split(b"&") if not _is_token_parameter(part)]
+    return b"&".join(kept)
+
+
+def _is_token_parameter(part: bytes) -> bool:
+    return any(
+        name == "access_token" for name, _ in parse_qsl(part.decode("latin-1"), keep_blank_values=True)
+    )
+
+
+def _presented_tokens(head: RequestHead) -> list[bytes]:
+    given: list[bytes] = []
+    if len(head.authorizations) == 1:
+        scheme, _, token = head.authorizations[0].strip().partition(" ")
+        if scheme.lower() == "bearer":
+            given.append(token.strip().encode("latin-1", "replace"))
+    if head.path in QUERY_TOKEN_PATHS:
+        pairs = parse_qsl(head.query.decode("latin-1"))
+        given += [value.encode() for name, value in pairs if name == "access_token"]
+    return given
+
+
+def _parse_authority(text: str) -> _Authority | None:
+    """Read `name`, `name:port` or `[v6]:port`; None for everything else, user information included."""
+    found = _AUTHORITY.fullmatch(text.strip())
+    if found is None:
+        return None
+    name = _normal_name(found["name"].strip("[]"))
+    if found["name"].startswith("[") and ":" not in name:
+        return None
+    return _Authority(name, int(found["port"]) if found["port"] else None)
+
+
+def _normal_name(name: str) -> str:
+    try:
+        return ipaddress.ip_address(name).compressed
+    except ValueError:
+        return name.lower().removesuffix(".")
+
+
+def _bound_name(bound_host: str) -> str | None:
+    name = _normal_name(bound_host.strip("[]"))
+    return None if name in _WILDCARDS else name
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+    return address.is_loopback and getattr(address, "ipv4_mapped", None) is None
+
+
+def _normal_origin(origin: str) -> str:
+    scheme, separator, rest = origin.strip().removesuffix("/").partition("://")
+    port = f":{_DEFAULT_PORTS.get(scheme.lower(), '')}"
+    return f"{scheme}{separator}{rest.removesuffix(port) if len(port) > 1 else rest}".lower()
+
+
+def _cors_headers(head: RequestHead) -> tuple[Header, ...]:
+    return (
+        (b"access-control-allow-origin", head.origins[0].encode("latin-1")),
+        (b"access-control-expose-headers", b"WWW-Authenticate"),
+        (b"vary", b"Origin"),
+    )
+
+
+def _preflight_headers(head: RequestHead) -> tuple[Header, ...]:
+    asked = head.asks_headers or "Authorization, Content-Type"
+    headers = (
+        (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
+        (b"access-control-allow-headers", asked.encode("latin-1")),
+        (b"access-control-max-age", b"600"),
+    )
+    if head.asks_private_network:
+        return (*headers, (b"access-control-allow-private-network", b"true"))
+    return headers
+
+
+def _forbidden_host(head: RequestHead) -> Refusal:
+    asked = ", ".join(head.hosts) or "(none)"
+    message = (
+        f"This server does not answer to the host name {asked}. If that name is right, add it to "
+        "server.allowed_hosts (LITHOS_SERVER__ALLOWED_HOSTS)."
+    )
+    return Refusal(403, "forbidden_host", {"error": "forbidden_host", "message": message})
+
+
+def _forbidden_origin(head: RequestHead) -> Refusal:
+    asked = ", ".join(head.origins) or "(empty)"
+    message = (
+        f"Pages of {asked} may not use this server. If they should, add that origin to "
+        "server.allowed_origins (LITHOS_SERVER__ALLOWED_ORIGINS)."
+    )
+    return Refusal(403, "forbidden_origin", {"error": "forbidden_origin", "message": message})

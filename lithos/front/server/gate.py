@@ -1,0 +1,188 @@
+"""The gate in front of everything: access control, body limit, CORS headers, for HTTP and WebSocket.
+
+The request body is read completely, with a size limit, before the application sees the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import trio
+
+from lithos.front.server.access import (
+    AccessPolicy,
+    Passage,
+    Refusal,
+    RequestHead,
+    decide,
+    is_host,
+    without_query_token,
+)
+from lithos.front.server.limits import BODY_PATIENCE
+from lithos.front.server.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer, ignore_rejection
+
+
+class BodyTooLarge(Exception):
+    """The body is larger than the limit."""
+
+
+class BodyStalled(Exception):
+    """The body paused for longer than `BODY_PATIENCE`."""
+
+
+class BodyCutShort(Exception):
+    """The client disconnected in the middle of the body; there is no response to send."""
+
+
+def announces_body(scope: Scope) -> bool:
+    """Whether the request head announces a body."""
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+        for name, value in scope["headers"]
+    )
+
+
+def announced_length(scope: Scope) -> int:
+    """Return Content-Length, or 0 when the body is chunked."""
+    lengths = [value for name, value in scope["headers"] if name == b"content-length"]
+    return int(lengths[0]) if lengths and lengths[0].isdigit() else 0
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """Return the whole body of at most `limit` bytes.
+
+    Raises `BodyTooLarge` (as soon as it is known), `BodyStalled` or `BodyCutShort`.
+    """
+    if announced_length(scope) > limit:
+        raise BodyTooLarge
+    body = bytearray()
+    while True:
+        message = await _next_part(receive)
+        body += message.get("body", b"")
+        if len(body) > limit:
+            raise BodyTooLarge
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+async def _next_part(receive: Receive) -> Message:
+    with trio.move_on_after(BODY_PATIENCE):
+        message = await receive()
+        if message["type"] != "http.request":
+            raise BodyCutShort
+        return message
+    raise BodyStalled
+
+
+def replaying(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives `body` as one message and then whatever the server sends."""
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+class Gate:
+    """An ASGI application that admits requests to `app` or refuses them.
+
+    `rejected` is told one word for each refusal: `forbidden_host`, `forbidden_origin`, `unauthorized`,
+    `body_too_large` or `body_stalled`.
+    """
+
+    def __init__(
+        self,
+        app: AsgiApp,
+        policy: AccessPolicy,
+        max_body_bytes: int,
+        rejected: Callable[[str], None] = ignore_rejection,
+    ) -> None:
+        self._app = app
+        self._policy = policy
+        self._max_body_bytes = max_body_bytes
+        self._rejected = rejected
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request or WebSocket."""
+        decision = decide(self._policy, read_head(scope))
+        if isinstance(decision, Refusal):
+            if decision.reason != "preflight":
+                self._rejected(decision.reason)
+            await answer(scope, receive, send, decision.status, decision.body, headers=decision.headers)
+        else:
+            await self._admit(decision, scope, receive, send)
+
+    async def _admit(self, passage: Passage, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["headers"] = _with_readable_host(scope["headers"])
+        scope["query_string"] = without_query_token(scope["query_string"])
+        send = _adding(passage.headers, send)
+        if scope["type"] != "http" or not announces_body(scope):
+            await self._app(scope, receive, send)
+            return
+        try:
+            body = await read_body(scope, receive, self._max_body_bytes)
+        except BodyTooLarge:
+            await self._refuse_body(scope, receive, send)
+        except BodyStalled:
+            self._rejected("body_stalled")
+            stalled = {
+                "error": "request_timeout",
+                "message": "The request body stopped arriving; send it again.",
+            }
+            await answer(scope, receive, send, 408, stalled)
+        except BodyCutShort:
+            return
+        else:
+            await self._app(scope, replaying(body, receive), send)
+
+    async def _refuse_body(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._rejected("body_too_large")
+        message = (
+            f"The request body is larger than {self._max_body_bytes} bytes. Send less at once, or raise "
+            "storage.max_content_size_bytes."
+        )
+        await answer(scope, receive, send, 413, {"error": "body_too_large", "message": message})
+
+
+def read_head(scope: Scope) -> RequestHead:
+    """The request head for access control, from an ASGI scope."""
+
+    def values(wanted: bytes) -> tuple[str, ...]:
+        return tuple(value.decode("latin-1") for name, value in scope["headers"] if name == wanted)
+
+    return RequestHead(
+        path=scope["path"],
+        method=scope.get("method", "GET"),
+        hosts=values(b"host"),
+        origins=values(b"origin"),
+        authorizations=values(b"authorization"),
+        query=scope["query_string"],
+        asks_method=next(iter(values(b"access-control-request-method")), None),
+        asks_headers=next(iter(values(b"access-control-request-headers")), None),
+        asks_private_network=values(b"access-control-request-private-network") == ("true",),
+    )
+
+
+def _with_readable_host(headers: Iterable[Header]) -> list[Header]:
+    """The headers for the application, which fails on a Host that is none (`/health` is open to any)."""
+    return [
+        (name, value if name != b"host" or is_host(value.decode("latin-1")) else b"localhost")
+        for name, value in headers
+    ]
+
+
+def _adding(headers: tuple[Header, ...], send: Send) -> Send:
+    if not headers:
+        return send
+
+    async def adding(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *headers]}
+        await send(message)
+
+    return adding

@@ -1,0 +1,174 @@
+"""The HTTP server on one port: MCP, the Quart-Trio application, access control; start and shutdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, cast
+
+import trio
+from attrs import field, frozen
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
+from hypercorn.trio.lifespan import Lifespan
+
+from lithos.front.mcp.http import MCP_PATH, SSE_PATH, McpEndpoints
+from lithos.front.server.access import AccessPolicy, open_bind_warning
+from lithos.front.server.connections import Connections, hypercorn_config
+from lithos.front.server.exchanges import Exchanges
+from lithos.front.server.gate import Gate
+from lithos.front.server.limits import STOP_FLUSH, STOP_GRACE
+from lithos.front.server.ports import (
+    AsgiApp,
+    FrontSettings,
+    HealthReport,
+    Late,
+    Receive,
+    Scope,
+    Send,
+    ToolBox,
+    ignore_rejection,
+)
+from lithos.front.server.sockets import open_listeners
+from lithos.services.notes.resources import Library
+from lithos.telemetry import get_logger
+
+if TYPE_CHECKING:
+    from lithos.front.events.monitoring import RouteModule
+
+log = get_logger("lithos.front.serve")
+
+#: Seconds that a client has for a first plain call, before loading takes half of the interpreter.
+UNDISTURBED: Final = 0.1
+NO_APPS: Final[Mapping[str, AsgiApp]] = MappingProxyType({})
+
+
+@frozen
+class _Waiting:
+    """What the loading of libraries waits for, and who waits for it."""
+
+    on_loaded: Callable[[], None]
+    wanted: trio.Event = field(factory=trio.Event)
+    ended: trio.Event = field(factory=trio.Event)
+
+
+async def serve_http(
+    settings: FrontSettings,
+    toolbox: ToolBox,
+    health: HealthReport,
+    *,
+    shutdown: trio.Event,
+    library: Library | None = None,
+    routes: Iterable[RouteModule] = (),
+    apps: Mapping[str, AsgiApp] = NO_APPS,
+    rejected: Callable[[str], None] = ignore_rejection,
+    on_loaded: Callable[[], None] = lambda: None,
+    task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until `shutdown` is set; `started()` gives the real `(host, port)`.
+
+    The stop ends event streams at once and lets running calls finish for `STOP_GRACE`; it is over
+    within `STOP_GRACE`, twice `STOP_FLUSH` and a moment, whatever the clients do. The libraries behind all
+    but plain tool calls and `apps` are loaded once it listens; requests wait for them. Raises `PortInUse` or
+    `CannotListen` before it starts. `rejected` is told the reason of every refusal. `apps` serve single
+    paths over HTTP, past Quart. `on_loaded` is told once no client has to wait for the MCP SDK any more.
+    """
+    config = hypercorn_config()
+    listeners = await open_listeners(settings.host, settings.port)
+    policy = AccessPolicy(
+        settings.host, settings.auth_token, settings.allowed_hosts, settings.allowed_origins
+    )
+    waiting = _Waiting(on_loaded)
+    mcp = McpEndpoints(toolbox, library, settings.version, settings.max_body_bytes, shutdown, waiting.wanted)
+    pages = Late(lambda: _create_pages(health, routes), waiting.wanted)
+    dispatch = _by_path({**mcp.routes, **apps}, _waiting_for(pages))
+    exchanges = Exchanges(Gate(dispatch, policy, settings.max_body_bytes, rejected), {SSE_PATH, MCP_PATH})
+    connections = Connections(exchanges, config, rejected)
+    _warn_if_open(policy)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_load, mcp, pages, config, waiting, nursery)
+        await _accept_until(shutdown, listeners, connections, exchanges, task_status)
+        waiting.ended.set()
+
+
+async def _load(
+    mcp: McpEndpoints, pages: Late[AsgiApp], config: Config, waiting: _Waiting, nursery: trio.Nursery
+) -> None:
+    """Bring up what serves the other requests, first that for which every client waits, until `ended`."""
+    with trio.move_on_after(UNDISTURBED):
+        await waiting.wanted.wait()
+    await nursery.start(mcp.run)
+    waiting.on_loaded()
+    app = await pages.make()
+    lifespan = Lifespan(ASGIWrapper(app), config, {})  # type: ignore[arg-type]
+    await nursery.start(lifespan.handle_lifespan)
+    await lifespan.wait_for_startup()
+    pages.give(app)
+    await waiting.ended.wait()
+    await lifespan.wait_for_shutdown()
+    nursery.cancel_scope.cancel()
+
+
+def _create_pages(health: HealthReport, routes: Iterable[RouteModule]) -> AsgiApp:
+    from lithos.front.events.monitoring import create_app  # noqa: PLC0415 - Quart takes a while, when others are served
+
+    return cast(AsgiApp, create_app(health, routes))
+
+
+def _waiting_for(pages: Late[AsgiApp]) -> AsgiApp:
+    async def answer_later(scope: Scope, receive: Receive, send: Send) -> None:
+        app = await pages.get()
+        await app(scope, receive, send)
+
+    return answer_later
+
+
+async def _accept_until(
+    shutdown: trio.Event,
+    listeners: list[trio.SocketListener],
+    connections: Connections,
+    exchanges: Exchanges,
+    task_status: trio.TaskStatus[tuple[str, int]],
+) -> None:
+    async with trio.open_nursery() as clients:
+        async with trio.open_nursery() as accepting:
+            serve = partial(trio.serve_listeners, connections.serve, listeners, handler_nursery=clients)
+            await accepting.start(serve)
+            task_status.started(listeners[0].socket.getsockname()[:2])
+            await shutdown.wait()
+            accepting.cancel_scope.cancel()
+        await _stop(connections, exchanges)
+        clients.cancel_scope.cancel()
+
+
+async def _stop(connections: Connections, exchanges: Exchanges) -> None:
+    """Shut down: end gracefully what is open, then cancel and abort."""
+    await connections.end_idle()
+    exchanges.end_streams()
+    with trio.move_on_after(STOP_GRACE):
+        await exchanges.wait_empty()
+    if exchanges.open_count:
+        log.warning("calls cut by the stop", calls=exchanges.open_count)
+        exchanges.cancel()
+        with trio.move_on_after(STOP_FLUSH):
+            await exchanges.wait_empty()
+    with trio.move_on_after(STOP_FLUSH):
+        await connections.wait_empty()
+    connections.abort()
+
+
+def _by_path(routes: dict[str, AsgiApp], otherwise: AsgiApp) -> AsgiApp:
+    """Route HTTP requests by path: `apps` serve theirs, Quart everything else."""
+
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        app = routes.get(scope["path"]) if scope["type"] == "http" else None
+        await (app or otherwise)(scope, receive, send)
+
+    return dispatch
+
+
+def _warn_if_open(policy: AccessPolicy) -> None:
+    warning = open_bind_warning(policy)
+    if warning is not None:
+        log.warning(warning)

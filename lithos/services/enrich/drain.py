@@ -1,0 +1,213 @@
+"""Draining the enrich queue, one batch (window) of jobs at a time (memory spec, section 4).
+
+A window is claimed, processed and finished before the next one, so that a killed process costs few jobs an
+attempt. Jobs are idempotent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Final, Protocol
+
+import trio
+from attrs import frozen
+
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.commands import R
+from lithos.core.learning.memory import (
+    ClaimJobs,
+    Consolidate,
+    Decay,
+    Enqueue,
+    EnrichJob,
+    EnrichTrigger,
+    FinishJobs,
+    LearningCommand,
+    WorkingNode,
+)
+from lithos.metrics import Metrics
+from lithos.services.enrich.feed import INFERENCE_DUE, OF_CONTENT, OF_EXISTENCE, Feed, survive
+from lithos.services.enrich.inference import EdgeInference
+from lithos.services.enrich.projection import Projection
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.enrichment")
+
+#: Rows of the queue that are claimed at once.
+WINDOW: Final = 50
+#: Jobs done together: their writes then share the syncs of the disk, and agents' writes still come between.
+AT_ONCE: Final = 8
+
+
+class Memory(Protocol):
+    """The part of `Learning` that the queue needs."""
+
+    async def submit(self, command: LearningCommand[R]) -> R: ...
+
+    async def working_memory(self, task_id: str) -> Sequence[WorkingNode]: ...
+
+
+class Entities(Protocol):
+    """Keeps the extracted entities of notes current."""
+
+    async def refresh(self, note_id: str) -> bool: ...
+
+    async def refresh_stale(self) -> int: ...
+
+
+@frozen(kw_only=True)
+class DrainParts:
+    """The dependencies of jobs; without a language model there is no `inference`."""
+
+    feed: Feed
+    memory: Memory
+    catalogue: Catalogue
+    projection: Projection
+    entities: Entities
+    inference: EdgeInference | None
+    metrics: Metrics
+    clock: Callable[[], datetime]
+
+
+class Drain:
+    """Claims jobs from the queue and processes them; one run at a time."""
+
+    def __init__(self, parts: DrainParts, max_attempts: int) -> None:
+        self._parts = parts
+        self._max_attempts = max_attempts
+
+    async def run(self) -> frozenset[str]:
+        """Process all queued jobs; returns the tasks whose consolidation failed."""
+        parts, last = self._parts, 0
+        due: list[EnrichJob] = []
+        failed: list[EnrichJob] = []
+        await parts.feed.catch_up()
+        while jobs := await self._claim(last):
+            last = max(min(job.rows) for job in jobs)
+            due += [job for job in jobs if _is_due(job)]
+            failed += await self._work_off([job for job in jobs if not _is_due(job)])
+        if parts.inference is not None:
+            await self._infer(parts.inference, due)
+        return frozenset(job.task_id for job in failed if job.task_id is not None)
+
+    async def _claim(self, after: int) -> list[EnrichJob]:
+        """Claim the next window; jobs due for inference only are requeued without using an attempt."""
+        submit = self._parts.memory.submit
+        jobs = await submit(ClaimJobs(self._max_attempts, after=after, most=WINDOW))
+        rows = tuple(row for job in jobs if _is_due(job) for row in job.rows)
+        if rows:
+            await submit(FinishJobs(rows, done=False, tried=False))
+        return jobs
+
+    async def _work_off(self, jobs: Sequence[EnrichJob]) -> list[EnrichJob]:
+        """Process and finish the jobs of a window; returns those that failed."""
+        notes = [job for job in jobs if job.node_id is not None]
+        failed = await self._try_each(
+            "task cannot be consolidated", [job for job in jobs if job.node_id is None], self._consolidate
+        )
+        if not await survive("notes cannot be enriched", partial(self._settle, notes), notes=len(notes)):
+            failed += notes
+        else:
+            content = [job for job in notes if job.triggers & OF_CONTENT]
+            failed += await self._try_each("entities cannot be extracted", content, self._extract)
+        await self._finish(jobs, failed)
+        return failed
+
+    async def _try_each(
+        self, event: str, jobs: Sequence[EnrichJob], work: Callable[[EnrichJob], Awaitable[object]]
+    ) -> list[EnrichJob]:
+        failed: list[EnrichJob] = []
+        turn = trio.CapacityLimiter(AT_ONCE)
+
+        async def try_one(job: EnrichJob) -> None:
+            name = {"note": job.node_id} if job.node_id else {"task": job.task_id}
+            async with turn:
+                if not await survive(event, partial(work, job), **name):
+                    failed.append(job)
+
+        async with trio.open_nursery() as nursery:
+            for job in jobs:
+                nursery.start_soon(try_one, job)
+        return failed
+
+    async def _finish(self, jobs: Sequence[EnrichJob], failed: Collection[EnrichJob]) -> None:
+        submit = self._parts.memory.submit
+        done = [job for job in jobs if job not in failed]
+        await self._ask_for_inference(done)
+        for some, is_done in ((done, True), (failed, False)):
+            rows = tuple(row for job in some for row in job.rows)
+            if rows:
+                await submit(FinishJobs(rows, done=is_done))
+        self._measure(done)
+        for job in failed:
+            if job.attempts >= self._max_attempts:
+                self._parts.metrics.count("lcma_enrich_exhausted")
+                log.warning(
+                    "enrichment given up until the next change",
+                    note=job.node_id,
+                    task=job.task_id,
+                    attempts=job.attempts,
+                )
+
+    def _measure(self, done: Sequence[EnrichJob]) -> None:
+        metrics, now = self._parts.metrics, self._parts.clock()
+        for job in done:
+            metrics.observe("lcma_enrich_attempts", job.attempts)
+            if job.waiting_since is not None:
+                metrics.observe("lcma_enrich_lag_seconds", (now - job.waiting_since).total_seconds())
+
+    # -- jobs ----------------------------------------------------------------------------------
+
+    async def _settle(self, jobs: Sequence[EnrichJob]) -> None:
+        """The steps that are batched over all notes of a window: decay and projection."""
+        if not jobs:
+            return
+        ids = [job.node_id for job in jobs if job.node_id is not None]
+        moved = [job.node_id for job in jobs if job.node_id is not None and job.triggers & OF_EXISTENCE]
+        present = tuple(note_id for note_id in ids if note_id in self._parts.catalogue)
+        if present:
+            await self._parts.memory.submit(Decay(present))
+        await self._parts.projection.project(ids, appeared_or_gone=moved)
+
+    async def _extract(self, job: EnrichJob) -> None:
+        if job.node_id is not None and job.node_id in self._parts.catalogue:
+            await self._parts.entities.refresh(job.node_id)
+
+    async def _consolidate(self, job: EnrichJob) -> None:
+        if job.task_id is None:
+            return
+        working = await self._parts.memory.working_memory(job.task_id)
+        entries = [self._parts.catalogue.get(node.node_id) for node in working]
+        namespaces = {entry.note.id: entry.namespace for entry in entries if entry is not None}
+        await self._parts.memory.submit(Consolidate(job.task_id, namespaces))
+
+    # -- the language model --------------------------------------------------------------------
+
+    async def _ask_for_inference(self, jobs: Sequence[EnrichJob]) -> None:
+        """Enqueue notes for inference before their other jobs count as done."""
+        inference = self._parts.inference
+        if inference is None:
+            return
+        wanted = [job.node_id for job in jobs if job.node_id and await inference.wants(job.node_id)]
+        if wanted:
+            triggers = [EnrichTrigger(trigger_type=INFERENCE_DUE, node_id=note_id) for note_id in wanted]
+            await self._parts.memory.submit(Enqueue(tuple(triggers)))
+
+    async def _infer(self, inference: EdgeInference, jobs: Sequence[EnrichJob]) -> None:
+        inference.begin_drain()
+        for job in jobs:
+            if inference.has_stopped:
+                return
+            if not await survive("edges cannot be inferred", partial(self._infer_one, inference, job)):
+                # The same note would only fail again at every drain; its next version asks anew.
+                await self._parts.memory.submit(FinishJobs(job.rows))
+
+    async def _infer_one(self, inference: EdgeInference, job: EnrichJob) -> None:
+        if job.node_id is None or await inference.infer(job.node_id):
+            await self._parts.memory.submit(FinishJobs(job.rows))
+
+
+def _is_due(job: EnrichJob) -> bool:
+    return job.triggers == {INFERENCE_DUE}

@@ -1,0 +1,284 @@
+"""The enrich worker: learns from what happened, away from every read and write (memory spec, section 4).
+
+One task feeds events into a durable queue; another drains the queue at intervals and now and then sweeps over
+everything (`Enrichment`). Both may be cancelled at any moment: the queue is durable.
+
+`Retention` bounds what retrieval stores: old receipts and pairs are deleted in batches. A retrieval costs
+some 2 kB for its receipt and up to 9 kB for new pairs of notes. Deleted rows free room inside `stats.db` for
+later rows; the file itself does not shrink. `TaskStates` answers which tasks are closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, Protocol
+
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.config.sections import LcmaConfig
+from lithos.core.commands import R
+from lithos.core.learning.memory import (
+    Decay,
+    ForgetLedgers,
+    ForgetNotes,
+    ForgetPairs,
+    ForgetReceipts,
+    ForgetWorkingMemory,
+    LearningCommand,
+    Pair,
+)
+from lithos.core.tasks.model import Task
+from lithos.services.enrich.drain import Drain, DrainParts
+from lithos.services.enrich.feed import Queue, survive
+from lithos.services.enrich.projection import IncompleteScan
+from lithos.stores.coordination.tasks import TaskRows
+from lithos.stores.learning.receipts import OldReceipt
+from lithos.telemetry import get_logger
+
+
+class TaskStates:
+    """Queries of task status in the coordination database; all raise `DatabaseFailed`."""
+
+    def __init__(self, rows: TaskRows, reading: Blocking) -> None:
+        self._rows = rows
+        #: One thread for the one read connection of the coordination database.
+        self._reading = reading
+
+    async def completed(self, task_ids: Sequence[str]) -> list[str]:
+        """The completed ones of these tasks."""
+        return [task.id for task in await self._find(task_ids) if task.status == "completed"]
+
+    async def closed(self, task_ids: Sequence[str]) -> list[str]:
+        """The completed or cancelled ones of these tasks, without unknown ones."""
+        return [task.id for task in await self._find(task_ids) if not task.is_open]
+
+    async def unsettled(self, task_ids: Sequence[str], since: datetime) -> list[str]:
+        """The open ones of these tasks, and those closed later than `since`, which may well be reopened."""
+        found = await self._find(task_ids)
+        return [task.id for task in found if task.is_open or (task.resolved_at or since) > since]
+
+    async def _find(self, task_ids: Sequence[str]) -> list[Task]:
+        def read() -> list[Task]:
+            with self._rows.snapshot():
+                found = [self._rows.task(task_id) for task_id in task_ids]
+            return [task for task in found if task is not None]
+
+        return await self._reading.run(read)
+
+
+retention_log = get_logger("lithos.retention")
+
+#: How long receipts of a closed task are kept.
+REOPENED_WITHIN: Final = timedelta(days=30)
+#: Receipts per command: some 10 ms of the memory actor, for which retrievals wait.
+RECEIPTS: Final = 200
+#: Pairs that are examined per command: 0.3 ms, when all are dropped some 20 ms.
+PAIRS: Final = 300
+#: Retention of the ledgers of what was done once: no task that old is reopened and consolidated again.
+LEDGERS: Final = timedelta(days=365)
+#: Tasks, given up triggers and notes per command.
+SOME: Final = 200
+#: Notes that are gone, and of which statistics are kept: they may come back from a backup or another folder.
+GONE_NOTES: Final = 10_000
+#: Notes that are looked at in one read.
+PAGE: Final = 1_000
+
+
+class Memory(Protocol):
+    """The part of `Learning` that retention needs."""
+
+    async def submit(self, command: LearningCommand[R]) -> R: ...
+
+    async def receipt_count(self) -> int: ...
+
+    async def oldest_receipts(self, after: int, most: int) -> Sequence[OldReceipt]: ...
+
+    async def noted(self, after: str, most: int) -> Sequence[str]: ...
+
+
+class Retention:
+    """Retention of `stats.db`: deletes what is too old or too much, one command after the other."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        unsettled: Callable[[Sequence[str], datetime], Awaitable[Sequence[str]]],
+        clock: Callable[[], datetime],
+        *,
+        receipts_kept: int,
+        pair_days: float,
+        has_note: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """0 keeps all receipts, or all pairs."""
+        self._memory = memory
+        #: Which of some tasks are open, or were closed later than a moment.
+        self._unsettled = unsettled
+        self._clock = clock
+        self._receipts_kept = receipts_kept
+        self._pair_days = pair_days
+        self._has_note = has_note
+
+    async def forget_receipts(self) -> None:
+        """Delete the oldest receipts beyond the number that is kept, but for those of unsettled tasks.
+
+        Feedback comes with the completion of a task and asks for receipts of this task only; one that is
+        closed may be reopened.
+        """
+        if not self._receipts_kept:
+            return
+        surplus, last, dropped = await self._memory.receipt_count() - self._receipts_kept, 0, 0
+        while surplus > 0:
+            some = await self._memory.oldest_receipts(last, min(RECEIPTS, surplus))
+            if not some:
+                break
+            surplus, last = surplus - len(some), some[-1].place
+            tasks = list(dict.fromkeys(receipt.task_id for receipt in some if receipt.task_id is not None))
+            needed = set(await self._unsettled(tasks, self._clock() - REOPENED_WITHIN))
+            ids = tuple(receipt.id for receipt in some if receipt.task_id not in needed)
+            if ids:
+                dropped += await self._memory.submit(ForgetReceipts(ids))
+        if dropped:
+            retention_log.info("old receipts dropped", receipts=dropped)
+
+    async def forget_pairs(self) -> None:
+        """Delete the pairs of notes that were not retrieved together for too long."""
+        if not self._pair_days:
+            return
+        after: Pair | None = ("", "", "")
+        dropped = 0
+        while after is not None:
+            command = ForgetPairs(days=self._pair_days, after=after, most=PAIRS)
+            some = await self._memory.submit(command)
+            after = some.last
+            dropped += some.dropped
+        if dropped:
+            retention_log.info("old pairs dropped", pairs=dropped)
+
+    async def forget_ledgers(self) -> None:
+        """Delete ledger rows older than `LEDGERS`."""
+        command = ForgetLedgers(self._clock() - LEDGERS, SOME)
+        while await self._memory.submit(command) >= SOME:
+            await trio.lowlevel.checkpoint()
+
+    async def forget_notes(self) -> None:
+        """Delete the statistics of deleted notes beyond `GONE_NOTES` of them."""
+        gone = [note_id async for note_id in self._noted() if not self._has_note(note_id)]
+        surplus = gone[: max(0, len(gone) - GONE_NOTES)]
+        for begin in range(0, len(surplus), SOME):
+            await self._memory.submit(ForgetNotes(tuple(surplus[begin : begin + SOME])))
+        if surplus:
+            retention_log.info("statistics of notes that are gone dropped", notes=len(surplus))
+
+    async def _noted(self) -> AsyncIterator[str]:
+        last = ""
+        while page := await self._memory.noted(last, PAGE):
+            for note_id in page:
+                yield note_id
+            last = page[-1]
+
+
+log = get_logger("lithos.enrichment")
+
+
+@frozen(kw_only=True)
+class Schedule:
+    """The intervals in seconds; the first drain comes one interval after the start."""
+
+    drain_interval: float
+    first_sweep: float
+    sweep_interval: float
+
+    @classmethod
+    def of(cls, config: LcmaConfig) -> Schedule:
+        """The schedule of a configuration."""
+        return cls(
+            drain_interval=60.0 * config.enrich_drain_interval_minutes,
+            first_sweep=60.0 * config.sweep_startup_delay_minutes,
+            sweep_interval=3600.0 * config.sweep_interval_hours,
+        )
+
+
+class Enrichment:
+    """Runs drains and sweeps, never two at once."""
+
+    def __init__(
+        self,
+        parts: DrainParts,
+        config: LcmaConfig,
+        queue: Queue,
+        closed: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
+        retention: Retention,
+        teach: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._parts = parts
+        self._queue = queue
+        self._retention = retention
+        #: Applies the pending feedback of completed tasks.
+        self._teach = teach
+        #: Which of some tasks are closed.
+        self._closed = closed
+        self._drain = Drain(parts, config.max_enrich_attempts)
+        self._schedule = Schedule.of(config)
+        self._idle = timedelta(days=config.wm_eviction_days)
+
+    async def run(self) -> None:
+        """Run feed, drains and sweeps until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._parts.feed.run)
+            nursery.start_soon(self._keep_time)
+
+    async def _keep_time(self) -> None:
+        await self._catch_up()
+        now, schedule = trio.current_time(), self._schedule
+        drain_at, sweep_at = now + schedule.drain_interval, now + schedule.first_sweep
+        while True:
+            await trio.sleep_until(min(drain_at, sweep_at))
+            if trio.current_time() >= sweep_at:
+                await self.sweep()
+                sweep_at = trio.current_time() + schedule.sweep_interval
+            else:
+                await survive("enrichment is put off to the next interval", self.drain)
+            drain_at = trio.current_time() + schedule.drain_interval
+
+    async def drain(self) -> frozenset[str]:
+        """Process all queued jobs; returns the tasks whose consolidation failed."""
+        await self._catch_up()
+        return await self._drain.run()
+
+    async def _catch_up(self) -> None:
+        await survive("feedback waits for the next interval", self._teach)
+
+    async def sweep(self) -> None:
+        """Run all periodic maintenance once; a part that fails is logged, and the others still run."""
+        parts = self._parts
+        await survive("working memory is kept until the next sweep", self._forget)
+        await survive("salience decays at the next sweep", partial(parts.memory.submit, Decay()))
+        await survive("provenance is projected at the next sweep", self._reconcile)
+        await survive("entities are refreshed at the next sweep", parts.entities.refresh_stale)
+        await survive("old receipts are kept until the next sweep", self._retention.forget_receipts)
+        await survive("old pairs are kept until the next sweep", self._retention.forget_pairs)
+        await survive("ledgers are kept until the next sweep", self._retention.forget_ledgers)
+        await survive("statistics are kept until the next sweep", self._retention.forget_notes)
+        log.info("swept")
+
+    async def _forget(self) -> None:
+        """Evict the working memory of closed tasks, and that which was idle for too long.
+
+        Tasks closed by now are in the journal by now: the drain learns from them before the eviction.
+        """
+        now = self._parts.clock()
+        closed = await self._closed(await self._queue.working_tasks())
+        failed = await self._drain.run()
+        await self._parts.memory.submit(
+            ForgetWorkingMemory(frozenset(closed) - failed, idle_before=now - self._idle)
+        )
+
+    async def _reconcile(self) -> None:
+        try:
+            await self._parts.projection.reconcile()
+        except IncompleteScan as problem:
+            log.warning("provenance not projected", reason=str(problem))

@@ -1,0 +1,247 @@
+"""The note service: write, patch, read, delete, list, tags and cache lookup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import slices
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.kit import honest_outcome
+from lithos.actors.writing.messages import (
+    DeleteNote,
+    NoteBusy,
+    PatchNote,
+    WriteNote,
+    WriteOutcome,
+    WriteRequest,
+)
+from lithos.actors.writing.writer import WriterMailbox
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import DocNotFound, InvalidInput
+from lithos.core.events import TOOL
+from lithos.core.notes.links import WikiLink, scan_links
+from lithos.core.notes.matching import check_metadata_match, has_all, matches_metadata
+from lithos.core.notes.model import Document
+from lithos.core.notes.paths import normalise_url, resolve_read_path
+from lithos.core.tasks.model import READ, UNKNOWN_AGENT, AuditRow
+from lithos.core.text.snippet import truncate
+from lithos.services.notes.texts import NoteTexts
+from lithos.services.search.search import Search
+from lithos.stores.indexes.fulltext_query import Filters
+
+#: Seconds for queueing, disk and indexes together; far beyond any healthy write.
+WRITE_DEADLINE = 60.0
+#: Seconds for which a file that another program is writing is tried again, and the pauses between: an editor
+#: that saves takes some milliseconds, one that is left open with the file for years is not waited for.
+BUSY_PATIENCE = 5.0
+BUSY_PAUSE, LONGEST_BUSY_PAUSE = 0.02, 0.5
+
+
+@frozen
+class ReadNote:
+    """A note as read: its text cut to length, its links from the whole body."""
+
+    entry: Entry
+    document: Document
+    content: str
+    truncated: bool
+    links: tuple[WikiLink, ...]
+    retrieval_count: int
+
+
+@frozen(kw_only=True)
+class ListRequest:
+    """Filters of `lithos_list`; `since` is inclusive."""
+
+    path_prefix: str | None = None
+    tags: tuple[str, ...] | None = None
+    author: str | None = None
+    since: datetime | None = None
+    limit: int = 50
+    offset: int = 0
+    title_contains: str | None = None
+    content_query: str | None = None
+    metadata_match: Mapping[str, Any] | None = None
+    entities: tuple[str, ...] | None = None
+
+
+@frozen(kw_only=True)
+class CacheRequest:
+    """A cache lookup: the question and the limits on age and confidence of a hit."""
+
+    query: str
+    source_url: str | None = None
+    max_age_hours: float | None = None
+    min_confidence: float = 0.5
+    limit: int = 3
+    tags: tuple[str, ...] = ()
+
+
+@frozen
+class CacheAnswer:
+    """The cached note on a hit; on a miss perhaps the id of a stale note to update."""
+
+    entry: Entry | None = None
+    content: str = ""
+    stale_id: str | None = None
+
+
+class Knowledge:
+    """The use cases around notes."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        writer: WriterMailbox,
+        coordinator: Coordinator,
+        retrieval: Search,
+        texts: NoteTexts,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._catalogue = catalogue
+        self._writer = writer
+        self._coordinator = coordinator
+        self._retrieval = retrieval
+        self._texts = texts
+        self._clock = clock
+
+    async def write(self, request: WriteNote) -> WriteOutcome:
+        """Create or update a note; returns once it is durable, accepted by an index and journalled."""
+        self._coordinator.touch(request.agent)
+        return await self._submit(request)
+
+    async def patch(self, request: PatchNote) -> WriteOutcome:
+        """Change frontmatter of a note and leave its body alone; returns as `write` does."""
+        if request.source == TOOL:  # enrichment signs its versions, but is no agent of the list
+            self._coordinator.touch(request.agent)
+        return await self._submit(request)
+
+    async def delete(self, request: DeleteNote) -> WriteOutcome:
+        """Delete a note; returns as `write` does."""
+        self._coordinator.touch(request.agent)
+        return await self._submit(request)
+
+    async def read(
+        self, *, note_id: str | None, path: str | None, max_length: int | None, agent_id: str | None
+    ) -> ReadNote:
+        """Read a note and record the access in the audit log."""
+        entry = self._find(note_id, path)
+        truncate("", max_length)  # refuse a bad length before anything is read
+        loaded = await self._texts.load(entry)
+        if loaded is None:
+            raise DocNotFound(
+                f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
+                "then retry."
+            )
+        document = loaded.document
+        content, truncated = truncate(document.content, max_length)
+        self._coordinator.record_access(
+            [AuditRow(agent_id or UNKNOWN_AGENT, entry.note.id, READ, self._clock())]
+        )
+        count = self._coordinator.reads_of(entry.note.id)
+        links = tuple(scan_links(document.content))
+        return ReadNote(entry, document, content, truncated, links, count)
+
+    async def list_notes(self, request: ListRequest) -> tuple[list[Entry], int]:
+        """One page (offset, limit) of the notes that pass all filters, and the total count."""
+        if request.offset < 0 or request.limit < 0:
+            raise InvalidInput("limit and offset must not be negative.")
+        check_metadata_match(request.metadata_match)
+        candidates: Sequence[Entry] = (
+            await self._retrieval.match_text(request.content_query, Filters())
+            if request.content_query and request.content_query.strip()
+            else list(self._catalogue)
+        )
+        passing: list[Entry] = []
+        async for some in slices(candidates):
+            passing += [entry for entry in some if _is_listed(entry, request)]
+        return passing[request.offset : request.offset + request.limit], len(passing)
+
+    def tags(self, prefix: str | None) -> dict[str, int]:
+        """Tags with their number of notes, sorted by name."""
+        wanted = (prefix or "").casefold()
+        counts = self._catalogue.tags
+        return {tag: counts[tag] for tag in sorted(counts) if tag.casefold().startswith(wanted)}
+
+    async def look_up(self, request: CacheRequest) -> CacheAnswer:
+        """Cache lookup: of the candidates the most confident fresh one, else the id of a stale one."""
+        stale: Entry | None = None
+        best: Entry | None = None
+        for entry in await self._cache_candidates(request):
+            if entry.note.confidence < request.min_confidence:
+                continue
+            if self._is_outdated(entry, request.max_age_hours):
+                stale = stale or entry
+            elif best is None or entry.note.confidence > best.note.confidence:
+                best = entry
+        if best is not None:
+            loaded = await self._texts.load(best)
+            if loaded is not None:
+                return CacheAnswer(best, loaded.document.content)
+        return CacheAnswer(stale_id=stale.note.id if stale else None)
+
+    async def _cache_candidates(self, request: CacheRequest) -> list[Entry]:
+        if request.source_url:
+            owner = self._catalogue.urls.owner(normalise_url(request.source_url))
+            entry = self._catalogue.get(owner) if owner else None
+            if entry is not None and has_all(entry.note.tags, request.tags):
+                return [entry]
+        return await self._retrieval.find_answers(request.query, request.limit, request.tags)
+
+    def _is_outdated(self, entry: Entry, max_age_hours: float | None) -> bool:
+        now = self._clock()
+        if entry.note.is_stale(now):
+            return True
+        age = (now - entry.note.updated_at).total_seconds()
+        return max_age_hours is not None and age > max_age_hours * 3600
+
+    async def _submit(self, request: WriteRequest) -> WriteOutcome:
+        with honest_outcome("Read the note again before you retry."), trio.fail_after(WRITE_DEADLINE):
+            return await self._write_patiently(request)
+
+    async def _write_patiently(self, request: WriteRequest) -> WriteOutcome:
+        """Retry with backoff while another program is writing the file; other requests are not held up."""
+        deadline, pause = trio.current_time() + BUSY_PATIENCE, BUSY_PAUSE
+        while True:
+            try:
+                accepted = await self._writer.ask(request, within=WRITE_DEADLINE)
+                return await accepted.reply()
+            except NoteBusy:
+                if trio.current_time() + pause > deadline:
+                    raise
+            await trio.sleep(pause)
+            pause = min(2 * pause, LONGEST_BUSY_PAUSE)
+
+    def _find(self, note_id: str | None, path: str | None) -> Entry:
+        if note_id:
+            entry = self._catalogue.get(note_id)
+            if entry is None:
+                raise DocNotFound(
+                    f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list."
+                )
+            return entry
+        if not path:
+            raise InvalidInput("Give the id or the path of the note to read.")
+        resolved = resolve_read_path(path)
+        entry = self._catalogue.at_path(resolved)
+        if entry is None:
+            raise DocNotFound(f"There is no note at {resolved!r}. Find its path with lithos_list.")
+        return entry
+
+
+def _is_listed(entry: Entry, request: ListRequest) -> bool:
+    note = entry.note
+    return (
+        (request.path_prefix is None or entry.path.startswith(request.path_prefix))
+        and has_all(note.tags, request.tags)
+        and (request.author is None or note.author == request.author)
+        and (request.since is None or note.updated_at >= request.since)
+        and (request.title_contains is None or request.title_contains.casefold() in note.title.casefold())
+        and matches_metadata(note.extra, request.metadata_match)
+        and has_all(note.entities, request.entities)
+    )

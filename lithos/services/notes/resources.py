@@ -1,0 +1,218 @@
+"""MCP resources: reading by URI, the paginated list, their change notifications (MCP spec, section 4)."""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import chain
+from typing import Final, TypeAlias, TypeVar
+
+from attrs import frozen
+
+from lithos.actors.blocking import slices
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import TaskNotFound
+from lithos.core.offers import TAGS_URI, Address, read_address
+from lithos.core.tasks.model import READ, UNKNOWN_AGENT, AuditRow, Task
+from lithos.core.times import format_time, parse_time
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.resource_changes import Changes
+from lithos.services.notes.texts import NoteTexts
+from lithos.services.tasks.coordination import Coordination, TaskFilter, TaskSheet
+
+T = TypeVar("T")
+
+PAGE: Final = 100
+CURSOR_HELP: Final = "The cursor is none of this server's. List again without one."
+
+#: Where something stands among those of its kind: by creation, the id decides between equals.
+Place: TypeAlias = tuple[datetime, str]
+
+
+class UnknownResource(Exception):
+    """Nothing can be read under the URI; the message says why and what to do."""
+
+
+class BadCursor(Exception):
+    """The pagination cursor is invalid."""
+
+
+@frozen
+class NoteFile:
+    """The file of a note, byte for byte."""
+
+    data: bytes
+
+
+@frozen
+class Tags:
+    """All tags with their number of notes, sorted by name."""
+
+    counts: Mapping[str, int]
+
+
+Content: TypeAlias = NoteFile | TaskSheet | Tags
+
+
+@frozen
+class ListedResource:
+    """One resource of the list; `subject` is None for the tags."""
+
+    address: Address
+    subject: Entry | Task | None = None
+
+
+@frozen
+class ResourcePage:
+    """One page of resources, and the cursor of the next page, if any."""
+
+    resources: tuple[ListedResource, ...]
+    cursor: str | None
+
+
+class Resources:
+    """Reads and lists resources; the only side effect is the access log."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        texts: NoteTexts,
+        knowledge: Knowledge,
+        coordination: Coordination,
+        coordinator: Coordinator,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._catalogue = catalogue
+        self._texts = texts
+        self._knowledge = knowledge
+        self._coordination = coordination
+        self._coordinator = coordinator
+        self._clock = clock
+
+    async def find(self, uri: str) -> Address:
+        """Resolve a URI to an existing resource. Raises `UnknownResource`."""
+        address = _address(uri)
+        if address.kind == "note":
+            self._entry(address)
+        elif address.kind == "task":
+            with _known_task():
+                await self._coordination.get(address.id)
+        return address
+
+    async def read(self, uri: str) -> Content:
+        """The content of a resource; the access log records reads of notes. Raises `UnknownResource`."""
+        address = _address(uri)
+        if address.kind == "note":
+            return await self._read_note(self._entry(address))
+        if address.kind == "tags":
+            return Tags(self._knowledge.tags(None))
+        with _known_task():
+            return await self._coordination.sheet(address.id)
+
+    async def page(self, cursor: str | None) -> ResourcePage:
+        """The tags, the notes newest first, the open tasks newest first: 100 at a time.
+
+        Keyset pagination: a page starts after the last resource of the one before, whatever was added or
+        removed meanwhile, so nothing is listed twice. Raises `BadCursor`.
+        """
+        kind, after = ("tags", None) if cursor is None else _read_cursor(cursor)
+        found = [ListedResource(Address("tags"))] if cursor is None else []
+        if kind != "task":
+            notes = await _newest(list(self._catalogue), _place_of_note, after, PAGE + 1 - len(found))
+            found += [ListedResource(Address("note", entry.note.id), entry) for entry in notes]
+            after = None
+        if len(found) <= PAGE:
+            views = await self._coordination.list_tasks(TaskFilter(status="open"), with_claims=False)
+            open_tasks = [view.task for view in views]
+            tasks = await _newest(open_tasks, _place_of_task, after, PAGE + 1 - len(found))
+            found += [ListedResource(Address("task", task.id), task) for task in tasks]
+        shown = tuple(found[:PAGE])
+        return ResourcePage(shown, _write_cursor(shown[-1]) if len(found) > PAGE else None)
+
+    def _entry(self, address: Address) -> Entry:
+        entry = self._catalogue.get(address.id)
+        if entry is None:
+            raise UnknownResource(
+                f"No note has the id {address.id[:100]!r}. Find it with lithos_search or lithos_list."
+            )
+        return entry
+
+    async def _read_note(self, entry: Entry) -> NoteFile:
+        data = await self._texts.load_bytes(entry)
+        if data is None:
+            raise UnknownResource(
+                f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
+                "then retry."
+            )
+        self._coordinator.record_access([AuditRow(UNKNOWN_AGENT, entry.note.id, READ, self._clock())])
+        return NoteFile(data)
+
+
+def _address(uri: str) -> Address:
+    address = read_address(uri)
+    if address is None:
+        raise UnknownResource(
+            f"There is no resource {uri[:100]!r}. "
+            f"Use lithos://note/{{id}}, lithos://task/{{id}} or {TAGS_URI}."
+        )
+    return address
+
+
+@contextmanager
+def _known_task() -> Iterator[None]:
+    try:
+        yield
+    except TaskNotFound as missing:
+        raise UnknownResource(f"{missing.message} Find it with lithos_task_list.") from missing
+
+
+def _place_of_note(entry: Entry) -> Place:
+    return entry.note.created_at, entry.note.id
+
+
+def _place_of_task(task: Task) -> Place:
+    return task.created_at, task.id
+
+
+async def _newest(
+    items: Sequence[T], place: Callable[[T], Place], after: Place | None, count: int
+) -> list[T]:
+    """The newest items with a sort key before `after`; yields to the event loop in between."""
+    newest: list[T] = []
+    async for some in slices(items):
+        older = (item for item in some if after is None or place(item) < after)
+        newest = heapq.nlargest(count, chain(newest, older), key=place)
+    return newest
+
+
+def _write_cursor(last: ListedResource) -> str:
+    if isinstance(last.subject, Entry):
+        created_at, last_id = _place_of_note(last.subject)
+    else:
+        assert last.subject is not None
+        created_at, last_id = _place_of_task(last.subject)
+    text = json.dumps([last.address.kind, format_time(created_at), last_id])
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+def _read_cursor(cursor: str) -> tuple[str, Place]:
+    try:
+        kind, created_at, last_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        if kind in ("note", "task") and isinstance(last_id, str):
+            return kind, (parse_time(created_at), last_id)
+    except (ValueError, TypeError, AttributeError, RecursionError) as problem:
+        raise BadCursor(CURSOR_HELP) from problem
+    raise BadCursor(CURSOR_HELP)
+
+
+@frozen
+class Library:
+    """Resources and their change notifications; `changes` is None where events are disabled."""
+
+    resources: Resources
+    changes: Changes | None

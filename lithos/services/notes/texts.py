@@ -1,0 +1,212 @@
+"""Note contents, read from the files (the source of truth) through an LRU cache; snippets for results."""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+import attrs
+import trio
+from attrs import frozen
+
+from lithos.actors.indexing.ports import ChunkSizes
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.notes.document import parse_document
+from lithos.core.notes.layout import read_layout
+from lithos.core.notes.model import Document, Standing
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.snippet import Terms, make_snippet
+from lithos.core.times import from_nanoseconds
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.values import OutsideKnowledge, ReadFile, digest_of
+
+T = TypeVar("T")
+
+#: Two cores' worth of readers: more would only queue for the interpreter.
+READERS: Final = 2
+#: Bytes of contents kept: those of some 10,000 ordinary notes.
+KEPT_BYTES: Final = 24 * 1024 * 1024
+#: A larger content is read anew each time, so that a few of them cannot drive out all others.
+LARGEST_KEPT: Final = 64 * 1024
+#: How often a file is read again because the note got a new version meanwhile.
+REREADS: Final = 20
+#: Characters to work on without leaving the event loop: about a millisecond of cutting snippets.
+CHARACTERS_INLINE: Final = 64 * 1024
+
+
+@frozen
+class LoadedNote:
+    """A note as its file says now, with the effective version of these bytes."""
+
+    source: ReadFile
+    document: Document
+
+
+@frozen
+class _Content:
+    """The content of a file as it is now, and the hash of the file."""
+
+    text: str
+    digest: str
+
+
+class NoteTexts:
+    """Reads notes in worker threads; caches contents, valid for one state of the note in the catalogue.
+
+    Each system call of a thread gives the interpreter away, and getting it back from a busy event loop
+    takes up to a switch interval: ten files cost a search a tenth of a second under load. Contents of
+    indexed states therefore come from the cache where they can.
+    """
+
+    def __init__(self, files: NoteFiles, catalogue: Catalogue) -> None:
+        self._files = files
+        self._catalogue = catalogue
+        self._limiter = trio.CapacityLimiter(READERS)
+        self._kept = _KeptContents(KEPT_BYTES)
+
+    async def load(self, entry: Entry) -> LoadedNote | None:
+        """One note, or None when its file is gone or cannot be read.
+
+        Of bytes that nobody has seen before the version is saved first, so that no later edit gets the same.
+        """
+        for _ in range(REREADS):
+            before = self._catalogue.standing(entry.note.id)
+            loaded = await trio.to_thread.run_sync(self._load, entry, limiter=self._limiter)
+            if loaded is None:
+                return None
+            version = self._judge(loaded, entry.note.id, before)
+            if version is not None:
+                await self._catalogue.records.save(loaded.document.note.id)
+                return _with_version(loaded, version)
+        return None  # it changes all the time
+
+    def _judge(self, loaded: LoadedNote, note_id: str, before: Standing | None) -> int | None:
+        """The version of the bytes read; None when a tool may have written since `before` (read again)."""
+        digest, note = digest_of(loaded.source.data), loaded.document.note
+        if before is not None and before.digest == digest and note.id == note_id:
+            return max(before.version, note.version)
+        if before != self._catalogue.standing(note_id):
+            return None
+        return self._catalogue.see_version(note.id, digest, note.version)
+
+    async def load_bytes(self, entry: Entry) -> bytes | None:
+        """The file of a note as it is stored, or None when it is gone or out of reach."""
+        return await trio.to_thread.run_sync(self._load_bytes, entry.path, limiter=self._limiter)
+
+    async def map_contents(self, entries: Sequence[Entry], work: Callable[[int, str], T]) -> list[T | None]:
+        """Do some work on the content of each note; None where a note cannot be read.
+
+        `work` is given the position and the content of the indexed state, or of the file when that has
+        changed since. It may run in a worker thread.
+        """
+        contents = await self._contents(entries)
+
+        def run() -> list[T | None]:
+            return [None if content is None else work(i, content) for i, content in enumerate(contents)]
+
+        if sum(map(len, filter(None, contents))) <= CHARACTERS_INLINE:
+            return run()
+        return await trio.to_thread.run_sync(run, limiter=self._limiter)
+
+    async def _contents(self, entries: Sequence[Entry]) -> list[str | None]:
+        found = {entry.serial: self._kept.get(entry) for entry in entries}
+        missing = [entry for entry in entries if found[entry.serial] is None]
+        if missing:
+            read = await trio.to_thread.run_sync(self._read_contents, missing, limiter=self._limiter)
+            for entry, content in zip(missing, read, strict=True):
+                if content is None:
+                    continue
+                found[entry.serial] = content.text
+                if content.digest == entry.digest:
+                    self._kept.put(entry, content.text)
+        return [found[entry.serial] for entry in entries]
+
+    def _load(self, entry: Entry) -> LoadedNote | None:
+        try:
+            source = self._files.read(entry.path)
+            modified = from_nanoseconds(source.state.mtime_ns)
+            return LoadedNote(source, parse_document(source.data, entry.path, modified, entry.note.id))
+        except (OSError, OutsideKnowledge, UnreadableNote):
+            return None
+
+    def _load_bytes(self, path: str) -> bytes | None:
+        try:
+            return self._files.read(path).data
+        except (OSError, OutsideKnowledge):
+            return None
+
+    def _read_contents(self, entries: Sequence[Entry]) -> list[_Content | None]:
+        return [self._read_content(entry) for entry in entries]
+
+    def _read_content(self, entry: Entry) -> _Content | None:
+        """The content alone: reading the frontmatter as well costs ten times as much."""
+        try:
+            data = self._files.read(entry.path).data
+            return _Content(read_layout(data).content, digest_of(data))
+        except (OSError, OutsideKnowledge, UnreadableNote):
+            return None
+
+
+def _with_version(loaded: LoadedNote, version: int) -> LoadedNote:
+    document = loaded.document
+    if document.note.version == version:
+        return loaded
+    note = attrs.evolve(document.note, version=version)
+    return attrs.evolve(loaded, document=attrs.evolve(document, note=note))
+
+
+class _KeptContents:
+    """LRU cache of contents, bounded in bytes; an entry is valid for one stamp of the catalogue entry."""
+
+    def __init__(self, capacity: int) -> None:
+        self._left = capacity
+        self._contents: OrderedDict[int, tuple[int, str]] = OrderedDict()
+
+    def get(self, entry: Entry) -> str | None:
+        """The cached content of exactly this state, or None."""
+        found = self._contents.get(entry.serial)
+        if found is None or found[0] != entry.stamp:
+            return None
+        self._contents.move_to_end(entry.serial)
+        return found[1]
+
+    def put(self, entry: Entry, content: str) -> None:
+        size = sys.getsizeof(content)
+        if size > LARGEST_KEPT:
+            return
+        old = self._contents.pop(entry.serial, None)
+        self._left += sys.getsizeof(old[1]) if old is not None else 0
+        self._contents[entry.serial] = (entry.stamp, content)
+        self._left -= size
+        while self._left < 0:
+            _, (_, dropped) = self._contents.popitem(last=False)
+            self._left += sys.getsizeof(dropped)
+
+
+@frozen
+class Snippets:
+    """Makes the snippets of search results."""
+
+    _texts: NoteTexts
+    _sizes: ChunkSizes
+
+    async def cut(
+        self, entries: Sequence[Entry], terms: Sequence[str], chunks: Mapping[int, int]
+    ) -> list[str | None]:
+        """One per note; None where the file is gone or cannot be read.
+
+        `chunks` maps serials to the chunk to show; of other notes the surroundings of a term are shown.
+        """
+        prepared = Terms.of(terms)
+
+        def cut_one(position: int, content: str) -> str:
+            entry = entries[position]
+            number = chunks.get(entry.serial)
+            if number is None:
+                return make_snippet(entry.note.title, content, prepared)
+            of_note = self._sizes.chunks(entry.note.title, content)
+            return of_note[number].text if number < len(of_note) else ""
+
+        return await self._texts.map_contents(entries, cut_one)

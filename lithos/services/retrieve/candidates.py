@@ -1,0 +1,171 @@
+"""Candidates of a retrieval: access control (the gate; memory spec, section 1), merging and ranking.
+
+The ranking weighs the scores of the scouts, the note type, the salience and the usage of each candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final, Protocol
+
+import trio
+from attrs import define, field, frozen
+
+from lithos.actors.blocking import Blocking, slices
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.learning.memory import INITIAL_SALIENCE, NodeStats
+from lithos.core.learning.ranking import (
+    Candidate,
+    Ranked,
+    RerankWeights,
+    Scaled,
+    Traits,
+    final_score,
+    ground_scores,
+    merge,
+    promising,
+    rank,
+)
+from lithos.core.learning.salience import UsageSettings, usage_score
+from lithos.core.notes.matching import has_all
+from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+
+@frozen(kw_only=True)
+class Gate:
+    """Access control and filters of one retrieval; `namespaces` None means any."""
+
+    namespaces: frozenset[str] | None = None
+    task_id: str | None = None
+    agent_id: str | None = None
+    filters: Filters = field(factory=Filters)
+    #: There are no filters of tags and paths, which spares most checks of most notes.
+    _is_open: bool = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_is_open", self.filters == Filters())
+
+    @property
+    def is_narrow(self) -> bool:
+        """True when the gate is selective: most notes probably do not pass."""
+        return self.namespaces is not None or not self._is_open
+
+    def shows(self, entry: Entry) -> bool:
+        """Access control: true when the caller may see the note, whatever its tags and path."""
+        note = entry.note
+        if note.status == "quarantined":
+            return False
+        if self.namespaces is not None and entry.namespace not in self.namespaces:
+            return False
+        if note.access_scope == "task":
+            return self.task_id is not None and self.task_id == note.source
+        if note.access_scope == "agent_private":
+            return self.agent_id is not None and self.agent_id == note.author
+        return True
+
+    def passes(self, entry: Entry) -> bool:
+        """True when the caller may see the note and it matches the filters."""
+        return self.shows(entry) and (self._is_open or self._fits(entry))
+
+    def _fits(self, entry: Entry) -> bool:
+        wanted = self.filters
+        return has_all(entry.note.tags, wanted.tags) and (
+            wanted.path_prefix is None or entry.path.startswith(wanted.path_prefix)
+        )
+
+    async def admit(self, catalogue: Catalogue) -> list[Entry]:
+        """All notes that pass, in the order of first indexing."""
+        admitted: list[Entry] = []
+        async for some in slices(list(catalogue)):
+            admitted += filter(self.passes, some)
+        return admitted
+
+
+log = get_logger("lithos.retrieve")
+
+#: Up to so many candidates are merged on the event loop, which takes a millisecond or two.
+INLINE: Final = 3_000
+#: Notes that are scored in one turn of the event loop.
+SCORED: Final = 1_000
+STATS_DEADLINE: Final = 5.0
+#: The default traits of a note that was never retrieved, besides its type.
+_UNUSED: Final = Traits(note_type="other", salience=INITIAL_SALIENCE, usage=0.0)
+
+
+class Statistics(Protocol):
+    """The statistics of notes: salience, usage, feedback."""
+
+    async def stats(self, node_ids: Iterable[str]) -> Mapping[str, NodeStats]:
+        """The stored rows of these notes."""
+        ...
+
+
+@frozen
+class Standing:
+    """The final ranking; not `complete` when no statistics could be read."""
+
+    ranked: Sequence[Ranked]
+    complete: bool
+
+
+@define
+class Ranking:
+    """Merges the candidates of all scouts and ranks them; no turn of the event loop is long."""
+
+    _catalogue: Catalogue
+    _statistics: Statistics
+    _weights: RerankWeights
+    _usage: UsageSettings
+    _working: Blocking
+
+    async def merge(self, found: Mapping[str, Sequence[Candidate]]) -> Mapping[str, Scaled]:
+        """The candidate pool: one entry per note, with the scaled scores of the scouts that found it."""
+        if sum(map(len, found.values())) <= INLINE:
+            return merge(found)
+        return await self._working.run(lambda: merge(found))
+
+    async def rank(self, pool: Mapping[str, Scaled], most: int, now: datetime) -> Standing:
+        """The top `most` of the pool by final score, without notes that no longer exist."""
+        stats = await self._read_stats(pool)
+        known, grounds = stats or {}, await self._ground(pool)
+        await trio.lowlevel.checkpoint()
+        saliences = {note_id: row.salience for note_id, row in known.items()}
+        chosen = promising(grounds, saliences, _UNUSED, self._weights, most)
+        scored: list[Ranked] = []
+        async for some in slices(chosen, SCORED):
+            for note_id in some:
+                entry = self._catalogue.get(note_id)
+                if entry is not None:
+                    traits = self._traits(entry.note.note_type, known.get(note_id), now)
+                    score = final_score(grounds[note_id], traits, self._weights)
+                    scored.append(Ranked(note_id, score, pool[note_id], traits))
+        return Standing(rank(scored, most), complete=stats is not None)
+
+    async def _ground(self, pool: Mapping[str, Scaled]) -> dict[str, float]:
+        """The partial scores that need no statistics (scouts, type prior) of the notes that still exist."""
+        get = self._catalogue.get
+        grounds: dict[str, float] = {}
+        async for some in slices(list(pool), SCORED):
+            types = {note_id: entry.note.note_type for note_id in some if (entry := get(note_id)) is not None}
+            grounds |= ground_scores(pool, types, self._weights)
+        return grounds
+
+    def _traits(self, note_type: str, stats: NodeStats | None, now: datetime) -> Traits:
+        if stats is None:
+            return Traits(note_type=note_type, salience=_UNUSED.salience, usage=_UNUSED.usage)
+        usage = usage_score(stats, now, self._usage)
+        return Traits(note_type=note_type, salience=stats.salience, usage=usage)
+
+    async def _read_stats(self, note_ids: Collection[str]) -> Mapping[str, NodeStats] | None:
+        """The stored statistics; None when they cannot be read: then every note gets the default traits."""
+        if not note_ids:
+            return {}
+        try:
+            with trio.fail_after(STATS_DEADLINE):
+                return await self._statistics.stats(note_ids)
+        except (DatabaseFailed, OSError, trio.TooSlowError) as failure:
+            log.warning("statistics not read", reason=repr(failure))
+            return None

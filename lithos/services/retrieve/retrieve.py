@@ -1,0 +1,274 @@
+"""The retrieval pipeline: scouts in two phases, merging and ranking, a receipt (memory spec, section 1)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Final, Protocol
+
+import attrs
+import trio
+from attrs import field, frozen
+
+from lithos.actors.indexing.indexer import Visibility
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
+from lithos.core.learning.memory import (
+    CONFLICTS_KEPT,
+    QUERY_KEPT,
+    FinalNode,
+    Receipt,
+    RecordRetrieval,
+    SurfacedConflict,
+)
+from lithos.core.learning.ranking import DIVERSIFIED, Ranked, Traits, best_of, diversify, explain, name_words
+from lithos.core.text.query import query_terms
+from lithos.metrics import Metrics
+from lithos.services.notes.texts import Snippets
+from lithos.services.retrieve.candidates import Gate, Ranking
+from lithos.services.retrieve.scout_team import Team
+from lithos.services.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
+from lithos.services.search.search import Hit
+from lithos.stores.indexes.fulltext_query import Filters
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.retrieve")
+
+#: Seconds to wait for the receipt to be on disk; the answer then goes without.
+RECEIPT_DEADLINE: Final = 5.0
+#: From this temperature on nothing much is known yet.
+COLD: Final = 0.5
+
+
+class Recorder(Protocol):
+    """Keeps receipts."""
+
+    async def submit(self, command: RecordRetrieval) -> None:
+        """Returns once it is durable. Raises `LithosError`."""
+        ...
+
+
+@frozen(kw_only=True)
+class RetrieveSettings:
+    """The settings of the pipeline itself, without those of scouts and ranking."""
+
+    enabled: bool
+    max_results: int
+    temperature: float
+
+
+@frozen(kw_only=True)
+class RetrieveRequest:
+    """One retrieval request; `namespaces` None means any, `max_context_nodes` None means `limit`."""
+
+    query: str
+    limit: int = 10
+    namespaces: tuple[str, ...] | None = None
+    agent_id: str | None = None
+    task_id: str | None = None
+    surface_conflicts: bool = False
+    max_context_nodes: int | None = None
+    filters: Filters = field(factory=Filters)
+
+
+@frozen
+class Result:
+    """One result: the note, the reasons, the scouts that found it, and its statistics."""
+
+    hit: Hit
+    reasons: tuple[str, ...]
+    scouts: tuple[str, ...]
+    traits: Traits
+
+
+@frozen(kw_only=True)
+class RetrieveAnswer:
+    """Results, best first. `conflicts` is None when they were not asked for.
+
+    `degraded` tells that something was left out: a scout, the statistics, or the keeping of the receipt.
+    """
+
+    results: tuple[Result, ...]
+    receipt: Receipt
+    degraded: bool
+    failed_scouts: tuple[str, ...]
+    conflicts: tuple[SurfacedConflict, ...] | None
+
+
+@frozen(kw_only=True)
+class RetrieveParts:
+    """The dependencies of the pipeline."""
+
+    catalogue: Catalogue
+    freshness: Visibility
+    dispatcher: Dispatcher
+    team: Team
+    ranking: Ranking
+    snippets: Snippets
+    recorder: Recorder
+    metrics: Metrics
+    clock: Callable[[], datetime]
+
+
+def make_receipt_id() -> str:
+    """A fresh `rcpt_` and 16 hexadecimal digits."""
+    return f"rcpt_{uuid.uuid4().hex[:16]}"
+
+
+class Retrieve:
+    """The retrieval service."""
+
+    def __init__(self, parts: RetrieveParts, settings: RetrieveSettings) -> None:
+        self._parts = parts
+        self._settings = settings
+
+    async def retrieve(self, request: RetrieveRequest) -> RetrieveAnswer:
+        """The top-ranked notes for a query. Raises `LcmaDisabled`, `InvalidInput`.
+
+        Every accepted call leaves a receipt, whether it finds something, fails or is given up.
+        """
+        request = self._check(request)
+        now, report = self._parts.clock(), Report()
+        receipt = self._draft_receipt(request, now)
+        try:
+            with self._parts.metrics.timed("lcma_retrieve_duration_seconds"):
+                answer = await self._pursue(request, receipt, report)
+        except BaseException:
+            fired = name_scouts(report.fired)
+            await self._record(attrs.evolve(receipt, scouts_fired=fired, terrace_reached=0), ())
+            raise
+        kept = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
+        self._count(answer)
+        return answer if kept else attrs.evolve(answer, degraded=True)
+
+    def _check(self, request: RetrieveRequest) -> RetrieveRequest:
+        """The request with its limit in bounds."""
+        if not self._settings.enabled:
+            raise LcmaDisabled("Retrieval that learns is off (lcma.enabled). Use lithos_search instead.")
+        context = request.max_context_nodes
+        if context is not None and context < 1:
+            raise InvalidInput(f"max_context_nodes must be at least 1, not {context}.")
+        return attrs.evolve(request, limit=max(1, min(request.limit, self._settings.max_results)))
+
+    def _draft_receipt(self, request: RetrieveRequest, now: datetime) -> Receipt:
+        return Receipt(
+            id=make_receipt_id(),
+            ts=now,
+            query=request.query[:QUERY_KEPT],
+            limit=request.limit,
+            namespace_filter=request.namespaces,
+            surface_conflicts=request.surface_conflicts,
+            temperature=self._settings.temperature,
+            agent_id=request.agent_id,
+            task_id=request.task_id,
+        )
+
+    async def _pursue(self, request: RetrieveRequest, receipt: Receipt, report: Report) -> RetrieveAnswer:
+        """Run the pipeline without storing the receipt."""
+        parts = self._parts
+        await parts.freshness.reach()
+        ask = await self._ask(request, receipt.ts)
+        await parts.dispatcher.send(parts.team.first, ask, report)
+        ask = attrs.evolve(ask, seeds=await self._choose_seeds(request, report))
+        if ask.seeds:
+            await parts.dispatcher.send(parts.team.second, ask, report)
+        conflicts = await self._find_conflicts(ask, report) if request.surface_conflicts else None
+        pool = await parts.ranking.merge(report.found)
+        standing = await parts.ranking.rank(pool, max(request.limit, DIVERSIFIED), receipt.ts)
+        results = await self._present(ask, standing.ranked, report)
+        failed = name_scouts(report.failed)
+        return RetrieveAnswer(
+            results=results,
+            receipt=attrs.evolve(
+                receipt,
+                scouts_fired=name_scouts(report.fired),
+                candidates_considered=len(pool),
+                final_nodes=tuple(FinalNode(r.hit.entry.note.id, r.reasons, r.scouts) for r in results),
+                conflicts_surfaced=(conflicts or ())[:CONFLICTS_KEPT],
+            ),
+            degraded=bool(failed) or not standing.complete,
+            failed_scouts=failed,
+            conflicts=conflicts,
+        )
+
+    async def _ask(self, request: RetrieveRequest, now: datetime) -> Ask:
+        gate = Gate(
+            namespaces=None if request.namespaces is None else frozenset(request.namespaces),
+            task_id=request.task_id,
+            agent_id=request.agent_id,
+            filters=request.filters,
+        )
+        admitted = await gate.admit(self._parts.catalogue) if gate.is_narrow else None
+        return Ask(query=request.query, limit=request.limit, gate=gate, now=now, admitted=admitted)
+
+    async def _choose_seeds(self, request: RetrieveRequest, report: Report) -> tuple[Entry, ...]:
+        pool = await self._parts.ranking.merge(report.found)
+        best = best_of(pool, request.max_context_nodes or request.limit)
+        entries = map(self._parts.catalogue.get, best)
+        return tuple(entry for entry in entries if entry is not None)
+
+    async def _find_conflicts(self, ask: Ask, report: Report) -> tuple[SurfacedConflict, ...]:
+        if not ask.seeds:
+            return ()
+        find = self._parts.team.find_contradictions
+        found = await self._parts.dispatcher.attempt(CONTRADICTIONS, lambda: find(ask), report)
+        return tuple(found or ())
+
+    async def _present(self, ask: Ask, ranked: Sequence[Ranked], report: Report) -> tuple[Result, ...]:
+        """Cut to the limit, read the texts; notes that are gone or hidden by now are left out."""
+        catalogue = self._parts.catalogue
+
+        def words(note_id: str) -> frozenset[str]:
+            entry = catalogue.get(note_id)
+            return frozenset() if entry is None else name_words(entry.note.title, entry.path)
+
+        chosen = diversify(ranked, words)[: ask.limit]
+        reasons = explain(report.found, [note.id for note in chosen])
+        await trio.lowlevel.checkpoint()  # what comes next takes as long again
+        pairs = [(note, catalogue.get(note.id)) for note in chosen]
+        present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
+        entries = [entry for _, entry in present]
+        snippets = await self._parts.snippets.cut(entries, query_terms(ask.words), _chunks(entries, report))
+        return tuple(
+            Result(
+                hit=Hit(entry, note.score, snippet),
+                reasons=reasons[note.id],
+                scouts=name_scouts(note.scaled),
+                traits=note.traits,
+            )
+            for (note, entry), snippet in zip(present, snippets, strict=True)
+            if snippet is not None
+        )
+
+    async def _record(self, receipt: Receipt, entries: Sequence[Entry]) -> bool:
+        """Keep the receipt and what the results teach; True once that is durable.
+
+        Also when the caller has gone: the receipt tells what was done.
+        """
+        namespaces = {entry.note.id: entry.namespace for entry in entries}
+        try:
+            with trio.fail_after(RECEIPT_DEADLINE, shield=True):
+                await self._parts.recorder.submit(RecordRetrieval(receipt, namespaces))
+        except (LithosError, trio.TooSlowError) as failure:
+            log.warning("retrieval not recorded", receipt=receipt.id, reason=repr(failure))
+            return False
+        return True
+
+    def _count(self, answer: RetrieveAnswer) -> None:
+        metrics = self._parts.metrics
+        metrics.observe("lcma_retrieve_candidates", answer.receipt.candidates_considered)
+        metrics.observe("lcma_retrieve_final_nodes", len(answer.results))
+        if answer.receipt.temperature >= COLD:
+            metrics.count("lcma_cold_start")
+
+
+def _chunks(entries: Sequence[Entry], report: Report) -> dict[int, int]:
+    """By serial the chunk to show of notes that only meaning found; others show a word of the query."""
+    by_words = {candidate.id for candidate in report.found.get("lexical", ())}
+    serials = {entry.note.id: entry.serial for entry in entries if entry.note.id not in by_words}
+    return {
+        serials[candidate.id]: candidate.chunk
+        for candidate in report.found.get("vector", ())
+        if candidate.id in serials and candidate.chunk is not None
+    }

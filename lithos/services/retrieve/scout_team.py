@@ -1,0 +1,255 @@
+"""Scouts over the indexes (semantic, lexical) and the catalogue (names, tags, expiry, sources); the team.
+
+The team of all scouts is in the order of the spec's table.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from heapq import nsmallest
+from typing import Final, NamedTuple, TypeAlias
+
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import slices
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.learning.memory import SurfacedConflict
+from lithos.core.learning.ranking import Candidate
+from lithos.core.notes.paths import host_of, slug_of
+from lithos.core.text.query import plain_words
+from lithos.services.retrieve.scout_relations import RelationScouts
+from lithos.services.retrieve.scouts import CHEAP_SLICE, Ask, Scout
+from lithos.stores.indexes.chunk_rows import VectorHit
+from lithos.stores.indexes.fulltext import FulltextIndex
+
+#: Oversampling: how many results are requested per result wanted.
+GENEROSITY: Final = 3
+_NEAR: Final = "is close in meaning"
+_MATCHING: Final = "matches the words of the query"
+
+
+class _Found(NamedTuple):
+    """One hit of an index; `serial` is the note's number there."""
+
+    serial: int
+    score: float
+    chunk: int | None = None
+
+
+_Hit: TypeAlias = tuple[int, float] | _Found
+
+
+def _as_found(hit: VectorHit) -> _Found:
+    return _Found(hit.serial, hit.similarity, hit.chunk)
+
+
+class SearchScouts:
+    """The scouts over the search indexes; both raise what their index raises."""
+
+    def __init__(
+        self, catalogue: Catalogue, fulltext: FulltextIndex, semantic: SemanticBackend, threshold: float
+    ) -> None:
+        self._catalogue = catalogue
+        self._fulltext = fulltext
+        self._semantic = semantic
+        self._threshold = threshold
+
+    def scouts(self) -> tuple[Scout, ...]:
+        """In table order."""
+        return Scout("vector", self.find_by_meaning), Scout("lexical", self.find_by_words)
+
+    async def find_by_meaning(self, ask: Ask) -> Sequence[Candidate]:
+        """The nearest `limit` notes that pass, of 3 x `limit` or as many as it takes.
+
+        Nothing while not every note has a vector: an answer from some of them would be silently wrong.
+        """
+        if not ask.query.strip():
+            return ()
+        if ask.admitted is not None:
+            serials = [entry.serial for entry in ask.admitted]
+            vector = self._semantic.encode(ask.query)
+            self._require_all()
+            if vector is None:
+                return ()
+            hits = self._semantic.search_among(vector, serials, ask.limit, self._threshold)
+            return self._candidates(ask, map(_as_found, hits), _NEAR)
+
+        async def search(asked: int) -> list[_Found]:
+            looking = self._semantic.ask(ask.query, asked, self._threshold)
+            self._require_all()
+            return list(map(_as_found, await looking.hits()))
+
+        return await self._widen(search, ask, ask.limit, _NEAR)
+
+    def _require_all(self) -> None:
+        if not self._semantic.is_answering:
+            raise SemanticUnavailable("the semantic index is still being built")
+
+    async def find_by_words(self, ask: Ask) -> Sequence[Candidate]:
+        """The best 3 x `limit` notes that pass, by BM25; nothing in the query is syntax."""
+        node = plain_words(ask.words)
+        if node is None:
+            return ()
+
+        async def search(asked: int) -> Sequence[tuple[int, float]]:
+            return self._fulltext.search(node, asked, ask.gate.filters)
+
+        return await self._widen(search, ask, GENEROSITY * ask.limit, _MATCHING)
+
+    async def _widen(
+        self, search: Callable[[int], Awaitable[Sequence[_Hit]]], ask: Ask, wanted: int, reason: str
+    ) -> list[Candidate]:
+        """Widen the query until enough candidates pass the gate or there are no more (post-filtering)."""
+        allowed, asked = ask.admitted_serials, GENEROSITY * ask.limit
+        if allowed is not None:
+            wanted = min(wanted, len(allowed))
+        while wanted:
+            hits = await search(asked)
+            likely = hits if allowed is None else [hit for hit in hits if hit[0] in allowed]
+            passing: list[Candidate] = []
+            async for some in slices(likely):
+                passing += self._candidates(ask, itertools.starmap(_Found, some), reason)
+            if len(passing) >= wanted or len(hits) < asked:
+                return passing[:wanted]
+            asked *= 4
+            await trio.lowlevel.checkpoint()
+        return []
+
+    def _candidates(self, ask: Ask, found: Iterable[_Found], reason: str) -> list[Candidate]:
+        entries = ((hit, self._catalogue.at_serial(hit.serial)) for hit in found)
+        return [
+            Candidate(entry.note.id, hit.score, reason, hit.chunk)
+            for hit, entry in entries
+            if entry is not None and ask.gate.passes(entry)
+        ]
+
+
+#: Characters of an id that identify a note well enough.
+SHORTEST_PREFIX: Final = 6
+#: Words by which a query asks for what may have to be looked up again.
+FRESHNESS_WORDS: Final = frozenset(("update", "refresh", "recheck", "verify", "latest"))
+_WORD: Final = re.compile(r"\w+")
+_STALE: Final = 1.0
+_FRESH: Final = 0.5
+
+
+class NameScouts:
+    """The scouts over the catalogue alone; none of them can fail."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+
+    def exact_alias(self) -> Scout:
+        """The note the query names: as a wiki-link would, by the beginning of its id, by its slug."""
+        return Scout("exact_alias", self.find_by_name)
+
+    def tags_recency(self) -> Scout:
+        """With tags or a path prefix: the newest notes that have them."""
+        return Scout("tags_recency", self.find_newest, _has_tags_or_path)
+
+    def freshness(self) -> Scout:
+        """When the query asks for fresh knowledge: notes that expire."""
+        return Scout("freshness", self.find_expiring, _asks_for_fresh)
+
+    def source_url(self) -> Scout:
+        """Notes from the web sites that seeds are from."""
+        return Scout("source_url", self.find_of_same_host)
+
+    async def find_by_name(self, ask: Ask) -> Sequence[Candidate]:
+        """Score 1.0 each; nothing for a blank query."""
+        name = ask.words.strip()
+        if not name:
+            return ()
+        linked = self._catalogue.graph.resolve(name)
+        owner = self._catalogue.slugs.owner(slug_of(name, ""))
+        named = [note_id for note_id in (linked, owner) if note_id is not None]
+        found = [Candidate(note_id, 1.0, "is named by the query") for note_id in named]
+        starting = await self._ids_starting(name)
+        return [*found, *(Candidate(note_id, 1.0, "has the id of the query") for note_id in starting)]
+
+    async def _ids_starting(self, text: str) -> list[str]:
+        # Ids hold no blanks, so most queries need not be compared with every one of them.
+        prefix = text.lower()
+        if len(prefix) < SHORTEST_PREFIX or len(prefix.split()) > 1:
+            return []
+        found = await self._select(lambda entry: entry.note.id.lower().startswith(prefix))
+        return [entry.note.id for entry in found]
+
+    async def find_newest(self, ask: Ask) -> Sequence[Candidate]:
+        """At most 3 x `limit`, scored 1, 1/2, 1/3 …; among equally new ones the id decides."""
+        admitted = ask.admitted or ()
+        newest = nsmallest(
+            GENEROSITY * ask.limit,
+            admitted,
+            key=lambda entry: (-entry.note.updated_at.timestamp(), entry.note.id),
+        )
+        return [
+            Candidate(entry.note.id, 1 / (1 + place), "is new among those with the tags or path")
+            for place, entry in enumerate(newest)
+        ]
+
+    async def find_expiring(self, ask: Ask) -> Sequence[Candidate]:
+        """1.0 for stale notes, 0.5 for others with an expiry."""
+        found = await self._select(lambda entry: entry.note.expires_at is not None)
+        return [
+            Candidate(entry.note.id, _STALE, "has expired and may need an update")
+            if entry.note.is_stale(ask.now)
+            else Candidate(entry.note.id, _FRESH, "has an expiry and is still fresh")
+            for entry in found
+        ]
+
+    async def find_of_same_host(self, ask: Ask) -> Sequence[Candidate]:
+        """1.0 for every note whose source has the host of a seed's source."""
+        found: list[Candidate] = []
+        for host in {host_of(seed.note.source_url) for seed in ask.seeds if seed.note.source_url}:
+            reason = f"comes from {host} as well"
+            async for some in slices(self._catalogue.sites.at(host), CHEAP_SLICE):
+                found += [Candidate(note_id, 1.0, reason) for note_id in some if note_id not in ask.seed_ids]
+        return found
+
+    async def _select(self, holds: Callable[[Entry], bool]) -> list[Entry]:
+        found: list[Entry] = []
+        async for some in slices(list(self._catalogue), CHEAP_SLICE):
+            found += filter(holds, some)
+        return found
+
+
+def _has_tags_or_path(ask: Ask) -> bool:
+    return bool(ask.gate.filters.tags) or ask.gate.filters.path_prefix is not None
+
+
+def _asks_for_fresh(ask: Ask) -> bool:
+    return not FRESHNESS_WORDS.isdisjoint(_WORD.findall(ask.words.lower()))
+
+
+@frozen
+class Team:
+    """The scouts of the first phase, those of the second (they start from seeds), and the conflict query."""
+
+    first: tuple[Scout, ...]
+    second: tuple[Scout, ...]
+    find_contradictions: Callable[[Ask], Awaitable[Sequence[SurfacedConflict]]]
+
+
+def make_team(searches: SearchScouts, names: NameScouts, relations: RelationScouts) -> Team:
+    """All scouts, by phase."""
+    return Team(
+        first=(
+            *searches.scouts(),
+            names.exact_alias(),
+            names.tags_recency(),
+            names.freshness(),
+            relations.task_context(),
+        ),
+        second=(
+            relations.provenance(),
+            relations.graph(),
+            relations.coactivation(),
+            names.source_url(),
+        ),
+        find_contradictions=relations.find_contradictions,
+    )

@@ -1,0 +1,147 @@
+"""Scouts (candidate generators) and their dispatch: concurrent, each with a deadline, failures isolated."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
+from time import perf_counter
+from typing import Final, TypeAlias, TypeVar
+
+import trio
+from attrs import define, field, frozen
+
+from lithos.actors.blocking import slices
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.learning.ranking import SCOUTS, Candidate
+from lithos.metrics import Metrics
+from lithos.services.retrieve.candidates import Gate
+from lithos.telemetry import get_logger
+
+#: Characters of a query that lexical and name scouts read; the semantic scout gets the whole query.
+LONGEST_QUERY: Final = 4_000
+#: Notes of which one thing is looked at in one turn of the event loop: a millisecond or less.
+CHEAP_SLICE: Final = 2_000
+#: Characters of a title in a reason.
+LONGEST_TITLE: Final = 80
+
+
+@frozen(kw_only=True)
+class Ask:
+    """The request to a scout.
+
+    `admitted` are all notes that pass the gate, known only when it is narrow. `seeds` are the best notes
+    so far, for the scouts that start from them.
+    """
+
+    query: str
+    limit: int
+    gate: Gate
+    now: datetime
+    admitted: Sequence[Entry] | None = None
+    seeds: tuple[Entry, ...] = ()
+    seed_ids: frozenset[str] = field(init=False)
+    #: The numbers of the admitted notes in the indexes.
+    admitted_serials: frozenset[int] | None = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "seed_ids", frozenset(entry.note.id for entry in self.seeds))
+        serials = None if self.admitted is None else frozenset(entry.serial for entry in self.admitted)
+        object.__setattr__(self, "admitted_serials", serials)
+
+    @property
+    def words(self) -> str:
+        """The query, truncated to `LONGEST_QUERY` characters."""
+        return self.query[:LONGEST_QUERY]
+
+
+#: Generates candidates; a note may come more than once, and hidden ones are dropped later.
+Find: TypeAlias = Callable[[Ask], Awaitable[Sequence[Candidate]]]
+
+
+def always(ask: Ask) -> bool:
+    """The condition of a scout that takes part in every retrieval."""
+    return True
+
+
+@frozen
+class Scout:
+    """A candidate generator; it runs only for requests that meet its condition `wants`."""
+
+    name: str
+    find: Find
+    wants: Callable[[Ask], bool] = always
+
+
+def quote(entry: Entry) -> str:
+    """The title of a note inside a reason."""
+    title = entry.note.title
+    return f'"{title}"' if len(title) <= LONGEST_TITLE else f'"{title[:LONGEST_TITLE]}…"'
+
+
+log = get_logger("lithos.retrieve")
+
+T = TypeVar("T")
+
+#: Candidates that are checked in one turn of the event loop, a millisecond or less.
+PASSED: Final = 500
+#: Seconds a scout may take; all of them together take some ten milliseconds.
+DEADLINE: Final = 2.0
+CONTRADICTIONS: Final = "contradictions"
+_ORDER: Final = (*SCOUTS, CONTRADICTIONS)
+
+
+@define
+class Report:
+    """The candidates by scout, and which scouts ran or failed; `failed` ones found nothing."""
+
+    found: dict[str, list[Candidate]] = field(factory=dict)
+    fired: set[str] = field(factory=set)
+    failed: set[str] = field(factory=set)
+
+
+def name_scouts(names: Iterable[str]) -> tuple[str, ...]:
+    """Their names as clients see them, in table order."""
+    return tuple(f"scout_{name}" for name in sorted(names, key=_ORDER.index))
+
+
+@define
+class Dispatcher:
+    """Runs scouts concurrently and filters their candidates by the gate."""
+
+    _catalogue: Catalogue
+    _metrics: Metrics = field(factory=Metrics)
+
+    async def send(self, scouts: Sequence[Scout], ask: Ask, report: Report) -> None:
+        """Run all scouts whose condition holds; their candidates are added to the report."""
+        async with trio.open_nursery() as nursery:
+            for scout in scouts:
+                if scout.wants(ask):
+                    nursery.start_soon(self._send_one, scout, ask, report)
+
+    async def _send_one(self, scout: Scout, ask: Ask, report: Report) -> None:
+        found = await self.attempt(scout.name, lambda: scout.find(ask), report)
+        if found is None:
+            return
+        passing = [candidate async for some in slices(found, PASSED) for candidate in self._pass(some, ask)]
+        report.found[scout.name] = passing
+        self._metrics.observe("lcma_scout_candidates", len(passing), f"scout_{scout.name}")
+
+    async def attempt(self, name: str, look: Callable[[], Awaitable[T]], report: Report) -> T | None:
+        """The result of `look`, or None when it fails or exceeds its deadline; the report records which."""
+        began = perf_counter()
+        try:
+            await trio.lowlevel.checkpoint()  # the scouts of a phase take turns with everybody else
+            with trio.fail_after(DEADLINE):
+                found = await look()
+        except Exception as failure:  # noqa: BLE001 - any answer is better than none (memory spec, section 1)
+            log.warning("scout failed", scout=name, reason=repr(failure))
+            self._metrics.count("lcma_scout_failures", f"scout_{name}")
+            report.failed.add(name)
+            return None
+        report.fired.add(name)
+        self._metrics.observe("lcma_scout_duration_seconds", perf_counter() - began, f"scout_{name}")
+        return found
+
+    def _pass(self, found: Iterable[Candidate], ask: Ask) -> list[Candidate]:
+        get, passes = self._catalogue.get, ask.gate.passes
+        return [each for each in found if (entry := get(each.id)) is not None and passes(entry)]

@@ -1,0 +1,142 @@
+"""Graph search: traversal from seed notes, ranked by PageRank, distance and semantic similarity.
+
+Also `Nearest`: nearest-neighbour queries to the vector index with the filters of a search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from outcome import Error, capture
+
+from lithos.actors.blocking import Blocking, slices
+from lithos.actors.indexing.ports import Asked
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.learning.ranking import reciprocal_rank
+from lithos.core.notes.matching import has_all
+from lithos.services.notes.relations import clamp_depth
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.chunk_rows import VectorHit
+from lithos.stores.indexes.fulltext_query import Filters
+
+
+class Nearest:
+    """Nearest-neighbour queries to the vector index; all raise `SemanticUnavailable` and `IndexFailed`."""
+
+    def __init__(self, catalogue: Catalogue, semantic: SemanticBackend) -> None:
+        self._catalogue = catalogue
+        self._semantic = semantic
+
+    async def search(self, query: str, filters: Filters, notes: int, threshold: float) -> list[VectorHit]:
+        """The nearest neighbours of the query among the notes that pass the filters."""
+        return await self.ask(query, filters, notes, threshold).hits()
+
+    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> Asked:
+        """Start a nearest-neighbour query; its errors are raised by `hits`."""
+        if filters == Filters():
+            asked = capture(self._semantic.ask, query, notes, threshold)
+            return Asked(asked) if isinstance(asked, Error) else asked.unwrap()
+        passing = [entry.serial for entry in self._catalogue if passes(entry, filters)]
+        return Asked(capture(self.search_among, query, passing, notes, threshold))
+
+    def search_among(
+        self, query: str, serials: Sequence[int], notes: int, threshold: float
+    ) -> list[VectorHit]:
+        """The nearest neighbours of the query among these notes."""
+        vector = self._semantic.encode(query)
+        if vector is None:
+            return []
+        return self._semantic.search_among(vector, serials, notes, threshold)
+
+
+def passes(entry: Entry, filters: Filters) -> bool:
+    """True when a note passes all filters."""
+    note = entry.note
+    return (
+        has_all(note.tags, filters.tags)
+        and (filters.author is None or note.author == filters.author)
+        and (filters.path_prefix is None or entry.path.startswith(filters.path_prefix))
+        and has_all(note.entities, filters.entities)
+    )
+
+
+#: The most notes of the semantic ranking, as in a hybrid search.
+NEAREST = 200
+#: Up to so many notes are compared with the query one by one, some 4 ms on the event loop.
+COMPARED = 500
+
+
+class GraphSearch:
+    """Graph search over the catalogue's link graph; long computations run in a worker thread."""
+
+    def __init__(self, catalogue: Catalogue, nearest: Nearest, reading: Blocking) -> None:
+        self._catalogue = catalogue
+        self._nearest = nearest
+        self._reading = reading
+        self._places: Mapping[str, int] = {}
+        self._placed_version = -1
+
+    async def search(
+        self, query: str, seeds: Sequence[str], depth: int, filters: Filters, threshold: float
+    ) -> list[tuple[int, float]]:
+        """Serials and scores of the notes at most `depth` links from a seed that pass the filters.
+
+        Best first, ties by id. Unknown seeds are left out. A blank query, or one without a model, ranks
+        by links alone.
+        """
+        steps = await self._reach(seeds, depth, filters)
+        ids = {entry.serial: note_id for note_id in steps if (entry := self._catalogue.get(note_id))}
+        by_meaning = [ids[serial] for serial in await self._order_by_meaning(query, list(ids), threshold)]
+        ranked = await self._rank(steps, by_meaning)
+        return [(entry.serial, score) for note_id, score in ranked if (entry := self._catalogue.get(note_id))]
+
+    async def _reach(self, seeds: Sequence[str], depth: int, filters: Filters) -> dict[str, int]:
+        """Breadth-first traversal: the reached notes with their distance in links.
+
+        Links count in both directions, also through notes that do not pass, but not through missing ones.
+        """
+        steps = self._catalogue.graph.links.reach(seeds, clamp_depth(depth), "both")
+        if filters == Filters():
+            return steps
+        entries = [entry for note_id in steps if (entry := self._catalogue.get(note_id)) is not None]
+        passing: dict[str, int] = {}
+        async for some in slices(entries):
+            passing |= {entry.note.id: steps[entry.note.id] for entry in some if passes(entry, filters)}
+        return passing
+
+    async def _order_by_meaning(self, query: str, serials: Sequence[int], threshold: float) -> list[int]:
+        """The semantic ranking: notes similar to the query, nearest first; none while there is no model."""
+        if not query.strip() or not serials:
+            return []
+        try:
+            if len(serials) <= COMPARED:
+                found = self._nearest.search_among(query, serials, NEAREST, threshold)
+            else:
+                found = await self._nearest.search(query, Filters(), 5 * NEAREST, threshold)
+        except (SemanticUnavailable, IndexFailed):
+            return []
+        wanted = frozenset(serials)
+        return [hit.serial for hit in found if hit.serial in wanted][:NEAREST]
+
+    async def _rank(self, steps: Mapping[str, int], by_meaning: Sequence[str]) -> list[tuple[str, float]]:
+        """Reciprocal rank fusion of PageRank, distance (ties by PageRank) and semantic ranking."""
+        places = await self._pagerank_places()
+        last = len(places) + 1
+
+        def fuse() -> list[tuple[str, float]]:
+            central = sorted(steps, key=lambda note_id: (places.get(note_id, last), note_id))
+            near = sorted(central, key=steps.__getitem__)
+            return reciprocal_rank([central, near, by_meaning])
+
+        return await self._reading.run(fuse)
+
+    async def _pagerank_places(self) -> Mapping[str, int]:
+        """Ranks by PageRank, cached per graph version; computed on a copy, as writes change the original."""
+        graph = self._catalogue.graph.links
+        if self._placed_version != graph.version:
+            copied = graph.copy()
+            order = await self._reading.run(copied.order_by_pagerank)
+            self._places = {note_id: place for place, note_id in enumerate(order, start=1)}
+            self._placed_version = copied.version
+        return self._places

@@ -1,0 +1,278 @@
+"""The task service: commands through the coordinator actor, queries over the read connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+import attrs
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.kit import honest_outcome
+from lithos.core.errors import InvalidInput, TaskNotFound
+from lithos.core.notes.matching import check_metadata_match, has_all, matches_metadata
+from lithos.core.tasks.commands import CompleteTask, TaskCommand
+from lithos.core.tasks.graph import Blocker
+from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
+from lithos.services.retrieve.feedback import Feedback
+from lithos.stores.coordination.tasks import TaskRows
+
+T = TypeVar("T")
+
+COMMAND_DEADLINE = 30.0
+
+
+@frozen(kw_only=True)
+class TaskFilter:
+    """Filters of task lists; `since` is inclusive, as is `resolved_since`."""
+
+    agent: str | None = None
+    status: str | None = None
+    tags: tuple[str, ...] = ()
+    since: datetime | None = None
+    resolved_since: datetime | None = None
+    metadata_match: Mapping[str, Any] | None = None
+    task_type: str | None = None
+    project: str | None = None
+
+    def passes(self, task: Task) -> bool:
+        """Whether a task meets all filters."""
+        return (
+            (self.agent is None or task.created_by == self.agent)
+            and (self.status is None or task.status == self.status)
+            and (self.task_type is None or task.task_type == self.task_type)
+            and has_all(task.tags, self.tags)
+            and (self.since is None or task.created_at >= self.since)
+            and (
+                self.resolved_since is None
+                or (task.resolved_at is not None and task.resolved_at >= self.resolved_since)
+            )
+            and matches_metadata(task.metadata, self.metadata_match)
+            and (self.project is None or matches_metadata(task.metadata, {"project": self.project}))
+        )
+
+
+@frozen
+class TaskView:
+    """A task with its claims and blockers, where requested."""
+
+    task: Task
+    claims: Sequence[Claim] | None = None
+    blockers: Sequence[Blocker] | None = None
+
+
+@frozen
+class TaskSheet:
+    """A consistent snapshot of one task with all that belongs to it; only an open one has blockers."""
+
+    task: Task
+    claims: Sequence[Claim]
+    findings: Sequence[Finding]
+    blockers: Sequence[Blocker]
+
+
+@frozen
+class DirectedEdge:
+    """An edge as seen from one of its tasks: `outgoing` or `incoming`."""
+
+    edge: TaskEdge
+    direction: str
+
+
+class Coordination:
+    """The use cases around tasks."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        rows: TaskRows,
+        reading: Blocking,
+        clock: Callable[[], datetime],
+        feedback: Feedback | None = None,
+    ) -> None:
+        self._coordinator = coordinator
+        self._rows = rows
+        self._reading = reading
+        self._clock = clock
+        #: None when nothing is learned.
+        self._feedback = feedback
+
+    async def run(self, command: TaskCommand[T]) -> T:
+        """Run a command durably and return its reply. Raises the refusal, or `StorageFailed`."""
+        self._coordinator.touch(command.agent)
+        return await self._submit(command)
+
+    async def complete(self, command: CompleteTask) -> list[str]:
+        """Complete a task; returns the ids of the tasks it unblocked.
+
+        Feedback is validated first, and has been applied on return (memory spec, section 6).
+        """
+        self._coordinator.touch(command.agent)
+        lesson = None if self._feedback is None else await self._feedback.check(command)
+        if self._feedback is not None and lesson is not None:
+            command = attrs.evolve(command, lesson=self._feedback.lessons.write_down(lesson))
+        unblocked = await self._submit(command)
+        if self._feedback is not None and lesson is not None:
+            await self._feedback.apply(lesson)
+        return unblocked
+
+    async def list_tasks(self, wanted: TaskFilter, *, with_claims: bool) -> list[TaskView]:
+        """Tasks newest first. Raises `InvalidInput`."""
+        _check_filter(wanted)
+        now = self._clock()
+
+        def read() -> list[TaskView]:
+            claims = self._rows.active_claims(now) if with_claims else {}
+            found = self._rows.tasks(status=wanted.status, created_by=wanted.agent)
+            return [
+                TaskView(task, claims.get(task.id, ()) if with_claims else None)
+                for task in found
+                if wanted.passes(task)
+            ]
+
+        return await self._read(read)
+
+    async def status(self, task_id: str | None) -> list[TaskView]:
+        """One task with its claims, or all open ones; an unknown id gives nothing."""
+        if task_id is None:
+            return await self.list_tasks(TaskFilter(status="open"), with_claims=True)
+        now = self._clock()
+
+        def read() -> list[TaskView]:
+            task = self._rows.task(task_id)
+            claims = self._rows.active_claims(now, task_id)
+            return [] if task is None else [TaskView(task, claims.get(task_id, ()))]
+
+        return await self._read(read)
+
+    async def sheet(self, task_id: str) -> TaskSheet:
+        """One task with all that belongs to it. Raises `TaskNotFound`."""
+        now = self._clock()
+
+        def read() -> TaskSheet | None:
+            task = self._rows.task(task_id)
+            if task is None:
+                return None
+            graph = self._rows.graph_before([task_id], transitively=True)
+            return TaskSheet(
+                task,
+                self._rows.active_claims(now, task_id).get(task_id, ()),
+                self._rows.findings(task_id),
+                graph.blockers(task_id, now) if task.is_open else (),
+            )
+
+        sheet = await self._read(read)
+        if sheet is None:
+            raise _no_such_task(task_id)
+        return sheet
+
+    async def get(self, task_id: str) -> Task:
+        """One task. Raises `TaskNotFound`."""
+        task = await self._read(lambda: self._rows.task(task_id))
+        if task is None:
+            raise _no_such_task(task_id)
+        return task
+
+    async def findings(self, task_id: str, since: datetime | None) -> list[Finding]:
+        """A task's findings later than `since`, oldest first."""
+        found = await self._read(lambda: self._rows.findings(task_id))
+        return [finding for finding in found if since is None or finding.created_at > since]
+
+    async def ready(self, wanted: TaskFilter, limit: int, *, with_claims: bool) -> list[TaskView]:
+        """Ready tasks: open and without blockers, newest first."""
+        _check_filter(wanted)
+        _check_limit(limit)
+        now = self._clock()
+
+        def read() -> list[TaskView]:
+            candidates = self._candidates(wanted)
+            graph = self._rows.graph_before(task.id for task in candidates)
+            claims = self._rows.active_claims(now) if with_claims else {}
+            ready = [task for task in candidates if graph.is_ready(task, now)][:limit]
+            return [TaskView(task, claims.get(task.id, ()) if with_claims else None) for task in ready]
+
+        return await self._read(read)
+
+    async def blocked(self, wanted: TaskFilter, limit: int) -> list[TaskView]:
+        """Blocked tasks: open ones with their blockers, newest first."""
+        _check_filter(wanted)
+        _check_limit(limit)
+        now = self._clock()
+
+        def read() -> list[TaskView]:
+            candidates = self._candidates(wanted)
+            graph = self._rows.graph_before(task.id for task in candidates)
+            held = [task for task in candidates if graph.holders(task.id, now)][:limit]
+            graph = self._rows.graph_before((task.id for task in held), transitively=True)
+            return [TaskView(task, blockers=graph.blockers(task.id, now)) for task in held]
+
+        return await self._read(read)
+
+    async def children(self, task_id: str, *, recursive: bool, include_closed: bool) -> list[Task]:
+        """Children breadth-first, oldest first per parent; closed ones are walked through all the same."""
+
+        def read() -> list[Task]:
+            seen, level, found = {task_id}, [task_id], list[Task]()
+            while level:
+                reached = [child for parent in level for child in self._rows.children(parent)]
+                fresh = [task for task in {task.id: task for task in reached}.values() if task.id not in seen]
+                seen.update(task.id for task in fresh)
+                found += fresh
+                level = [task.id for task in fresh] if recursive else []
+            return [task for task in found if include_closed or task.is_open]
+
+        return await self._read(read)
+
+    async def edges(self, task_id: str, direction: str, types: tuple[str, ...]) -> list[DirectedEdge]:
+        """A task's edges, outgoing ones first. Raises `InvalidInput`."""
+        if direction not in ("both", "incoming", "outgoing"):
+            raise InvalidInput(f"direction must be both, incoming or outgoing; not {direction!r}.")
+        for kind in types:
+            if kind not in EDGE_TYPES:
+                raise InvalidInput(f"types may contain {', '.join(EDGE_TYPES)}; not {kind!r}.")
+
+        def read() -> list[DirectedEdge]:
+            outgoing = self._rows.edges_from(task_id, types) if direction != "incoming" else []
+            incoming = self._rows.edges_to(task_id, types) if direction != "outgoing" else []
+            return [DirectedEdge(edge, "outgoing") for edge in outgoing] + [
+                DirectedEdge(edge, "incoming") for edge in incoming
+            ]
+
+        return await self._read(read)
+
+    async def _submit(self, command: TaskCommand[T]) -> T:
+        with honest_outcome("Look at the task again before you retry."):
+            return await self._coordinator.mailbox.ask(command, within=COMMAND_DEADLINE)
+
+    def _candidates(self, wanted: TaskFilter) -> list[Task]:
+        found = self._rows.tasks(status="open")
+        return [task for task in found if task.task_type == "task" and wanted.passes(task)]
+
+    async def _read(self, query: Callable[[], T]) -> T:
+        def look() -> T:
+            with self._rows.snapshot():
+                return query()
+
+        return await self._reading.run(look)
+
+
+def _no_such_task(task_id: str) -> TaskNotFound:
+    return TaskNotFound(f"Task '{task_id}' not found.")
+
+
+def _check_filter(wanted: TaskFilter) -> None:
+    check_metadata_match(wanted.metadata_match)
+    for name, value, known in (
+        ("status", wanted.status, TASK_STATUSES),
+        ("task_type", wanted.task_type, TASK_TYPES),
+    ):
+        if value is not None and value not in known:
+            raise InvalidInput(f"{name} must be one of {', '.join(known)}; not {value!r}.")
+
+
+def _check_limit(limit: int) -> None:
+    if limit < 1:
+        raise InvalidInput(f"limit must be at least 1, not {limit}.")

@@ -1,0 +1,231 @@
+"""Event streams: replay from the journal after a position, then live events, each once and in order.
+
+A subscriber first reads pages of the journal until little is left, then listens and reads the rest,
+so that a long replay never fills its live queue (events-http spec, section 2).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
+from lithos.core.events import Event
+from lithos.stores.coordination.store import CoordinationStore
+
+#: Events per journal page: some 200 kB, a few milliseconds in a thread.
+PAGE: Final = 500
+#: Characters of an unknown position that are quoted in the reply.
+QUOTED: Final = 100
+
+
+@frozen
+class EventFilter:
+    """Any of `types` and any of `tags`; an empty set does not filter. Untagged events fail a tag filter."""
+
+    types: frozenset[str] = frozenset()
+    tags: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, types: Iterable[str] = (), tags: Iterable[str] = ()) -> EventFilter:
+        """From lists as they were given: trimmed, blanks ignored."""
+        kept = [frozenset(filter(None, map(str.strip, values))) for values in (types, tags)]
+        return cls(*kept)
+
+    def passes(self, event: Event) -> bool:
+        """Whether a subscriber wants this event."""
+        draft = event.draft
+        return (not self.types or draft.type in self.types) and (
+            not self.tags or not self.tags.isdisjoint(draft.tags)
+        )
+
+
+@frozen
+class Resync:
+    """Replay gap: the position is no longer in the journal; events before are lost, live events follow."""
+
+    since: str
+    reason: str = "replay_gap"
+    message: str = "The position is not in the journal any more. List or search to catch up."
+
+
+class SubscriberOverflow(Exception):
+    """The subscriber was too slow and was cut off; it resumes from its position and loses nothing."""
+
+
+class StreamEnded(Exception):
+    """The server shuts down; no more events."""
+
+
+class EventStream:
+    """One subscription: replay, then live events. Close it when done.
+
+    One task receives; another may replace `wanted` or `seek` meanwhile. A cancelled `receive` or `seek`
+    loses nothing.
+    """
+
+    def __init__(
+        self, broadcaster: Broadcaster, store: CoordinationStore, reading: Blocking, wanted: EventFilter
+    ) -> None:
+        self._broadcaster = broadcaster
+        self._store = store
+        self._reading = reading
+        #: Applies to everything that is received from now on.
+        self.wanted = wanted
+        #: Everything up to this seq is queued, received, or not asked for.
+        self.position = broadcaster.head
+        self._pending: deque[Event | Resync] = deque()
+        self._subscription: Subscription | None = None
+        self._is_live = False
+        self._seeks = 0
+
+    async def seek(self, since: str) -> None:
+        """Continue after `since`. An unknown position yields a `Resync`, then live events."""
+        known = await self._reading.run(partial(self._known_position, since))
+        self.close()
+        self._seeks += 1
+        self._subscription, self._is_live = None, False
+        self._pending.clear()
+        if known is None:
+            self._lose_track(since)
+        else:
+            self.position = known
+
+    async def receive(self) -> Event | Resync:
+        """The next event that passes the filter.
+
+        Raises `SubscriberOverflow` after the last event that was queued in time, `StreamEnded`, and
+        `DatabaseFailed` when the journal cannot be read.
+        """
+        while True:
+            if self._pending:
+                item = self._pending.popleft()
+                if isinstance(item, Resync) or self.wanted.passes(item):
+                    return item
+            elif self._subscription is None or not self._is_live:
+                await self._read_on()
+            else:
+                await self._take_live(self._subscription)
+
+    def take_waiting(self, most: int) -> list[Event | Resync]:
+        """The items that are available without waiting, at most `most`."""
+        items: list[Event | Resync] = []
+        while len(items) < most:
+            if not self._pending and not self._take_queued():
+                break
+            item = self._pending.popleft()
+            if isinstance(item, Resync) or self.wanted.passes(item):
+                items.append(item)
+        return items
+
+    @property
+    def has_overflowed(self) -> bool:
+        """Whether the subscriber was cut off for being too slow."""
+        return self._subscription is not None and self._subscription.overflowed
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        if self._subscription is not None:
+            self._broadcaster.leave(self._subscription)
+
+    def _take_queued(self) -> bool:
+        """Move one live event that waits already to the pending ones."""
+        subscription = self._subscription
+        if subscription is None or not self._is_live:
+            return False
+        try:
+            event = subscription.events.receive_nowait()
+        except (trio.WouldBlock, trio.EndOfChannel):
+            return False
+        self._accept(event)
+        return bool(self._pending)
+
+    async def _take_live(self, subscription: Subscription) -> None:
+        try:
+            event = await subscription.events.receive()
+        except trio.EndOfChannel:
+            if subscription is self._subscription:
+                raise (SubscriberOverflow if subscription.overflowed else StreamEnded) from None
+            return
+        if subscription is self._subscription:
+            self._accept(event)
+
+    def _accept(self, event: Event) -> None:
+        if event.seq > self.position:
+            self.position = event.seq
+            self._pending.append(event)
+
+    async def _read_on(self) -> None:
+        """Replay one page; subscribe near the end of the journal, go live once nothing is left to read."""
+        count = await self._take_page()
+        if count is None:
+            return
+        if self._subscription is None:
+            # A page of large events is short wherever it ends: only near the head, or empty, is it the last.
+            if not count or (count < PAGE and self.position >= self._broadcaster.head - PAGE):
+                self._subscription = self._broadcaster.listen(self._accepts)
+        elif not count:
+            self._is_live = True
+
+    def _accepts(self, event: Event) -> bool:
+        return self.wanted.passes(event)
+
+    async def _take_page(self) -> int | None:
+        """Queue the next events and return how many; None when a `seek` made them useless."""
+        await trio.lowlevel.checkpoint()
+        position, seeks = self.position, self._seeks
+        recent, pruned_through = self._broadcaster.after(position), 0
+        events = recent or []
+        if recent is None:
+            events, pruned_through = await self._reading.run(partial(self._store.page_after, position, PAGE))
+            if seeks != self._seeks:
+                return None
+        if pruned_through > position:
+            # Retention overtook a slow reader.
+            self._lose_track(str(position))
+        elif events:
+            self.position = events[-1].seq
+            self._pending.extend(events)
+        return len(events)
+
+    def _lose_track(self, since: str) -> None:
+        self._pending.append(Resync(since[:QUOTED]))
+        self.position = self._broadcaster.head
+
+    def _known_position(self, since: str) -> int | None:
+        """The seq, if every event after it is in the journal."""
+        seq = parse_position(since)
+        return seq if seq is not None and self._store.knows_position(seq) else None
+
+
+def parse_position(text: str) -> int | None:
+    """The seq that a position names; None when it is no number that a seq can be."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+class EventStreams:
+    """Opens streams over the journal and the broadcaster."""
+
+    def __init__(self, broadcaster: Broadcaster, store: CoordinationStore, reading: Blocking) -> None:
+        self._broadcaster = broadcaster
+        self._store = store
+        self._reading = reading
+
+    @property
+    def head(self) -> int:
+        """The seq of the newest event that was delivered."""
+        return self._broadcaster.head
+
+    async def open(self, since: str | None, wanted: EventFilter) -> EventStream:
+        """A stream after `since`, or from the head."""
+        stream = EventStream(self._broadcaster, self._store, self._reading, wanted)
+        if since is not None:
+            await stream.seek(since)
+        return stream

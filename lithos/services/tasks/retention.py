@@ -1,0 +1,182 @@
+"""Retention of `coordination.db`: old rows are deleted in the background, in small batches.
+
+A step deletes some hundred rows in a commit of the coordinator, then pauses for four times as long (rate
+limit). Tasks and findings are kept: people and agents wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, TypeVar
+
+import trio
+from attrs import field, frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.core.tasks.commands import (
+    DropAgents,
+    DropAudit,
+    DropClaims,
+    DropCursors,
+    DropEvents,
+    ForgetReads,
+    UpkeepStep,
+)
+from lithos.core.tasks.model import Agent, size_of
+from lithos.services.enrich.feed import survive
+from lithos.stores.coordination.old_rows import OldRows
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.upkeep")
+
+T = TypeVar("T")
+
+#: Seconds that the start is left alone, and between two looks unless much is stored meanwhile.
+FIRST, INTERVAL = 20.0, 600.0
+#: Rows of one step: 3 ms of the coordinator, for which writes wait, on a busy machine 15.
+STEP: Final = 100
+#: A step is followed by a pause of so many times its length, and of at least so many seconds.
+PAUSE_TIMES, PAUSE_LEAST = 4.0, 0.02
+#: Seconds for one step.
+PATIENCE: Final = 60.0
+#: Agents that are asked about at once whether anything is to their name: each time scans the tasks.
+ASKED: Final = 5_000
+
+#: Days after which an agent without anything to its name, and a cursor, are forgotten.
+IDLE: Final = timedelta(days=365)
+#: Agents and their bytes: beyond it the longest idle ones go earlier.
+AGENTS, AGENT_BYTES = 20_000, 64 * 1024 * 1024
+CURSORS: Final = 10_000
+#: Claims whose time was over so long ago.
+CLAIMS_ENDED: Final = timedelta(days=30)
+#: Notes that are gone, and still count as read.
+GONE_NOTES: Final = 10_000
+#: Bytes of the journal, for each event it may keep and at least; usual events take some 400.
+EVENT_BYTES, LEAST_JOURNAL_BYTES = 2_560, 16 * 1024 * 1024
+
+
+@frozen(kw_only=True)
+class UpkeepBounds:
+    """The configured limits; the bytes of the journal follow from the number of events."""
+
+    audit_days: int
+    audit_rows: int
+    journal_size: int
+    journal_bytes: int = field()
+
+    @journal_bytes.default
+    def _default_bytes(self) -> int:
+        return max(LEAST_JOURNAL_BYTES, self.journal_size * EVENT_BYTES)
+
+
+class Upkeep:
+    """Deletes rows that are too old or too many; one step after the other, never two at once."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        rows: OldRows,
+        reading: Blocking,
+        clock: Callable[[], datetime],
+        bounds: UpkeepBounds,
+        *,
+        has_note: Callable[[str], bool],
+        writers: Callable[[], Collection[str]],
+    ) -> None:
+        """`rows` are read through `reading`; `writers` are the authors and contributors of all notes."""
+        self._coordinator = coordinator
+        self._rows = rows
+        self._reading = reading
+        self._clock = clock
+        self._bounds = bounds
+        self._has_note = has_note
+        self._writers = writers
+
+    async def run(self) -> None:
+        """Run retention periodically until cancelled, earlier when much was stored."""
+        await trio.sleep(FIRST)
+        while True:
+            has_grown = self._coordinator.has_grown
+            await self.look()
+            with trio.move_on_after(INTERVAL):
+                await has_grown.wait()
+
+    async def look(self) -> None:
+        """Delete all rows that are due; a part that fails is logged, and the others still run."""
+        now, bounds = self._clock(), self._bounds
+        audit = DropAudit(now - timedelta(days=bounds.audit_days), bounds.audit_rows, STEP)
+        parts: dict[str, Callable[[], Awaitable[int]]] = {
+            "accesses": partial(self._drop_all, audit),
+            "events": self._drop_events,
+            "claims": partial(self._drop_all, DropClaims(now - CLAIMS_ENDED, STEP)),
+            "cursors": partial(self._drop_all, DropCursors(now - IDLE, CURSORS, STEP)),
+            "agents": partial(self._drop_agents, now - IDLE),
+            "reads": self._forget_reads,
+        }
+        for what, part in parts.items():
+            await survive("old rows are kept until the next look", partial(_tell, what, part), what=what)
+
+    async def _drop_events(self) -> int:
+        """Those that are not among the newest that fit, by their number and bytes."""
+        size, keep = self._bounds.journal_bytes, self._bounds.journal_size
+        through = await self._reading.run(lambda: self._rows.surplus_events(size, keep))
+        return 0 if through is None else await self._drop_all(DropEvents(through, STEP))
+
+    async def _drop_agents(self, idle_before: datetime) -> int:
+        agents = list(self._coordinator.agents.values())
+        surplus = await self._reading.run(lambda: surplus_agents(agents, idle_before))
+        if not surplus:
+            return 0
+        writers, dropped = self._writers(), 0
+        idle = [agent for agent in surplus if agent.id not in writers]
+        for some in _slices(idle, ASKED):
+            owners = await self._reading.run(partial(self._rows.owners, [agent.id for agent in some]))
+            free = [agent for agent in some if agent.id not in owners]
+            for few in _slices(free, STEP):
+                dropped += await self._drop(DropAgents(tuple(few)))
+        return dropped
+
+    async def _forget_reads(self) -> int:
+        gone = [note_id for note_id in self._coordinator.reads() if not self._has_note(note_id)]
+        forgotten = gone[: max(0, len(gone) - GONE_NOTES)]
+        for some in _slices(forgotten, STEP):
+            await self._drop(ForgetReads(tuple(some)))
+        return len(forgotten)
+
+    async def _drop_all(self, step: DropAudit | DropEvents | DropClaims | DropCursors) -> int:
+        """Repeat a step until it deletes less than a full batch."""
+        dropped = some = await self._drop(step)
+        while some >= step.most:
+            some = await self._drop(step)
+            dropped += some
+        return dropped
+
+    async def _drop(self, step: UpkeepStep) -> int:
+        began = trio.current_time()
+        dropped = await self._coordinator.mailbox.ask(step, within=PATIENCE)
+        if dropped:
+            await trio.sleep(max(PAUSE_LEAST, PAUSE_TIMES * (trio.current_time() - began)))
+        return dropped
+
+
+async def _tell(what: str, part: Callable[[], Awaitable[int]]) -> None:
+    dropped = await part()
+    if dropped:
+        log.info("old rows dropped", what=what, rows=dropped)
+
+
+def surplus_agents(agents: Iterable[Agent], idle_before: datetime) -> list[Agent]:
+    """Those idle for too long, or beyond the number and bytes that are kept; the longest idle first."""
+    left, kept, surplus = AGENT_BYTES, 0, list[Agent]()
+    for agent in sorted(agents, key=lambda agent: agent.last_seen_at, reverse=True):
+        left, kept = left - size_of(agent), kept + 1
+        if agent.last_seen_at < idle_before or left < 0 or kept > AGENTS:
+            surplus.append(agent)
+    return surplus[::-1]
+
+
+def _slices(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
+    return (items[begin : begin + size] for begin in range(0, len(items), size))

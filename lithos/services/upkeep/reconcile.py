@@ -1,0 +1,160 @@
+"""The scopes `graph` and `provenance` of `lithos reconcile`; `run_scope` isolates the failures of each scope.
+
+The cache of the link graph is compared with the links in the notes, the projected edges in `edges.db` with
+the provenance in their frontmatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
+
+from lithos.actors.remembering.actor import make_edge_id
+from lithos.core.findings import (
+    FAILURE_CODES,
+    GRAPH,
+    INTERNAL_ERROR,
+    PROVENANCE,
+    Action,
+    Failure,
+    ScopeResult,
+)
+from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
+from lithos.services.enrich.projection import IncompleteScan, check_complete, desired_edges
+from lithos.services.upkeep.validation import Survey
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.linkgraph import Remembered, read_remembered, write_remembered
+from lithos.stores.learning.edges import EdgeStore, LearnedEdges
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.reconcile")
+
+_EXPECTED = (CorruptDatabase, DatabaseFailed, IndexFailed, OSError)
+
+
+async def run_scope(scope: str, run: Callable[[], Awaitable[ScopeResult]], *, dry_run: bool) -> ScopeResult:
+    """The result of `run`, or a failed one: broken storage by the scope's code, a bug as `internal_error`."""
+    try:
+        return await run()
+    except Exception as failure:
+        failures = tuple(_explain(scope, leaf) for leaf in _leaves(failure))
+        if any(each.code == INTERNAL_ERROR for each in failures):
+            log.error("reconciling failed", scope=scope, reason=repr(failure), exc_info=True)
+        return ScopeResult(scope=scope, dry_run=dry_run, failures=failures)
+
+
+def _leaves(failure: Exception) -> Iterator[Exception]:
+    if isinstance(failure, ExceptionGroup):
+        for inner in failure.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield failure
+
+
+def _explain(scope: str, failure: Exception) -> Failure:
+    if isinstance(failure, _EXPECTED):
+        return Failure(FAILURE_CODES[scope], str(failure))
+    return Failure(INTERNAL_ERROR, f"{type(failure).__name__}: {failure}. Report this with the log.")
+
+
+#: Unresolved targets that are named.
+_NAMED = 20
+
+
+def reconcile_graph(survey: Survey, *, dry_run: bool) -> ScopeResult:
+    """Compare the cache with the links in the notes, and write it anew if it differs. Blocks."""
+    path = survey.data / ".graph" / "graph.json"
+    fresh = survey.catalogue.graph.remembered()
+    actions = [*_differences(survey, fresh), *_unresolved(fresh)]
+    failures: tuple[Failure, ...] = ()
+    if not dry_run and any(action.is_repair for action in actions):
+        try:
+            write_remembered(path, fresh)
+        except OSError as failure:
+            actions = [action for action in actions if not action.is_repair]
+            failures = (Failure(FAILURE_CODES[GRAPH], f"The link graph cache cannot be written: {failure}"),)
+    return ScopeResult(
+        scope=GRAPH,
+        dry_run=dry_run,
+        scanned=len(survey.catalogue),
+        skipped=sum(action.count for action in actions if not action.is_repair),
+        actions=tuple(actions),
+        failures=failures,
+    )
+
+
+def _differences(survey: Survey, fresh: Remembered) -> Iterator[Action]:
+    path = survey.data / ".graph" / "graph.json"
+    if not path.exists():
+        yield Action("cache_missing")
+        return
+    cached = read_remembered(path)
+    if cached is None:
+        yield Action("cache_unreadable")
+        return
+    if cached.fingerprint != fresh.fingerprint:
+        yield Action("node_set_mismatch")
+    differing = {
+        target
+        for target in cached.targets.keys() | fresh.targets.keys()
+        if cached.targets.get(target, "") != fresh.targets.get(target, "")
+    }
+    if differing:
+        yield Action("edge_set_mismatch", {"targets": len(differing)})
+
+
+def _unresolved(fresh: Remembered) -> Iterator[Action]:
+    """Dangling links: reported only, since only a person knows what they should mean."""
+    targets = sorted(target for target, found in fresh.targets.items() if found is None)
+    if targets:
+        named = {"targets": targets[:_NAMED]}
+        yield Action("target_slug_not_found", named, is_repair=False, count=len(targets))
+
+
+def reconcile_provenance(survey: Survey, now: datetime, *, dry_run: bool) -> ScopeResult:
+    """Make the projected edges what the notes say; the database is never created. Blocks.
+
+    Files that cannot be read end it before anything is changed.
+    """
+    scanned = len(survey.catalogue)
+    if not (survey.private / "edges.db").exists():
+        actions = (Action("not_enabled", is_repair=False),)
+        return ScopeResult(
+            scope=PROVENANCE, dry_run=dry_run, supported=False, scanned=scanned, skipped=1, actions=actions
+        )
+    outcome, failures = ProjectionOutcome(), list[Failure]()
+    try:
+        outcome = _project(survey, _whole_corpus(survey, dry_run=dry_run), now)
+    except (IncompleteScan, CorruptDatabase, DatabaseFailed, OSError) as failure:
+        failures.append(Failure(FAILURE_CODES[PROVENANCE], str(failure)))
+    counts = {"created": outcome.created, "removed": outcome.removed, "resynced": outcome.resynced}
+    return ScopeResult(
+        scope=PROVENANCE,
+        dry_run=dry_run,
+        scanned=scanned,
+        actions=tuple(Action(reason, count=count) for reason, count in counts.items() if count),
+        failures=tuple(failures),
+    )
+
+
+def _whole_corpus(survey: Survey, *, dry_run: bool) -> ProjectProvenance:
+    """Raises `IncompleteScan`."""
+    check_complete(survey.catalogue)
+    derived = (entry for entry in survey.catalogue if entry.note.derived_from_ids)
+    desired = desired_edges(survey.catalogue, derived)
+    return ProjectProvenance(desired=desired, complete=True, dry_run=dry_run)
+
+
+def _project(survey: Survey, command: ProjectProvenance, now: datetime) -> ProjectionOutcome:
+    path = survey.private / "edges.db"
+    if command.dry_run:
+        with snapshot(path, is_live=survey.is_live) as connection:
+            assert connection is not None
+            return LearnedEdges(connection).project(command, make_edge_id, now)
+    store = EdgeStore.open(path, now)
+    try:
+        with store.transaction():
+            return store.learned.project(command, make_edge_id, now)
+    finally:
+        store.close()

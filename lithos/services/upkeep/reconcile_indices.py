@@ -1,0 +1,163 @@
+"""The scope `indices` of `lithos reconcile`: consistency faults of the search indexes, and their repair."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import Threads
+from lithos.actors.indexing.indexer import Indexer
+from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
+from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.kit import supervise
+from lithos.core.findings import FAILURE_CODES, INDICES, Action, Failure, ScopeResult
+from lithos.core.plan import plan_index
+from lithos.services.upkeep.validation import Survey
+from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.indexes.inspection import Inspected, inspect_fulltext, inspect_vectors
+
+#: A commit takes as long for one note as for many.
+_FULLTEXT_SLICE = 1_000
+#: Seconds between two looks at an index that may refuse.
+_LOOK = 0.1
+#: Seconds for an index of very many notes on a slow machine.
+_PATIENCE = 6 * 3600.0
+
+#: Progress callback: the number of notes in an index, and the total.
+Progress = Callable[[str, int, int], None]
+
+
+@frozen(kw_only=True)
+class IndexSettings:
+    """The embedding model by name, how it is loaded, and how notes are cut for it."""
+
+    model: str
+    load: Callable[[str], Embedder]
+    sizes: ChunkSizes
+
+
+def find_index_faults(survey: Survey, settings: IndexSettings) -> tuple[Action, ...]:
+    """The differences between the indexes and the notes; empty when they are consistent. Blocks."""
+    entries = list(survey.catalogue)
+    fulltext = inspect_fulltext(survey.data / ".tantivy")
+    try:
+        identity = settings.load(settings.model).identity
+    except EmbedderUnavailable:
+        identity = None  # whose vectors there are cannot be told, but of which notes
+    vectors = inspect_vectors(survey.data / ".usearch", identity)
+    wanted = {entry.serial: entry.stamp for entry in entries}
+    mixed = {entry.serial: settings.sizes.mix(entry.stamp) for entry in entries}
+    lost = survey.unreadable
+    return (*_faults("fulltext", fulltext, wanted, lost), *_faults("vectors", vectors, mixed, lost))
+
+
+def _faults(name: str, found: Inspected, wanted: Mapping[int, int], lost: frozenset[int]) -> Iterator[Action]:
+    """`lost` are notes that an index may hold, but that nobody can add to it now."""
+    if found.reason is not None:
+        yield Action(found.reason, {"index": name, "detail": found.detail})
+        return
+    addable = {each: stamp for each, stamp in wanted.items() if each not in lost or each in found.stamps}
+    plan = plan_index(addable, found.stamps)
+    if plan.total:
+        yield Action(
+            "doc_set_mismatch", {"index": name, "missing": len(plan.add), "surplus": len(plan.remove)}
+        )
+
+
+async def reconcile_indices(
+    survey: Survey, settings: IndexSettings, *, dry_run: bool, progress: Progress | None = None
+) -> ScopeResult:
+    """Find the faults, and unless `dry_run` repair them and check again."""
+    faults = await Threads().run(lambda: find_index_faults(survey, settings))
+    failures: tuple[Failure, ...] = ()
+    if faults and not dry_run:
+        reason = await mend_indexes(survey, settings, progress)
+        left = await Threads().run(lambda: find_index_faults(survey, settings))
+        # What cannot be looked at is still broken, whatever the indexer said.
+        failures = tuple(_describe(fault, reason) for fault in left)
+        faults = tuple(fault for fault in faults if fault.details["index"] not in _names(left))
+    return ScopeResult(
+        scope=INDICES, dry_run=dry_run, scanned=len(survey.catalogue), actions=faults, failures=failures
+    )
+
+
+def _names(faults: tuple[Action, ...]) -> set[str]:
+    return {fault.details["index"] for fault in faults}
+
+
+def _describe(fault: Action, reason: str | None) -> Failure:
+    name = fault.details["index"]
+    said = reason or "it does not hold the notes after the repair; run the command again"
+    return Failure(FAILURE_CODES[INDICES], f"The index {name} could not be repaired ({fault.reason}): {said}")
+
+
+async def mend_indexes(
+    survey: Survey, settings: IndexSettings, progress: Progress | None = None
+) -> str | None:
+    """Bring both indexes in line with the notes, as a server does at its start; why one could not be."""
+    fulltext = await Threads().run(partial(FulltextIndex.open, survey.data / ".tantivy"))
+    try:
+        return await _run_indexers(survey, settings, fulltext, progress)
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 60.0):
+            await Threads().run(fulltext.close)
+
+
+async def _run_indexers(
+    survey: Survey, settings: IndexSettings, fulltext: FulltextIndex, progress: Progress | None
+) -> str | None:
+    embedding, directory = Threads(), Path(survey.data / ".usearch")
+    semantic = SemanticBackend(
+        VectorPort(settings.sizes), embedding, settings.load, directory, settings.model
+    )
+    catalogue, files = survey.catalogue, survey.files
+    port = FulltextPort(fulltext)
+    words = Indexer("fulltext", port, catalogue, files, Threads(), repair_slice=_FULLTEXT_SLICE)
+    meaning = Indexer("vectors", semantic.port, catalogue, files, embedding)
+    held: Mapping[str, Callable[[], int]] = {
+        words.name: fulltext.document_count,
+        meaning.name: partial(_embedded, semantic),
+    }
+    async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as background:
+            for indexer in (words, meaning):
+                await nursery.start(partial(supervise, indexer.mailbox, indexer.start))
+                background.start_soon(indexer.converge)
+            background.start_soon(semantic.load, meaning)
+            reasons = [await _wait(words, words.converged, held, len(catalogue), progress)]
+            reasons += [await _wait(meaning, semantic.settled.wait, held, len(catalogue), progress)]
+            background.cancel_scope.cancel()
+        for indexer in (words, meaning):
+            indexer.mailbox.close()
+    await semantic.close()
+    return next(filter(None, [*reasons, semantic.reason]), None)
+
+
+def _embedded(semantic: SemanticBackend) -> int:
+    target = semantic.port.target
+    return 0 if target is None else len(target.vectors.stamps())
+
+
+async def _wait(
+    indexer: Indexer,
+    is_done: Callable[[], Awaitable[None]],
+    held: Mapping[str, Callable[[], int]],
+    total: int,
+    progress: Progress | None,
+) -> str | None:
+    """Wait until an index holds all notes; the reason when it refuses them."""
+    begin = trio.current_time()
+    while trio.current_time() < begin + _PATIENCE:
+        with trio.move_on_after(_LOOK):
+            await is_done()
+            return None
+        if indexer.failure is not None:
+            return indexer.failure
+        if progress is not None:
+            progress(indexer.name, min(total, held[indexer.name]()), total)
+    return f"not done after {_PATIENCE:.0f} seconds"

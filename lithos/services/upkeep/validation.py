@@ -1,0 +1,292 @@
+"""`lithos validate`: finds issues in all note files, and with `--fix` repairs what can be repaired.
+
+`survey_notes` reads the notes into a catalogue without changing anything, also beside a running server.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from attrs import field, frozen
+
+from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.note_reading import LARGEST_FILE
+from lithos.catalogue.note_records import NoteRecords
+from lithos.catalogue.scan import scan_folder
+from lithos.core.findings import Amendment, CheckedFile, Issue, find_issues, plan_amendments
+from lithos.core.notes.document import amend_document, given_keys, parse_document
+from lithos.core.notes.links import scan_links
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.plan import VanishRule
+from lithos.core.times import from_nanoseconds
+from lithos.stores.coordination.schema import NoteRows, load_note_rows
+from lithos.stores.lock import is_owned
+from lithos.stores.manifest import Manifest
+from lithos.stores.notes.displaced import DISPLACED, Displaced
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.values import (
+    GRACE,
+    FileBusy,
+    FileChanged,
+    FileState,
+    Kept,
+    NotSynced,
+    OutsideKnowledge,
+    Put,
+    ReadFile,
+)
+from lithos.stores.notes.vanished import VanishedFiles
+from lithos.stores.sqlite import CorruptDatabase, snapshot
+
+
+@frozen
+class Survey:
+    """A data directory (`data`) whose notes are in `catalogue`; `is_live` while a server owns it."""
+
+    data: Path
+    files: NoteFiles
+    catalogue: Catalogue
+    is_live: bool
+    #: Numbers of notes that stay known although their files cannot be read now.
+    unreadable: frozenset[int] = frozenset()
+
+    @property
+    def nameless(self) -> dict[str, str]:
+        """The ids of the files that name none, by path."""
+        return {each.path: each.note.id for each in self.catalogue if not each.identified}
+
+    @property
+    def private(self) -> Path:
+        """Where the databases are."""
+        return self.data / ".lithos"
+
+
+def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
+    """What `coordination.db` keeps of note files; nothing of a damaged one, which stops the next start."""
+    try:
+        with snapshot(private / "coordination.db", is_live=is_live) as connection:
+            return load_note_rows(connection)
+    except CorruptDatabase:
+        return NoteRows()
+
+
+def survey_notes(data: Path, folder: str, vanished_fraction: float, now: datetime) -> Survey:
+    """Read the notes in `folder` of a data directory, with the numbers they have in the indexes. Blocks.
+
+    Raises `FileNotFoundError` when there is no such folder.
+    """
+    files = NoteFiles(data / folder)
+    if not files.root.is_dir():
+        raise FileNotFoundError(2, "The folder of the notes is missing", str(files.root))
+    private = data / ".lithos"
+    vanished = VanishedFiles(private)
+    rule = VanishRule(fraction=vanished_fraction, kept=vanished.kept(), approved=vanished.approved())
+    is_live = is_owned(private / "lock")
+    records = read_note_rows(private, is_live=is_live)
+    catalogue = Catalogue(NoteRecords(records))
+    try:
+        with snapshot(private / "manifest.db", is_live=is_live) as connection:
+            scanned = scan_folder(files, Manifest.view(connection), catalogue, (), now, rule)
+    except CorruptDatabase:
+        # The next start sets it aside and numbers the notes anew, and so does this survey.
+        catalogue = Catalogue(NoteRecords(records))
+        scanned = scan_folder(files, Manifest.view(None), catalogue, (), now, rule)
+    lost = {*scanned.vanished, *(each.note.id for each in catalogue if each.path in catalogue.skipped)}
+    unreadable = frozenset(each.serial for each in catalogue if each.note.id in lost)
+    return Survey(data, files, catalogue, is_live, unreadable)
+
+
+#: Seconds to wait for a program that is writing a file, and between two looks.
+_PATIENCE, _PAUSE = 2.0, 0.02
+#: Files written at once, so that they share the syncs of their folders.
+_BATCH = 32
+
+#: Progress callback: what is done, how far, of how many.
+Progress = Callable[[str, int, int], None]
+
+
+@frozen
+class Validation:
+    """The issues of the note files of a folder, by group."""
+
+    files: tuple[CheckedFile, ...] = field(repr=False)
+    groups: Mapping[str, tuple[Issue, ...]]
+
+    @property
+    def total(self) -> int:
+        """How many issues there are."""
+        return sum(map(len, self.groups.values()))
+
+
+@frozen
+class Fixing:
+    """How many issues were fixed, the remaining ones, and the files that could not be written."""
+
+    fixed: int
+    left: Validation
+    failures: tuple[str, ...]
+
+
+def validate_notes(
+    files: NoteFiles, progress: Progress | None = None, ids: Mapping[str, str] | None = None
+) -> Validation:
+    """Read all files; changes nothing. Blocks. Raises `OSError` without a folder of notes.
+
+    `ids` are those of files that name none, by path, where the path does not give it.
+    """
+    ids = ids or {}
+    os.scandir(files.root).close()  # a listing takes a folder that cannot be read for an empty one
+    found = files.list_notes()
+    checked = []
+    for number, file in enumerate(found, start=1):
+        checked.append(_check(files, file.path, file.state, ids.get(file.path)))
+        if progress is not None:
+            progress("validate", number, len(found))
+    return Validation(tuple(checked), find_issues(checked))
+
+
+def _check(files: NoteFiles, path: str, state: FileState, stand_in: str | None) -> CheckedFile:
+    if state.size > LARGEST_FILE:
+        return CheckedFile(path=path, reason=f"it has {state.size} bytes, more than {LARGEST_FILE}")
+    try:
+        source = files.read(path)
+        return _checked(path, source.data, source.state, stand_in)
+    except (OSError, OutsideKnowledge) as failure:
+        return CheckedFile(path=path, reason=f"it cannot be read: {failure}")
+    except UnreadableNote as problem:
+        return CheckedFile(path=path, reason=problem.reason)
+
+
+def _checked(path: str, data: bytes, state: FileState, stand_in: str | None) -> CheckedFile:
+    """Raises `UnreadableNote`."""
+    document = parse_document(data, path, from_nanoseconds(state.mtime_ns), stand_in)
+    links = tuple(link.target for link in scan_links(document.content))
+    return CheckedFile(path=path, note=document.note, given=given_keys(data), links=links)
+
+
+def fix_notes(
+    files: NoteFiles, before: Validation, new_id: Callable[[], str], progress: Progress | None = None
+) -> Fixing:
+    """Write what `before` found missing, each file whole or not at all, and look again. Blocks.
+
+    To whoever read a note before, this is an edit like a person's: the next start counts it as a version.
+    Only for the owner of the data directory. One file that cannot be written leaves the others alone.
+    """
+    known = {file.path: file for file in before.files}
+    amendments = tuple(plan_amendments(before.files, new_id))
+    failures: list[str] = []
+    fixed = 0
+    for start in range(0, len(amendments), _BATCH):
+        batch = amendments[start : start + _BATCH]
+        reasons = _write(files, batch, known)
+        fixed += sum(each.issues for each in batch if each.path not in reasons)
+        failures += (f"{path}: {reason}" for path, reason in reasons.items())
+        if progress is not None:
+            progress("fix", start + len(batch), len(amendments))
+    _settle(files, Displaced(files.root.parent / ".lithos" / DISPLACED))
+    left = validate_notes(files, ids=_nameless(before)) if amendments else before
+    return Fixing(fixed, left, tuple(failures))
+
+
+def _nameless(validation: Validation) -> dict[str, str]:
+    return {
+        file.path: file.note.id
+        for file in validation.files
+        if file.note is not None and "id" not in file.given
+    }
+
+
+def _write(
+    files: NoteFiles, batch: Sequence[Amendment], known: Mapping[str, CheckedFile]
+) -> Mapping[str, str]:
+    """Write the files of a batch; why some could not be written, by path."""
+    reasons: dict[str, str] = {}
+    puts: list[Put] = []
+    times: list[FileState] = []
+    for amendment in batch:
+        try:
+            put, before = _prepare(files, amendment, known[amendment.path])
+            puts.append(put)
+            times.append(before)
+        except (OSError, OutsideKnowledge) as failure:
+            reasons[amendment.path] = f"it cannot be read: {failure}"
+        except UnreadableNote as problem:
+            reasons[amendment.path] = problem.reason
+        except FileChanged as failure:
+            reasons[amendment.path] = _explain(failure)
+        except FileBusy as failure:
+            reasons[amendment.path] = _explain(failure)
+    for put, before, result in zip(puts, times, files.apply(puts), strict=True):
+        if isinstance(result, Exception):
+            reasons[put.path] = _explain(result)
+        elif trouble := _keep_time(files, put, before):
+            reasons[put.path] = trouble
+    return reasons
+
+
+def _prepare(files: NoteFiles, amendment: Amendment, checked: CheckedFile) -> tuple[Put, FileState]:
+    """The change, and the state before it. Raises `FileChanged` when the file is not what was validated."""
+    source = _read_patiently(files, amendment.path)
+    stand_in = checked.note.id if checked.note is not None and "id" not in checked.given else None
+    if _checked(amendment.path, source.data, source.state, stand_in) != checked:
+        raise FileChanged(amendment.path)
+    modified = from_nanoseconds(source.state.mtime_ns)
+    data = amend_document(source.data, amendment.path, modified, amendment.values, stand_in)
+    return Put(amendment.path, data, source.digest), source.state
+
+
+def _read_patiently(files: NoteFiles, path: str) -> ReadFile:
+    """Wait for a program that is writing the file; raises `FileBusy` when it takes too long."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return files.read_quiet(path)
+        except FileBusy:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE)
+
+
+def _settle(files: NoteFiles, displaced: Displaced) -> None:
+    """Remove the replaced files, after the second in which others may still be opening them.
+
+    What may be written to for longer is left to the next start of a server.
+    """
+    kept = [each for each in files.take_kept() if each.is_leased]
+    if kept:
+        time.sleep(GRACE)
+    for each in kept:
+        with suppress(FileBusy, OSError):
+            files.settle(each, partial(_save, files, displaced))
+
+
+def _save(files: NoteFiles, displaced: Displaced, kept: Kept, data: bytes) -> None:
+    displaced.save(files.relative(kept.note), data, datetime.now(UTC))
+
+
+def _keep_time(files: NoteFiles, put: Put, before: FileState) -> str | None:
+    """A note without dates is as old as its file, so that stays; why it could not."""
+    if len(put.data) == before.size:
+        return None  # with size and time as before, no scan would notice the change
+    time = before.mtime_ns
+    try:
+        os.utime(files.root / put.path, ns=(time, time))
+    except OSError as failure:
+        return f"it was written, but its time could not be kept: {failure}"
+    return None
+
+
+def _explain(failure: Exception) -> str:
+    if isinstance(failure, FileChanged):
+        return "it was changed meanwhile; run the command again"
+    if isinstance(failure, FileBusy):
+        return "another program is writing it; close it there, then run the command again"
+    if isinstance(failure, NotSynced):
+        return f"it was written, but the disk does not confirm it: {failure}. Check the disk"
+    return f"it cannot be written: {failure}. Check its permissions, those of its folder and the disk space"

@@ -1,0 +1,167 @@
+"""Retention: deletes old rows of `coordination.db` in small steps (coordination spec, section 1).
+
+Free pages are reused by later rows; the file itself does not shrink.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import apsw
+from attrs import frozen
+
+from lithos.core.events import ENRICH_AGENT
+from lithos.core.tasks.commands import (
+    DropAgents,
+    DropAudit,
+    DropClaims,
+    DropCursors,
+    DropEvents,
+    ForgetReads,
+    UpkeepStep,
+)
+from lithos.core.times import format_time
+
+#: Reads that left the log still count: one row per note that was ever read.
+READ_COUNTS: Final = """
+CREATE TABLE IF NOT EXISTS read_counts(doc_id TEXT PRIMARY KEY, reads INTEGER NOT NULL) WITHOUT ROWID;
+"""
+#: Reads are few among the accesses: this index counts them without a look at the others.
+READ_INDEX: Final = (
+    "CREATE INDEX IF NOT EXISTS access_log_reads ON access_log(doc_id) WHERE operation='read';"
+)
+COUNT_READS: Final = (
+    "SELECT doc_id, SUM(reads) FROM (SELECT doc_id, COUNT(*) AS reads FROM access_log"
+    " WHERE operation='read' GROUP BY doc_id UNION ALL SELECT doc_id, reads FROM read_counts) GROUP BY doc_id"
+)
+_SURPLUS_AUDIT: Final = (
+    "SELECT id FROM access_log WHERE id<=(SELECT MAX(id) FROM access_log)-? ORDER BY id LIMIT ?"
+)
+_OLD_AUDIT: Final = "SELECT id FROM access_log WHERE timestamp<? ORDER BY timestamp LIMIT ?"
+_COUNT_DROPPED: Final = (
+    "INSERT INTO read_counts SELECT doc_id, COUNT(*) FROM access_log"
+    " WHERE operation='read' AND id IN (SELECT value FROM json_each(?)) GROUP BY doc_id"
+    " ON CONFLICT(doc_id) DO UPDATE SET reads=reads+excluded.reads"
+)
+_SURPLUS_CURSORS: Final = (
+    "SELECT subscriber FROM cursors WHERE subscriber<>?1 AND (updated_at<?2 OR subscriber NOT IN"
+    " (SELECT subscriber FROM cursors ORDER BY updated_at DESC LIMIT ?3)) ORDER BY updated_at LIMIT ?4"
+)
+#: A page of the journal from its new end: seq and bytes of each event.
+_EVENT_SIZES: Final = (
+    "SELECT seq, octet_length(payload)+octet_length(tags)+octet_length(agent)+octet_length(origin)+64"
+    " FROM events WHERE seq<? ORDER BY seq DESC LIMIT ?"
+)
+#: Who of some has something to its name; each scans a table once.
+_OWNERS: Final = tuple(
+    f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608
+    for table, column in (
+        ("tasks", "created_by"),
+        ("claims", "agent"),
+        ("findings", "agent"),
+        ("task_edges", "created_by"),
+        ("cursors", "subscriber"),
+    )
+)
+#: Events whose sizes are read at once.
+_PAGE: Final = 2_000
+
+
+@frozen
+class OldRows:
+    """The rows as one connection sees them; dropping needs an open transaction."""
+
+    connection: apsw.Connection
+
+    def drop(self, step: UpkeepStep) -> int:
+        """Carry out a step of the retention; returns how many rows it deleted."""
+        return _STEPS[type(step)](self, step)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def owners(self, agent_ids: list[str]) -> set[str]:
+        """Those of these agents that own a task, claim, finding, task edge or cursor (references)."""
+        given = (json.dumps(agent_ids),)
+        return {str(row[0]) for sql in _OWNERS for row in self.connection.execute(sql, given)}
+
+    def surplus_events(self, size: int, keep: int) -> int | None:
+        """The newest seq that is not among `keep` events and `size` bytes of them; None when all are."""
+        surplus = self._rows("SELECT seq FROM events ORDER BY seq DESC LIMIT 1 OFFSET ?", keep)
+        last = int(surplus[0][0]) if surplus else None
+        before = 2**63 - 1
+        while rows := self._rows(_EVENT_SIZES, before, _PAGE):
+            for seq, cost in rows:
+                size -= cost
+                if size < 0:
+                    return max(int(seq), last or 0)
+            before = rows[-1][0]
+        return last
+
+    # -- dropping ------------------------------------------------------------------------------
+
+    def _old_audit(self, before: datetime, keep: int, most: int) -> list[Any]:
+        surplus = self._rows(_SURPLUS_AUDIT, keep, most)
+        return surplus or self._rows(_OLD_AUDIT, format_time(before), most)
+
+    def _drop_audit(self, step: DropAudit) -> int:
+        ids = json.dumps([row[0] for row in self._old_audit(step.before, step.keep, step.most)])
+        self.connection.execute(_COUNT_DROPPED, (ids,))
+        return self._run("DELETE FROM access_log WHERE id IN (SELECT value FROM json_each(?))", ids)
+
+    def _drop_events(self, step: DropEvents) -> int:
+        rows = self._rows(
+            "SELECT MAX(seq) FROM (SELECT seq FROM events WHERE seq<=? ORDER BY seq LIMIT ?)",
+            step.through,
+            step.most,
+        )
+        if rows[0][0] is None:
+            return 0
+        dropped = self._run("DELETE FROM events WHERE seq<=?", rows[0][0])
+        self._run("UPDATE meta SET value=MAX(value, ?) WHERE name='pruned_through'", rows[0][0])
+        return dropped
+
+    def _drop_cursors(self, step: DropCursors) -> int:
+        found = self.connection.execute(
+            _SURPLUS_CURSORS, (ENRICH_AGENT, format_time(step.before), step.keep, step.most)
+        )
+        names = json.dumps([row[0] for row in found])
+        return self._run("DELETE FROM cursors WHERE subscriber IN (SELECT value FROM json_each(?))", names)
+
+    def _drop_claims(self, step: DropClaims) -> int:
+        return self._run(
+            "DELETE FROM claims WHERE id IN (SELECT id FROM claims WHERE expires_at<? LIMIT ?)",
+            format_time(step.before),
+            step.most,
+        )
+
+    def _drop_agents(self, step: DropAgents) -> int:
+        return sum(
+            self._run(
+                "DELETE FROM agents WHERE id=? AND last_seen_at<=?", agent.id, format_time(agent.last_seen_at)
+            )
+            for agent in step.agents
+        )
+
+    def _forget_reads(self, step: ForgetReads) -> int:
+        ids = json.dumps(step.note_ids)
+        return self._run("DELETE FROM read_counts WHERE doc_id IN (SELECT value FROM json_each(?))", ids)
+
+    def _rows(self, sql: str, *given: str | int) -> list[Any]:
+        return self.connection.execute(sql, given).fetchall()
+
+    def _run(self, sql: str, *given: str | int) -> int:
+        self.connection.execute(sql, given)
+        return self.connection.changes()
+
+
+_STEPS: Final[Mapping[type, Callable[[OldRows, Any], int]]] = {
+    DropAudit: OldRows._drop_audit,
+    DropEvents: OldRows._drop_events,
+    DropCursors: OldRows._drop_cursors,
+    DropClaims: OldRows._drop_claims,
+    DropAgents: OldRows._drop_agents,
+    ForgetReads: OldRows._forget_reads,
+}

@@ -1,0 +1,215 @@
+"""Schema of tasks and note records in `coordination.db`; migration of older files (coordination spec 1).
+
+The migration is idempotent. Indexes are separate, because an older file gets its missing columns before an
+index may name them. Note records are facts that the note files do not hold themselves:
+
+`note_versions`: the effective version of a note whose file says less, and the hash of its bytes.
+`note_ids`: the id of a file that names none and whose path does not give it either.
+Both have at most a row for each note there is: the start scan deletes rows that no note needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Final
+
+import apsw
+from attrs import field, frozen
+
+from lithos.core.notes.model import Standing
+from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA
+from lithos.core.times import format_time, parse_time
+from lithos.stores.database import add_missing_columns
+from lithos.stores.sqlite import load_object
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.coordination")
+
+NOTE_TABLES = """
+CREATE TABLE IF NOT EXISTS note_versions(
+    id TEXT PRIMARY KEY, version INTEGER NOT NULL, hash TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS note_ids(path TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE) WITHOUT ROWID;
+"""
+
+
+@frozen
+class NoteRows:
+    """Rows by note id and by path; in a change None stands for a row that goes."""
+
+    versions: Mapping[str, Standing | None] = field(factory=dict)
+    ids: Mapping[str, str | None] = field(factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.versions or self.ids)
+
+
+def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
+    """All rows; none where there is no database, or one that is older than the tables."""
+    if connection is None:
+        return NoteRows()
+    try:
+        versions = connection.execute("SELECT id,version,hash FROM note_versions").fetchall()
+        ids = connection.execute("SELECT path,id FROM note_ids").fetchall()
+    except apsw.SQLError:
+        log.info("no note records", reason="the database is older than their tables")
+        return NoteRows()
+    return NoteRows(
+        {str(note_id): Standing(int(str(version)), str(digest)) for note_id, version, digest in versions},
+        {str(path): str(note_id) for path, note_id in ids},
+    )
+
+
+def store_note_rows(connection: apsw.Connection, rows: NoteRows) -> None:
+    """Change rows, inside a transaction. An id may pass from one path to another."""
+    connection.executemany("DELETE FROM note_versions WHERE id=?", [(key,) for key in rows.versions])
+    connection.executemany(
+        "INSERT INTO note_versions VALUES(?,?,?)",
+        [(key, row.version, row.digest) for key, row in rows.versions.items() if row is not None],
+    )
+    connection.executemany("DELETE FROM note_ids WHERE path=?", [(path,) for path in rows.ids])
+    connection.executemany(
+        "INSERT OR REPLACE INTO note_ids VALUES(?,?)",
+        [(path, note_id) for path, note_id in rows.ids.items() if note_id is not None],
+    )
+
+
+TASK_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS tasks(
+    id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT, status TEXT NOT NULL DEFAULT 'open',
+    task_type TEXT NOT NULL DEFAULT 'task', created_by TEXT NOT NULL, created_at TEXT NOT NULL,
+    tags TEXT NOT NULL DEFAULT '[]', outcome TEXT, resolved_at TEXT, metadata TEXT NOT NULL DEFAULT '{}');
+CREATE TABLE IF NOT EXISTS claims(
+    id INTEGER PRIMARY KEY, task_id TEXT NOT NULL, agent TEXT NOT NULL, aspect TEXT NOT NULL,
+    claimed_at TEXT NOT NULL, expires_at TEXT NOT NULL, fence INTEGER NOT NULL DEFAULT 0,
+    UNIQUE(task_id, aspect));
+CREATE TABLE IF NOT EXISTS findings(
+    id TEXT PRIMARY KEY, task_id TEXT NOT NULL, agent TEXT NOT NULL, summary TEXT NOT NULL,
+    knowledge_id TEXT, created_at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS task_edges(
+    id INTEGER PRIMARY KEY, from_task_id TEXT NOT NULL, to_task_id TEXT NOT NULL, type TEXT NOT NULL,
+    metadata TEXT NOT NULL DEFAULT '{}', created_by TEXT NOT NULL, created_at TEXT NOT NULL,
+    UNIQUE(from_task_id, to_task_id, type));
+CREATE TABLE IF NOT EXISTS counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS lessons(id TEXT PRIMARY KEY, lesson TEXT NOT NULL);
+"""
+TASK_INDEXES: Final = """
+CREATE INDEX IF NOT EXISTS tasks_status ON tasks(status);
+CREATE INDEX IF NOT EXISTS claims_task ON claims(task_id);
+CREATE INDEX IF NOT EXISTS claims_expiry ON claims(expires_at);
+CREATE INDEX IF NOT EXISTS findings_task ON findings(task_id);
+CREATE INDEX IF NOT EXISTS task_edges_from ON task_edges(from_task_id, type);
+CREATE INDEX IF NOT EXISTS task_edges_to ON task_edges(to_task_id, type);
+"""
+
+
+#: Columns that older files may lack, with their definitions.
+_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
+    "agents": {"name": "TEXT", "type": "TEXT", "metadata": "TEXT NOT NULL DEFAULT '{}'"},
+    "tasks": {
+        "description": "TEXT",
+        "status": "TEXT NOT NULL DEFAULT 'open'",
+        "created_by": "TEXT NOT NULL DEFAULT 'unknown'",
+        "tags": "TEXT NOT NULL DEFAULT '[]'",
+        "outcome": "TEXT",
+        "resolved_at": "TEXT",
+        "metadata": "TEXT NOT NULL DEFAULT '{}'",
+        "task_type": "TEXT NOT NULL DEFAULT 'task'",
+    },
+    "claims": {"claimed_at": "TEXT", "fence": "INTEGER NOT NULL DEFAULT 0"},
+    "findings": {"knowledge_id": "TEXT"},
+    "access_log": {"agent_id": "TEXT NOT NULL DEFAULT 'unknown'"},
+}
+#: Times, which are compared as text and so must all be written alike; True where there must be one.
+_TIMES: Final[Mapping[str, Mapping[str, bool]]] = {
+    "agents": {"first_seen_at": True, "last_seen_at": True},
+    "tasks": {"created_at": True, "resolved_at": False},
+    "claims": {"claimed_at": True, "expires_at": True},
+    "findings": {"created_at": True},
+    "task_edges": {"created_at": True},
+    "access_log": {"timestamp": True},
+}
+_WRITTEN_BY_US: Final = "____-__-__T__:__:__.______+00:00"
+_AUTHOR: Final = "migration"
+
+
+def upgrade(connection: apsw.Connection, now: datetime) -> None:
+    """Migrate: rename, add and convert columns of an older version; a current file is not touched.
+
+    Runs inside a transaction, after the tables exist and before their indexes.
+    """
+    had_task_type = "task_type" in _columns(connection, "tasks")
+    _rename_completed_at(connection)
+    add_missing_columns(connection, _COLUMNS)
+    if connection.execute("INSERT OR IGNORE INTO meta VALUES('times', 1) RETURNING 1").fetchall():
+        _rewrite_times(connection, now)
+    if not had_task_type:
+        _make_edges(connection, now)
+
+
+def _columns(connection: apsw.Connection, table: str) -> set[str]:
+    return {str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")}
+
+
+def _rename_completed_at(connection: apsw.Connection) -> None:
+    columns = _columns(connection, "tasks")
+    if "completed_at" not in columns:
+        return
+    if "resolved_at" in columns:
+        # A reopened task keeps its old completed_at, which must not come back.
+        connection.execute(
+            "UPDATE tasks SET resolved_at=completed_at"
+            " WHERE resolved_at IS NULL AND completed_at IS NOT NULL AND status<>'open'"
+        )
+    else:
+        connection.execute("ALTER TABLE tasks RENAME COLUMN completed_at TO resolved_at")
+
+
+def _rewrite_times(connection: apsw.Connection, now: datetime) -> None:
+    """Write every time as UTC with microseconds; one that cannot be read becomes now, or none."""
+    unreadable: list[str] = []
+
+    def rewrite(*texts: apsw.SQLiteValue) -> str | None:
+        try:
+            return format_time(parse_time(str(texts[0])))
+        except ValueError:
+            unreadable.append(str(texts[0]))
+            return None
+
+    connection.create_scalar_function("rewrite_time", rewrite, 1)
+    for table, columns in _TIMES.items():
+        for name, is_needed in columns.items():
+            connection.execute(
+                f"UPDATE {table} SET {name}=COALESCE(rewrite_time({name}), ?)"  # noqa: S608 - constants
+                f" WHERE {name} NOT LIKE ? OR (? AND {name} IS NULL)",
+                (format_time(now) if is_needed else None, _WRITTEN_BY_US, is_needed),
+            )
+    connection.create_scalar_function("rewrite_time", None)
+    if unreadable:
+        log.warning("times of an older file not readable", count=len(unreadable), first=unreadable[0])
+
+
+def _make_edges(connection: apsw.Connection, now: datetime) -> None:
+    """Dependencies in the metadata of open tasks become `blocks` edges; unknown ids are skipped."""
+    rows = connection.execute("SELECT id, metadata FROM tasks WHERE status='open'").fetchall()
+    known = {str(row[0]) for row in connection.execute("SELECT id FROM tasks")}
+    for task_id, metadata in rows:
+        for key, before in _dependencies(None if metadata is None else str(metadata)):
+            if before in known and before != task_id:
+                connection.execute(
+                    "INSERT OR IGNORE INTO task_edges(from_task_id,to_task_id,type,metadata,created_by,"
+                    "created_at) VALUES(?,?,?,?,?,?)",
+                    (
+                        before, str(task_id), BLOCKS, f'{{"migrated_from": "metadata.{key}"}}',
+                        _AUTHOR, format_time(now),
+                    ),
+                )  # fmt: skip
+
+
+def _dependencies(metadata: str | None) -> Iterator[tuple[str, str]]:
+    content = load_object(metadata)
+    for key in FORBIDDEN_METADATA:
+        value = content.get(key)
+        for before in [value] if isinstance(value, str) else value if isinstance(value, list) else ():
+            if isinstance(before, str):
+                yield key, before

@@ -1,0 +1,342 @@
+"""`.lithos/coordination.db`: agents, access log and the event journal (coordination spec, section 1).
+
+One connection writes; every change and its event are one transaction and one sync. A second,
+read-only connection answers queries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import apsw
+from attrs import frozen
+
+from lithos.core.events import Event, EventDraft, event_size
+from lithos.core.tasks.commands import DropEvents
+from lithos.core.tasks.model import Agent, AuditRow
+from lithos.core.times import format_time, parse_time
+from lithos.stores.coordination.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
+from lithos.stores.coordination.schema import (
+    NOTE_TABLES,
+    TASK_INDEXES,
+    TASK_TABLES,
+    NoteRows,
+    load_note_rows,
+    store_note_rows,
+    upgrade,
+)
+from lithos.stores.coordination.tasks import TaskRows
+from lithos.stores.database import Database, Layout
+from lithos.stores.sqlite import load_object, open_reader
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS agents(
+    id TEXT PRIMARY KEY, name TEXT, type TEXT, first_seen_at TEXT NOT NULL,
+    last_seen_at TEXT NOT NULL, metadata TEXT NOT NULL DEFAULT '{}');
+CREATE TABLE IF NOT EXISTS access_log(
+    id INTEGER PRIMARY KEY, agent_id TEXT NOT NULL DEFAULT 'unknown', doc_id TEXT NOT NULL,
+    operation TEXT NOT NULL, timestamp TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS events(
+    seq INTEGER PRIMARY KEY, type TEXT NOT NULL, agent TEXT NOT NULL, payload TEXT NOT NULL,
+    tags TEXT NOT NULL, timestamp TEXT NOT NULL, origin TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS cursors(
+    subscriber TEXT PRIMARY KEY, seq INTEGER NOT NULL, updated_at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+"""
+_INDEXES = """
+CREATE INDEX IF NOT EXISTS access_log_agent ON access_log(agent_id);
+CREATE INDEX IF NOT EXISTS access_log_doc ON access_log(doc_id);
+CREATE INDEX IF NOT EXISTS access_log_time ON access_log(timestamp);
+"""
+
+#: Bytes after which a page of the journal ends.
+PAGE_BYTES: Final = 4 * 1024 * 1024
+
+
+@frozen
+class CoordinationCounts:
+    """Numbers for `lithos_stats`."""
+
+    active_tasks: int
+    open_claims: int
+    expired_claims: int
+
+
+def _upgrade(writer: apsw.Connection, now: datetime) -> None:
+    upgrade(writer, now)
+    writer.execute(TASK_INDEXES + _INDEXES + READ_INDEX)
+    _count_on(writer, int(now.timestamp() * 1000))
+
+
+class CoordinationStore(Database):
+    """A damaged one is refused: tasks and claims are authoritative, so the caller must not go on."""
+
+    layout = Layout(TASK_TABLES + _TABLES + READ_COUNTS + NOTE_TABLES, _upgrade)
+
+    @classmethod
+    def open_read_only(cls, path: Path) -> CoordinationStore:
+        """Open an existing database for reading only, whoever else has it open."""
+        reader = open_reader(path)
+        return cls(path, (reader, reader))
+
+    def task_rows(self) -> TaskRows:
+        """Tasks as the writing caller sees them."""
+        return TaskRows(self._writer)
+
+    def readable_task_rows(self) -> TaskRows:
+        """Tasks over the read connection."""
+        return TaskRows(self._reader)
+
+    def old_rows(self) -> OldRows:
+        """What retention drops, as the writing caller sees it."""
+        return OldRows(self._writer)
+
+    def readable_old_rows(self) -> OldRows:
+        """The same over the read connection."""
+        return OldRows(self._reader)
+
+    # -- writing, inside a transaction ---------------------------------------------------------
+
+    def append_events(self, events: Iterable[Event]) -> None:
+        """Add events with seqs above every earlier one."""
+        rows = [_event_row(event) for event in events]
+        if rows:
+            self._writer.executemany("INSERT INTO events VALUES(?,?,?,?,?,?,?)", rows)
+            self._writer.execute("UPDATE meta SET value=? WHERE name='next_seq'", (rows[-1][0] + 1,))
+
+    def store_note_rows(self, rows: NoteRows) -> None:
+        """Change what is kept of note files."""
+        store_note_rows(self._writer, rows)
+
+    def prune_events(self, keep: int, most: int = 1_000_000) -> None:
+        """Drop all but the newest `keep` events, the oldest `most` of them."""
+        row = self._writer.execute(
+            "SELECT seq FROM events ORDER BY seq DESC LIMIT 1 OFFSET ?", (keep,)
+        ).fetchone()
+        if row is not None:
+            self.old_rows().drop(DropEvents(through=int(row[0]), most=most))
+
+    def put_agents(self, agents: Iterable[Agent]) -> None:
+        """Insert or replace agents."""
+        self._writer.executemany(
+            "INSERT OR REPLACE INTO agents(id,name,type,first_seen_at,last_seen_at,metadata)"
+            " VALUES(?,?,?,?,?,?)",
+            [
+                (
+                    agent.id, agent.name, agent.type, format_time(agent.first_seen_at),
+                    format_time(agent.last_seen_at), json.dumps(dict(agent.metadata)),
+                )
+                for agent in agents
+            ],
+        )  # fmt: skip
+
+    def move_cursor(self, subscriber: str, seq: int, now: datetime) -> None:
+        """Remember how far a subscriber has got; a cursor never goes back."""
+        self._writer.execute(
+            "INSERT INTO cursors VALUES(?,?,?) ON CONFLICT(subscriber) DO UPDATE SET seq=excluded.seq,"
+            " updated_at=excluded.updated_at WHERE excluded.seq>=cursors.seq",
+            (subscriber, seq, format_time(now)),
+        )
+
+    def cursor_being_written(self, subscriber: str) -> int | None:
+        """Where a named subscriber has got to, as the open transaction sees it."""
+        return _cursor(self._writer, subscriber)
+
+    def add_audit(self, rows: Iterable[AuditRow]) -> None:
+        """Append to the access log."""
+        self._writer.executemany(
+            "INSERT INTO access_log(agent_id,doc_id,operation,timestamp) VALUES(?,?,?,?)",
+            [(row.agent_id, row.doc_id, row.operation, format_time(row.timestamp)) for row in rows],
+        )
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def agents(self) -> list[Agent]:
+        """Every agent."""
+        rows = self._reader.execute("SELECT id,name,type,first_seen_at,last_seen_at,metadata FROM agents")
+        return [
+            Agent(
+                id=id,
+                name=name,
+                type=type,
+                first_seen_at=parse_time(first),
+                last_seen_at=parse_time(last),
+                metadata=load_object(metadata),
+            )
+            for id, name, type, first, last, metadata in rows
+        ]
+
+    def note_rows(self) -> NoteRows:
+        """What is kept of note files."""
+        return load_note_rows(self._reader)
+
+    def read_counts(self) -> dict[str, int]:
+        """How often each note was read."""
+        rows = self._reader.execute(COUNT_READS)
+        return {str(doc): int(count) for doc, count in rows}
+
+    def next_seq(self) -> int:
+        """The seq of the next event."""
+        return self._meta("next_seq")
+
+    def head(self) -> int:
+        """The seq of the newest event, or the one at which a journal without events stands."""
+        return _count(
+            self._reader.execute(
+                "SELECT COALESCE((SELECT MAX(seq) FROM events),"
+                " (SELECT MAX(value) FROM meta WHERE name IN ('pruned_through', 'began_at')))"
+            )
+        )
+
+    def pruned_through(self) -> int:
+        """The newest seq that retention dropped; 0 when none was."""
+        return self._meta("pruned_through")
+
+    def event_count(self) -> int:
+        """How many events the journal holds."""
+        return _count(self._reader.execute("SELECT COUNT(*) FROM events"))
+
+    def events_after(self, seq: int, limit: int | None = None) -> list[Event]:
+        """The events later than `seq`, in order."""
+        return list(self._events_after(seq, limit))
+
+    def _events_after(self, seq: int, limit: int | None) -> Iterator[Event]:
+        rows = self._reader.execute(
+            "SELECT seq,type,agent,payload,tags,timestamp,origin FROM events"
+            " WHERE seq>? ORDER BY seq LIMIT ?",
+            (seq, -1 if limit is None else limit),
+        )
+        for number, type, agent, payload, tags, at, origin in rows:
+            draft = EventDraft(
+                type=type,
+                agent=agent,
+                payload=json.loads(payload),
+                tags=tuple(json.loads(tags)),
+                timestamp=parse_time(at),
+                origin=origin,
+            )
+            yield Event(seq=number, draft=draft)
+
+    def journalled(self, kind: str, origins: Iterable[str]) -> set[str]:
+        """Which of these origins the journal has, among its events of one type."""
+        wanted = set(origins)
+        rows = self._reader.execute("SELECT origin FROM events WHERE type=?", (kind,))
+        return {str(origin) for (origin,) in rows if origin in wanted}
+
+    def page_after(self, seq: int, limit: int) -> tuple[list[Event], int]:
+        """At most `limit` events later than `seq`, in order, and `pruned_through` at the same moment.
+
+        Large events make a page shorter, so that nobody who reads holds more than some megabytes.
+        """
+        with self._reader:
+            events, pruned_through = list(_until_full(self._events_after(seq, limit))), self.pruned_through()
+        return events, pruned_through
+
+    def knows_position(self, seq: int) -> bool:
+        """Whether every event after `seq` is still here.
+
+        That is so where the journal holds `seq` or was pruned through it, just before an event, and at
+        the beginning. Each start jumps ahead to the clock, so a seq that is neither was given out by a
+        journal that is lost, or after the copy this one was put back from.
+        """
+        return bool(
+            self._reader.execute(
+                "SELECT 1 FROM events WHERE seq IN (?1,?2)"
+                " UNION ALL SELECT 1 FROM meta WHERE name='pruned_through' AND value=?1"
+                " UNION ALL SELECT 1 FROM meta WHERE name='began_at' AND value=?1"
+                " AND (SELECT value FROM meta WHERE name='pruned_through')=0 LIMIT 1",
+                (seq, seq + 1),
+            ).fetchall()
+        )
+
+    def cursor(self, subscriber: str) -> int | None:
+        """Where a named subscriber has got to."""
+        return _cursor(self._reader, subscriber)
+
+    def counts(self, now: datetime) -> CoordinationCounts:
+        """Open tasks, running claims, and claims past their time."""
+        moment = format_time(now)
+        sql = (
+            "SELECT (SELECT COUNT(*) FROM tasks WHERE status='open'),"
+            "(SELECT COUNT(*) FROM claims WHERE expires_at>?),"
+            "(SELECT COUNT(*) FROM claims WHERE expires_at<=?)"
+        )
+        open_tasks, running, expired = self._reader.execute(sql, (moment, moment)).fetchall()[0]
+        return CoordinationCounts(_as_int(open_tasks), _as_int(running), _as_int(expired))
+
+    def audit(
+        self, *, agent: str | None, doc: str | None, after: datetime | None, limit: int
+    ) -> list[tuple[int | str, ...]]:
+        """Access rows (id, agent, note, operation, time), newest first."""
+        conditions = {"agent_id=?": agent, "doc_id=?": doc, "timestamp>?": after and format_time(after)}
+        given = {condition: value for condition, value in conditions.items() if value is not None}
+        where = f" WHERE {' AND '.join(given)}" if given else ""
+        columns = "id,agent_id,doc_id,operation,timestamp"
+        rows = self._reader.execute(
+            f"SELECT {columns} FROM access_log{where} ORDER BY id DESC LIMIT ?",  # noqa: S608 - constants
+            (*given.values(), limit),
+        )
+        return [(_as_int(row[0]), *(str(cell) for cell in row[1:])) for row in rows]
+
+    def _meta(self, name: str) -> int:
+        return _count(self._reader.execute("SELECT value FROM meta WHERE name=?", (name,)))
+
+
+def _count_on(writer: apsw.Connection, clock: int) -> None:
+    """Let seqs and fences go on at the clock (Unix time in ms) where it is ahead of them; they never go back.
+
+    A file that was put back from a copy, or made anew, cannot tell how many were given out after it.
+    """
+    # What subscribers were told as the head while there was no event yet.
+    writer.execute(
+        "INSERT OR IGNORE INTO meta SELECT 'began_at',"
+        " COALESCE(MIN(seq), (SELECT value FROM meta WHERE name='next_seq'), ?)-1 FROM events",
+        (clock,),
+    )
+    writer.execute(
+        "INSERT INTO meta SELECT 'next_seq', MAX(?, COALESCE(MAX(seq)+1, 0)) FROM events WHERE true"
+        " ON CONFLICT(name) DO UPDATE SET value=MAX(value, excluded.value)",
+        (clock,),
+    )
+    writer.execute("INSERT OR IGNORE INTO meta VALUES('pruned_through', 0)")
+    writer.execute(
+        "INSERT INTO counters SELECT 'fence', MAX(?, COALESCE(MAX(fence), 0)) FROM claims WHERE true"
+        " ON CONFLICT(name) DO UPDATE SET value=MAX(value, excluded.value)",
+        (clock,),
+    )
+
+
+def _until_full(events: Iterable[Event]) -> Iterator[Event]:
+    left = PAGE_BYTES
+    for event in events:
+        yield event
+        left -= event_size(event)
+        if left < 0:
+            return
+
+
+def _event_row(event: Event) -> tuple[int, str, str, str, str, str, str]:
+    draft = event.draft
+    return (
+        event.seq, draft.type, draft.agent, json.dumps(draft.payload, ensure_ascii=False),
+        json.dumps(draft.tags, ensure_ascii=False), format_time(draft.timestamp), draft.origin,
+    )  # fmt: skip
+
+
+def _cursor(connection: apsw.Connection, subscriber: str) -> int | None:
+    rows = connection.execute("SELECT seq FROM cursors WHERE subscriber=?", (subscriber,)).fetchall()
+    return _as_int(rows[0][0]) if rows else None
+
+
+def _count(rows: Iterable[Sequence[object]]) -> int:
+    (row,) = rows
+    return _as_int(row[0])
+
+
+def _as_int(value: object) -> int:
+    assert isinstance(value, int)
+    return value

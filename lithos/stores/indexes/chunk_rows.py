@@ -1,0 +1,269 @@
+"""The vector matrix of all chunks, quantised to int8 and scanned exhaustively (brute force), and chunk keys.
+
+A vector of length 1 is quantised to whole numbers of -127..127, each row stretched to that range: its cosine
+with another moves by less than 0.003, by 0.0003 as a rule (256 dimensions), for half the bytes of half
+precision. 50,000 rows are compared with a query in 0.6 ms, by the kernels that usearch is built on.
+
+Also the keys of chunks on disk, batches of changes, and the ranking of notes by their best chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numkong
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from lithos.stores.indexes.embedder import Matrix
+
+#: A key is the serial of the note, then this many bits for the index of the chunk.
+CHUNK_BITS: Final = 20
+MAX_CHUNKS: Final = 1 << CHUNK_BITS
+#: Chunks changed under one lock, while searches wait: about a millisecond.
+_CHUNKS_AT_ONCE: Final = 128
+#: Chunks that go to usearch at once when saving, and come from it when loading.
+_CHUNKS_ON_DISK: Final = 65_536
+
+
+#: Sample size of similarities from which a quantile is estimated.
+_SAMPLE: Final = 3_000
+
+
+@frozen(eq=False)
+class VectorEntry:
+    """One note to index: row `i` of `vectors` (chunks, dims) is chunk `i`, a row of zeros is never found."""
+
+    serial: int
+    stamp: int
+    vectors: Matrix
+
+
+class VectorHit(NamedTuple):
+    """A note's best chunk; `similarity` is its cosine, 0..1."""
+
+    serial: int
+    chunk: int
+    similarity: float
+
+
+class VectorQuery(NamedTuple):
+    """What `VectorIndex.search` is asked for."""
+
+    vector: Matrix
+    notes: int
+    threshold: float
+
+
+#: `VectorHit._make` without its checks, in a quarter of the time.
+_make_hit: Final = partial(tuple.__new__, VectorHit)
+
+
+def keys_of(sizes: Sequence[tuple[int, int]]) -> NDArray[np.uint64]:
+    """Return the keys of all chunks of the given (serial, number of chunks), in order."""
+    parts = [np.arange(chunks, dtype=np.uint64) + np.uint64(serial << CHUNK_BITS) for serial, chunks in sizes]
+    return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+
+
+def slice_entries(entries: Sequence[VectorEntry]) -> Iterator[list[VectorEntry]]:
+    """Yield the entries in parts of about `_CHUNKS_AT_ONCE` chunks; no serial is twice in a part."""
+    part: dict[int, VectorEntry] = {}
+    chunks = 0
+    for entry in entries:
+        if part and (chunks >= _CHUNKS_AT_ONCE or entry.serial in part):
+            yield list(part.values())
+            part, chunks = {}, 0
+        part[entry.serial] = entry
+        chunks += len(entry.vectors)
+    if part:
+        yield list(part.values())
+
+
+def slice_notes(notes: Sequence[tuple[int, int, int]]) -> Iterator[list[tuple[int, int, int]]]:
+    """Yield notes, whose third value is their number of chunks, in parts of about `_CHUNKS_ON_DISK`."""
+    part: list[tuple[int, int, int]] = []
+    chunks = 0
+    for note in notes:
+        part.append(note)
+        chunks += note[2]
+        if chunks >= _CHUNKS_ON_DISK:
+            yield part
+            part, chunks = [], 0
+    if part:
+        yield part
+
+
+def best_per_note(
+    serials: NDArray[np.uint64], chunks: NDArray[np.uint32], similarities: Matrix, most: int | None = None
+) -> list[VectorHit]:
+    """Return the best chunk of each of the `most` best notes, best first; ties go by serial and chunk."""
+    order = np.lexsort((chunks, serials, -similarities))
+    ordered = serials[order]
+    by_note = np.argsort(ordered, kind="stable")
+    is_first = np.ones(len(order), bool)
+    np.not_equal(ordered[by_note[1:]], ordered[by_note[:-1]], out=is_first[1:])
+    chosen = order[np.sort(by_note[is_first])[:most]]
+    rows = zip(serials[chosen].tolist(), chunks[chosen].tolist(), similarities[chosen].tolist(), strict=True)
+    return list(map(_make_hit, rows))
+
+
+def choose_least(similarities: Matrix, threshold: float, most: int) -> float:
+    """A cut-off, not below `threshold`, that about `most` similarities reach; estimated from a sample."""
+    sample = similarities[:: max(1, len(similarities) // _SAMPLE)]
+    wanted = most * len(sample) // max(1, len(similarities))
+    passing = sample[sample >= threshold]
+    if wanted >= len(passing):
+        return threshold
+    return float(np.partition(passing, len(passing) - 1 - wanted)[len(passing) - 1 - wanted])
+
+
+Codes: TypeAlias = NDArray[np.int8]
+
+#: Batch size: queries that the kernels compare with a row in the time of one.
+ABREAST: Final = 4
+_PEAK: Final = 127
+#: Rows that are asked for together are copied out of the matrix if it has so many times more.
+_WORTH_COPYING: Final = 4
+
+
+def encode_rows(vectors: Matrix) -> Codes:
+    """Quantise vectors (rows, dims) to int8; a row of zeros stays one."""
+    peaks = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
+    return np.rint(vectors * (_PEAK / np.where(peaks > 0, peaks, 1))).astype(np.int8)
+
+
+def _invert_lengths(codes: Codes) -> Matrix:
+    """One over the length of each row; NaN, which passes no threshold, for a row of zeros."""
+    squares = np.einsum("ij,ij->i", codes, codes, dtype=np.int32).astype(np.float32)
+    inverse = np.full(len(codes), np.nan, np.float32)
+    np.divide(1, np.sqrt(squares), out=inverse, where=squares > 0)
+    return inverse
+
+
+def _choose_products() -> Any:
+    """The type of the products: whole numbers take a third less time, where the kernels give them."""
+    ones = np.ones((2, 8), np.int8)
+    wanted: Any = "int32"
+    try:
+        numkong.cdist(ones, ones[:1], metric="dot", out_dtype=wanted)
+    except (TypeError, ValueError):
+        return "float32"  # as exact: no sum reaches 2**24 before 1,040 dimensions
+    return wanted
+
+
+_PRODUCTS: Final = _choose_products()
+
+
+def _compare(codes: Codes, inverse: Matrix, queries: Codes) -> Iterator[Matrix]:
+    if not len(codes):
+        yield from np.zeros((len(queries), 0), np.float32)
+        return
+    # The kernel lets other threads run meanwhile, and starts none.
+    products = np.asarray(numkong.cdist(codes, queries, metric="dot", out_dtype=_PRODUCTS))
+    for of_query, length in zip(products.T, _invert_lengths(queries), strict=True):
+        scaled: Matrix = inverse * length
+        np.multiply(of_query, scaled, out=scaled, dtype=np.float32, casting="unsafe")
+        np.maximum(scaled, 0, out=scaled)
+        np.minimum(scaled, 1, out=scaled)
+        yield scaled
+
+
+class ChunkRows:
+    """A growing matrix with a free list; its owner knows at which row a note begins and how many it has.
+
+    Freed rows are reused, first by as many as were freed together.
+    """
+
+    def __init__(self, dims: int) -> None:
+        self._codes: Codes = np.zeros((0, dims), np.int8)
+        self._inverse: Matrix = np.zeros(0, np.float32)
+        self._serials = np.zeros(0, np.uint64)
+        self._chunks = np.zeros(0, np.uint32)
+        self._used = 0
+        #: Where runs of free rows begin, by their length.
+        self._free: dict[int, list[int]] = {}
+        #: Rows that can be found.
+        self.found = 0
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many more rows."""
+        self._grow(self._used + rows)
+
+    def put(self, serial: int, codes: Codes) -> int:
+        """Add the chunks of a note; the row at which they begin."""
+        count = len(codes)
+        start = self._take(count)
+        rows = slice(start, start + count)
+        self._codes[rows] = codes
+        self._inverse[rows] = _invert_lengths(codes)
+        self._serials[rows] = serial
+        self._chunks[rows] = np.arange(count)
+        self.found += int(np.count_nonzero(~np.isnan(self._inverse[rows])))
+        return start
+
+    def free(self, start: int, count: int) -> None:
+        """Free rows: they are no longer found, and may be reused."""
+        if count:
+            rows = slice(start, start + count)
+            self.found -= int(np.count_nonzero(~np.isnan(self._inverse[rows])))
+            self._inverse[rows] = np.nan
+            self._free.setdefault(count, []).append(start)
+
+    def codes(self, start: int, count: int) -> Codes:
+        """A view of a note's quantised rows."""
+        return self._codes[start : start + count]
+
+    def owners(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        """Serials and chunk numbers of rows."""
+        return self._serials[rows], self._chunks[rows]
+
+    def compare(self, queries: Codes) -> Iterator[Matrix]:
+        """The similarity of every row to each of `queries` (queries, dims), 0..1.
+
+        NaN for what cannot be found. Up to `ABREAST` queries take hardly longer than one.
+        """
+        return _compare(self._codes[: self._used], self._inverse[: self._used], queries)
+
+    def compare_some(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
+        """The same for one query (dims,) and some rows."""
+        if len(rows) * _WORTH_COPYING < self._used:
+            return next(_compare(self._codes[rows], self._inverse[rows], query[None, :]))
+        return next(self.compare(query[None, :]))[rows]
+
+    def _take(self, count: int) -> int:
+        """Where `count` rows are free: a run of that length, the shortest longer one, or the end."""
+        fitting = count if count in self._free else min((n for n in self._free if n > count), default=0)
+        if count and fitting:
+            starts = self._free[fitting]
+            start = starts.pop()
+            if not starts:
+                del self._free[fitting]
+            if fitting > count:
+                self._free.setdefault(fitting - count, []).append(start + count)
+            return start
+        start, self._used = self._used, self._used + count
+        self._grow(self._used)
+        return start
+
+    def _grow(self, rows: int) -> None:
+        have = len(self._codes)
+        if rows <= have:
+            return
+        more = max(rows, have + have // 2, 1024) - have
+        self._codes = np.concatenate([self._codes, np.zeros((more, self._codes.shape[1]), np.int8)])
+        self._inverse = np.concatenate([self._inverse, np.full(more, np.nan, np.float32)])
+        self._serials = np.concatenate([self._serials, np.zeros(more, np.uint64)])
+        self._chunks = np.concatenate([self._chunks, np.zeros(more, np.uint32)])
+
+
+def rows_of(runs: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
+    """The rows of runs (first row, number of rows), in order."""
+    if not runs:
+        return np.zeros(0, np.intp)
+    starts, counts = np.array(runs, np.intp).T
+    ends = np.cumsum(counts)
+    rows: NDArray[np.intp] = np.repeat(starts - (ends - counts), counts) + np.arange(ends[-1])
+    return rows

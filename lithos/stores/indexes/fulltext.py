@@ -1,0 +1,232 @@
+"""The full-text index: tantivy, BM25, one commit per batch."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+from tantivy import Index, IndexWriter, Query, Searcher
+
+from lithos.core.text.query import Node
+from lithos.stores.indexes import IndexFailed, fulltext_schema
+from lithos.stores.indexes.fulltext_query import Filters, QueryTranslator
+from lithos.stores.indexes.fulltext_schema import (
+    ANALYZER_NAME,
+    FORMAT,
+    FulltextEntry,
+    make_analyzer,
+    make_document,
+    make_schema,
+)
+
+#: The least tantivy takes, in bytes; more buys nothing at batches of a few notes.
+_WRITER_HEAP: Final = 15_000_000
+#: Asked beyond the limit, to find out at once in most cases who shares the last place.
+_LIKELY_TIES: Final = 32
+#: A score is below another if it is below this share of it; some digits of single precision.
+_LEAST_STEP: Final = 1 - 4e-7
+
+
+class _Unopenable(Exception):
+    """There is no index of this format that can be used; the text says why."""
+
+
+class FulltextIndex:
+    """The notes as tantivy sees them.
+
+    One thread at a time calls `apply` and `close`. Any thread may read meanwhile: reads use the searcher of
+    the last commit, which never changes under them.
+    """
+
+    def __init__(self, directory: Path, index: Index, rebuild_reason: str | None) -> None:
+        """Wrap an open tantivy index; `open` is the way in."""
+        #: Why the index began empty, `None` when it was opened as it was.
+        self.rebuild_reason = rebuild_reason
+        self._directory = directory
+        self._index = index
+        self._writer: IndexWriter | None = None
+        self._translator = QueryTranslator(index.schema, make_analyzer())
+        self._searcher = index.searcher()
+        self._last_updated = _read_commit_time(directory) if self.document_count() else None
+        self._behind: str | None = None
+
+    @classmethod
+    def open(cls, directory: Path) -> Self:
+        """Open the index in `directory`; a missing, foreign or damaged one is replaced by an empty one.
+
+        Raises `OSError` when the directory cannot be read or written.
+        """
+        try:
+            return cls(directory, _open_existing(directory), None)
+        except _Unopenable as error:
+            fulltext_schema.wipe(directory)
+            index = _open_tantivy(directory)
+            fulltext_schema.write_marker(directory, FORMAT)
+            return cls(directory, index, str(error))
+
+    @classmethod
+    def open_sound(cls, directory: Path) -> Self:
+        """Open the index in `directory` as it is; raises `IndexFailed` for one that is not whole.
+
+        Unlike `open`, this removes nothing.
+        """
+        try:
+            return cls(directory, _open_existing(directory), None)
+        except _Unopenable as error:
+            raise IndexFailed(f"The full-text index in {directory} cannot be used: {error}") from error
+
+    @property
+    def was_rebuilt(self) -> bool:
+        """True when the index began empty and must be filled from the notes (`rebuild_reason`)."""
+        return self.rebuild_reason is not None
+
+    def apply(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
+        """Delete `removals` (serials), upsert `upserts`, commit once and make the result searchable.
+
+        Raises `IndexFailed`; nothing was changed then, and the index can be used and tried again.
+        """
+        if not upserts and not removals:
+            return
+        try:
+            self._commit(upserts, removals)
+        except (ValueError, OSError, RuntimeError) as error:  # Tantivy reports a full disk as `ValueError`.
+            # A writer that failed stays dead and panics on rollback; without it the batch is forgotten.
+            self._writer = None
+            # The frames of the failure would keep the writer, and with it tantivy's lock, alive.
+            traceback.clear_frames(error.__traceback__)
+            raise IndexFailed(
+                f"The full-text index in {self._directory} could not be written: {error}"
+            ) from error
+        self._last_updated = datetime.now(UTC)
+
+    def _commit(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
+        documents = {entry.serial: make_document(entry) for entry in upserts}
+        writer = self._writer
+        if writer is None:
+            writer = self._writer = self._index.writer(heap_size=_WRITER_HEAP, num_threads=1)
+        for serial in {*removals, *documents}:
+            writer.delete_documents_by_term("serial", serial)
+        for document in documents.values():
+            writer.add_document(document)
+        writer.commit()
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def stamps(self) -> dict[int, int]:
+        """Return the stamp of every indexed note by serial."""
+        searcher = self._searcher
+        if not searcher.num_docs:
+            return {}
+        hits = searcher.search(Query.all_query(), searcher.num_docs, count=False).hits
+        addresses = [address for _, address in hits]
+        serials = searcher.fast_field_values("serial", addresses)
+        stamps = searcher.fast_field_values("stamp", addresses)
+        return {
+            int(s): int(t) for s, t in zip(serials, stamps, strict=True) if s is not None and t is not None
+        }
+
+    def document_count(self) -> int:
+        """Return how many notes are indexed."""
+        return self._searcher.num_docs
+
+    def last_updated(self) -> datetime | None:
+        """Return when the last batch was committed, `None` while nothing was."""
+        return self._last_updated
+
+    def tell_behind(self, reason: str | None) -> None:
+        """Let searches fail while the index is stale (lacks notes that it could not take), never silently."""
+        self._behind = reason
+
+    def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]:
+        """Return (serial, BM25 score) of the `limit` best notes, best first, ties by serial.
+
+        Raises `IndexFailed` when the engine cannot read its files, or `tell_behind` gave a reason.
+        """
+        if self._behind is not None:
+            raise IndexFailed(self._behind)
+        try:
+            query = self._translator.translate(node, filters)
+            return _best(self._searcher, query, limit) if query is not None else []
+        except (ValueError, OSError, RuntimeError) as error:
+            raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
+
+    def terms(self, text: str) -> frozenset[str]:
+        """Analyse a text to index terms: folded, stemmed, unsegmented scripts in pieces."""
+        return frozenset(self._translator.tokens(text))
+
+    def search_all(self, node: Node, filters: Filters) -> list[tuple[int, float]]:
+        """Return what `search` does, without a limit."""
+        return self.search(node, max(1, self.document_count()), filters)
+
+    def close(self) -> None:
+        """Wait for merges and release the writer; what was committed can still be searched."""
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        try:
+            writer.wait_merging_threads()
+        except (ValueError, OSError, RuntimeError) as error:
+            raise IndexFailed(
+                f"The full-text index in {self._directory} did not close cleanly: {error}"
+            ) from error
+
+
+def _open_existing(directory: Path) -> Index:
+    """Open what is on disk; raise `_Unopenable` unless it is whole and of this format."""
+    marker = fulltext_schema.read_marker(directory)
+    if marker is None:
+        raise _Unopenable("there was no index" if not directory.exists() else "the format marker is missing")
+    if marker != FORMAT:
+        raise _Unopenable(f"the index has format {marker[:40]!r}, not {FORMAT!r}")
+    damage = fulltext_schema.find_damage(directory)
+    if damage is not None:
+        raise _Unopenable(f"the index is damaged: {damage}")
+    try:
+        return _open_tantivy(directory)
+    except ValueError as error:
+        raise _Unopenable(f"the index does not open: {error}") from error
+
+
+def _open_tantivy(directory: Path) -> Index:
+    index = Index(make_schema(), path=str(directory), reuse=True)
+    index.register_tokenizer(ANALYZER_NAME, make_analyzer())
+    # Reload on demand; the other policy polls the directory in a thread of its own.
+    index.config_reader("manual", 0)
+    index.reload()
+    return index
+
+
+def _read_commit_time(directory: Path) -> datetime:
+    return datetime.fromtimestamp((directory / "meta.json").stat().st_mtime, UTC)
+
+
+def _best(searcher: Searcher, query: Query, limit: int) -> list[tuple[int, float]]:
+    """Return the best hits; asks for more while the last place is shared, so that ties go by serial."""
+    asked = limit + _LIKELY_TIES
+    while limit > 0:
+        hits = searcher.search(query, asked, count=False).hits
+        if len(hits) < asked or hits[-1][0] < hits[limit - 1][0] * _LEAST_STEP:
+            serials = searcher.fast_field_values("serial", [address for _, address in hits])
+            return _order(serials, [score for score, _ in hits])[:limit]
+        asked *= 2
+    return []
+
+
+def _order(serials: Sequence[Any], scores: Sequence[float]) -> list[tuple[int, float]]:
+    """Pair hits, best first, with ties in order of serial.
+
+    Scores that differ by their last digits are one, the highest of them: tantivy adds up what the terms of a
+    note give in any order.
+    """
+    heads: list[float] = []
+    head = float("inf")
+    for score in scores:
+        if score < head * _LEAST_STEP:
+            head = score
+        heads.append(head)
+    order = np.lexsort((np.array(serials, np.int64), -np.array(heads)))
+    return [(int(serials[place]), heads[place]) for place in order.tolist()]

@@ -1,0 +1,84 @@
+"""Read-only inspection of the indexes on disk, also beside a running server."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+from attrs import field, frozen
+
+from lithos.stores.indexes import IndexFailed, fulltext_schema, vector_files
+from lithos.stores.indexes.embedder import EmbedderIdentity
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.indexes.fulltext_schema import FORMAT
+from lithos.stores.indexes.vector_files import StoreDamaged
+
+#: A running server replaces files of an index at any moment.
+_TRIES: Final = 3
+
+
+@frozen
+class Inspected:
+    """The stamp of every indexed note by serial, or the `reason` for which the index cannot be used."""
+
+    stamps: Mapping[int, int] = field(factory=dict)
+    reason: Literal["schema_mismatch", "embedder_mismatch", "check_failed"] | None = None
+    detail: str = ""
+
+
+def inspect_fulltext(directory: Path) -> Inspected:
+    """Inspect a full-text index read-only. Blocks."""
+    marker = fulltext_schema.read_marker(directory)
+    if marker != FORMAT:
+        detail = f"the format is {marker[:40]!r}, not {FORMAT!r}" if marker else "there is no format marker"
+        return Inspected(reason="schema_mismatch", detail=detail)
+    problem = ""
+    for _ in range(_TRIES):
+        try:
+            return Inspected(_read_fulltext(directory))
+        except (IndexFailed, OSError) as failure:
+            problem = str(failure)
+    return Inspected(reason="check_failed", detail=problem)
+
+
+def _read_fulltext(directory: Path) -> Mapping[int, int]:
+    """Opening makes files, so the index is opened in a folder of links to its files."""
+    with tempfile.TemporaryDirectory(prefix="lithos-") as folder:
+        twin = Path(folder)
+        # First what names the files, then the files: what is deleted in between is found missing.
+        for name in ("meta.json", ".managed.json", fulltext_schema.MARKER):
+            if (directory / name).exists():
+                (twin / name).write_bytes((directory / name).read_bytes())
+        for file in directory.iterdir():
+            if not (twin / file.name).exists() and not file.name.endswith(".lock"):
+                (twin / file.name).symlink_to(file.absolute())
+        index = FulltextIndex.open_sound(twin)
+        return index.stamps()
+
+
+def inspect_vectors(directory: Path, identity: EmbedderIdentity | None) -> Inspected:
+    """Inspect a vector store that should be of this embedder (None: of any). Blocks."""
+    problem = ""
+    for _ in range(_TRIES):
+        try:
+            return _read_vectors(directory, identity)
+        except (StoreDamaged, OSError) as damage:
+            problem = str(damage)
+    return Inspected(reason="check_failed", detail=problem)
+
+
+def _read_vectors(directory: Path, identity: EmbedderIdentity | None) -> Inspected:
+    manifest = vector_files.read_manifest(directory)
+    if manifest is None:
+        if (directory / vector_files.MANIFEST).exists():
+            return Inspected(reason="schema_mismatch", detail="the store has another format")
+        return Inspected()
+    if identity is not None and manifest.embedder != identity:
+        detail = f"the vectors are those of {manifest.embedder.name!r}, not of {identity.name!r}"
+        return Inspected(reason="embedder_mismatch", detail=detail)
+    vector_files.verify_files(directory, manifest)
+    rows = np.load(directory / vector_files.notes_name(manifest.generation), allow_pickle=False)
+    return Inspected({int(row[0]): int(row[1]) for row in rows.tolist()})

@@ -1,0 +1,335 @@
+"""`.lithos/edges.db`: typed edges between notes, and the outbox of their events (memory spec, section 5).
+
+An event waits in the outbox, which is written in the same transaction as its edge, until the journal
+in `coordination.db` has it. Only a server, or the first write, creates the file.
+
+`LearnedEdges` are the changes that learning makes: weights, pairs, projected and inferred edges (memory
+spec, section 3). They are not announced, but for inferred edges.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import apsw
+import attrs
+
+from lithos.core.events import ENRICH_AGENT, EventDraft
+from lithos.core.learning.edges import DERIVED_FROM, RELATED_TO, Edge, EdgeFilter, UpsertEdge
+from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
+from lithos.core.times import format_time, parse_time
+from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns, read_time
+
+#: What a shared use adds to the weight of an edge that is there.
+REINFORCEMENT: Final = 0.03
+#: The weight of an edge made for notes cited together.
+CITED_WEIGHT: Final = 0.5
+#: What a note that misled costs each edge that touches it.
+BLAME: Final = 0.05
+FRONTMATTER: Final = "frontmatter"
+#: What a projected edge looks like: weight, actor, evidence, conflict state.
+_PROJECTED: Final = (1.0, None, None, None)
+
+#: A note, its source and the namespace.
+_Key = tuple[str, str, str]
+
+_REINFORCE: Final = (
+    "INSERT INTO edges(edge_id,from_id,to_id,type,weight,namespace,created_at,updated_at,provenance_actor,"
+    f"provenance_type) VALUES(:id,:from_id,:to_id,'{RELATED_TO}',:initial,:namespace,:now,:now,:actor,:kind)"
+    " ON CONFLICT(from_id,to_id,type,namespace) DO UPDATE SET"
+    f" weight=MAX(0.0, MIN(1.0, weight+{REINFORCEMENT})), updated_at=excluded.updated_at"
+)
+_WEAKEN: Final = (
+    f"UPDATE edges SET weight=MAX(0.0, MIN(1.0, weight-{BLAME})), updated_at=:now WHERE edge_id IN ("  # noqa: S608
+    "SELECT edge_id FROM edges WHERE from_id IN (SELECT value FROM json_each(:notes)) UNION "
+    "SELECT edge_id FROM edges WHERE to_id IN (SELECT value FROM json_each(:notes)))"
+)
+_STANDING: Final = (
+    "SELECT from_id,to_id,namespace,edge_id,provenance_type,weight,provenance_actor,evidence,conflict_state"  # noqa: S608
+    f" FROM edges WHERE type='{DERIVED_FROM}'"
+)
+_PROJECT: Final = (
+    "INSERT INTO edges(edge_id,from_id,to_id,type,weight,namespace,created_at,updated_at,provenance_type)"
+    f" VALUES(?,?,?,'{DERIVED_FROM}',1.0,?,?,?,'{FRONTMATTER}')"
+)
+
+
+class LearnedEdges:
+    """Works on the writing connection inside an open transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def reinforce(
+        self,
+        pairs: Iterable[_Key],
+        initial: float,
+        provenance_type: str,
+        new_id: Callable[[], str],
+        now: datetime,
+    ) -> None:
+        """Strengthen the `related_to` edge of each pair, or make it with the `initial` weight."""
+        common = {
+            "initial": initial, "now": format_time(now), "actor": ENRICH_AGENT, "kind": provenance_type
+        }  # fmt: skip
+        for first, second, namespace in pairs:
+            row = {"id": new_id(), "from_id": first, "to_id": second, "namespace": namespace}
+            self._connection.execute(_REINFORCE, common | row)
+
+    def note_consolidated(self, task_id: str, pairs: Iterable[_Key]) -> list[_Key]:
+        """Enter pairs in this database's idempotency ledger; returns those that were new.
+
+        The ledger of the specification is in `stats.db`, which is committed after this one. Should the
+        process end between the two commits, the repetition finds here which weights it has changed.
+        """
+        fresh = []
+        for first, second, namespace in pairs:
+            self._connection.execute(
+                "INSERT OR IGNORE INTO consolidation_ops(task_id,from_id,to_id) VALUES(?,?,?)",
+                (task_id, first, second),
+            )
+            if self._connection.changes():
+                fresh.append((first, second, namespace))
+        return fresh
+
+    def forget_consolidated(self, tasks: Iterable[str]) -> None:
+        """Delete the ledger entries of tasks."""
+        self._connection.execute(
+            "DELETE FROM consolidation_ops WHERE task_id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(tasks)),),
+        )
+
+    def note_lesson(self, lesson_id: str) -> bool:
+        """Enter a lesson in this database's idempotency ledger; False when it was there."""
+        self._connection.execute("INSERT OR IGNORE INTO applied_lessons VALUES(?)", (lesson_id,))
+        return self._connection.changes() > 0
+
+    def forget_lessons(self, ids: Iterable[str]) -> None:
+        """Delete the ledger entries of lessons."""
+        self._connection.executemany("DELETE FROM applied_lessons WHERE id=?", [(one,) for one in ids])
+
+    def weaken_touching(self, node_ids: Iterable[str], now: datetime) -> int:
+        """Weaken every edge that touches any of these notes, each once; returns how many."""
+        self._connection.execute(_WEAKEN, {"now": format_time(now), "notes": json.dumps(list(node_ids))})
+        return self._connection.changes()
+
+    def is_inferable(self, from_id: str, to_id: str, type: str, namespace: str) -> bool:
+        """Whether inference may write this key: it has no edge, or an inferred one without a conflict."""
+        rows = self._connection.execute(
+            "SELECT provenance_type='inferred' AND conflict_state IS NULL FROM edges"
+            " WHERE from_id=? AND to_id=? AND type=? AND namespace=?",
+            (from_id, to_id, type, namespace),
+        ).fetchall()
+        return not rows or bool(rows[0][0])
+
+    # -- projection ----------------------------------------------------------------------------
+
+    def project(
+        self, command: ProjectProvenance, new_id: Callable[[], str], now: datetime
+    ) -> ProjectionOutcome:
+        """Reconcile the projected edges with the frontmatter; edges of other provenance are left alone."""
+        standing = self._standing(command)
+        wanted = wanted_edges(command.desired)
+        missing = sorted(key for key in wanted if key not in standing)
+        projected = {key: row for key, row in standing.items() if row[1] == FRONTMATTER}
+        stale = [row[0] for key, row in projected.items() if key not in wanted]
+        drifted = [row[0] for key, row in projected.items() if key in wanted and row[2:] != _PROJECTED]
+        if not command.dry_run:
+            self._apply(missing, stale, drifted, new_id, format_time(now))
+        return ProjectionOutcome(len(missing), len(stale), len(drifted))
+
+    def _standing(self, command: ProjectProvenance) -> dict[_Key, tuple[Any, ...]]:
+        """All `derived_from` rows in question: key to id, provenance type and what may drift."""
+        if command.complete:
+            notes, where = command.kept, " AND from_id NOT IN (SELECT value FROM json_each(?))"
+        else:
+            notes = frozenset([*command.desired, *command.gone])
+            where = " AND from_id IN (SELECT value FROM json_each(?))"
+        rows = self._connection.execute(_STANDING + where, (json.dumps(list(notes)),))
+        return {(row[0], row[1], row[2]): row[3:] for row in rows}
+
+    def _apply(
+        self, missing: list[_Key], stale: list[str], drifted: list[str], new_id: Callable[[], str], now: str
+    ) -> None:
+        execute = self._connection.executemany
+        execute("DELETE FROM edges WHERE edge_id=?", [(edge_id,) for edge_id in stale])
+        execute(
+            "UPDATE edges SET weight=1.0, provenance_actor=NULL, evidence=NULL, conflict_state=NULL,"
+            " updated_at=? WHERE edge_id=?",
+            [(now, edge_id) for edge_id in drifted],
+        )
+        rows = [(new_id(), note, source, space, now, now) for note, source, space in missing]
+        execute(_PROJECT, rows)
+
+
+def wanted_edges(desired: Mapping[str, tuple[str, tuple[str, ...]]]) -> set[_Key]:
+    """The keys of the projected edges of these notes."""
+    return {(note, source, space) for note, (space, sources) in desired.items() for source in sources}
+
+
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS edges(
+    edge_id TEXT PRIMARY KEY, from_id TEXT NOT NULL, to_id TEXT NOT NULL, type TEXT NOT NULL,
+    weight REAL NOT NULL DEFAULT 1.0, namespace TEXT NOT NULL, created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL, provenance_actor TEXT, provenance_type TEXT, evidence TEXT,
+    conflict_state TEXT, UNIQUE(from_id, to_id, type, namespace));
+CREATE TABLE IF NOT EXISTS outbox(
+    id INTEGER PRIMARY KEY, origin TEXT NOT NULL UNIQUE, type TEXT NOT NULL, agent TEXT NOT NULL,
+    payload TEXT NOT NULL, timestamp TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS applied_lessons(id TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS consolidation_ops(
+    task_id TEXT NOT NULL, from_id TEXT NOT NULL, to_id TEXT NOT NULL,
+    PRIMARY KEY(task_id, from_id, to_id)) WITHOUT ROWID;
+"""
+_INDEXES: Final = """
+CREATE INDEX IF NOT EXISTS edges_from ON edges(from_id);
+CREATE INDEX IF NOT EXISTS edges_to ON edges(to_id);
+CREATE INDEX IF NOT EXISTS edges_type ON edges(type);
+CREATE INDEX IF NOT EXISTS edges_namespace ON edges(namespace);
+"""
+#: Columns that older files may lack, with their definitions.
+_LATER_COLUMNS: Final = {
+    "weight": "REAL NOT NULL DEFAULT 1.0",
+    "updated_at": "TEXT NOT NULL DEFAULT ''",
+    "provenance_actor": "TEXT",
+    "provenance_type": "TEXT",
+    "evidence": "TEXT",
+    "conflict_state": "TEXT",
+}
+_COLUMNS: Final = (
+    "edge_id,from_id,to_id,type,weight,namespace,created_at,updated_at,"
+    "provenance_actor,provenance_type,evidence,conflict_state"
+)
+_UPSERT: Final = (
+    f"INSERT INTO edges({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"
+    " ON CONFLICT(from_id,to_id,type,namespace) DO UPDATE SET weight=excluded.weight,"
+    " updated_at=excluded.updated_at, provenance_actor=excluded.provenance_actor,"
+    " provenance_type=excluded.provenance_type, evidence=excluded.evidence,"
+    f" conflict_state=excluded.conflict_state RETURNING {_COLUMNS}"
+)
+_TOUCHING: Final = (
+    f"SELECT {_COLUMNS} FROM edges WHERE rowid IN"  # noqa: S608 - constants
+    " (SELECT rowid FROM edges WHERE from_id IN (SELECT value FROM json_each(:ids))"
+    " UNION SELECT rowid FROM edges WHERE to_id IN (SELECT value FROM json_each(:ids)))"
+    " ORDER BY created_at, rowid"
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _upgrade(connection: apsw.Connection, _: datetime) -> None:
+    add_missing_columns(connection, {"edges": _LATER_COLUMNS})
+    connection.execute(_INDEXES)
+
+
+class EdgeStore(LearningDatabase):
+    """The edges; lists use the second connection."""
+
+    layout = Layout(_TABLES, _upgrade, set_aside=SET_ASIDE)
+
+    @property
+    def learned(self) -> LearnedEdges:
+        """The changes of learning and projection, inside a transaction."""
+        return LearnedEdges(self._writer)
+
+    # -- writing, inside a transaction ---------------------------------------------------------
+
+    def upsert(self, wanted: UpsertEdge, new_id: str, now: datetime) -> Edge:
+        """Insert the edge, or overwrite the one on its key, which keeps id and `created_at`."""
+        moment = format_time(now)
+        row = (
+            new_id, wanted.from_id, wanted.to_id, wanted.type, wanted.weight, wanted.namespace,
+            moment, moment, wanted.provenance_actor, wanted.provenance_type, wanted.evidence,
+            wanted.conflict_state,
+        )  # fmt: skip
+        return _edge(self._writer.execute(_UPSERT, row).fetchall()[0])
+
+    def edge(self, edge_id: str) -> Edge | None:
+        """One edge as the open transaction sees it."""
+        rows = self._writer.execute(f"SELECT {_COLUMNS} FROM edges WHERE edge_id=?", (edge_id,))  # noqa: S608
+        found = rows.fetchall()
+        return _edge(found[0]) if found else None
+
+    def settle_conflict(self, edge: Edge, state: str, actor: str, now: datetime) -> Edge:
+        """Set `conflict_state` and `provenance_actor` of an edge."""
+        self._writer.execute(
+            "UPDATE edges SET conflict_state=?, provenance_actor=?, updated_at=? WHERE edge_id=?",
+            (state, actor, format_time(now), edge.id),
+        )
+        return attrs.evolve(edge, conflict_state=state, provenance_actor=actor, updated_at=now)
+
+    def shift_weights(self, edge_ids: Iterable[str], by: float, now: datetime) -> int:
+        """Add to the weight of each edge, within 0..1; how many there were."""
+        sql = "UPDATE edges SET weight=MAX(0.0, MIN(1.0, weight+?)), updated_at=? WHERE edge_id=?"
+        moment, shifted = format_time(now), 0
+        for edge_id in edge_ids:
+            self._writer.execute(sql, (by, moment, edge_id))
+            shifted += self._writer.changes()
+        return shifted
+
+    def add_to_outbox(self, drafts: Iterable[EventDraft]) -> None:
+        """Enqueue events in the outbox, until `clear_outbox`."""
+        self._writer.executemany(
+            "INSERT INTO outbox(origin,type,agent,payload,timestamp) VALUES(?,?,?,?,?)",
+            [
+                (
+                    draft.origin, draft.type, draft.agent,
+                    json.dumps(dict(draft.payload), ensure_ascii=False), format_time(draft.timestamp),
+                )
+                for draft in drafts
+            ],
+        )  # fmt: skip
+
+    def clear_outbox(self, origins: Iterable[str]) -> None:
+        """Delete events that the journal has."""
+        self._writer.executemany("DELETE FROM outbox WHERE origin=?", [(origin,) for origin in origins])
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def outbox(self) -> list[EventDraft]:
+        """The events that may not be journalled yet, in order; for the writing caller."""
+        if self._connections is None:
+            return []
+        rows = self._writer.execute("SELECT origin,type,agent,payload,timestamp FROM outbox ORDER BY id")
+        return [
+            EventDraft(
+                type=type, agent=agent, payload=json.loads(payload), timestamp=parse_time(at), origin=origin
+            )
+            for origin, type, agent, payload, at in rows
+        ]
+
+    def edges(self, wanted: EdgeFilter) -> list[Edge]:
+        """The edges that pass, oldest first, over the read connection."""
+        given = {f"{name}=?": value for name, value in attrs.asdict(wanted).items() if value is not None}
+        where = f" WHERE {' AND '.join(given)}" if given else ""
+        sql = f"SELECT {_COLUMNS} FROM edges{where} ORDER BY created_at, rowid"  # noqa: S608 - constants
+        return self._read(sql, tuple(given.values()))
+
+    def edges_touching(self, note_ids: Iterable[str]) -> list[Edge]:
+        """The edges that leave or reach any of these notes, each once, oldest first (read connection)."""
+        return self._read(_TOUCHING, {"ids": json.dumps(list(note_ids))})
+
+    def _read(self, sql: str, given: Any) -> list[Edge]:
+        if self._connections is None:
+            return []
+        with self.noticing_damage():
+            return [_edge(row) for row in self._reader.execute(sql, given)]
+
+
+def _edge(row: tuple[Any, ...]) -> Edge:
+    return Edge(
+        id=row[0],
+        from_id=row[1],
+        to_id=row[2],
+        type=row[3],
+        weight=row[4],
+        namespace=row[5],
+        created_at=read_time(row[6]) or _EPOCH,
+        updated_at=read_time(row[7] or row[6]) or _EPOCH,
+        provenance_actor=row[8],
+        provenance_type=row[9],
+        evidence=row[10],
+        conflict_state=row[11],
+    )

@@ -1,0 +1,289 @@
+"""`.lithos/stats.db`: node statistics, coactivation and what else retrieval learns (memory spec, section 5).
+
+Only a server, or the first write, creates the file; until then it reads as empty. `_TABLES` is the schema, to
+which older files are migrated. `NodeRows` has the usage counts of notes and of pairs retrieved together.
+
+`extracted_entities` is beyond the specification: without it a machine's entities of the current marker could
+not be told from a person's, and a rewritten note would keep those of its old text. So is `applied_lessons`:
+it lets feedback be repeated when the process ended before all its effects were stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+from attrs import frozen
+
+from lithos.core.learning.memory import INITIAL_SALIENCE, NodeStats, Pair, PairsForgotten, SalienceSummary
+from lithos.core.times import format_optional, format_time
+from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns, read_time
+from lithos.stores.learning.queue import LedgerRows, QueueRows
+from lithos.stores.learning.receipts import ReceiptRows
+
+
+@frozen
+class _Table:
+    """Columns with their definitions; `key` names those of a key of several, by which rows are stored."""
+
+    columns: Mapping[str, str]
+    key: str = ""
+
+    def make(self, name: str) -> str:
+        """The statement that makes the table unless it is there."""
+        columns = ", ".join(f'"{column}" {definition}' for column, definition in self.columns.items())
+        # Without rowid such a table needs no second copy of its key: half the size for coactivations.
+        key, tail = (f", PRIMARY KEY({self.key})", " WITHOUT ROWID") if self.key else ("", "")
+        return f"CREATE TABLE IF NOT EXISTS {name}({columns}{key}){tail};"
+
+
+_COUNT: Final = "INTEGER NOT NULL DEFAULT 0"
+_SCORE: Final = "REAL NOT NULL DEFAULT 0"
+_TEXT: Final = "TEXT NOT NULL"
+
+_TABLES: Final[Mapping[str, _Table]] = {
+    "node_stats": _Table({
+        "node_id": "TEXT PRIMARY KEY", "salience": "REAL NOT NULL DEFAULT 0.5", "retrieval_count": _COUNT,
+        "last_retrieved_at": "TEXT", "last_used_at": "TEXT", "ignored_count": _COUNT,
+        "misleading_count": _COUNT, "decay_rate": _SCORE, "spaced_rep_strength": _SCORE,
+        "cited_count": _COUNT, "last_decay_applied_at": "TEXT",
+    }),
+    "coactivation": _Table(
+        {"node_id_a": _TEXT, "node_id_b": _TEXT, "namespace": _TEXT, "count": _COUNT, "last_at": "TEXT"},
+        "node_id_a, node_id_b, namespace",
+    ),
+    "enrich_queue": _Table({
+        "id": "INTEGER PRIMARY KEY AUTOINCREMENT", "trigger_type": _TEXT, "node_id": "TEXT",
+        "task_id": "TEXT", "triggered_at": _TEXT, "processed_at": "TEXT", "attempts": _COUNT,
+    }),
+    "working_memory": _Table(
+        {
+            "task_id": _TEXT, "node_id": _TEXT, "activation_count": _COUNT, "first_seen_at": "TEXT",
+            "last_seen_at": "TEXT", "last_receipt_id": "TEXT",
+        },
+        "task_id, node_id",
+    ),
+    "receipts": _Table({
+        "id": "TEXT PRIMARY KEY", "ts": _TEXT, "query": _TEXT, "limit": _COUNT, "namespace_filter": "TEXT",
+        "scouts_fired": "TEXT", "candidates_considered": _COUNT, "final_nodes": "TEXT",
+        "conflicts_surfaced": "TEXT", "surface_conflicts": _COUNT, "temperature": _SCORE,
+        "terrace_reached": _COUNT, "agent_id": "TEXT", "task_id": "TEXT",
+    }),
+    "task_consolidation_log": _Table({"task_id": "TEXT PRIMARY KEY", "consolidated_at": "TEXT"}),
+    "consolidation_edge_ops": _Table(
+        {"task_id": _TEXT, "from_id": _TEXT, "to_id": _TEXT, "applied_at": "TEXT"},
+        "task_id, from_id, to_id",
+    ),
+    "consolidation_salience_ops": _Table(
+        {"task_id": _TEXT, "node_id": _TEXT, "applied_at": "TEXT"}, "task_id, node_id"
+    ),
+    "llm_budget": _Table(
+        {"day": "TEXT PRIMARY KEY", "tokens_spent": _COUNT, "calls_made": _COUNT, "updated_at": "TEXT"}
+    ),
+    "extracted_entities": _Table({"node_id": "TEXT PRIMARY KEY", "digest": _TEXT}),
+    "applied_lessons": _Table({"id": "TEXT PRIMARY KEY"}),
+    "edge_inference_log": _Table(
+        {
+            "node_id": _TEXT, "doc_version": "INTEGER NOT NULL", "inference_version": _TEXT,
+            "model": "TEXT", "edges_written": _COUNT, "inferred_at": "TEXT",
+        },
+        "node_id, doc_version, inference_version",
+    ),
+}  # fmt: skip
+
+TABLES: Final = "\n".join(table.make(name) for name, table in _TABLES.items())
+_INDEXES: Final = """
+CREATE INDEX IF NOT EXISTS coactivation_b ON coactivation(node_id_b);
+CREATE INDEX IF NOT EXISTS receipts_task ON receipts(task_id, agent_id) WHERE task_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS enrich_waiting ON enrich_queue(id) WHERE processed_at IS NULL;
+CREATE INDEX IF NOT EXISTS enrich_waiting_notes ON enrich_queue(node_id, task_id) WHERE processed_at IS NULL;
+"""
+
+
+def upgrade(connection: apsw.Connection, _: datetime) -> None:
+    """Give an older file what it lacks, inside a transaction."""
+    add_missing_columns(connection, {name: table.columns for name, table in _TABLES.items()})
+    connection.execute(_INDEXES)
+
+
+_COLUMNS: Final = (
+    "node_id,salience,retrieval_count,last_retrieved_at,last_used_at,ignored_count,misleading_count,"
+    "decay_rate,spaced_rep_strength,cited_count,last_decay_applied_at"
+)
+#: All columns are given, since those of older files may have no defaults.
+_PUT: Final = f"INSERT OR REPLACE INTO node_stats({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?)"
+_RETRIEVED: Final = (
+    f"INSERT INTO node_stats({_COLUMNS}) VALUES(?,{INITIAL_SALIENCE},1,?,NULL,0,0,0,0,0,NULL)"
+    " ON CONFLICT(node_id) DO UPDATE SET retrieval_count=IFNULL(retrieval_count,0)+1,"
+    " last_retrieved_at=excluded.last_retrieved_at"
+)
+_TOGETHER: Final = (
+    "INSERT INTO coactivation(node_id_a,node_id_b,namespace,count,last_at) VALUES(?,?,?,1,?)"
+    " ON CONFLICT(node_id_a,node_id_b,namespace) DO UPDATE SET count=IFNULL(count,0)+1,"
+    " last_at=excluded.last_at"
+)
+_COMPANIONS: Final = """
+SELECT other, SUM(count) FROM (
+    SELECT node_id_b AS other, namespace, count FROM coactivation
+        WHERE node_id_a IN (SELECT value FROM json_each(:seeds))
+    UNION ALL
+    SELECT node_id_a AS other, namespace, count FROM coactivation
+        WHERE node_id_b IN (SELECT value FROM json_each(:seeds)))
+WHERE other NOT IN (SELECT value FROM json_each(:seeds))
+    AND (:namespaces IS NULL OR namespace IN (SELECT value FROM json_each(:namespaces)))
+GROUP BY other
+"""
+_BEHIND: Final = "(node_id_a,node_id_b,namespace)>(?1,?2,?3)"
+_LAST_OF_SLICE: Final = (
+    f"SELECT node_id_a,node_id_b,namespace FROM coactivation WHERE {_BEHIND}"  # noqa: S608 - constants
+    " ORDER BY node_id_a,node_id_b,namespace LIMIT 1 OFFSET ?4"
+)
+#: A time that cannot be read is no reason to drop anything.
+_FORGET_BEHIND: Final = (
+    f"DELETE FROM coactivation WHERE {_BEHIND}"  # noqa: S608 - constants
+    " AND julianday(last_at)<julianday(?4)-?5*MAX(IFNULL(count,1),1)"
+)
+_FORGET_SLICE: Final = f"{_FORGET_BEHIND} AND (node_id_a,node_id_b,namespace)<=(?6,?7,?8)"
+
+
+class NodeRows:
+    """The rows as one connection sees them; writing needs an open transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def get(self, node_ids: Iterable[str]) -> dict[str, NodeStats]:
+        """The stored rows among these notes."""
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM node_stats WHERE node_id IN (SELECT value FROM json_each(?))",  # noqa: S608
+            (json.dumps(list(node_ids)),),
+        )
+        return {row[0]: _stats(row) for row in rows}
+
+    def all(self) -> list[NodeStats]:
+        """Every row, by id."""
+        rows = self._connection.execute(f"SELECT {_COLUMNS} FROM node_stats ORDER BY node_id")  # noqa: S608
+        return [_stats(row) for row in rows]
+
+    def below(self, salience: float) -> list[NodeStats]:
+        """The rows with less salience."""
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM node_stats WHERE salience<? ORDER BY node_id",  # noqa: S608
+            (salience,),
+        )
+        return [_stats(row) for row in rows]
+
+    def ids(self, after: str, most: int) -> list[str]:
+        """The ids of at most so many rows behind `after`, in order."""
+        rows = self._connection.execute(
+            "SELECT node_id FROM node_stats WHERE node_id>? ORDER BY node_id LIMIT ?", (after, most)
+        )
+        return [str(row[0]) for row in rows]
+
+    def put(self, changed: Iterable[NodeStats]) -> None:
+        """Insert or replace rows."""
+        self._connection.executemany(_PUT, [_row(stats) for stats in changed])
+
+    def count_retrieval(self, node_ids: Iterable[str], namespace: str, now: datetime) -> None:
+        """Increment the retrieval count of each note, and the coactivation of each unordered pair."""
+        moment, ordered = format_time(now), sorted(set(node_ids))
+        self._connection.executemany(_RETRIEVED, [(node_id, moment) for node_id in ordered])
+        pairs = [(first, second, namespace, moment) for first, second in combinations(ordered, 2)]
+        self._connection.executemany(_TOGETHER, pairs)
+
+    def companions(self, seeds: Sequence[str], namespaces: Sequence[str] | None) -> dict[str, int]:
+        """Coactivation counts of other notes with any of the seeds; None is any namespace."""
+        given = {
+            "seeds": json.dumps(list(seeds)),
+            "namespaces": None if namespaces is None else json.dumps(list(namespaces)),
+        }
+        rows: list[Any] = self._connection.execute(_COMPANIONS, given).fetchall()
+        return dict(rows)
+
+    def forget_pairs(self, after: Pair, most: int, days: float, now: datetime) -> PairsForgotten:
+        """Drop pairs idle for more than `days` times their count, among `most` behind `after`."""
+        ends: list[Any] = self._connection.execute(_LAST_OF_SLICE, (*after, most - 1)).fetchall()
+        last: Pair | None = ends[0] if ends else None
+        sql = _FORGET_SLICE if last else _FORGET_BEHIND
+        self._connection.execute(sql, (*after, format_time(now), days, *(last or ())))
+        return PairsForgotten(self._connection.changes(), last)
+
+    def summarize(self, floor: float) -> SalienceSummary:
+        """Aggregates over all stored notes; `floor` is a salience."""
+        ((notes, mean, below),) = self._connection.execute(
+            "SELECT COUNT(*), AVG(salience), SUM(salience<?) FROM node_stats", (floor,)
+        ).fetchall()
+        ((pairs,),) = self._connection.execute("SELECT COUNT(*) FROM coactivation").fetchall()
+        return SalienceSummary(
+            notes=_number(notes), mean=INITIAL_SALIENCE if mean is None else float(str(mean)),
+            below=_number(below), pairs=_number(pairs),
+        )  # fmt: skip
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _stats(row: tuple[Any, ...]) -> NodeStats:
+    """A row; a NULL, which older files may hold, reads as the default."""
+    return NodeStats(
+        node_id=row[0],
+        salience=INITIAL_SALIENCE if row[1] is None else row[1],
+        retrieval_count=row[2] or 0,
+        last_retrieved_at=read_time(row[3]),
+        last_used_at=read_time(row[4]),
+        ignored_count=row[5] or 0,
+        misleading_count=row[6] or 0,
+        decay_rate=row[7] or 0.0,
+        spaced_rep_strength=row[8] or 0.0,
+        cited_count=row[9] or 0,
+        last_decay_applied_at=read_time(row[10]),
+    )
+
+
+def _row(stats: NodeStats) -> tuple[Any, ...]:
+    return (
+        stats.node_id, stats.salience, stats.retrieval_count, format_optional(stats.last_retrieved_at),
+        format_optional(stats.last_used_at), stats.ignored_count, stats.misleading_count, stats.decay_rate,
+        stats.spaced_rep_strength, stats.cited_count, format_optional(stats.last_decay_applied_at),
+    )  # fmt: skip
+
+
+@frozen
+class StatsTables:
+    """The tables as one connection sees them."""
+
+    nodes: NodeRows
+    receipts: ReceiptRows
+    queue: QueueRows
+    ledgers: LedgerRows
+
+
+class StatsStore(LearningDatabase):
+    """The statistics; `reading` uses the second connection."""
+
+    layout = Layout(TABLES, upgrade, set_aside=SET_ASIDE)
+
+    def __init__(self, path: Path, now: datetime) -> None:
+        super().__init__(path, now)
+        empty = apsw.Connection(":memory:")
+        empty.execute(TABLES)
+        #: The last committed state, for one reader at a time.
+        self.reading = _tables(empty)
+        #: The state inside the open transaction.
+        self.writing = self.reading
+
+    def _connect(self, now: datetime) -> None:
+        super()._connect(now)
+        self.writing, self.reading = _tables(self._writer), _tables(self._reader)
+
+
+def _tables(connection: apsw.Connection) -> StatsTables:
+    return StatsTables(
+        NodeRows(connection), ReceiptRows(connection), QueueRows(connection), LedgerRows(connection)
+    )

@@ -1,0 +1,226 @@
+"""Note files on disk: listing, reading, and atomic, durable writing.
+
+A write is a temporary file, fsync, an atomic rename or exchange (`replacing`), fsync of the folder. Several
+writes share the folder syncs, and wait for the disk concurrently (group commit). Readers see the old file
+or the new one, never a part. Temporary files are dot-named, so nothing ever takes them for notes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from lithos.stores.notes.kept import SaveBytes, recover_folder, settle
+from lithos.stores.notes.protection import Protection, probe_protection
+from lithos.stores.notes.replacing import Replacing, make_folders, sync_folder
+from lithos.stores.notes.system_calls import KernelCalls, SystemCalls
+from lithos.stores.notes.tree import is_inside, walk_notes
+from lithos.stores.notes.values import (
+    TEMPORARY_PREFIX,
+    FileBusy,
+    FileState,
+    FoundFile,
+    Kept,
+    OutsideKnowledge,
+    Put,
+    ReadFile,
+    Remove,
+    state_of,
+)
+from lithos.stores.notes.watch import Watch, check_regular
+
+#: Concurrent file writes; the file system commits them together, for which four at a time are enough.
+_AT_ONCE = 4
+
+T = TypeVar("T")
+
+
+class NoteFiles:
+    """The folder `knowledge/`. Every method blocks; call it from a worker thread."""
+
+    def __init__(self, root: Path, calls: SystemCalls | None = None) -> None:
+        self.root = root
+        self._calls = calls or KernelCalls()
+        self._replacing: Replacing | None = None
+        #: Files displaced in `apply`, whose threads all append, until `take_kept`.
+        self._kept: deque[Kept] = deque()
+        self._real_root = os.path.realpath(root)
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="note-files")
+        self.root_was_missing = False
+
+    def create_root(self) -> None:
+        """Make the folder if it is missing, and remember that it was."""
+        self.root_was_missing = not self.root.is_dir()
+        self.root.mkdir(parents=True, exist_ok=True)
+        self._real_root = os.path.realpath(self.root)
+
+    def list_notes(self) -> list[FoundFile]:
+        """Every `.md` file, in sorted path order.
+
+        Dot-names are ignored, as is what a symlink reaches outside the folder. A folder that
+        symlinks lead to is visited once, by its own name if it has one here, so loops end.
+        """
+        found = [FoundFile(path, state_of(status)) for path, status in self.walk()]
+        found.sort(key=lambda file: file.path)
+        return found
+
+    def walk(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Iterate over what `list_notes` lists, with the `stat` of each, in no order."""
+        return walk_notes(self._find_root())
+
+    def read(self, path: str) -> ReadFile:
+        """Read one note as it is now. Raises `OSError`, or `OutsideKnowledge`."""
+        # O_NONBLOCK: opening a named pipe would wait for a writer, for ever.
+        descriptor = self._calls.open(self._locate(path), os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            status = self._calls.fstat(descriptor)
+            check_regular(status, path)
+            return ReadFile(self._calls.read(descriptor), state_of(status))
+        finally:
+            self._calls.close(descriptor)
+
+    def read_quiet(self, path: str, known: str | None = None) -> ReadFile:
+        """Read a note consistently: not while another program is half way through a save.
+
+        Bytes with the `known` digest, once stored or indexed as a whole, are accepted at once. Raises
+        `FileBusy`, `OSError`, `OutsideKnowledge`.
+        """
+        target = self._locate(path)
+        with Watch(self._calls, target, leases=self._has_leases) as watch:
+            source = watch.read()
+            if (source.digest == known and source.data) or (watch.is_quiet() and watch.is_untouched()):
+                return source
+        raise FileBusy(path)
+
+    @property
+    def protection(self) -> Protection:
+        """Capabilities of the file system, probed at the first use. Raises `OSError`."""
+        return self._ready_replacing().protection
+
+    @property
+    def _has_leases(self) -> bool:
+        try:
+            return self.protection.leases
+        except OSError:  # not a folder that anything can be written to
+            return False
+
+    def _ready_replacing(self) -> Replacing:
+        if self._replacing is None or self._replacing.is_outdated:
+            protection = probe_protection(self._calls, self._find_root())
+            self._replacing = Replacing(self._calls, protection, self._kept.append)
+        return self._replacing
+
+    def apply(self, changes: Sequence[Put | Remove]) -> list[FileState | Exception | None]:
+        """Apply a batch of changes and make them durable together (group commit).
+
+        Returns per change the new state of a written file, `None` for a removed one, or the exception that
+        stopped it (`OSError`, `FileChanged`, `FileBusy`, `FileOccupied`, `OutsideKnowledge`). A failed change
+        leaves its old file as it was and no temporary file; only `NotSynced` stands for one that is
+        applied. Fetch the displaced files with `take_kept`.
+        """
+        try:
+            replacing = self._ready_replacing()
+        except OSError as failure:
+            return [failure] * len(changes)
+        results: list[FileState | Exception | None] = [None] * len(changes)
+        targets, folders = self._find_targets(changes, results)
+
+        def change_file(target: str) -> None:
+            for number in targets[target]:  # in order: the first creation of a file wins
+                if results[number] is None:
+                    results[number] = replacing.carry_out(changes[number], target)
+
+        self._do_all(change_file, targets)
+        for target, numbers in targets.items():
+            carried_out = [number for number in numbers if not isinstance(results[number], Exception)]
+            if carried_out:
+                folders.setdefault(os.path.dirname(target), []).extend(carried_out)
+        self._do_all(lambda folder: sync_folder(self._calls, folder, folders[folder], results), folders)
+        return results
+
+    def _find_targets(
+        self, changes: Sequence[Put | Remove], results: list[FileState | Exception | None]
+    ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+        """Group the numbers of the changes by real file, and by created or changed parent folder."""
+        folders: dict[str, list[int]] = {}
+        targets: dict[str, list[int]] = {}
+        for number, change in enumerate(changes):
+            try:
+                target = self._locate(change.path)
+                targets.setdefault(target, []).append(number)
+                if isinstance(change, Put):
+                    for made in make_folders(self._calls, os.path.dirname(target)):
+                        folders.setdefault(made, []).append(number)
+            except (OSError, OutsideKnowledge) as failure:
+                results[number] = failure
+        return targets, folders
+
+    def take_kept(self) -> list[Kept]:
+        """Drain the displaced files since the last call: settle each when its grace period ends."""
+        kept: list[Kept] = []
+        while self._kept:
+            kept.append(self._kept.popleft())
+        return kept
+
+    def settle(self, kept: Kept, save: SaveBytes) -> None:
+        """Unlink a displaced file, after saving bytes that another program wrote. `FileBusy`: retry later."""
+        settle(self._calls, kept, save, leases=self._has_leases)
+
+    def relative(self, target: str) -> str:
+        """The path of a note in the folder, with `/`."""
+        return os.path.relpath(target, self._find_root()).replace(os.sep, "/")
+
+    def _do_all(self, work: Callable[[T], None], items: Iterable[T]) -> None:
+        """Run on all items concurrently, since most of the time is waiting for the disk."""
+        waiting = list(items)
+        if len(waiting) == 1:
+            work(waiting[0])
+        elif waiting:
+            list(self._pool.map(work, waiting))
+
+    def recover(self, save: SaveBytes) -> int:
+        """Crash recovery: clean up the temporary files of a dead process, before anything else is changed.
+
+        Returns how many files were tidied up; those that may still be written to are in `take_kept`.
+        """
+        tidied, found = 0, list[Kept]()
+        for folder, folders, names in os.walk(self._find_root()):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            ours = [name for name in names if name.startswith(TEMPORARY_PREFIX)]
+            if ours:
+                kept, number = recover_folder(self._calls, folder, ours)
+                found += kept
+                tidied += number
+        for each in found:
+            if not (self._has_leases and self._is_settled(each, save)):
+                self._kept.append(each)
+        return tidied
+
+    def _is_settled(self, kept: Kept, save: SaveBytes) -> bool:
+        try:
+            self.settle(kept, save)
+        except (OSError, FileBusy):
+            return False
+        return True
+
+    def _locate(self, path: str) -> str:
+        """Resolve a relative path; raises `OutsideKnowledge` (path traversal)."""
+        root = self._find_root()
+        real = os.path.realpath(os.path.join(root, path))
+        if not is_inside(real, root):
+            raise OutsideKnowledge(path)
+        return real
+
+    def _find_root(self) -> str:
+        """Where the folder really is: a symlink may lead elsewhere by now."""
+        try:
+            if os.path.samestat(os.stat(self.root), os.stat(self._real_root)):
+                return self._real_root
+        except OSError:
+            pass  # it is gone, or moved
+        self._real_root = os.path.realpath(self.root)
+        return self._real_root

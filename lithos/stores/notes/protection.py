@@ -1,0 +1,124 @@
+"""Probe of a file system's capabilities against lost updates: they are tried out, not guessed."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from attrs import frozen
+
+from lithos.stores.notes.system_calls import UNSUPPORTED, SystemCalls
+from lithos.stores.notes.values import temporary_name
+
+#: File systems on which a lease says nothing of writers elsewhere (`fuse`), or is refused for ever (`nfs`).
+_LEASES_LIE: Final = ("nfs", "fuse", "cifs", "smb", "9p", "virtiofs", "ceph", "afs", "lustre")
+_MOUNTS: Final = "/proc/self/mountinfo"
+
+
+@frozen
+class Protection:
+    """What the folder of the notes can do: exchange two files, rename without overwriting, link, lease."""
+
+    exchange: bool
+    no_replace: bool
+    links: bool
+    leases: bool
+
+    @property
+    def can_place(self) -> bool:
+        """Whether a name can be taken without overwriting; without that no note is written."""
+        return self.no_replace or self.links
+
+
+def probe_protection(calls: SystemCalls, folder: str) -> Protection:
+    """Probe with two temporary files in the folder. Raises `OSError` if it cannot be written."""
+    with _file(calls, folder) as one, _file(calls, folder) as other:
+        exchange = _works(lambda: calls.exchange(one, other))
+        fresh = temporary_name(calls, folder)
+        no_replace = _works(lambda: calls.rename_new(one, fresh)) and not _overwrites(calls, fresh, other)
+        with suppress(FileNotFoundError):
+            calls.rename(fresh, one)
+        links = _works(lambda: calls.link(one, fresh))
+        with suppress(FileNotFoundError):
+            calls.unlink(fresh)
+        leases = not _leases_lie(folder) and _can_lease(calls, one)
+    return Protection(exchange=exchange, no_replace=no_replace, links=links, leases=leases)
+
+
+@contextmanager
+def _file(calls: SystemCalls, folder: str) -> Iterator[str]:
+    path = temporary_name(calls, folder)
+    calls.close(calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        yield path
+    finally:
+        with suppress(FileNotFoundError):
+            calls.unlink(path)
+
+
+def _works(call: Callable[[], None]) -> bool:
+    try:
+        call()
+    except OSError as failure:
+        if failure.errno in UNSUPPORTED or failure.errno == errno.EMLINK:
+            return False
+        raise
+    return True
+
+
+def _overwrites(calls: SystemCalls, source: str, target: str) -> bool:
+    """Some file systems ignore flags that they do not know."""
+    try:
+        calls.rename_new(source, target)
+    except FileExistsError:
+        return False
+    calls.rename(target, source)
+    return True
+
+
+def _can_lease(calls: SystemCalls, path: str) -> bool:
+    """A lease that works is granted on a file nobody else has, and refused while we write it ourselves."""
+    reading = calls.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        calls.lease(reading)
+        calls.end_lease(reading)
+        writing = calls.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            calls.lease(reading)
+        except BlockingIOError:
+            return True
+        finally:
+            calls.close(writing)
+    except OSError:
+        return False
+    finally:
+        calls.close(reading)
+    return False
+
+
+def _leases_lie(folder: str) -> bool:
+    kind = file_system_of(folder)
+    return kind is not None and kind.startswith(_LEASES_LIE)
+
+
+def file_system_of(folder: str) -> str | None:
+    """The type of the file system, as `ext4`; None where the system does not tell."""
+    place = os.path.realpath(folder)
+    try:
+        with open(_MOUNTS, encoding="utf-8", errors="replace") as mounts:
+            lines = mounts.read().splitlines()
+    except OSError:
+        return None
+    found: tuple[int, str] | None = None
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        fields, kinds = before.split(" "), after.split(" ")
+        if len(fields) < 5 or not kinds[0]:
+            continue
+        point = fields[4].replace("\\040", " ").rstrip("/")
+        if (place == point or place.startswith(point + "/")) and (found is None or len(point) >= found[0]):
+            found = len(point), kinds[0]
+    return found[1] if found else None

@@ -1,0 +1,368 @@
+"""Atomic replace, create and remove of note files that loses nothing another program saved. It blocks.
+
+One rule: no file is unlinked before its bytes were read *after* it lost its name. The new file and the
+old one are exchanged in one step; the displaced one is compared, put back if it is not the expected one
+(compare-and-swap), and else kept (`Kept`) until it is certain that no program writes to it any more
+(`kept.settle`). A read lease tells whether any program has a file open for writing, and holds back those
+that want to open it so for that moment.
+
+Nothing here waits for other programs: a file that one is writing is `FileBusy` at once. New bytes are staged
+and synced under a temporary name beside their note (`stage`); `sync_folder` makes many changes of names
+durable at once, `make_folders` creates missing folders, `try_writing` is the health check's trial write.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from attrs import frozen
+
+from lithos.stores.notes.protection import Protection
+from lithos.stores.notes.system_calls import UNSUPPORTED, SystemCalls
+from lithos.stores.notes.values import (
+    TEMPORARY_PREFIX,
+    TEMPORARY_SUFFIX,
+    FileBusy,
+    FileChanged,
+    FileOccupied,
+    FileState,
+    Kept,
+    NotSynced,
+    Put,
+    Remove,
+    digest_of,
+    private_name,
+    state_of,
+    temporary_name,
+)
+from lithos.stores.notes.watch import Watch, is_same
+
+
+@frozen
+class Staged:
+    """A synced temporary file with its state, which stays the same when it is renamed."""
+
+    path: str
+    state: FileState
+
+
+def stage(calls: SystemCalls, target: str, data: bytes, *, keep_mode: bool) -> Staged:
+    """Write and sync a temporary file; with `keep_mode` it has the permissions of its target.
+
+    Owner, access lists and extended attributes are not copied. A failure leaves no file.
+    """
+    path = temporary_name(calls, os.path.dirname(target))
+    descriptor = calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        try:
+            if keep_mode:
+                _keep_mode(calls, target, descriptor)
+            _write_all(calls, descriptor, data)
+            calls.fsync(descriptor)
+            # Of our own file: once it has its final name, it may be another program's edit already.
+            return Staged(path, state_of(calls.fstat(descriptor)))
+        finally:
+            calls.close(descriptor)
+    except BaseException:
+        discard(calls, path)
+        raise
+
+
+def discard(calls: SystemCalls, path: str) -> None:
+    """Unlink a temporary file of ours if it exists."""
+    with suppress(FileNotFoundError):
+        calls.unlink(path)
+
+
+def _keep_mode(calls: SystemCalls, target: str, descriptor: int) -> None:
+    try:
+        calls.fchmod(descriptor, stat.S_IMODE(calls.lstat(target).st_mode))
+    except (FileNotFoundError, PermissionError):
+        return  # it vanished, which the comparison tells, or the file system knows no modes
+
+
+def _write_all(calls: SystemCalls, descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[calls.write(descriptor, view) :]
+
+
+#: Retries of putting back a file that others keep saving: each takes a few microseconds.
+_TURNS = 64
+
+
+class Replacing:
+    """Changes single files with the system calls the file system offers. `keep` gets every displaced file."""
+
+    def __init__(self, calls: SystemCalls, protection: Protection, keep: Callable[[Kept], None]) -> None:
+        self._calls = calls
+        self.protection = protection
+        self._keep = keep
+        #: A system call that the probe found was refused: probe the file system again.
+        self.is_outdated = False
+
+    def carry_out(self, change: Put | Remove, target: str) -> FileState | Exception | None:
+        """Put or remove the file; returns its new state, or the failure. Its folder is not synced yet."""
+        try:
+            if isinstance(change, Remove):
+                self._remove(target, change)
+                return None
+            return self._create(target, change) if change.expected is None else self._replace(target, change)
+        except FileChanged as failure:
+            if failure.kept is not None:
+                self._keep(failure.kept)
+            return failure
+        except (OSError, FileBusy, FileOccupied) as failure:
+            return failure
+
+    def _create(self, target: str, change: Put) -> FileState:
+        staged = stage(self._calls, target, change.data, keep_mode=False)
+        try:
+            self._place(staged.path, target)
+        except BaseException as failure:
+            discard(self._calls, staged.path)
+            if isinstance(failure, FileExistsError):
+                raise FileOccupied(target) from None
+            raise
+        return staged.state
+
+    def _replace(self, target: str, change: Put) -> FileState:
+        assert change.expected is not None
+        if not (self.protection.exchange or self.protection.can_place):
+            raise _unprotected(target)
+        staged = stage(self._calls, target, change.data, keep_mode=True)
+        needless = "" if change.saves_old else change.expected
+        swap = private_name(self._calls, target, "swap", digest_of(change.data), needless)
+        try:
+            self._calls.rename(staged.path, swap)  # so a swap is always whole: ours, or another program's
+        except BaseException:
+            discard(self._calls, staged.path)
+            raise
+        with ExitStack() as opened:
+            ours = self._pin(swap, opened)
+            try:
+                watch = opened.enter_context(self._watch_expected(target, change.expected))
+                exchanged = self._exchange(swap, target)
+            except (OSError, FileBusy, FileChanged) as failure:
+                if is_same(self._calls, ours, swap):  # not exchanged, whatever a remote file system says
+                    discard(self._calls, swap)
+                else:
+                    self._keep(Kept(swap, target, frozenset({needless}), is_leased=False))
+                if isinstance(failure, FileNotFoundError):
+                    raise FileChanged(target) from None
+                raise
+            if exchanged:
+                self._inspect(swap, target, change, ours, watch, opened)
+            else:
+                self._replace_in_two(swap, target, change, watch)
+            self._keep(Kept.of(swap, target, {needless}, watch.is_leased))
+        return staged.state
+
+    def _inspect(
+        self, swap: str, target: str, change: Put, ours: int, watch: Watch, opened: ExitStack
+    ) -> None:
+        """Compare the displaced file; if it is not the expected one, put it back and raise `FileChanged`."""
+        assert change.expected is not None
+        with suppress(OSError):  # what cannot be read is not the expected file either
+            if watch.is_still(swap, change.expected):
+                return
+        kept = Kept.of(swap, target, {digest_of(change.data)}, watch.is_leased)
+        try:  # before the lease ends, so that who waits in open() gets the file that is put back
+            self._put_back(swap, target, ours, opened)
+        except OSError:
+            self._keep(kept)
+            raise
+        raise FileChanged(target, kept)
+
+    def _replace_in_two(self, swap: str, target: str, change: Put, watch: Watch) -> None:
+        """Fallback without an exchange call: the name is free for a moment; it is never overwritten."""
+        assert change.expected is not None
+        needless = "" if change.saves_old else change.expected
+        aside = private_name(self._calls, target, "aside", needless)
+        try:
+            if not self.protection.can_place:
+                raise _unprotected(target)
+            kept = self._move_aside(target, aside, change.expected, needless, watch)
+            try:
+                self._place(swap, target)
+            except FileExistsError:  # saved in that moment, perhaps without the old bytes: they are all kept
+                raise FileChanged(target, Kept.of(aside, target, (), watch.is_leased)) from None
+            except OSError:
+                self._return_aside(aside, target, kept)
+                raise
+        except (OSError, FileChanged):
+            discard(self._calls, swap)
+            raise
+        # Under this name it does not go back after a crash: the note may be deleted by then.
+        self._calls.rename(aside, swap)
+
+    def _remove(self, target: str, change: Remove) -> None:
+        if change.expected is None:
+            self._calls.lstat(target)  # raises FileNotFoundError, as decided
+            raise FileChanged(target)
+        needless = "" if change.saves_old else change.expected
+        aside = private_name(self._calls, target, "aside", needless)
+        if not self.protection.can_place:
+            raise _unprotected(target)
+        with self._watch_expected(target, change.expected) as watch:
+            self._move_aside(target, aside, change.expected, needless, watch)
+            swap = private_name(self._calls, target, "swap", needless)
+            self._calls.rename(aside, swap)
+            self._keep(Kept.of(swap, target, {needless}, watch.is_leased))
+
+    def _watch_expected(self, target: str, expected: str) -> Watch:
+        try:
+            watch = Watch(self._calls, target, leases=self.protection.leases)
+        except FileNotFoundError:
+            raise FileChanged(target) from None
+        try:
+            if watch.read().digest == expected:
+                return watch
+            raise FileChanged(target)
+        except BaseException:
+            watch.__exit__()
+            raise
+
+    def _move_aside(self, target: str, aside: str, expected: str, needless: str, watch: Watch) -> Kept:
+        """Rename the file aside; one that is not the expected one is put back, and raises `FileChanged`."""
+        try:
+            self._calls.rename(target, aside)
+        except FileNotFoundError:
+            if not is_same(self._calls, watch.descriptor, aside):  # a remote one may say so of a second try
+                raise FileChanged(target) from None
+        if watch.is_still(aside, expected):
+            return Kept.of(aside, target, {needless}, watch.is_leased)
+        try:
+            self._place(aside, target)
+        except FileExistsError:  # a newer one has the name by now
+            raise FileChanged(target, Kept.of(aside, target, (), watch.is_leased)) from None
+        raise FileChanged(target)
+
+    def _return_aside(self, aside: str, target: str, kept: Kept) -> None:
+        try:
+            self._place(aside, target)
+        except FileExistsError:
+            self._keep(kept)
+
+    def _put_back(self, swap: str, target: str, last: int, opened: ExitStack) -> None:
+        """Give `target` its newest foreign file: exchange until there comes out what was put in last.
+
+        Anything else that comes out was saved meanwhile, is newer, and goes in again. What stays in `swap` is
+        our file, an older foreign one, or, if the target was deleted meanwhile, the newest foreign one.
+        """
+        for _ in range(_TURNS):
+            held = self._pin(swap, opened)
+            with suppress(FileNotFoundError):
+                self._calls.exchange(swap, target)
+                if not is_same(self._calls, last, swap):
+                    last = held
+                    continue
+            return
+
+    def _exchange(self, one: str, other: str) -> bool:
+        """Exchange two names atomically; False where the file system cannot."""
+        if not self.protection.exchange:
+            return False
+        try:
+            self._calls.exchange(one, other)
+        except OSError as failure:
+            if failure.errno not in UNSUPPORTED:
+                raise
+            self.is_outdated = True
+            return False
+        return True
+
+    def _place(self, source: str, target: str) -> None:
+        """Rename without overwriting, by rename flag or by link; raises `FileExistsError`."""
+        if self.protection.no_replace:
+            try:
+                self._calls.rename_new(source, target)
+                return
+            except OSError as failure:
+                if failure.errno not in UNSUPPORTED:
+                    raise
+                self.is_outdated = True
+        if not self.protection.links:
+            raise _unprotected(target)
+        self._calls.link(source, target)
+        self._calls.unlink(source)
+
+    def _pin(self, path: str, opened: ExitStack) -> int:
+        descriptor = self._calls.pin(path)
+        opened.callback(self._calls.close, descriptor)
+        return descriptor
+
+
+def _unprotected(target: str) -> OSError:
+    return OSError(
+        errno.EOPNOTSUPP,
+        "this file system can neither rename without overwriting nor link, so a file saved by another "
+        "program could be overwritten. Move the notes to another file system (lithos doctor tells more)",
+        target,
+    )
+
+
+def sync_folder(
+    calls: SystemCalls, folder: str, numbers: list[int], results: list[FileState | Exception | None]
+) -> None:
+    """Make the changes with these numbers durable; where that fails, their results become `NotSynced`."""
+    try:
+        _sync(calls, folder)
+    except OSError as failure:
+        for number in numbers:
+            result = results[number]
+            if not isinstance(result, Exception):
+                results[number] = NotSynced(failure, result)
+
+
+def make_folders(calls: SystemCalls, folder: str) -> list[str]:
+    """Create missing folders; returns the folders whose entries changed and need a sync."""
+    missing: list[str] = []
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for path in reversed(missing):
+        try:
+            calls.mkdir(path)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+    return [os.path.dirname(path) for path in missing]
+
+
+def _sync(calls: SystemCalls, folder: str) -> None:
+    descriptor = calls.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        calls.fsync(descriptor)
+    finally:
+        calls.close(descriptor)
+
+
+#: More than any file system keeps beside the name, so that it takes a block.
+_SIZE = 4_096
+
+
+def try_writing(folder: Path) -> None:
+    """Write a temporary file durably and remove it again. Blocks; raises `OSError` where that fails."""
+    target = os.path.join(folder, f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}{TEMPORARY_SUFFIX}")
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            left = _SIZE
+            while left:  # a nearly full disk takes a part
+                left -= os.write(descriptor, bytes(left))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    finally:
+        os.unlink(target)
+    folder_descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder_descriptor)
+    finally:
+        os.close(folder_descriptor)

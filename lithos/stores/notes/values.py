@@ -1,0 +1,197 @@
+"""Values of the note store: file states, changes to make and their failures; and names of our own files.
+
+The names of our own files beside the notes tell after a crash what a file is and where it belongs (recovery).
+All are dot-named, so that nothing takes them for notes.
+
+* `.lithos-….tmp`: ours, may be partial; worthless without the process that made it.
+* `.lithos-….swap`: new bytes on their way in, or a file that lost its name. With known bytes it may go.
+* `.lithos-….aside`: the same, but while it exists the note's own name may be free: then it goes back there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection
+from functools import cached_property
+from typing import Literal
+
+from attrs import field, frozen
+
+from lithos.stores.notes.system_calls import SystemCalls
+
+TEMPORARY_PREFIX = ".lithos-"
+TEMPORARY_SUFFIX = ".tmp"
+
+Kind = Literal["swap", "aside"]
+
+#: Longest file name in bytes.
+_LONGEST = 255
+#: Stands for a missing digest.
+_NONE = "0"
+
+
+@frozen
+class PrivateName:
+    """A parsed name: the digests of bytes that need not be kept, and the note, if its name fitted in."""
+
+    kind: Kind
+    known: frozenset[str]
+    note: str | None
+
+
+def temporary_name(calls: SystemCalls, folder: str) -> str:
+    """A path for a file of ours that may be partial."""
+    return os.path.join(folder, f"{TEMPORARY_PREFIX}{calls.token()}{calls.token()}{TEMPORARY_SUFFIX}")
+
+
+def private_name(calls: SystemCalls, target: str, kind: Kind, *known: str) -> str:
+    """A path beside the note `target` for a whole file; `known` are up to two digests."""
+    folder, name = os.path.split(target)
+    digests = [digest or _NONE for digest in (*known, "", "")[:2]]
+    stem = f"{TEMPORARY_PREFIX}{calls.token()}.{digests[0]}.{digests[1]}."
+    if len(os.fsencode(stem + name)) + len(kind) + 1 > _LONGEST:
+        name = ""
+    return os.path.join(folder, f"{stem}{name}.{kind}")
+
+
+def parse_name(name: str) -> PrivateName | None:
+    """Parse the name of a swap or aside file; None for all other names."""
+    stem, _, kind = name.rpartition(".")
+    parts = stem.split(".", 4)
+    if not name.startswith(TEMPORARY_PREFIX) or len(parts) != 5 or kind not in ("swap", "aside"):
+        return None
+    known = frozenset(part for part in parts[2:4] if part != _NONE)
+    return PrivateName("swap" if kind == "swap" else "aside", known, parts[4] or None)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file is ours and may be partial."""
+    return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
+
+
+#: What SQLite's integers hold; some file systems have later times, and no one compares those.
+_LATEST_NS = 2**63 - 1
+
+
+#: Grace period in seconds of a displaced file. With a lease, only a program that looked the path up before
+#: the exchange and opens it later could still write to it; without one, any program that had it open.
+GRACE, LONG_GRACE = 1.0, 60.0
+
+
+@frozen
+class FileState:
+    """The stat fingerprint of a file: size in bytes, mtime in nanoseconds."""
+
+    size: int
+    mtime_ns: int
+
+
+@frozen
+class FoundFile:
+    """A note file met while listing; `path` is relative to `knowledge/`, with `/`."""
+
+    path: str
+    state: FileState
+
+
+@frozen
+class ReadFile:
+    """The bytes of a note file and the state they were read in."""
+
+    data: bytes
+    state: FileState
+
+    @cached_property
+    def digest(self) -> str:
+        """The hash of the bytes."""
+        return digest_of(self.data)
+
+
+@frozen
+class Put:
+    """Write `data` to `path`.
+
+    `expected` is the digest of the bytes the caller decided upon; `None` means the file must not exist yet.
+    `saves_old`: the old bytes were never announced, so that they have to be kept in the displaced folder.
+    """
+
+    path: str
+    data: bytes
+    expected: str | None
+    saves_old: bool = False
+
+
+@frozen
+class Remove:
+    """Delete the file at `path`, if it has the `expected` digest; `None` means that it is gone already."""
+
+    path: str
+    expected: str | None
+    saves_old: bool = False
+
+
+def _without_empty(digests: Collection[str]) -> frozenset[str]:
+    return frozenset(digests) - {""}
+
+
+@frozen
+class Kept:
+    """A displaced file: its path, the note it was, and the digests of bytes that need not be kept."""
+
+    path: str
+    note: str
+    known: frozenset[str] = field(converter=_without_empty)
+    is_leased: bool
+
+    @classmethod
+    def of(cls, path: str, note: str, known: Collection[str], is_leased: bool) -> Kept:
+        """Make one; `is_leased`: under a read lease, no program could open it for writing unnoticed."""
+        return cls(path, note, frozenset(known), is_leased)
+
+    @property
+    def grace(self) -> float:
+        """Grace period: seconds until it may be settled."""
+        return GRACE if self.is_leased else LONG_GRACE
+
+
+class OutsideKnowledge(Exception):
+    """Path traversal: the path leads out of `knowledge/` through a symlink."""
+
+
+class FileChanged(Exception):
+    """Compare-and-swap failed: the file is not the expected one any more; read it and decide again."""
+
+    def __init__(self, path: str, kept: Kept | None = None) -> None:
+        super().__init__(path)
+        #: The file that was displaced by the attempt.
+        self.kept = kept
+
+
+class FileBusy(Exception):
+    """Another program has the file open for writing, or changed it a moment ago: retry later."""
+
+
+class FileOccupied(Exception):
+    """Create failed: a file that must not exist exists."""
+
+
+class NotSynced(OSError):
+    """The change is visible but not durable (fsync failed): a power failure may undo it.
+
+    `state` is that of the written file, `None` after a removal.
+    """
+
+    def __init__(self, failure: OSError, state: FileState | None) -> None:
+        super().__init__(failure.errno, failure.strerror)
+        self.state = state
+
+
+def digest_of(data: bytes) -> str:
+    """Content hash of a file: 128 bits of BLAKE2b in hex."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def state_of(status: os.stat_result) -> FileState:
+    """The state of a file by its `stat` result."""
+    return FileState(status.st_size, max(-_LATEST_NS, min(status.st_mtime_ns, _LATEST_NS)))

@@ -1,0 +1,75 @@
+"""State files of the deletion guard: vanished files that are kept in the indexes, and operators' approvals.
+
+`.lithos/vanished.json` remembers them over restarts; `.lithos/accept-vanished.json` is left by
+`lithos reconcile --accept-vanished` and lists exactly those files that the operator gives up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.vanished")
+
+KEPT_NAME = "vanished.json"
+APPROVAL_NAME = "accept-vanished.json"
+
+
+class VanishedFiles:
+    """Both lists, by path relative to `knowledge/`. Methods block."""
+
+    def __init__(self, private: Path) -> None:
+        self._kept = private / KEPT_NAME
+        self._approval = private / APPROVAL_NAME
+
+    def kept(self) -> frozenset[str]:
+        """Paths that a server keeps in its indexes although the files have vanished."""
+        return _read(self._kept)
+
+    def keep(self, paths: Iterable[str]) -> None:
+        """Replace the list of kept files; none removes it."""
+        _write(self._kept, paths)
+
+    def approved(self) -> frozenset[str]:
+        """Paths that the operator gave up."""
+        return _read(self._approval)
+
+    def approve(self, paths: Iterable[str]) -> None:
+        """Give files up: a server takes this within seconds, or at its next start."""
+        _write(self._approval, paths)
+
+    def is_approval_waiting(self) -> bool:
+        """True until a server has taken the approval."""
+        return self._approval.exists()
+
+    def settle_approval(self) -> None:
+        """Remove the approval: it has been carried out."""
+        self._approval.unlink(missing_ok=True)
+
+
+def _read(file: Path) -> frozenset[str]:
+    try:
+        content = json.loads(file.read_bytes())
+        return frozenset(path for path in content["paths"] if isinstance(path, str))
+    except FileNotFoundError:
+        return frozenset()
+    except (OSError, ValueError, KeyError, TypeError) as failure:
+        log.warning("list of vanished files cannot be read", file=str(file), reason=str(failure))
+        return frozenset()
+
+
+def _write(file: Path, paths: Iterable[str]) -> None:
+    listed = sorted(paths)
+    if not listed:
+        file.unlink(missing_ok=True)
+        return
+    temporary = file.with_suffix(".tmp")
+    with temporary.open("w") as target:
+        json.dump({"paths": listed}, target)
+        target.flush()
+        os.fsync(target.fileno())
+    temporary.replace(file)

@@ -1,0 +1,5 @@
+"""What all tools share: registry, argument classes, rows of notes, metering.
+
+Tools build on it; the front sees only the registry and the protocol faults.
+Never here: a tool.
+"""

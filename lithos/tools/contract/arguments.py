@@ -1,0 +1,384 @@
+"""Checks of argument values that need no note: times, enumerations, free-form objects.
+
+What the front and the tools say to each other: a tool's description and the two protocol faults.
+
+Tool arguments: one frozen class per tool gives both the JSON Schema and the checked values.
+
+Unknown, missing and wrongly typed arguments are protocol faults (`ArgumentFault`); a null counts as
+left out. What is well typed but can never work is a refusal (`InvalidInput`).
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import attrs
+from attrs import frozen
+
+from lithos.core.errors import InvalidInput
+from lithos.core.limits import TITLE, check_text
+from lithos.core.notes.healing import one_line
+from lithos.core.notes.model import OWNED_KEYS
+from lithos.core.notes.yaml_nodes import MAX_DEPTH
+from lithos.core.times import parse_time
+from lithos.tools.contract.bounds import Bound
+
+
+@frozen
+class ToolSpec:
+    """One tool as `tools/list` shows it.
+
+    `input_schema` is a JSON Schema object; the three hints are those of the MCP specification.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+
+
+class ArgumentFault(Exception):
+    """An argument is unknown, missing or of the wrong type; `message` names it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class UnknownTool(Exception):
+    """No tool is called `name`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown tool: '{name}'")
+        self.name = name
+
+
+A = TypeVar("A")
+
+_SCHEMA_TYPES: Mapping[Any, Mapping[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    tuple: {"type": "array", "items": {"type": "string"}},
+    dict: {"type": "object"},
+    object: {"type": "number"},
+    list: {"anyOf": [{"type": "object"}, {"type": "array", "items": {}}]},
+}
+
+
+def argument(
+    description: str,
+    default: Any = attrs.NOTHING,
+    *,
+    bound: Bound | None = None,
+    may_be_blank: bool = False,
+    one_of: Sequence[str] = (),
+) -> Any:
+    """A tool parameter; without a default it is required.
+
+    `bound` is how large a value may be: every text, list and object has one. `one_of` only tells clients
+    what makes sense: a wrong value is refused by the tool itself.
+    """
+    return attrs.field(
+        default=default,
+        kw_only=True,
+        metadata={
+            "description": description,
+            "may_be_blank": may_be_blank,
+            "one_of": tuple(one_of),
+            "bound": bound,
+        },
+    )
+
+
+def schema_of(cls: type[Any]) -> dict[str, Any]:
+    """The input schema of an arguments class."""
+    hints = get_type_hints(cls)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for attribute in attrs.fields(cls):
+        schema = dict(_SCHEMA_TYPES[_kind(hints[attribute.name])])
+        schema["description"] = attribute.metadata["description"]
+        if attribute.metadata["one_of"]:
+            schema["enum"] = list(attribute.metadata["one_of"])
+        if attribute.default is attrs.NOTHING:
+            required.append(attribute.name)
+        elif attribute.default is not None and attribute.default != ():
+            schema["default"] = attribute.default
+        properties[attribute.name] = schema
+    result: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    if required:
+        result["required"] = required
+    return result
+
+
+def read_title(title: str) -> str:
+    """A title on one line; raises `InvalidInput` for one of more than 1,000 characters."""
+    check_text("title", title, TITLE)
+    return one_line(title)
+
+
+def as_command(kind: type[A], given: object, **checked: object) -> A:
+    """A command with the values of the arguments of the same names; `checked` stands for what was changed.
+
+    No type checker sees that names and types agree: tests/tools/test_commands.py does.
+    """
+    both: tuple[type[Any], type[Any]] = kind, type(given)
+    wanted, known = (attrs.fields_dict(each).keys() for each in both)
+    names = wanted & known - checked.keys()
+    return kind(**{name: getattr(given, name) for name in names}, **checked)
+
+
+class ArgumentReader:
+    """Reads the arguments of one class; the reflection is done once."""
+
+    def __init__(self, cls: type[Any]) -> None:
+        hints = get_type_hints(cls)
+        self._cls = cls
+        self._readers = {
+            attribute.name: (_READERS[_kind(hints[attribute.name])], attribute)
+            for attribute in attrs.fields(cls)
+        }
+
+    def read(self, given: Mapping[str, Any]) -> Any:
+        """An instance of the class. Raises `ArgumentFault`, `InvalidInput`."""
+        for name in given:
+            if name not in self._readers:
+                known = ", ".join(self._readers) or "none"
+                raise ArgumentFault(f"Unknown argument {name[:100]!r}. Known arguments: {known}.")
+        values: dict[str, Any] = {}
+        for name, (read, attribute) in self._readers.items():
+            value = given.get(name)
+            if value is None:
+                if attribute.default is attrs.NOTHING:
+                    raise ArgumentFault(f"Missing argument '{name}': {attribute.metadata['description']}")
+                continue
+            values[name] = read(name, value)
+            if attribute.metadata["bound"] is not None:
+                attribute.metadata["bound"].check(name, values[name])
+        for name, value in values.items():
+            attribute = self._readers[name][1]
+            is_required_text = attribute.default is attrs.NOTHING and isinstance(value, str)
+            if is_required_text and not attribute.metadata["may_be_blank"] and not value.strip():
+                raise InvalidInput(f"{name} must not be blank.")
+        if isinstance(values.get("agent"), str):
+            # "ann" and "ann " are one agent, whatever tool is told.
+            values["agent"] = values["agent"].strip()
+        return self._cls(**values)
+
+
+def _kind(hint: Any) -> Any:
+    """`str | None` -> str, `tuple[str, ...] | None` -> tuple, `dict[str, Any]` -> dict.
+
+    `dict[str, Any] | list[Any]` -> list, which takes both.
+    """
+    if get_origin(hint) in (Union, types.UnionType):
+        *_, hint = [part for part in get_args(hint) if part is not type(None)]
+    return get_origin(hint) or hint
+
+
+def _read_text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong_type(name, "text", value)
+    _check_characters(name, value)
+    return value
+
+
+def _read_integer(name: str, value: Any) -> int:
+    number = _read_number(name, value)
+    if not number.is_integer():
+        raise _wrong_type(name, "a whole number", value)
+    return value if isinstance(value, int) else int(number)
+
+
+def _read_number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise _wrong_type(name, "a number", value)
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        raise _wrong_type(name, "a number", value) from None
+
+
+def _read_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong_type(name, "true or false", value)
+    return value
+
+
+def _read_texts(name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _wrong_type(name, "a list of texts", value)
+    for position, item in enumerate(value, 1):
+        if not isinstance(item, str):
+            raise ArgumentFault(
+                f"Argument '{name}' must be a list of texts; item {position} is {_describe(item)}."
+            )
+        _check_characters(name, item)
+    return tuple(value)
+
+
+def _read_object(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong_type(name, "an object", value)
+    _check_nested(name, value)
+    return value
+
+
+def _read_structure(name: str, value: Any) -> dict[str, Any] | list[Any]:
+    if not isinstance(value, dict | list):
+        raise InvalidInput(f"{name} must be an object or an array, not {_describe(value)}.")
+    _check_nested(name, value)
+    return value
+
+
+_READERS: Mapping[Any, Callable[[str, Any], Any]] = {
+    str: _read_text,
+    int: _read_integer,
+    float: _read_number,
+    bool: _read_flag,
+    tuple: _read_texts,
+    dict: _read_object,
+    list: _read_structure,
+    # Judged by the tool, which answers with an envelope.
+    object: lambda _, value: value,
+}
+
+
+def _check_nested(name: str, value: Any, depth: int = 0) -> None:
+    """Whatever passes can be stored as YAML and as JSON, and read back."""
+    if depth > MAX_DEPTH:
+        raise InvalidInput(f"{name} nests deeper than {MAX_DEPTH} levels. Flatten it.")
+    if isinstance(value, str):
+        _check_characters(name, value)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _check_nested(name, key, depth)
+            _check_nested(name, item, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            _check_nested(name, item, depth + 1)
+    elif isinstance(value, int | float) and not _is_finite(value):
+        raise InvalidInput(f"{name} contains a number that is too large or not finite. Send it as text.")
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
+def _check_characters(name: str, text: str) -> None:
+    """NUL and lone surrogates cannot be stored in a text file."""
+    if "\0" in text:
+        raise InvalidInput(f"{name} contains a NUL character. Remove it; notes are text files.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            f"{name} contains half a character (a lone surrogate). Send valid UTF-8."
+        ) from None
+
+
+def _wrong_type(name: str, wanted: str, value: Any) -> ArgumentFault:
+    return ArgumentFault(f"Argument '{name}' must be {wanted}, not {_describe(value)}.")
+
+
+def _describe(value: Any) -> str:
+    """A wrong value in a few words, whatever its size and depth."""
+    if isinstance(value, str):
+        return repr(value[:60])
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    # Python refuses to write out integers of more than 4,300 digits.
+    return "a very large number" if not _is_finite(value) else repr(value)[:60]
+
+
+#: What other readers of YAML and JSON can hold.
+LARGEST_INTEGER = 2**63 - 1
+
+
+def read_time(name: str, text: str | None) -> datetime | None:
+    """An optional time; raises `InvalidInput`."""
+    if text is None:
+        return None
+    try:
+        return parse_time(text)
+    except ValueError:
+        raise InvalidInput(
+            f"{name} is not a time: {text!r}. Write it like 2026-01-31T12:00:00Z (no zone means UTC)."
+        ) from None
+
+
+def read_expiry(
+    ttl_hours: float | None, expires_at: str | None, now: datetime
+) -> datetime | Literal[""] | None:
+    """When a note goes stale: None keeps, "" clears. `ttl_hours` is checked already."""
+    if ttl_hours is not None:
+        try:
+            return now + timedelta(hours=ttl_hours)
+        except OverflowError:
+            raise InvalidInput(
+                f"ttl_hours is too large: {ttl_hours}. Use expires_at or a smaller one."
+            ) from None
+    if expires_at == "":
+        return ""
+    return read_time("expires_at", expires_at)
+
+
+def check_ttl(ttl_hours: float | None, expires_at: str | None) -> None:
+    """One of the two at most, and a time to live above zero."""
+    if ttl_hours is not None and expires_at is not None:
+        raise InvalidInput("Provide either ttl_hours or expires_at, not both.")
+    if ttl_hours is not None and not (math.isfinite(ttl_hours) and ttl_hours > 0):
+        raise InvalidInput(f"ttl_hours must be a number above 0, not {ttl_hours}.")
+
+
+def check_choice(name: str, value: str | None, choices: Sequence[str]) -> None:
+    """None or one of the choices."""
+    if value is not None and value not in choices:
+        raise InvalidInput(f"{name} must be one of {', '.join(choices)}; not {value!r}.")
+
+
+def check_summaries(summaries: Mapping[str, Any] | None) -> None:
+    """Only `short` and `long`, both texts."""
+    for key, value in (summaries or {}).items():
+        if key not in ("short", "long"):
+            raise InvalidInput(f"summaries has the unknown key {key!r}. Its keys are short and long.")
+        if not isinstance(value, str):
+            raise InvalidInput(f"summaries[{key!r}] must be a text.")
+
+
+def check_metadata(metadata: Mapping[str, Any] | None) -> None:
+    """Keys that Lithos does not own itself."""
+    for key in metadata or {}:
+        if not key.strip():
+            raise InvalidInput("metadata has a blank key. Give every entry a name.")
+        if key in OWNED_KEYS:
+            raise InvalidInput(
+                f"metadata must not contain {key!r}, which Lithos keeps itself. Use the parameter of that "
+                "name if there is one, or another key."
+            )
+
+
+def check_schema_version(version: int | None) -> None:
+    """What a file can hold and every reader can read: 64 bits."""
+    if version is not None and abs(version) > LARGEST_INTEGER:
+        raise InvalidInput("schema_version is too large. Use a small whole number; 1 is usual.")
+
+
+def unique(values: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The values trimmed, blank and repeated ones dropped, order kept; None stays None."""
+    if values is None:
+        return None
+    return tuple(dict.fromkeys(text for value in values if (text := value.strip())))

@@ -1,0 +1,135 @@
+"""Size limits of tool arguments, declared with the argument: `argument(..., bound=NAME)`.
+
+Every text, list and object of every tool has a bound; `tests/test_inventory.py` fails for one without. The
+limits themselves are in `core.limits`, so that other entry points use the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+from attrs import frozen
+
+from lithos.core import limits
+from lithos.core.errors import InvalidInput
+from lithos.core.limits import URL as URL_CHARACTERS
+from lithos.core.limits import check_text, json_bytes
+
+
+class Bound(Protocol):
+    """The largest value that an argument may have."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise `InvalidInput` when `value`, of the argument `name`, is larger."""
+        ...
+
+    def __str__(self) -> str:
+        """The bound as the documentation says it."""
+        ...
+
+
+@frozen
+class Text:
+    """So many characters of a text."""
+
+    characters: int
+
+    def check(self, name: str, value: Any) -> None:
+        """A text."""
+        check_text(name, value, self.characters)
+
+    def __str__(self) -> str:
+        return f"{self.characters:,} characters"
+
+
+@frozen
+class Texts:
+    """So many items of a list, and so many characters of each."""
+
+    items: int
+    characters: int
+
+    def check(self, name: str, value: Any) -> None:
+        """A list of texts."""
+        if len(value) > self.items:
+            raise InvalidInput(
+                f"{name} has {len(value):,} items; at most {self.items:,} are accepted. Send fewer of them."
+            )
+        for position, item in enumerate(value, 1):
+            check_text(f"Item {position} of {name}", item, self.characters)
+
+    def __str__(self) -> str:
+        return f"{self.items:,} items of {self.characters:,} characters"
+
+
+@frozen
+class Json:
+    """So many UTF-8 bytes of an object or array as JSON."""
+
+    size: int
+
+    def check(self, name: str, value: Any) -> None:
+        """An object or an array."""
+        if (size := json_bytes(value)) > self.size:
+            raise InvalidInput(
+                f"{name} has {size:,} bytes of JSON; at most {self.size:,} are accepted. "
+                "Send less of it; long text belongs in the content of a note."
+            )
+
+    def __str__(self) -> str:
+        return f"{self.size // 1024} kB of JSON"
+
+
+@frozen
+class Values:
+    """So many characters of each value of an object; which keys it may have is checked elsewhere."""
+
+    characters: int
+
+    def check(self, name: str, value: Any) -> None:
+        """An object."""
+        for key, text in value.items():
+            if isinstance(text, str):
+                check_text(f"{name}.{key[:100]}", text, self.characters)
+
+    def __str__(self) -> str:
+        return f"{self.characters:,} characters each"
+
+
+@frozen
+class Elsewhere:
+    """Checked by another rule, which `why` names."""
+
+    why: str
+
+    def check(self, name: str, value: Any) -> None:
+        """Nothing to check here."""
+
+    def __str__(self) -> str:
+        return self.why
+
+
+TITLE: Final = Text(limits.TITLE)
+NAME: Final = Text(limits.NAME)
+DESCRIPTION: Final = Text(limits.DESCRIPTION)
+OUTCOME: Final = Text(limits.OUTCOME)
+METADATA: Final = Json(limits.METADATA_BYTES)
+SUMMARIES: Final = Values(limits.DESCRIPTION)
+#: A namespace is a folder's path or a key as long.
+NAMESPACE: Final = Text(1_000)
+PATH: Final = Text(4_096)
+URL: Final = Text(URL_CHARACTERS)
+#: What is only compared with what is stored: an id that nothing can have gets the usual "no such note".
+LOOKUP: Final = Text(10_000)
+#: Questions may be whole pages; a receipt keeps the beginning (`core.memory.QUERY_KEPT`).
+QUERY: Final = Text(1_000_000)
+CONTENT: Final = Elsewhere("`storage.max_content_size_bytes`, else `content_too_large`")
+
+TAGS: Final = Texts(1_000, limits.NAME)
+#: Ids of notes or tasks that are stored or go into an event.
+IDS: Final = Texts(1_000, limits.NAME)
+#: Namespaces that a receipt keeps.
+NAMESPACES: Final = Texts(100, 1_000)
+#: Filters, which are only compared.
+FILTERS: Final = Texts(1_000, limits.DESCRIPTION)
+FILTER: Final = Json(1024 * 1024)

@@ -1,0 +1,227 @@
+"""The tool registry: order of `tools/list` (tools spec, section 2), dispatch, error envelopes, metering.
+
+This is the only place that makes error envelopes, and the only one that counts and times tool calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from time import perf_counter
+from typing import Any, Final, Literal
+
+from attrs import field, frozen
+
+from lithos.core.errors import LithosError
+from lithos.metrics import Metrics
+from lithos.tools.contract.arguments import ArgumentFault, ArgumentReader, ToolSpec, UnknownTool, schema_of
+
+_WRITES: Final = {"lithos_write": "write", "lithos_delete": "delete", "lithos_note_update": "update"}
+_READS: Final = {"lithos_read": "read", "lithos_list": "list", "lithos_tags": "tags"}
+_COORDINATION: Final = ("lithos_task_", "lithos_finding_", "lithos_agent_")
+_MODES: Final = ("fulltext", "semantic", "hybrid", "graph")
+
+
+@frozen
+class Call:
+    """One finished call: `outcome` is ok, error or exception; `error` is the code, if any."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    answer: Mapping[str, Any] | None
+    outcome: str
+    error: str | None
+    seconds: float
+
+
+@frozen
+class ToolMeter:
+    """Updates the instruments of `lithos.metrics` for each call."""
+
+    metrics: Metrics = field(factory=Metrics)
+
+    def record(self, call: Call) -> None:
+        """Count one call."""
+        self.metrics.count("tool_calls", call.tool)
+        self.metrics.observe("tool_duration_seconds", call.seconds, call.tool, call.outcome)
+        if call.error is not None:
+            self.metrics.count("tool_errors", call.tool, call.error)
+        success = "true" if call.outcome == "ok" else "false"
+        if call.tool in _WRITES:
+            self._record_write(_WRITES[call.tool], success, call.seconds)
+        elif call.tool in _READS:
+            self.metrics.count("knowledge_operations", _READS[call.tool])
+        elif call.tool == "lithos_search":
+            self._record_search(call, success)
+        elif call.tool == "lithos_cache_lookup":
+            self._record_lookup(call)
+        elif call.tool.startswith(_COORDINATION):
+            self.metrics.count("coordination_operations", call.tool.removeprefix("lithos_"))
+
+    def _record_write(self, operation: str, success: str, seconds: float) -> None:
+        self.metrics.count("knowledge_operations", operation)
+        self.metrics.observe("knowledge_write_duration_seconds", seconds, operation, success)
+
+    def _record_search(self, call: Call, success: str) -> None:
+        mode = call.arguments.get("mode") or "hybrid"
+        if mode in _MODES:
+            self.metrics.count("search_operations", mode)
+            self.metrics.observe("search_duration_seconds", call.seconds, mode, success)
+
+    def _record_lookup(self, call: Call) -> None:
+        self.metrics.observe("cache_lookup_duration_seconds", call.seconds)
+        if call.error == "search_backend_error":
+            self.metrics.count("cache_lookups", "error_search_backend")
+        elif call.outcome == "ok" and call.answer is not None:
+            stale = "miss_stale" if call.answer["stale_exists"] else "miss_clean"
+            self.metrics.count("cache_lookups", "hit" if call.answer["hit"] else stale)
+
+
+Profile = Literal["core", "standard", "full"]
+PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")
+#: Refusals that may carry their code as `status` (`server.write_outcomes: status`).
+WRITE_OUTCOMES: Final = frozenset({"version_conflict", "slug_collision", "path_collision", "duplicate"})
+#: Characters of a message; arguments it quotes may be of any length.
+LONGEST_MESSAGE: Final = 1_000
+
+Answer = Mapping[str, Any] | None
+Handler = Callable[[Any], Awaitable[Answer]]
+
+
+@frozen
+class Tool:
+    """One tool: `profile` is the smallest one that lists it; `hints` are letters of R, D and I."""
+
+    name: str
+    profile: Profile
+    hints: str
+    description: str
+    arguments: type[Any]
+    handler: Handler
+    reader: ArgumentReader = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "reader", ArgumentReader(self.arguments))
+
+    def spec(self) -> ToolSpec:
+        """The tool as clients see it."""
+        return ToolSpec(
+            name=self.name,
+            description=self.description,
+            input_schema=schema_of(self.arguments),
+            read_only="R" in self.hints,
+            destructive="D" in self.hints,
+            idempotent="I" in self.hints,
+        )
+
+
+def _shorten(message: str) -> str:
+    """A message that quotes a very long argument, with its beginning and its advice at the end."""
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    return f"{message[: LONGEST_MESSAGE // 2]} … {message[-LONGEST_MESSAGE // 2 :]}"
+
+
+class Tools:
+    """All tools of one server, in their fixed order."""
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        profile: Profile,
+        *,
+        outcome_status: bool = False,
+        meter: ToolMeter | None = None,
+    ) -> None:
+        self._by_name = {tool.name: tool for tool in tools}
+        shown = PROFILES[: PROFILES.index(profile) + 1]
+        self._listed = tuple(tool.spec() for tool in tools if tool.profile in shown)
+        self._outcome_status = outcome_status
+        self._meter = meter or ToolMeter()
+
+    def listed(self) -> Sequence[ToolSpec]:
+        """What `tools/list` shows."""
+        return self._listed
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Run a tool; a domain error is returned as an error envelope.
+
+        Raises `UnknownTool` and `ArgumentFault`, which are the protocol's business.
+        """
+        tool = self._by_name.get(name)
+        if tool is None:
+            raise UnknownTool(name)
+        began = perf_counter()
+        answer: Answer = None
+        outcome = "exception"
+        error: str | None = "exception"
+        try:
+            answer = await tool.handler(tool.reader.read(arguments))
+            outcome, error = "ok", None
+        except LithosError as refusal:
+            outcome, error = "error", refusal.code
+            answer = self._envelope(refusal)
+        except ArgumentFault:
+            outcome, error = "error", "invalid_arguments"
+            raise
+        finally:
+            seconds = perf_counter() - began
+            self._meter.record(Call(name, arguments, answer, outcome, error, seconds))
+        return answer
+
+    def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
+        own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES
+        return {
+            "status": refusal.code if own_status else "error",
+            "code": refusal.code,
+            "message": _shorten(refusal.message),
+            **refusal.extras,
+        }
+
+
+ORDER: Final = (
+    "lithos_write",
+    "lithos_read",
+    "lithos_delete",
+    "lithos_search",
+    "lithos_retrieve",
+    "lithos_edge_upsert",
+    "lithos_edge_list",
+    "lithos_conflict_resolve",
+    "lithos_cache_lookup",
+    "lithos_list",
+    "lithos_related",
+    "lithos_tags",
+    "lithos_agent_register",
+    "lithos_agent_info",
+    "lithos_agent_list",
+    "lithos_task_create",
+    "lithos_task_update",
+    "lithos_task_claim",
+    "lithos_task_renew",
+    "lithos_task_release",
+    "lithos_task_complete",
+    "lithos_task_cancel",
+    "lithos_task_list",
+    "lithos_task_status",
+    "lithos_node_stats",
+    "lithos_finding_post",
+    "lithos_finding_list",
+    "lithos_stats",
+    "lithos_note_update",
+    "lithos_task_get",
+    "lithos_task_reopen",
+    "lithos_task_ready",
+    "lithos_task_blocked",
+    "lithos_task_children",
+    "lithos_task_edge_upsert",
+    "lithos_task_edge_list",
+    "lithos_task_spawn",
+    "lithos_links",
+    "lithos_semantic",
+    "lithos_provenance",
+)
+
+
+def in_order(tools: Iterable[Tool]) -> list[Tool]:
+    """The tools sorted as the spec lists them; a tool without a place there is a mistake (`ValueError`)."""
+    return sorted(tools, key=lambda tool: ORDER.index(tool.name))

@@ -1,0 +1,207 @@
+"""Serialization (wire format) of notes, tasks, claims, findings and task edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from lithos.actors.blocking import slices
+from lithos.actors.writing.messages import WriteOutcome
+from lithos.catalogue.catalogue import Entry
+from lithos.core.notes.model import Note
+from lithos.core.tasks.graph import Blocker
+from lithos.core.tasks.model import Claim, Finding, Task
+from lithos.core.times import format_optional, format_time
+from lithos.services.notes.knowledge import ReadNote
+from lithos.services.search.search import Hit
+from lithos.services.tasks.coordination import DirectedEdge, TaskView
+
+
+def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
+    """Every owned key, and the rest under `extra`."""
+    return {
+        "id": note.id,
+        "title": note.title,
+        "author": note.author,
+        "created_at": format_time(note.created_at),
+        "updated_at": format_time(note.updated_at),
+        "tags": list(note.tags),
+        "aliases": list(note.aliases),
+        "confidence": note.confidence,
+        "contributors": list(note.contributors),
+        "source": note.source,
+        "supersedes": note.supersedes,
+        "version": note.version,
+        "source_url": note.source_url,
+        "derived_from_ids": list(note.derived_from_ids),
+        "expires_at": format_optional(note.expires_at),
+        "schema_version": note.schema_version,
+        "namespace": namespace,
+        "access_scope": note.access_scope,
+        "note_type": note.note_type,
+        "status": note.status,
+        "summaries": None if note.summaries is None else dict(note.summaries),
+        "entities": list(note.entities),
+        "entities_extractor": note.entities_extractor,
+        "extra": dict(note.extra),
+    }
+
+
+def outcome_row(outcome: WriteOutcome) -> dict[str, Any]:
+    """The answer of `lithos_write` and `lithos_note_update`."""
+    return {
+        "status": outcome.status,
+        "id": outcome.id,
+        "path": outcome.path,
+        "version": outcome.version,
+        "warnings": list(outcome.warnings),
+    }
+
+
+def read_row(read: ReadNote) -> dict[str, Any]:
+    """The answer of `lithos_read`."""
+    note = read.document.note
+    namespace = read.entry.namespace
+    return {
+        "id": note.id,
+        "title": note.title,
+        "content": read.content,
+        "metadata": metadata_row(note, namespace),
+        "links": [{"target": link.target, "display": link.display} for link in read.links],
+        "truncated": read.truncated,
+        "retrieval_count": read.retrieval_count,
+        "path": read.entry.path,
+        "version": note.version,
+        "namespace": namespace,
+    }
+
+
+def search_row(hit: Hit, now: datetime) -> dict[str, Any]:
+    """One result of `lithos_search`."""
+    note = hit.entry.note
+    row: dict[str, Any] = {
+        "id": note.id,
+        "title": note.title,
+        "snippet": hit.snippet,
+        "score": hit.score,
+        "path": hit.entry.path,
+        "source_url": note.source_url or "",
+        "updated_at": format_time(note.updated_at),
+        "is_stale": note.is_stale(now),
+        "derived_from_ids": list(note.derived_from_ids),
+    }
+    if hit.similarity is not None:
+        row["similarity"] = hit.similarity
+    return row
+
+
+def list_row(entry: Entry) -> dict[str, Any]:
+    """One item of `lithos_list`."""
+    note = entry.note
+    updated = format_time(note.updated_at)
+    return {
+        "id": note.id,
+        "title": note.title,
+        "path": entry.path,
+        "updated": updated,
+        "updated_at": updated,
+        "tags": list(note.tags),
+        "source_url": note.source_url or "",
+        "derived_from_ids": list(note.derived_from_ids),
+        "metadata": dict(note.extra),
+        "version": note.version,
+        "status": note.status,
+        "note_type": note.note_type,
+        "author": note.author,
+        "namespace": entry.namespace,
+    }
+
+
+T = TypeVar("T")
+
+
+def task_record(task: Task) -> dict[str, Any]:
+    """The record of one task."""
+    return {
+        "id": task.id,
+        "title": task.title,
+        "description": task.description,
+        "status": task.status,
+        "task_type": task.task_type,
+        "created_by": task.created_by,
+        "created_at": format_time(task.created_at),
+        "resolved_at": format_optional(task.resolved_at),
+        "tags": list(task.tags),
+        "metadata": dict(task.metadata),
+        "outcome": task.outcome,
+    }
+
+
+def claim_row(claim: Claim) -> dict[str, Any]:
+    """One running claim."""
+    return {
+        "agent": claim.agent,
+        "aspect": claim.aspect,
+        "expires_at": format_time(claim.expires_at),
+        "fence": claim.fence,
+    }
+
+
+def _view_row(view: TaskView) -> dict[str, Any]:
+    """A record with the claims and blockers that were asked for."""
+    row = task_record(view.task)
+    if view.claims is not None:
+        row["claims"] = [claim_row(claim) for claim in view.claims]
+    if view.blockers is not None:
+        row["blockers"] = [blocker_row(blocker) for blocker in view.blockers]
+    return row
+
+
+def blocker_row(blocker: Blocker) -> dict[str, Any]:
+    """One thing a task waits for."""
+    return {
+        "kind": blocker.kind,
+        "task_id": blocker.task_id,
+        "type": blocker.type,
+        "status": blocker.status,
+        "message": blocker.message,
+    }
+
+
+def finding_row(finding: Finding) -> dict[str, Any]:
+    """One finding."""
+    return {
+        "id": finding.id,
+        "agent": finding.agent,
+        "summary": finding.summary,
+        "knowledge_id": finding.knowledge_id,
+        "created_at": format_time(finding.created_at),
+    }
+
+
+def edge_row(directed: DirectedEdge) -> dict[str, Any]:
+    """One task edge as seen from the task asked about."""
+    edge = directed.edge
+    return {
+        "from_task_id": edge.source,
+        "to_task_id": edge.target,
+        "type": edge.type,
+        "direction": directed.direction,
+        "metadata": dict(edge.metadata),
+        "created_by": edge.created_by,
+        "created_at": format_time(edge.created_at),
+    }
+
+
+async def view_rows(views: Sequence[TaskView]) -> list[dict[str, Any]]:
+    """Records with what was asked for beside them; others may run in between."""
+    return await sliced_rows(views, _view_row)
+
+
+async def sliced_rows(items: Sequence[T], row: Callable[[T], dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each item; others may run in between."""
+    rows: list[dict[str, Any]] = []
+    async for some in slices(items):
+        rows += map(row, some)
+    return rows

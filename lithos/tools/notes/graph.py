@@ -1,0 +1,93 @@
+"""The tool of related notes: links, provenance, typed edges (`lithos_related`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from lithos.catalogue.catalogue import Entry
+from lithos.services.notes.relations import SECTIONS, Graph, Related
+from lithos.tools.contract.arguments import argument
+from lithos.tools.contract.bounds import FILTERS, LOOKUP
+from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.rows import sliced_rows
+from lithos.tools.memory import edge_row
+
+
+@frozen
+class RelatedArguments:
+    """Parameters of `lithos_related`."""
+
+    id: str = argument("Id of the note.", bound=LOOKUP)
+    include: tuple[str, ...] | None = argument(
+        "Any of links, provenance, edges; default all.", None, bound=FILTERS
+    )
+    depth: int = argument("Steps along links and provenance, 1..3.", 1)
+    namespace: str | None = argument("Only edges of this namespace.", None, bound=LOOKUP)
+
+
+class GraphTools:
+    """Handlers; each takes its arguments class."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def tools(self) -> Sequence[Tool]:
+        """The family in listing order."""
+        return (
+            Tool(
+                "lithos_related",
+                "standard",
+                "RI",
+                "Notes around a note: wiki-links, what it was derived from, typed edges.",
+                RelatedArguments,
+                self.relate,
+            ),
+        )
+
+    async def relate(self, arguments: RelatedArguments) -> Answer:
+        """`lithos_related`."""
+        wanted = SECTIONS if arguments.include is None else arguments.include
+        included = [section for section in SECTIONS if section in wanted]
+        related = await self._graph.relate(arguments.id, included, arguments.depth, arguments.namespace)
+        answer: dict[str, Any] = {"id": arguments.id, "included": included, **_sections(related)}
+        edges = related.edges
+        if edges is not None:
+            outgoing, incoming = (
+                await sliced_rows(edges.outgoing, edge_row),
+                await sliced_rows(edges.incoming, edge_row),
+            )
+            answer["edges"] = {"outgoing": outgoing, "incoming": incoming}
+        return answer | {"related_ids": sorted({*_ids(related)} - {arguments.id})}
+
+
+def _sections(related: Related) -> dict[str, Any]:
+    """What notes say themselves, as far as asked for."""
+    links, provenance = related.links, related.provenance
+    sections: dict[str, Any] = {}
+    if links is not None:
+        sections["links"] = {"outgoing": _rows(links.outgoing), "incoming": _rows(links.incoming)}
+    if provenance is not None:
+        sections["provenance"] = {
+            "sources": _rows(provenance.sources),
+            "derived": _rows(provenance.derived),
+            "unresolved_sources": list(provenance.unresolved),
+        }
+    return sections
+
+
+def _rows(entries: Iterable[Entry]) -> list[dict[str, str]]:
+    return [{"id": entry.note.id, "title": entry.note.title} for entry in entries]
+
+
+def _ids(related: Related) -> Iterator[str]:
+    """Every note named, those that only an edge knows included."""
+    if related.links is not None:
+        yield from (entry.note.id for entry in related.links.outgoing + related.links.incoming)
+    if related.provenance is not None:
+        yield from (entry.note.id for entry in related.provenance.sources + related.provenance.derived)
+    if related.edges is not None:
+        for edge in related.edges.outgoing + related.edges.incoming:
+            yield from (edge.from_id, edge.to_id)

@@ -1,0 +1,254 @@
+"""Tools that write, read, delete, list and tag notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from attrs import frozen
+
+from lithos.actors.blocking import slices
+from lithos.actors.writing.messages import DeleteNote, PatchNote, WriteNote
+from lithos.core.errors import InvalidInput
+from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
+from lithos.services.notes.knowledge import Knowledge, ListRequest
+from lithos.tools.contract.arguments import (
+    argument,
+    as_command,
+    check_choice,
+    check_metadata,
+    check_schema_version,
+    check_summaries,
+    check_ttl,
+    read_expiry,
+    read_time,
+    read_title,
+    unique,
+)
+from lithos.tools.contract.bounds import (
+    CONTENT,
+    FILTER,
+    FILTERS,
+    IDS,
+    LOOKUP,
+    METADATA,
+    NAME,
+    NAMESPACE,
+    PATH,
+    QUERY,
+    SUMMARIES,
+    TAGS,
+    TITLE,
+    URL,
+)
+from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.rows import list_row, outcome_row, read_row
+
+
+@frozen
+class WriteArguments:
+    """Parameters of `lithos_write`."""
+
+    title: str = argument("Title; becomes the H1 and, on creation, the file name.", bound=TITLE)
+    content: str = argument("Markdown body without frontmatter and title.", may_be_blank=True, bound=CONTENT)
+    agent: str = argument("Your agent id.", bound=NAME)
+    tags: tuple[str, ...] | None = argument("Tags; omit to keep, [] clears.", None, bound=TAGS)
+    confidence: object = argument("How sure you are, 0..1.", None)
+    path: str | None = argument("Folder, or file ending in .md; only on creation.", None, bound=PATH)
+    id: str | None = argument("Note to update; omit to create.", None, bound=LOOKUP)
+    source_task: str | None = argument('Task this came from; "" clears.', None, bound=NAME)
+    source_url: str | None = argument('Web source, unique over all notes; "" clears.', None, bound=URL)
+    derived_from_ids: tuple[str, ...] | None = argument(
+        "Ids of notes this is based on; [] clears.", None, bound=IDS
+    )
+    ttl_hours: float | None = argument("Hours until the note is stale.", None)
+    expires_at: str | None = argument('Time (ISO 8601) when it is stale; "" clears.', None, bound=LOOKUP)
+    expected_version: int | None = argument("Refuse the update if the note has another version.", None)
+    schema_version: int | None = argument("Schema version of the note.", None)
+    namespace: str | None = argument("Namespace; default is the folder.", None, bound=NAMESPACE)
+    access_scope: str | None = argument("Who retrieves it.", None, one_of=ACCESS_SCOPES, bound=LOOKUP)
+    note_type: str | None = argument("Kind of note.", None, one_of=NOTE_TYPES, bound=LOOKUP)
+    status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
+    summaries: dict[str, Any] | None = argument("Object with short and/or long.", None, bound=SUMMARIES)
+    metadata: dict[str, Any] | None = argument(
+        "Further frontmatter keys; merged, null deletes a key.", None, bound=METADATA
+    )
+
+
+@frozen
+class UpdateArguments:
+    """Parameters of `lithos_note_update`."""
+
+    id: str = argument("Note id.", bound=LOOKUP)
+    agent: str = argument("Your agent id.", bound=NAME)
+    title: str | None = argument("New title.", None, bound=TITLE)
+    tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
+    status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
+    metadata: dict[str, Any] | None = argument(
+        "Further frontmatter keys; merged, null deletes a key.", None, bound=METADATA
+    )
+    expected_version: int | None = argument("Refuse the update if the note has another version.", None)
+
+
+@frozen
+class ReadArguments:
+    """Parameters of `lithos_read`."""
+
+    id: str | None = argument("Note id.", None, bound=LOOKUP)
+    path: str | None = argument("Path relative to knowledge/, with or without .md.", None, bound=PATH)
+    max_length: int | None = argument("Cut the content to this many characters.", None)
+    agent_id: str | None = argument("Your agent id, for the audit.", None, bound=NAME)
+
+
+@frozen
+class DeleteArguments:
+    """Parameters of `lithos_delete`."""
+
+    id: str = argument("Note id.", bound=LOOKUP)
+    agent: str = argument("Your agent id.", bound=NAME)
+
+
+@frozen
+class ListArguments:
+    """Parameters of `lithos_list`."""
+
+    path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    author: str | None = argument("Only this author.", None, bound=LOOKUP)
+    since: str | None = argument("Only notes updated at or after this time.", None, bound=LOOKUP)
+    limit: int = argument("Most items.", 50)
+    offset: int = argument("Items to skip.", 0)
+    title_contains: str | None = argument("Only titles containing this, any case.", None, bound=LOOKUP)
+    content_query: str | None = argument("Full-text query; orders by relevance.", None, bound=QUERY)
+    metadata_match: dict[str, Any] | None = argument(
+        "Extra metadata that must match, per key.", None, bound=FILTER
+    )
+    entities: tuple[str, ...] | None = argument("Only notes with all of these entities.", None, bound=FILTERS)
+
+
+@frozen
+class TagsArguments:
+    """Parameters of `lithos_tags`."""
+
+    prefix: str | None = argument("Only tags that begin so, any case.", None, bound=LOOKUP)
+
+
+class NoteTools:
+    """Handlers; each takes its arguments class."""
+
+    def __init__(self, knowledge: Knowledge, clock: Callable[[], datetime]) -> None:
+        self._knowledge = knowledge
+        self._clock = clock
+
+    def tools(self) -> Sequence[Tool]:
+        """The family in listing order: write, read, delete; list; tags."""
+        return (
+            Tool(
+                "lithos_write",
+                "core",
+                "D",
+                "Create a note, or update it when id is given. Omitted fields keep their value.",
+                WriteArguments,
+                self.write,
+            ),
+            Tool("lithos_read", "core", "RI", "Read a note by id or path.", ReadArguments, self.read),
+            Tool("lithos_delete", "standard", "DI", "Delete a note.", DeleteArguments, self.delete),
+            Tool(
+                "lithos_list",
+                "core",
+                "RI",
+                "List notes by folder, tags, author, time, title, text or metadata.",
+                ListArguments,
+                self.list_notes,
+            ),
+            Tool(
+                "lithos_tags", "standard", "RI", "Tags with their number of notes.", TagsArguments, self.tags
+            ),
+            Tool(
+                "lithos_note_update",
+                "full",
+                "D",
+                "Change title, tags, status or metadata of a note; its text stays as it is.",
+                UpdateArguments,
+                self.update,
+            ),
+        )
+
+    async def write(self, arguments: WriteArguments) -> Answer:
+        """`lithos_write`."""
+        return outcome_row(await self._knowledge.write(self._write_request(arguments)))
+
+    def _write_request(self, given: WriteArguments) -> WriteNote:
+        check_ttl(given.ttl_hours, given.expires_at)
+        check_choice("access_scope", given.access_scope, ACCESS_SCOPES)
+        check_choice("note_type", given.note_type, NOTE_TYPES)
+        check_choice("status", given.status, STATUSES)
+        check_summaries(given.summaries)
+        check_metadata(given.metadata)
+        check_schema_version(given.schema_version)
+        if not given.id and given.access_scope == "task" and not (given.source_task or "").strip():
+            raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
+        if given.namespace is not None and not given.namespace.strip():
+            raise InvalidInput("namespace must not be blank; leave it out to follow the folder.")
+        return as_command(
+            WriteNote,
+            given,
+            title=read_title(given.title),
+            id=given.id or None,
+            tags=unique(given.tags),
+            source_task=None if given.source_task is None else given.source_task.strip(),
+            expires_at=read_expiry(given.ttl_hours, given.expires_at, self._clock()),
+        )
+
+    async def update(self, given: UpdateArguments) -> Answer:
+        """`lithos_note_update`."""
+        if given.title is None and given.tags is None and given.status is None and not given.metadata:
+            raise InvalidInput("Nothing to change: give title, tags, status or metadata with at least a key.")
+        if given.title is not None and not given.title.strip():
+            raise InvalidInput("title must not be blank; leave it out to keep the old one.")
+        check_choice("status", given.status, STATUSES)
+        check_metadata(given.metadata)
+        title = None if given.title is None else read_title(given.title)
+        request = as_command(PatchNote, given, title=title, tags=unique(given.tags))
+        return outcome_row(await self._knowledge.patch(request))
+
+    async def read(self, arguments: ReadArguments) -> Answer:
+        """`lithos_read`."""
+        found = await self._knowledge.read(
+            note_id=arguments.id,
+            path=arguments.path,
+            max_length=arguments.max_length,
+            agent_id=arguments.agent_id,
+        )
+        return read_row(found)
+
+    async def delete(self, arguments: DeleteArguments) -> Answer:
+        """`lithos_delete`."""
+        await self._knowledge.delete(as_command(DeleteNote, arguments))
+        return {"success": True}
+
+    async def list_notes(self, arguments: ListArguments) -> Answer:
+        """`lithos_list`."""
+        listed, total = await self._knowledge.list_notes(
+            ListRequest(
+                path_prefix=arguments.path_prefix,
+                tags=arguments.tags,
+                author=arguments.author,
+                since=read_time("since", arguments.since),
+                limit=arguments.limit,
+                offset=arguments.offset,
+                title_contains=arguments.title_contains,
+                content_query=arguments.content_query,
+                metadata_match=arguments.metadata_match,
+                entities=arguments.entities,
+            )
+        )
+        items: list[dict[str, Any]] = []
+        async for some in slices(listed):
+            items += [list_row(entry) for entry in some]
+        return {"items": items, "total": total}
+
+    async def tags(self, arguments: TagsArguments) -> Answer:
+        """`lithos_tags`."""
+        return {"tags": self._knowledge.tags(arguments.prefix)}

@@ -1,0 +1,144 @@
+"""Tools of search and cache lookup (`lithos_search`, `lithos_cache_lookup`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from attrs import frozen
+
+from lithos.core.errors import InvalidInput
+from lithos.core.times import format_optional, format_time
+from lithos.services.notes.knowledge import CacheAnswer, CacheRequest, Knowledge
+from lithos.services.search.search import MODES, Search, SearchRequest
+from lithos.stores.indexes.fulltext_query import Filters
+from lithos.tools.contract.arguments import argument
+from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
+from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.rows import search_row
+
+
+@frozen
+class SearchArguments:
+    """Parameters of `lithos_search`."""
+
+    query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
+    limit: int = argument("Most results.", 10)
+    mode: str = argument("How to search.", "hybrid", one_of=MODES, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    author: str | None = argument("Only this author.", None, bound=LOOKUP)
+    path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
+    threshold: float | None = argument("Smallest similarity, 0..1.", None)
+    seed_ids: tuple[str, ...] | None = argument("Where a graph search starts.", None, bound=IDS)
+    graph_depth: int = argument("Steps of a graph search, 1..3.", 2)
+    entities: tuple[str, ...] | None = argument("Only notes with all of these entities.", None, bound=FILTERS)
+    agent_id: str | None = argument("Your agent id, for the audit.", None, bound=NAME)
+
+
+@frozen
+class CacheArguments:
+    """Parameters of `lithos_cache_lookup`."""
+
+    query: str = argument("The question you are about to research.", may_be_blank=True, bound=QUERY)
+    source_url: str | None = argument("Its web source, if it is one page.", None, bound=URL)
+    max_age_hours: float | None = argument("Older answers are stale.", None)
+    min_confidence: float = argument("Less certain answers do not count, 0..1.", 0.5)
+    limit: int = argument("Candidates to consider.", 3)
+    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+
+
+class SearchTools:
+    """Handlers; each takes its arguments class."""
+
+    def __init__(self, retrieval: Search, knowledge: Knowledge, clock: Callable[[], datetime]) -> None:
+        self._retrieval = retrieval
+        self._knowledge = knowledge
+        self._clock = clock
+
+    def tools(self) -> Sequence[Tool]:
+        """The family in listing order."""
+        return (
+            Tool(
+                "lithos_search",
+                "core",
+                "RI",
+                'Search notes. Mode fulltext knows "phrases", +must, -not, AND/OR/NOT, title:word.',
+                SearchArguments,
+                self.search,
+            ),
+            Tool(
+                "lithos_cache_lookup",
+                "core",
+                "RI",
+                "Look whether a fresh, trusted answer exists before you research.",
+                CacheArguments,
+                self.look_up,
+            ),
+        )
+
+    async def search(self, arguments: SearchArguments) -> Answer:
+        """`lithos_search`."""
+        answer = await self._retrieval.search(
+            SearchRequest(
+                query=arguments.query,
+                mode=arguments.mode,
+                limit=arguments.limit,
+                threshold=arguments.threshold,
+                filters=Filters(
+                    tags=arguments.tags or (),
+                    author=arguments.author,
+                    path_prefix=arguments.path_prefix,
+                    entities=arguments.entities or (),
+                ),
+                agent_id=arguments.agent_id,
+                seed_ids=arguments.seed_ids or (),
+                graph_depth=arguments.graph_depth,
+            )
+        )
+        now = self._clock()
+        result: dict[str, object] = {"results": [search_row(hit, now) for hit in answer.hits]}
+        if answer.failed:
+            result |= {"degraded": True, "failed_backends": list(answer.failed), "message": answer.message}
+        return result
+
+    async def look_up(self, arguments: CacheArguments) -> Answer:
+        """`lithos_cache_lookup`."""
+        if arguments.max_age_hours is not None and not arguments.max_age_hours > 0:
+            raise InvalidInput(f"max_age_hours must be above 0, not {arguments.max_age_hours}.")
+        if not 0 <= arguments.min_confidence <= 1:
+            raise InvalidInput(f"min_confidence must be between 0 and 1, not {arguments.min_confidence}.")
+        if arguments.limit < 1:
+            raise InvalidInput(f"limit must be at least 1, not {arguments.limit}.")
+        answer = await self._knowledge.look_up(
+            CacheRequest(
+                query=arguments.query,
+                source_url=arguments.source_url,
+                max_age_hours=arguments.max_age_hours,
+                min_confidence=arguments.min_confidence,
+                limit=arguments.limit,
+                tags=arguments.tags or (),
+            )
+        )
+        return _cache_row(answer)
+
+
+def _cache_row(answer: CacheAnswer) -> dict[str, object]:
+    document: dict[str, object] | None = None
+    if answer.entry is not None:
+        note = answer.entry.note
+        document = {
+            "id": note.id,
+            "title": note.title,
+            "content": answer.content,
+            "confidence": note.confidence,
+            "updated_at": format_time(note.updated_at),
+            "expires_at": format_optional(note.expires_at),
+            "tags": list(note.tags),
+            "source_url": note.source_url or "",
+        }
+    return {
+        "hit": document is not None,
+        "document": document,
+        "stale_exists": answer.stale_id is not None,
+        "stale_id": answer.stale_id,
+    }

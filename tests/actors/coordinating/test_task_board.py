@@ -1,0 +1,97 @@
+"""The task board without actors: what a refused command leaves, and what clients cannot see."""
+
+from __future__ import annotations
+
+import pytest
+
+from lithos.core.tasks.commands import (
+    ClaimAspect,
+    CompleteTask,
+    CreateTask,
+    ReleaseClaim,
+    RenewClaim,
+    ReopenTask,
+    SpawnTask,
+    UpdateTask,
+    UpsertTaskEdge,
+)
+from lithos.core.tasks.model import BLOCKS, PARENT_CHILD, WAITS_ON_GATE
+from tests.actors.boards import START, Board
+
+GATE = {"gate_type": "human"}
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (CreateTask(title="T", agent="a", task_type="story"), "invalid_task_type"),
+        (CreateTask(title="T", agent="a", metadata={"blocked_on": None}), "invalid_metadata_key"),
+        (CreateTask(title="T", agent="a", task_type="gate"), "invalid_input"),
+        (CreateTask(title="T", agent="a", depends_on=("id-0001", "no")), "task_not_found"),
+        (CreateTask(title="T", agent="a", depends_on=("id-0001",), parent_task_id="no"), "task_not_found"),
+        (UpdateTask(task_id="no", agent="a", title="N"), "task_not_found"),
+        (UpdateTask(task_id="no", agent="a", metadata={"depends_on": []}), "invalid_metadata_key"),
+        (SpawnTask(source_task_id="no", title="T", agent="a"), "task_not_found"),
+        (SpawnTask(source_task_id="no", title="T", agent="a", relation_type="x"), "invalid_relation_type"),
+        (ReopenTask(task_id="id-0001", agent="a"), "task_not_resolved"),
+        (ClaimAspect(task_id="no", aspect="x", agent="a"), "claim_failed"),
+        (RenewClaim(task_id="id-0001", aspect="x", agent="a"), "claim_not_found"),
+        (UpsertTaskEdge(source="id-0001", target="no", type="x", agent="a"), "invalid_edge_type"),
+    ],
+)
+def test_a_refused_command_changes_and_announces_nothing(command: object, code: str) -> None:
+    """behaviours 104, 114, 116, 119, 127: edges and tasks made before the refusal are gone too."""
+    board = Board()
+    board.create("first")
+    assert board.refusal(command).code == code  # type: ignore[arg-type]
+
+
+def test_a_refused_claim_takes_no_fence() -> None:
+    """behaviour 192"""
+    board = Board()
+    task = board.create()
+    board.run(ClaimAspect(task_id=task, aspect="x", agent="a"))
+    fences = board.connection.execute("SELECT value FROM counters").fetchall()
+    board.refusal(ClaimAspect(task_id=task, aspect="x", agent="b"))
+    assert board.connection.execute("SELECT value FROM counters").fetchall() == fences
+
+
+def test_renewing_leaves_the_time_of_the_claim() -> None:
+    """behaviour 192: a renewal is no new grant."""
+    board = Board()
+    task = board.create()
+    board.run(ClaimAspect(task_id=task, aspect="x", agent="a"))
+    board.pass_time(minutes=5)
+    board.run(RenewClaim(task_id=task, aspect="x", agent="a"))
+    ((claimed_at,),) = board.connection.execute("SELECT claimed_at FROM claims").fetchall()
+    assert claimed_at == START.isoformat(timespec="microseconds")
+    board.run(ReleaseClaim(task_id=task, aspect="x", agent="a"))
+    assert board.connection.execute("SELECT * FROM claims").fetchall() == []
+
+
+def test_edges_to_tasks_that_are_gone_hold_nobody_up() -> None:
+    """behaviours 109, 120: a file somebody edited by hand must not stop the coordinator."""
+    board = Board()
+    task, gone = board.create("task"), board.create("gone")
+    waiting = board.create("waiting", depends_on=(task, gone))
+    board.run(UpsertTaskEdge(source=task, target=gone, type=BLOCKS, agent="a"))
+    board.run(UpsertTaskEdge(source=task, target=gone, type=PARENT_CHILD, agent="a"))
+    board.connection.execute("DELETE FROM tasks WHERE id=?", (gone,))
+    assert board.rows.children(task) == []
+    graph = board.rows.graph_before([waiting], transitively=True)
+    assert [blocker.task_id for blocker in graph.blockers(waiting, board.now)] == [task]
+    assert board.run(CompleteTask(task_id=task, agent="a")) == [waiting]
+    assert board.run(ReopenTask(task_id=task, agent="a")) == [waiting]
+
+
+def test_a_gate_waited_for_twice_is_one_blocker_for_reopening() -> None:
+    """behaviour 121"""
+    board = Board()
+    gate = board.create("gate", task_type="gate", metadata=GATE)
+    task = board.create("task")
+    for kind in (BLOCKS, WAITS_ON_GATE):
+        board.run(UpsertTaskEdge(source=gate, target=task, type=kind, agent="a"))
+    assert board.run(CompleteTask(task_id=gate, agent="a")) == [task]
+    assert board.run(ReopenTask(task_id=gate, agent="a")) == [task]
+    kinds = [blocker.type for blocker in board.rows.graph_before([task]).blockers(task, board.now)]
+    assert kinds == [BLOCKS, WAITS_ON_GATE]

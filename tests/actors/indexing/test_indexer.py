@@ -1,0 +1,306 @@
+"""The indexer: batches, refusals, repairs, and waiters that are never forgotten."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from lithos.actors.indexing.indexer import Indexer
+from lithos.actors.indexing.messages import Indexed, Removal
+from lithos.actors.indexing.ports import FulltextPort
+from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.catalogue.catalogue import Catalogue
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.notes.files import NoteFiles
+from tests.fakes import FakeIndex, Gate, enter_file, make_entry, make_upsert, served
+
+pytestmark = pytest.mark.autojump
+
+
+class Desk:
+    """An indexer over a fake index and real files."""
+
+    def __init__(self, root) -> None:
+        self.files = NoteFiles(root)
+        self.files.create_root()
+        self.catalogue = Catalogue()
+        self.index = FakeIndex()
+        self.gate = Gate()
+        self.indexer = Indexer("fake", self.index, self.catalogue, self.files, self.gate)
+        self.mailbox = self.indexer.mailbox
+
+    def served(self):
+        return served(self.mailbox, self.indexer.start, self.indexer.converge)
+
+    def enter(self, path: str, text: str = "# T\n\nbody"):
+        return enter_file(self.catalogue, self.files, path, text)
+
+    def is_complete(self) -> bool:
+        return self.index.held == self.catalogue.stamps()
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path / "knowledge")
+
+
+async def test_a_change_is_searchable_when_its_reply_comes(desk):
+    entry = make_entry(1)
+    desk.catalogue.put(entry)
+    async with served(desk.mailbox, desk.indexer.start):
+        assert await desk.mailbox.ask(make_upsert(entry)) is Indexed.DONE
+        assert desk.index.held == {1: entry.stamp}
+        assert await desk.mailbox.ask(Removal(1)) is Indexed.DONE
+        assert desk.index.held == {}
+
+
+async def test_what_waits_is_one_batch_and_the_last_change_of_a_note_counts(desk):
+    async with served(desk.mailbox, desk.indexer.start):
+        desk.gate.shut()
+        await desk.mailbox.post(make_upsert(make_entry(9)))
+        await wait_all_tasks_blocked()
+        entries = [make_entry(n % 3, title=f"v{n}") for n in range(9)]
+        receipts = [await desk.mailbox.post(make_upsert(entry)) for entry in entries]
+        receipts.append(await desk.mailbox.post(Removal(2)))
+        desk.gate.open()
+        assert [await receipt.reply() for receipt in receipts] == [Indexed.DONE] * 10
+    assert desk.index.applied[1:] == [([0, 1], [2])]
+    assert desk.index.held[0] == entries[6].stamp
+
+
+async def test_changes_are_deferred_until_the_index_is_ready_and_then_brought_in(desk):
+    desk.index.ready = False
+    entry = desk.enter("a.md")
+    async with desk.served():
+        assert await desk.mailbox.ask(make_upsert(entry)) is Indexed.DEFERRED
+        await trio.sleep(60)
+        assert not desk.indexer.is_converged
+        assert desk.index.applied == []
+        desk.index.ready = True
+        desk.indexer.mark_stale()
+        await desk.indexer.converged()
+        assert desk.is_complete()
+
+
+async def test_a_cold_start_is_the_same_comparison(desk):
+    entries = [desk.enter(f"{n}.md") for n in range(3)]
+    desk.index.held = {entries[0].serial: entries[0].stamp, entries[1].serial: 7, 99: 1}
+    async with desk.served():
+        await desk.indexer.converged()
+        assert desk.is_complete()
+    assert desk.index.applied == [([], [99]), ([entries[1].serial, entries[2].serial], [])]
+
+
+async def test_a_repair_goes_in_slices_so_that_writes_come_through(desk):
+    for n in range(150):
+        desk.enter(f"{n:04}.md")
+    async with desk.served():
+        await desk.indexer.converged()
+    sizes = [len(added) for added, _ in desk.index.applied]
+    assert sum(sizes) == 150
+    assert max(sizes) <= 64
+
+
+async def test_a_refused_batch_is_repaired_when_the_index_works_again(desk):
+    async with desk.served():
+        await desk.indexer.converged()
+        desk.index.failing = True
+        entry = desk.enter("a.md")
+        with pytest.raises(IndexFailed):
+            await desk.mailbox.ask(make_upsert(entry))
+        assert not desk.indexer.is_converged
+        assert desk.indexer.failure == "the disk is full"
+        await trio.sleep(60)
+        assert not desk.indexer.is_converged
+        desk.index.failing = False
+        await desk.indexer.converged()
+        assert desk.is_complete()
+        assert desk.indexer.failure is None
+        assert desk.mailbox.stats.restarts == 0, "a refusal is no crash"
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_a_repair_is_dropped_when_the_note_has_changed_since_it_was_read(desk, is_deleted):
+    """The writer's own message is still to come; what was deleted must not come back after it."""
+    async with desk.served():
+        await desk.indexer.converged()
+        old = desk.enter("a.md")
+        desk.gate.shut()
+        desk.indexer.mark_stale()
+        await wait_all_tasks_blocked()
+        busy = await desk.mailbox.post(make_upsert(make_entry(99)))
+        await wait_all_tasks_blocked()
+        desk.gate.let_oldest()  # the comparison
+        await wait_all_tasks_blocked()
+        desk.gate.let_newest()  # the reading
+        await wait_all_tasks_blocked()
+        assert desk.mailbox.depth > 0, "the repair is queued behind the busy indexer"
+        new = attrs.evolve(old, digest="new")
+        if is_deleted:
+            desk.catalogue.remove(old.note.id)
+        else:
+            desk.catalogue.put(new)
+        desk.gate.open()
+        await busy.reply()
+        await wait_all_tasks_blocked()
+        assert old.serial not in desk.index.held
+        message = Removal(old.serial) if is_deleted else make_upsert(new, "new")
+        await desk.mailbox.ask(message)
+        assert desk.index.contents.get(old.serial) == (None if is_deleted else "new")
+
+
+async def test_a_change_during_a_repair_wins(desk):
+    """The repair has read the file already when the writer's change arrives."""
+    old = desk.enter("a.md", "# T\n\nold")
+    async with desk.served():
+        await desk.indexer.converged()
+        desk.index.held = {}
+        desk.gate.shut()
+        desk.indexer.mark_stale()
+        await wait_all_tasks_blocked()
+        new = desk.enter("a.md", "# T\n\nnew")
+        new = attrs.evolve(new, serial=old.serial)
+        desk.catalogue.put(new)
+        receipt = await desk.mailbox.post(make_upsert(new, "new"))
+        desk.gate.open()
+        await receipt.reply()
+        await desk.indexer.converged()
+        assert desk.index.contents == {new.serial: "new"}
+        assert desk.is_complete()
+
+
+async def test_a_vanished_file_does_not_keep_the_others_from_being_repaired(desk):
+    gone = desk.enter("a.md")
+    kept = desk.enter("b.md")
+    (desk.files.root / "a.md").unlink()
+    async with desk.served():
+        await desk.indexer.converged()
+    assert desk.index.held == {kept.serial: kept.stamp}
+    assert gone.note.id in desk.catalogue
+
+
+async def test_a_crash_makes_it_stale_at_once_and_is_repaired(desk):
+    async with desk.served():
+        await desk.indexer.converged()
+        entry = desk.enter("a.md")
+        desk.index.crashing = 1
+        with pytest.raises(ActorDown):
+            await desk.mailbox.ask(make_upsert(entry))
+        assert not desk.indexer.is_converged, "nobody may think that the change is in"
+        queued = await desk.mailbox.post(make_upsert(entry))
+        assert await queued.reply() is Indexed.DONE
+        await desk.indexer.converged()
+        assert desk.is_complete()
+        assert desk.mailbox.stats.restarts == 1
+
+
+async def test_no_waiter_misses_the_moment(desk):
+    """Whoever waits while it becomes stale again and again is woken in the end."""
+    woken: list[int] = []
+
+    async def wait(n: int) -> None:
+        await desk.indexer.converged()
+        assert desk.indexer.is_converged
+        woken.append(n)
+
+    async with desk.served() as nursery:
+        for n in range(20):
+            nursery.start_soon(wait, n)
+            desk.enter(f"{n}.md")
+            desk.indexer.mark_stale()
+            for _ in range(n % 4):
+                await trio.lowlevel.checkpoint()
+        with trio.fail_after(60):
+            while len(woken) < 20:
+                await trio.sleep(0.1)
+        assert desk.is_complete()
+
+
+async def test_stale_marks_during_a_repair_lead_to_another_look(desk):
+    desk.enter("a.md")
+    async with desk.served():
+        desk.gate.shut()
+        desk.indexer.mark_stale()
+        await wait_all_tasks_blocked()
+        desk.enter("b.md")
+        desk.indexer.mark_stale()
+        desk.gate.open()
+        await desk.indexer.converged()
+        assert desk.is_complete()
+
+
+async def test_the_start_waits_for_the_first_repair(desk):
+    desk.enter("a.md")
+    async with served(desk.mailbox, desk.indexer.start) as nursery:
+        await nursery.start(desk.indexer.converge)
+        assert desk.is_complete()
+
+
+async def test_an_index_that_refuses_does_not_hold_up_the_start(desk):
+    """lifecycle spec, section 1: searches say why, and it is repaired once it takes changes again"""
+    desk.enter("a.md")
+    async with served(desk.mailbox, desk.indexer.start) as nursery:
+        desk.index.failing = True
+        with trio.fail_after(1):
+            await nursery.start(desk.indexer.converge)
+        assert desk.indexer._lacking == "the disk is full"
+        assert not desk.is_complete()
+        desk.index.failing = False
+        await desk.indexer.converged()
+        assert desk.is_complete()
+
+
+@pytest.mark.parametrize("state", ["idle", "failing", "not ready"])
+async def test_closing_the_mailbox_ends_the_repairs(desk, state):
+    ended = trio.Event()
+    desk.index.failing = state == "failing"
+    desk.index.ready = state != "not ready"
+    desk.enter("a.md")
+
+    async def converge() -> None:
+        await desk.indexer.converge()
+        ended.set()
+
+    async with trio.open_nursery() as outer:
+        async with served(desk.mailbox, desk.indexer.start):
+            outer.start_soon(converge)
+            await trio.sleep(1)
+        with trio.fail_after(60):
+            await ended.wait()
+
+
+async def test_mail_that_waits_at_the_closing_is_still_indexed(desk):
+    async with served(desk.mailbox, desk.indexer.start):
+        receipts = [await desk.mailbox.post(make_upsert(make_entry(n))) for n in range(200)]
+    assert [await receipt.reply() for receipt in receipts] == [Indexed.DONE] * 200
+    with pytest.raises(ShuttingDown):
+        await desk.mailbox.post(Removal(1))
+
+
+# -- the fake against the real thing ----------------------------------------------------------------
+
+
+@pytest.fixture(params=["fake", "tantivy"])
+def port(request, tmp_path):
+    if request.param == "fake":
+        yield FakeIndex()
+        return
+    index = FulltextIndex.open(tmp_path / ".tantivy")
+    yield FulltextPort(index)
+    index.close()
+
+
+def test_an_index_holds_what_it_was_given(port):
+    """One contract for the fake and for full text."""
+    one, two = make_entry(1), make_entry(2)
+    assert port.is_ready()
+    assert port.stamps() == {}
+    port.apply([make_upsert(one, "x"), make_upsert(two, "y")], [])
+    assert port.stamps() == {1: port.expected(one), 2: port.expected(two)}
+    newer = attrs.evolve(one, digest="newer")
+    port.apply([make_upsert(newer, "z")], [2, 77])
+    assert port.stamps() == {1: port.expected(newer)}
+    assert port.expected(newer) != port.expected(one)

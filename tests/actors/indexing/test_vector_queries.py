@@ -1,0 +1,103 @@
+"""Queries to the vectors: what is asked at about the same time is answered in one pass."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import trio
+
+from lithos.actors.indexing.ports import PATIENCE, Asked, EmbeddedNotes, VectorQueries
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.chunk_rows import VectorHit, VectorQuery
+
+
+class Vectors:
+    """Finds the note whose number is the query; stops before each pass while the gate is shut."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+        self.passes: list[int] = []
+        self.failure: Exception | None = None
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        return np.array([[float(text)] for text in texts], np.float32)
+
+    def search_together(self, queries: Sequence[VectorQuery]) -> list[list[VectorHit]]:
+        self.gate.wait(10)
+        self.passes.append(len(queries))
+        if self.failure is not None:
+            raise self.failure
+        return [[VectorHit(int(query.vector[0]), query.notes, query.threshold)] for query in queries]
+
+    def embedded(self) -> EmbeddedNotes:
+        return EmbeddedNotes(cast(Any, self), cast(Any, self))
+
+
+async def take(asked: Sequence[Asked]) -> list[int]:
+    with trio.fail_after(10):
+        return [(await each.hits())[0].serial for each in asked]
+
+
+async def test_what_is_asked_during_a_pass_is_answered_by_the_next() -> None:
+    vectors, queries = Vectors(), VectorQueries()
+    notes = vectors.embedded()
+    vectors.gate.clear()
+    asked = [queries.ask(notes, str(number), 3, 0.5) for number in range(1, 7)]
+    vectors.gate.set()
+    assert await take(asked) == [1, 2, 3, 4, 5, 6]
+    assert vectors.passes == [1, 5]
+    assert await take([queries.ask(notes, "9", 3, 0.5)]) == [9]
+
+
+async def test_vectors_of_two_models_are_never_in_one_pass() -> None:
+    one, other, queries = Vectors(), Vectors(), VectorQueries()
+    first, second = one.embedded(), other.embedded()
+    one.gate.clear()
+    asked = [queries.ask(notes, "5", 3, 0.5) for notes in (first, first, second, first, second)]
+    one.gate.set()
+    assert await take(asked) == [5] * 5
+    assert (one.passes, other.passes) == ([1, 2], [2])
+
+
+async def test_a_failure_is_told_to_everybody_and_does_not_last() -> None:
+    vectors, queries = Vectors(), VectorQueries()
+    notes = vectors.embedded()
+    vectors.failure = IndexFailed("the disk is on fire")
+    vectors.gate.clear()
+    asked = [queries.ask(notes, "1", 3, 0.5) for _ in range(3)]
+    vectors.gate.set()
+    for each in asked:
+        with pytest.raises(IndexFailed, match="on fire"):
+            await each.hits()
+    vectors.failure = None
+    assert await take([queries.ask(notes, "2", 3, 0.5)]) == [2]
+
+
+async def test_who_gives_up_holds_nobody_up() -> None:
+    vectors, queries = Vectors(), VectorQueries()
+    notes = vectors.embedded()
+    vectors.gate.clear()
+    left = queries.ask(notes, "1", 3, 0.5)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await left.hits()
+    assert scope.cancelled_caught
+    second = queries.ask(notes, "2", 3, 0.5)
+    vectors.gate.set()
+    assert await take([second]) == [2]
+
+
+@pytest.mark.autojump
+async def test_an_answer_that_does_not_come_is_an_error() -> None:
+    vectors, queries = Vectors(), VectorQueries()
+    vectors.gate.clear()
+    asked = queries.ask(vectors.embedded(), "1", 3, 0.5)
+    with pytest.raises(IndexFailed, match="no answer"):
+        await asked.hits()
+    assert trio.current_time() >= PATIENCE
+    vectors.gate.set()

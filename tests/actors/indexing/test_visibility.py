@@ -1,0 +1,195 @@
+"""Searches wait for what was acknowledged before them, not for more, and not for ever (behaviour 194)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from lithos.actors.indexing.indexer import DEMAND, PATIENCE, Indexer, Visibility
+from lithos.catalogue.catalogue import Catalogue
+from lithos.stores.notes.files import NoteFiles
+from tests.fakes import FakeIndex, Gate, make_entry, make_upsert, served
+
+pytestmark = pytest.mark.autojump
+LINGER = 0.1
+
+
+class Desk:
+    """Full text, which lingers, and vectors, which do not; both behind gates."""
+
+    def __init__(self, root: Path) -> None:
+        files, catalogue = NoteFiles(root), Catalogue()
+        self.index, self.gate, self.behind = FakeIndex(), Gate(), list[str | None]()
+        self.indexer = Indexer(
+            "fulltext", self.index, catalogue, files, self.gate,
+            linger=LINGER, batch=4, on_behind=self.behind.append,
+        )  # fmt: skip
+        self.other_gate = Gate()
+        self.other = Indexer("vectors", FakeIndex(), catalogue, files, self.other_gate)
+        self.freshness = Visibility(self.indexer, self.other)
+        self.served = served(self.indexer.mailbox, self.indexer.start)
+        self.other_served = served(self.other.mailbox, self.other.start)
+
+    async def accept(self, *serials: int) -> None:
+        for serial in serials:
+            self.indexer.promise(await self.indexer.accept(make_upsert(make_entry(serial))))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+async def test_with_nothing_to_wait_for_there_is_no_wait(desk: Desk) -> None:
+    async with desk.served:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await desk.freshness.reach()  # not even a checkpoint, where it would be cancelled
+        assert not scope.cancelled_caught
+        await desk.accept(1)
+        await trio.sleep(2 * LINGER)
+        began = trio.current_time()
+        await desk.freshness.reach()
+        assert trio.current_time() == began
+
+
+async def test_a_lone_change_lingers_until_a_search_needs_it(desk: Desk) -> None:
+    async with desk.served:
+        await desk.accept(1)
+        await wait_all_tasks_blocked()
+        assert desk.index.held == {}
+        began = trio.current_time()
+        await desk.freshness.reach()
+        assert list(desk.index.held) == [1]
+        assert trio.current_time() == began
+        await desk.accept(2)
+        await trio.sleep(2 * LINGER)
+        assert list(desk.index.held) == [1, 2], "without a search it comes in by itself"
+    assert desk.behind == []
+
+
+async def test_a_search_waits_for_what_was_before_it_and_for_no_more(desk: Desk) -> None:
+    async with desk.served, trio.open_nursery() as nursery:
+        desk.gate.shut()
+        await desk.accept(1)
+        reached = trio.Event()
+
+        async def search() -> None:
+            await desk.freshness.reach()
+            reached.set()
+
+        nursery.start_soon(search)
+        await wait_all_tasks_blocked()
+        await desk.accept(2, 3)
+        assert not reached.is_set()
+        desk.gate.let_oldest()
+        await wait_all_tasks_blocked()
+        assert reached.is_set()
+        assert list(desk.index.held) == [1]
+        desk.gate.open()
+
+
+async def test_a_search_waits_for_no_change_that_is_not_acknowledged_yet(desk: Desk) -> None:
+    async with desk.served:
+        await desk.indexer.accept(make_upsert(make_entry(1)))
+        await wait_all_tasks_blocked()
+        began = trio.current_time()
+        await desk.freshness.reach()
+        assert trio.current_time() == began
+        assert desk.index.held == {}
+
+
+async def test_a_search_lets_others_be_expected_for_a_while(desk: Desk) -> None:
+    async with desk.served:
+        assert not desk.indexer.is_in_demand
+        await desk.freshness.reach(words=False)
+        assert not desk.indexer.is_in_demand
+        await desk.freshness.reach()
+        await trio.sleep(DEMAND / 2)
+        assert desk.indexer.is_in_demand
+        await trio.sleep(DEMAND)
+        assert not desk.indexer.is_in_demand
+
+
+async def test_only_the_wanted_index_is_waited_for(desk: Desk) -> None:
+    async with desk.served, desk.other_served:
+        desk.gate.shut()
+        desk.other_gate.shut()
+        await desk.accept(1)
+        began = trio.current_time()
+        await desk.freshness.reach(words=False)
+        assert trio.current_time() == began
+        desk.other.promise(await desk.other.accept(make_upsert(make_entry(1))))
+        await desk.freshness.reach()
+        assert trio.current_time() == pytest.approx(began + PATIENCE), "both at the same time"
+        desk.gate.open()
+        desk.other_gate.open()
+
+
+async def test_after_two_seconds_the_index_says_that_it_is_behind_until_it_has_caught_up(desk: Desk) -> None:
+    async with desk.served:
+        desk.gate.shut()
+        await desk.accept(1)
+        await wait_all_tasks_blocked()
+        await desk.accept(*range(2, 8))
+        began = trio.current_time()
+        await desk.freshness.reach()
+        assert trio.current_time() == pytest.approx(began + PATIENCE)
+        assert len(desk.behind) == 1
+        assert "late" in str(desk.behind[0])
+        assert not desk.indexer.is_in_demand, "searches refuse it, so no write need wait for it"
+        while len(desk.index.held) < 7:
+            assert desk.behind[-1] is not None, "the search waited for the last one"
+            desk.gate.let_oldest()
+            await trio.sleep(2 * LINGER)
+        assert desk.behind[-1] is None
+        desk.gate.open()
+
+
+@pytest.mark.parametrize("how", ["refused", "crashed"])
+async def test_a_batch_that_fails_lets_searches_go_and_the_index_is_behind(desk: Desk, how: str) -> None:
+    """behaviour 63"""
+    desk.index.failing, desk.index.crashing = how == "refused", int(how == "crashed")
+    async with desk.served:
+        await desk.accept(1)
+        began = trio.current_time()
+        await desk.freshness.reach()
+        assert trio.current_time() == began
+        assert desk.behind[-1] is not None
+        assert not desk.indexer.is_converged
+
+
+async def test_a_comparison_ends_being_behind_only_of_an_index_that_is_not_late(desk: Desk) -> None:
+    async with desk.served as nursery:
+        nursery.start_soon(desk.indexer.converge)
+        await desk.indexer.converged()
+        desk.index.failing = True
+        await desk.accept(1)
+        await desk.freshness.reach()
+        desk.index.failing = False
+        await desk.indexer.converged()
+        assert desk.behind[-1] is None
+
+
+async def test_a_slow_index_holds_up_those_who_hand_it_changes(desk: Desk) -> None:
+    """However fast the other index is, what waits for this one is bounded."""
+    async with desk.served as nursery:
+        desk.gate.shut()
+        nursery.start_soon(desk.accept, *range(1_000))
+        await wait_all_tasks_blocked()
+        assert desk.indexer.mailbox.depth == desk.indexer.mailbox.stats.capacity
+        desk.gate.open()
+        await wait_all_tasks_blocked()
+        await desk.freshness.reach()
+        assert len(desk.index.held) == 1_000
+
+
+async def test_at_the_end_nothing_lingers(desk: Desk) -> None:
+    async with desk.served:
+        await desk.accept(1, 2)
+        await wait_all_tasks_blocked()
+        assert desk.index.held == {}
+    assert list(desk.index.held) == [1, 2]

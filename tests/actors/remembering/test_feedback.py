@@ -1,0 +1,99 @@
+"""What a task's feedback teaches happens once, even if the process ends in the midst and it is repeated."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import attrs
+import pytest
+import trio
+
+from lithos.actors.kit import ActorDown
+from lithos.core.learning.edges import EdgeFilter
+from lithos.core.learning.memory import ApplyFeedback, ForgetLessons
+from tests.actors.memories import EDGE, Desk, Killed, nodes, weights
+
+pytestmark = pytest.mark.autojump
+
+LESSON = ApplyFeedback(
+    task_id="t", id="l1", cited=("a", "b"), misleading=("m",), ignored=("i",), namespaces={"a": "n", "b": "n"}
+)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = Desk(tmp_path)
+    yield desk
+    desk.close()
+
+
+def happened(desk) -> tuple[float, float, int, int, int]:
+    """The weights of a - b and m - z, and how often a was cited, m misled and i was ignored."""
+    edges, stats = weights(desk), nodes(desk)
+    return (
+        edges["ab"],
+        edges["mz"],
+        stats["a"].cited_count if "a" in stats else 0,
+        stats["m"].misleading_count if "m" in stats else 0,
+        stats["i"].ignored_count if "i" in stats else 0,
+    )
+
+
+async def prepare(desk) -> None:
+    """Edges a - b and m - z at 0.5."""
+    for first, second in ("ab", "mz"):
+        await desk.ask(attrs.evolve(EDGE, from_id=first, to_id=second, type="related_to"))
+
+
+@pytest.mark.parametrize("where", ["failure", "instead_of_commit", "after_commit"])
+@pytest.mark.parametrize("store", ["edges_switch", "stats_switch"])
+async def test_feedback_cut_off_anywhere_is_completed_and_not_doubled(desk, store, where):
+    """behaviour 153"""
+
+    async def cut_off():
+        await prepare(desk)
+        setattr(getattr(desk, store), where, Killed())
+        with suppress(ActorDown):
+            await desk.ask(LESSON)
+        await trio.sleep_forever()
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await desk.run(cut_off)
+    assert caught.group_contains(Killed)
+    desk.reopen()
+    edges_were_committed = where == "after_commit" or (store, where) == ("stats_switch", "instead_of_commit")
+    assert weights(desk) == ({"ab": 0.53, "mz": 0.45} if edges_were_committed else {"ab": 0.5, "mz": 0.5})
+
+    async def repeat():
+        for _ in range(2):
+            assert await desk.ask(LESSON) == ()
+            assert happened(desk) == (0.53, 0.45, 1, 1, 1)
+
+    await desk.run(repeat)
+
+
+async def test_a_repetition_still_tells_who_misled_too_often(desk):
+    """behaviour 153"""
+
+    async def body():
+        for number in (1, 2, 3):
+            answer = await desk.ask(attrs.evolve(LESSON, id=f"l{number}"))
+        assert answer == ("m",)
+        assert await desk.ask(attrs.evolve(LESSON, id="l3")) == ("m",)
+        assert nodes(desk)["m"].misleading_count == 3
+
+    await desk.run(body)
+
+
+async def test_what_nobody_will_repeat_is_forgotten_in_both_databases(desk):
+    async def body():
+        await prepare(desk)
+        for number in (1, 2):
+            await desk.ask(attrs.evolve(LESSON, id=f"l{number}"))
+        await desk.ask(ForgetLessons(("l1",)))
+        assert desk.stats.reading.ledgers.lessons() == ["l2"]
+        ((left,),) = desk.edges._connections[1].execute("SELECT id FROM applied_lessons").fetchall()
+        assert left == "l2"
+        assert len(desk.edges.edges(EdgeFilter())) == 2
+
+    await desk.run(body)

@@ -1,0 +1,309 @@
+"""The memory actor: every committed change of an edge has exactly one event, whatever breaks in between."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import apsw
+import attrs
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from lithos.actors.kit import ActorDown
+from lithos.core.errors import InvalidInput, NotFound, StorageFailed, UpdateFailed
+from lithos.core.learning.edges import EdgeFilter, ResolveConflict, ShiftWeights, UpsertEdge
+from tests.actors.memories import Desk, Killed
+from tests.fakes import START
+
+pytestmark = pytest.mark.autojump
+
+PLAIN = UpsertEdge(agent="ann", from_id="a", to_id="b", type="contradicts", weight=0.5, namespace="n")
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = Desk(tmp_path)
+    yield desk
+    desk.close()
+
+
+def edge_to(to_id: str) -> UpsertEdge:
+    return attrs.evolve(PLAIN, to_id=to_id)
+
+
+async def nothing() -> None:
+    """A server that only starts and stops."""
+
+
+async def test_a_change_and_its_event_are_durable_before_the_answer(desk):
+    """behaviour 83"""
+
+    async def body():
+        edge = await desk.ask(attrs.evolve(PLAIN, conflict_state="open"))
+        (event,) = desk.journal.events_after(0)
+        assert (event.draft.type, event.draft.agent, event.draft.tags) == ("edge.upserted", "ann", ())
+        assert list(event.draft.payload.items()) == [
+            ("edge_id", edge.id), ("from_id", "a"), ("to_id", "b"), ("type", "contradicts"),
+            ("namespace", "n"), ("conflict_state", "open"),
+        ]  # fmt: skip
+        assert desk.edges.outbox() == []
+        assert desk.memory.undelivered == 0
+        desk.clock.advance(1)
+        assert (await desk.ask(PLAIN)).created_at == START
+        assert desk.told() == [(edge.id, "open"), (edge.id, None)]
+
+    await desk.run(body)
+
+
+async def test_what_waits_together_is_one_commit_of_each_database(desk):
+    async def body():
+        await desk.ask(PLAIN)
+        before = desk.edges_switch.commits, desk.journal_switch.commits
+        desk.gate.shut()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(desk.ask, edge_to("first"))
+            await wait_all_tasks_blocked()
+            for name in "cdefg":
+                nursery.start_soon(desk.ask, edge_to(name))
+            await wait_all_tasks_blocked()
+            desk.gate.open()
+        after = desk.edges_switch.commits, desk.journal_switch.commits
+        assert (after[0] - before[0], after[1] - before[1]) == (4, 2)  # the outbox is cleared in one each
+        assert sorted(desk.told()) == [(edge_id, None) for edge_id in sorted(desk.stored())]
+
+    await desk.run(body)
+
+
+async def test_weight_changes_are_clamped_add_up_and_are_not_told(desk):
+    """behaviour 87"""
+
+    async def body():
+        first, second = await desk.ask(PLAIN), await desk.ask(edge_to("c"))
+        both = frozenset([first.id, second.id, "edge_unknown"])
+        async with trio.open_nursery() as nursery:
+            for _ in range(10):
+                nursery.start_soon(desk.ask, ShiftWeights(frozenset([first.id]), 0.03))
+        assert await desk.ask(ShiftWeights(both, 0.0)) == 2
+        weights = [edge.weight for edge in desk.edges.edges(EdgeFilter())]
+        assert weights == [pytest.approx(0.8), 0.5]
+        await desk.ask(ShiftWeights(both, 0.3))
+        weights = [edge.weight for edge in desk.edges.edges(EdgeFilter())]
+        assert weights == [1.0, pytest.approx(0.8)]
+        await desk.ask(ShiftWeights(both, -5))
+        assert [edge.weight for edge in desk.edges.edges(EdgeFilter())] == [0.0, 0.0]
+        assert len(desk.told()) == 2
+
+    await desk.run(body)
+
+
+@pytest.mark.parametrize(
+    ("edge_id", "kind", "resolution", "winner", "refusal", "named"),
+    [
+        ("edge_none", "contradicts", "merged", None, NotFound, "edge_none"),
+        ("edge_none", "contradicts", "superseded", None, NotFound, "edge_none"),
+        ("edge_000000000001", "supports", "superseded", None, InvalidInput, "contradicts"),
+        ("edge_000000000001", "contradicts", "superseded", None, InvalidInput, "winner_id"),
+        ("edge_000000000001", "contradicts", "superseded", "", InvalidInput, "winner_id"),
+        ("edge_000000000001", "contradicts", "superseded", "c", InvalidInput, "winner_id"),
+    ],
+)
+async def test_a_conflict_that_cannot_be_settled_changes_and_tells_nothing(
+    desk, edge_id, kind, resolution, winner, refusal, named
+):
+    """behaviour 85"""
+
+    async def body():
+        edge = await desk.ask(attrs.evolve(PLAIN, type=kind))
+        command = ResolveConflict(edge_id=edge_id, resolution=resolution, resolver="bob", winner_id=winner)
+        async with trio.open_nursery() as nursery:  # others of the batch are carried out all the same
+            nursery.start_soon(desk.ask, edge_to("d"))
+            with pytest.raises(refusal, match=named):
+                await desk.ask(command)
+        assert desk.edges.edges(EdgeFilter(to_id="b")) == [edge]
+        assert len(desk.told()) == 2
+
+    await desk.run(body)
+
+
+async def test_a_full_disk_refuses_everybody_and_the_next_change_works(desk):
+    """behaviour 85"""
+
+    async def body():
+        edge = await desk.ask(PLAIN)
+        desk.edges_switch.failure = apsw.FullError("database or disk is full")
+        with pytest.raises(StorageFailed, match="disk is full"):
+            await desk.ask(edge_to("c"))
+        with pytest.raises(UpdateFailed, match="Nothing was changed"):
+            await desk.ask(ResolveConflict(edge_id=edge.id, resolution="merged", resolver="bob"))
+        desk.edges_switch.failure = None
+        assert desk.edges.edges(EdgeFilter()) == [edge]
+        assert desk.told() == [(edge.id, None)]
+        await desk.ask(edge_to("c"))
+        assert len(desk.told()) == 2
+
+    await desk.run(body)
+
+
+async def test_an_unwritable_journal_fails_no_change_and_gets_each_event_once_in_order(desk):
+    async def body():
+        desk.journal_switch.failure = apsw.FullError("full")
+        edges = [await desk.ask(edge_to(name)) for name in "cde"]
+        assert desk.told() == []
+        assert len(desk.edges.outbox()) == desk.memory.undelivered == 3
+        await trio.sleep(10)
+        desk.journal_switch.failure = None
+        edges.append(await desk.ask(edge_to("f")))
+        await trio.sleep(10)
+        assert desk.told() == [(edge.id, None) for edge in edges]
+        assert desk.edges.outbox() == []
+        assert desk.memory.undelivered == 0
+
+    await desk.run(body)
+
+
+async def test_what_the_journal_never_took_is_told_by_the_next_start(desk):
+    async def body():
+        desk.journal_switch.failure = apsw.FullError("full")
+        await desk.ask(edge_to("c"))
+        await desk.ask(edge_to("d"))
+
+    await desk.run(body)
+    assert desk.told() == []
+    desk.reopen()
+    await desk.run(nothing)
+    assert desk.told() == [(edge_id, None) for edge_id in desk.stored()]
+    assert desk.edges.outbox() == []
+
+
+async def kill_at(desk, kill) -> None:
+    """Serve a change whose batch never ends: `kill` breaks the process off in its midst."""
+
+    async def body():
+        await desk.ask(PLAIN)
+        kill()
+        with suppress(ActorDown):
+            await desk.ask(edge_to("c"))
+        await trio.sleep_forever()
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await desk.run(body)
+    assert caught.group_contains(Killed)
+
+
+async def test_a_kill_between_change_and_journal_leaves_exactly_one_event(desk):
+    def kill():
+        desk.journal_switch.failure = Killed()
+
+    await kill_at(desk, kill)
+    desk.reopen()
+    assert (len(desk.stored()), len(desk.told()), len(desk.edges.outbox())) == (2, 1, 1)
+    await desk.run(nothing)
+    assert desk.told() == [(edge_id, None) for edge_id in desk.stored()]
+    desk.reopen()
+    await desk.run(nothing)
+    assert len(desk.told()) == 2
+
+
+async def test_a_kill_between_journal_and_outbox_leaves_exactly_one_event(desk, monkeypatch):
+    def kill():
+        def clear_outbox(origins):
+            raise Killed
+
+        monkeypatch.setattr(desk.edges, "clear_outbox", clear_outbox)
+
+    await kill_at(desk, kill)
+    desk.reopen()
+    assert (len(desk.stored()), len(desk.told()), len(desk.edges.outbox())) == (2, 2, 1)
+    await desk.run(nothing)
+    assert desk.told() == [(edge_id, None) for edge_id in desk.stored()]
+    assert desk.edges.outbox() == []
+
+
+async def test_a_kill_before_the_commit_leaves_nothing(desk):
+    def kill():
+        desk.edges_switch.failure = Killed()
+
+    await kill_at(desk, kill)
+    desk.reopen()
+    await desk.run(nothing)
+    assert (len(desk.stored()), len(desk.told())) == (1, 1)
+
+
+@pytest.mark.parametrize("was_journalled", [False, True])
+async def test_a_crash_of_the_coordinator_costs_no_event_and_doubles_none(desk, monkeypatch, was_journalled):
+    """Whether an event was journalled before the crash shows in the journal only."""
+    real = desk.coordinator._commit
+
+    def crash_once(*arguments):
+        monkeypatch.setattr(desk.coordinator, "_commit", real)
+        if was_journalled:
+            real(*arguments)
+            desk.coordinator._next_seq = desk.journal.next_seq()
+        raise RuntimeError("a bug")
+
+    async def body():
+        first = await desk.ask(PLAIN)
+        monkeypatch.setattr(desk.coordinator, "_commit", crash_once)
+        second = await desk.ask(edge_to("c"))
+        third = await desk.ask(edge_to("d"))
+        await trio.sleep(10)
+        assert desk.told() == [(edge.id, None) for edge in (first, second, third)]
+        assert desk.edges.outbox() == []
+
+    await desk.run(body)
+
+
+async def test_a_crash_of_the_actor_while_the_coordinator_keeps_an_event_doubles_none(desk, monkeypatch):
+    async def body():
+        desk.journal_switch.failure = apsw.FullError("full")
+        await desk.ask(PLAIN)
+        real = desk.memory._commit
+
+        def crash_once(messages):
+            monkeypatch.setattr(desk.memory, "_commit", real)
+            raise RuntimeError("a bug")
+
+        monkeypatch.setattr(desk.memory, "_commit", crash_once)
+        with pytest.raises(ActorDown):
+            await desk.ask(edge_to("c"))
+        await trio.sleep(5)
+        desk.journal_switch.failure = None
+        await desk.ask(edge_to("d"))
+        await trio.sleep(5)
+        assert desk.told() == [(edge_id, None) for edge_id in desk.stored()]
+        assert desk.memory.undelivered == 0
+
+    await desk.run(body)
+
+
+async def test_an_outbox_that_cannot_be_cleared_is_cleared_later(desk, monkeypatch):
+    def refuse(origins):
+        raise apsw.FullError("full")
+
+    async def body():
+        with monkeypatch.context() as patch:
+            patch.setattr(desk.edges, "clear_outbox", refuse)
+            await desk.ask(PLAIN)
+            await desk.ask(edge_to("c"))
+            assert len(desk.edges.outbox()) == 2
+        await trio.sleep(5)
+        assert desk.edges.outbox() == []
+        assert desk.told() == [(edge_id, None) for edge_id in desk.stored()]
+
+    await desk.run(body)
+
+
+async def test_without_events_nothing_is_kept_back(tmp_path):
+    desk = Desk(tmp_path, events_enabled=False)
+
+    async def body():
+        await desk.ask(PLAIN)
+        desk.journal_switch.failure = apsw.FullError("full")
+        await desk.ask(edge_to("c"))
+        desk.journal_switch.failure = None
+        await trio.sleep(10)
+        assert (desk.told(), desk.edges.outbox(), len(desk.stored())) == ([], [], 2)
+
+    await desk.run(body)
+    desk.close()

@@ -1,0 +1,151 @@
+"""Every message says the type of its reply: no `Any` between those who ask an actor and the actor."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import pytest
+
+import lithos
+from lithos.actors.coordinating.messages import CoordinatorMessage
+from lithos.actors.coordinating.task_board import TaskBoard
+from lithos.actors.indexing.messages import IndexMessage
+from lithos.actors.remembering.actor import MemoryMessage
+from lithos.actors.remembering.steps import Steps
+from lithos.actors.writing.messages import Publication
+from lithos.actors.writing.writer import WriterMessage
+from lithos.core.commands import Command, Done, Handlers
+from lithos.core.errors import LithosError
+from lithos.core.tasks.model import ClaimTimes
+
+PACKAGE = Path(lithos.__file__).parent
+#: Where an `Any` is brought together with the type that a command promises, and who only counts mailboxes.
+EXCEPT = {"actors/kit.py", "core/commands.py", "services/state.py"}
+GENERIC = {"Mailbox", "Envelope", "Inbox", "Flush", "Done", "Command"}
+GENERIC |= {"TaskCommand", "EdgeCommand", "LearningCommand"}
+#: Names of functions, parameters and fields that stand for a message or its reply.
+SPEAKING = {"message", "messages", "command", "commands", "reply", "replies"}
+SPEAKING |= {"submit", "ask", "run", "_ask", "_submit"}
+
+
+def untyped(source: str) -> Iterator[int]:
+    """Lines on which a message or a reply is `Any`."""
+    for node in ast.walk(ast.parse(source)):
+        written = _type_of_message(node)
+        if written is not None and any(ast.unparse(part) == "Any" for part in ast.walk(written)):
+            yield written.lineno
+
+
+def _type_of_message(node: ast.AST) -> ast.expr | None:
+    """What is written for the type of a message or a reply, if that is what stands here."""
+    if isinstance(node, ast.Subscript):
+        return node.slice if ast.unparse(node.value) in GENERIC else None
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return node.returns if node.name in SPEAKING else None
+    if isinstance(node, ast.arg):
+        return node.annotation if node.arg in SPEAKING else None
+    if isinstance(node, ast.AnnAssign):
+        return node.annotation if _name(node.target) in SPEAKING else None
+    if isinstance(node, ast.Assign) and _name(node.targets[0]).endswith(("Reply", "Message", "Mailbox")):
+        return node.value
+    return None
+
+
+def _name(target: ast.expr) -> str:
+    return ast.unparse(target).rpartition(".")[2]
+
+
+def commands() -> list[type]:
+    """Every class of the product that can be sent to an actor."""
+    for room in ("core", "actors"):
+        for module in pkgutil.walk_packages([str(PACKAGE / room)], f"lithos.{room}."):
+            import_module(module.name)
+    found, waiting = [], [Command]
+    while waiting:
+        waiting += (below := waiting.pop().__subclasses__())
+        found += below
+    return [cls for cls in dict.fromkeys(found) if _is_current(cls) and not cls.__subclasses__()]
+
+
+def _is_current(cls: type) -> bool:
+    """attrs makes a class with slots anew; the first one lingers."""
+    return getattr(import_module(cls.__module__), cls.__name__, None) is cls
+
+
+def promised(cls: type) -> Any:
+    """The `R` of the `Command[R]` that a class is."""
+    for base in getattr(cls, "__orig_bases__", ()):
+        if get_args(base):
+            return get_args(base)[0]
+    return promised(cls.__base__) if cls.__base__ is not None else None
+
+
+@pytest.mark.parametrize("room", ["actors", "core", "services", "tools"])
+def test_no_message_and_no_reply_is_any(room: str) -> None:
+    assert [
+        f"{path.relative_to(PACKAGE)}:{line}"
+        for path in sorted((PACKAGE / room).rglob("*.py"))
+        if path.relative_to(PACKAGE).as_posix() not in EXCEPT
+        for line in untyped(path.read_text(encoding="utf-8"))
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "CoordinatorReply = Any",
+        "MemoryMailbox = Mailbox[MemoryMessage, Any]",
+        "class A(Command[Any]): pass",
+        "class A(TaskCommand[list[Any]]): pass",
+        "class A:\n    reply: Any",
+        "async def submit(self, command: TaskCommand) -> Any: ...",
+        "def flush(messages: Sequence[Any]) -> list[object]: ...",
+    ],
+)
+def test_an_untyped_one_is_found(source: str) -> None:
+    assert list(untyped(source))
+
+
+@pytest.mark.parametrize("cls", commands(), ids=lambda cls: cls.__name__)
+def test_a_command_promises_a_reply_and_is_nothing_but_its_fields(cls: type) -> None:
+    assert promised(cls) is not None
+    assert {"Any", "~R"}.isdisjoint(re.findall(r"[~+]?\w+", str(promised(cls))))
+    assert cls.__dictoffset__ == 0  # a base without slots would give each a dictionary
+
+
+@pytest.mark.parametrize(
+    "union", [CoordinatorMessage, MemoryMessage, IndexMessage, WriterMessage, Publication], ids=str
+)
+def test_what_an_actor_understands_are_commands(union: Any) -> None:
+    parts = get_args(union) if get_origin(union) in (Union, UnionType) else (union,)
+    assert all(issubclass(get_origin(part) or part, Command) for part in parts)
+
+
+BOARDS: list[Handlers] = [
+    TaskBoard(None, ClaimTimes(), str)._handlers,  # type: ignore[arg-type]
+    Steps(None, None, None, str)._handlers,  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize("handlers", BOARDS, ids=["tasks", "memory"])
+def test_a_method_takes_its_command_and_replies_what_that_promises(handlers: Handlers) -> None:
+    for command, method in handlers.items():
+        hints = get_type_hints(method)
+        assert hints["command"] is command
+        assert get_origin(hints["return"]) is Done
+        replied, promise = get_args(hints["return"])[0], promised(command)
+        assert replied in (promise, promise | LithosError), command  # a refusal may be the reply too
+
+
+@pytest.mark.parametrize("handlers", BOARDS, ids=["tasks", "memory"])
+def test_every_command_of_a_board_has_its_method(handlers: Handlers) -> None:
+    families = {base for command in handlers for base in command.__mro__ if base.__name__.endswith("Command")}
+    families -= {Command}
+    assert {cls for cls in commands() if families & set(cls.__mro__)} == set(handlers)

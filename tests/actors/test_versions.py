@@ -1,0 +1,208 @@
+"""What people edit counts as a version: before it is taken up, after, over restarts and losses."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from lithos.core.errors import VersionConflict
+from lithos.core.notes.model import Standing
+from lithos.services.notes.texts import NoteTexts
+from lithos.stores.coordination.schema import NoteRows
+from tests.actors.watched import UUID, WatchedHouse, note
+
+
+@pytest.fixture
+def house(tmp_path):
+    house = WatchedHouse(tmp_path)
+    yield house
+    house.close()
+
+
+def edit(house: WatchedHouse, path: str, text: str) -> None:
+    """Append, so that size and hash change."""
+    file = house.folder / path
+    file.write_text(file.read_text() + f"\n{text}\n")
+
+
+async def read(house: WatchedHouse, note_id: str) -> int:
+    """The version that a reader is shown."""
+    loaded = await NoteTexts(house.files, house.catalogue).load(house.catalogue.get(note_id))
+    assert loaded is not None
+    return loaded.document.note.version
+
+
+def shown(house: WatchedHouse, note_id: str) -> int:
+    """The version in lists and rows."""
+    return house.catalogue.get(note_id).note.version
+
+
+def stored(house: WatchedHouse) -> dict[str, Standing]:
+    return dict(house.store.note_rows().versions)
+
+
+@pytest.mark.parametrize("is_taken_up", [False, True])
+async def test_a_write_that_knows_the_state_before_an_edit_is_refused(house, is_taken_up):
+    """behaviour 269"""
+    async with house.watching():
+        made = await house.create("Note")
+        edit(house, made.path, "by hand")
+        if is_taken_up:
+            await house.settle_paths(made.path)
+        with pytest.raises(VersionConflict) as refused:
+            await house.update(made.id, "Note", "mine", expected_version=1)
+        assert refused.value.extras["current_version"] == 2
+        assert "by hand" in (house.folder / made.path).read_text()
+        outcome = await house.update(made.id, "Note", "mine", expected_version=2)
+        assert (outcome.version, shown(house, made.id)) == (3, 3)
+    assert "version: 3" in (house.folder / made.path).read_text()
+    assert stored(house) == {}
+
+
+async def test_without_an_expected_version_the_edit_counts_and_the_update_is_one_more(house):
+    """behaviour 269"""
+    async with house.watching():
+        made = await house.create("Note")
+        edit(house, made.path, "by hand")
+        assert (await house.update(made.id, "Note", "mine")).version == 3
+
+
+async def test_a_version_is_stored_before_anybody_is_shown_it(house):
+    """An edit that was read but not taken up is not given to the next one, even after a kill."""
+    async with house.watching():
+        made = await house.create("Note")
+        edit(house, made.path, "first")
+        assert await read(house, made.id) == 2
+        assert stored(house)[made.id].version == 2
+        assert await read(house, made.id) == 2
+        edit(house, made.path, "second")
+        with pytest.raises(VersionConflict):
+            await house.update(made.id, "Note", "mine", expected_version=2)
+        await house.settle_paths(made.path)
+        assert (shown(house, made.id), await read(house, made.id)) == (3, 3)
+
+
+async def test_an_edit_that_is_undone_before_anybody_saw_it_counts_nothing(house):
+    """behaviour 269"""
+    async with house.watching():
+        made = await house.create("Note")
+        before = (house.folder / made.path).read_bytes()
+        edit(house, made.path, "oops")
+        (house.folder / made.path).write_bytes(before)
+        await house.settle_paths(made.path)
+        assert (shown(house, made.id), await read(house, made.id), stored(house)) == (1, 1, {})
+
+
+async def test_an_edit_that_is_undone_after_somebody_saw_it_is_a_version_again(house):
+    async with house.watching():
+        made = await house.create("Note")
+        before = (house.folder / made.path).read_bytes()
+        edit(house, made.path, "oops")
+        assert await read(house, made.id) == 2
+        (house.folder / made.path).write_bytes(before)
+        assert await read(house, made.id) == 3
+        await house.settle_paths(made.path)
+        assert shown(house, made.id) == 3
+
+
+async def test_a_version_that_a_person_raised_is_taken_as_it_is(house):
+    """behaviour 269"""
+    async with house.watching():
+        made = await house.create("Note")
+        file = house.folder / made.path
+        file.write_text(file.read_text().replace("version: 1", "version: 7"))
+        await house.settle_paths(made.path)
+        assert (shown(house, made.id), await read(house, made.id), stored(house)) == (7, 7, {})
+
+
+async def test_edits_are_counted_over_restarts_and_while_nothing_runs(house):
+    """behaviour 269"""
+    house.put("a.md", note(1))
+    async with house.watching():
+        edit(house, "a.md", "running")
+        await house.settle_paths("a.md")
+        assert shown(house, UUID.format(1)) == 2
+    house.restart()
+    assert shown(house, UUID.format(1)) == 2
+    edit(house, "a.md", "offline")
+    house.settle(house.restart())
+    assert shown(house, UUID.format(1)) == 3
+    house.restart()
+    assert (shown(house, UUID.format(1)), stored(house)[UUID.format(1)].version) == (3, 3)
+
+
+def lose_manifest(house: WatchedHouse) -> None:
+    house.close()
+    for file in house.root.glob("manifest.db*"):
+        file.unlink()
+    house.open()
+    house.make_watcher()
+
+
+@pytest.mark.parametrize("edits_offline", [0, 1])
+async def test_edits_are_counted_after_the_manifest_is_lost(house, edits_offline):
+    """behaviour 269: also those made in the meantime, of what the journal tells."""
+    async with house.watching():
+        made = await house.create("Note")
+        await house.update(made.id, "Note", "more")
+        edit(house, made.path, "running")
+        await house.settle_paths(made.path)
+        other = await house.create("Other")
+    for _ in range(edits_offline):
+        edit(house, made.path, "offline")
+        edit(house, other.path, "offline")
+    lose_manifest(house)
+    house.settle(house.scan())
+    assert (shown(house, made.id), shown(house, other.id)) == (3 + edits_offline, 1 + edits_offline)
+
+
+async def test_a_kill_before_the_manifest_learns_of_a_write_hides_no_later_edit(house, monkeypatch):
+    """What the journal was told last tells which bytes the version stands for."""
+    async with house.watching():
+        made = await house.create("Note")
+        assert await house.becomes_consistent()
+        monkeypatch.setattr(house.manifest, "store", lambda *_: None)
+        assert (await house.update(made.id, "Note", "acknowledged")).version == 2
+    monkeypatch.undo()
+    edit(house, made.path, "after the kill")
+    house.restart()
+    assert shown(house, made.id) == 3
+
+
+async def test_rows_go_with_their_notes(house):
+    async with house.watching():
+        made = await house.create("Note")
+        edit(house, made.path, "by hand")
+        await house.settle_paths(made.path)
+        assert list(stored(house)) == [made.id]
+        await house.delete(made.id)
+    assert stored(house) == {}
+
+
+async def test_rows_of_notes_that_are_no_more_are_dropped_at_a_start(house):
+    house.put("a.md", note(1))
+    rows = NoteRows({UUID.format(9): Standing(5, "x")}, {"gone.md": UUID.format(8)})
+    with house.store.transaction():
+        house.store.store_note_rows(rows)
+    house.settle(house.restart())
+    assert house.store.note_rows() == NoteRows({}, {})
+
+
+async def test_bytes_seen_while_a_tool_writes_do_not_share_its_version(house):
+    """Somebody saved over a tool's file, and was read, before the catalogue knew of the tool's."""
+    async with house.watching():
+        made = await house.create("Note")
+        entry = house.catalogue.get(made.id)
+        assert house.catalogue.see_version(made.id, "saved over", 2) == 2
+        await house.update(made.id, "Note", "tool")
+        assert house.catalogue.see_version(made.id, "saved again", 2) > shown(house, made.id) > 1
+        assert entry.note.version == 1
+
+
+async def test_a_touch_counts_nothing(house):
+    async with house.watching():
+        made = await house.create("Note")
+        os.utime(house.folder / made.path, ns=(5 * 10**18, 5 * 10**18))
+        await house.settle_paths(made.path)
+        assert (shown(house, made.id), await read(house, made.id)) == (1, 1)

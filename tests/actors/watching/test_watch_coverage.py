@@ -1,0 +1,63 @@
+"""Whether notifications can come from every folder is counted, for nobody tells."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import pytest
+import trio
+import watchfiles
+
+from lithos.actors.blocking import Inline
+from lithos.actors.watching import listening
+from lithos.actors.watching.listening import LOOKS, Coverage, count_watches
+from lithos.stores.notes.files import NoteFiles
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name in ("a/b", ".hidden/c"):
+        (tmp_path / "knowledge" / name).mkdir(parents=True)
+    return NoteFiles(tmp_path / "knowledge")
+
+
+async def test_with_a_watch_for_each_folder_nothing_is_short(files):
+    gc.collect()  # watchers of other tests that nobody closed
+    before = count_watches()
+    if before is None:
+        pytest.skip("this system does not tell")
+    stop = threading.Event()
+    changes = watchfiles.watch(files.root, stop_event=stop, rust_timeout=50, yield_on_timeout=True)
+    next(changes)
+    assert count_watches() == before + 5
+    assert await Coverage(files, Inline()).shortage() is None
+    stop.set()
+    assert next(changes, None) is None
+    with trio.fail_after(10):  # the library closes them in a thread of its own
+        while count_watches() != before:
+            await trio.sleep(0.01)
+
+
+async def test_a_shortage_is_told_when_it_lasts_and_looked_for_only_when_in_doubt(files, monkeypatch):
+    """behaviour 199"""
+    held = [4]
+    monkeypatch.setattr(listening, "count_watches", lambda: held[0])
+    coverage = Coverage(files, Inline())
+    assert [await coverage.shortage() for _ in range(LOOKS - 1)] == [None] * (LOOKS - 1)
+    assert "fs.inotify.max_user_watches" in (await coverage.shortage() or "")
+    held[0] = 5
+    assert coverage.is_short
+    assert await coverage.shortage() is not None
+    coverage.doubt()
+    assert await coverage.shortage() is None
+    held[0] = 4
+    assert await coverage.shortage() is None
+    assert not coverage.is_short
+
+
+async def test_where_the_system_does_not_tell_nothing_is_claimed(files, monkeypatch):
+    monkeypatch.setattr(listening, "_DESCRIPTORS", "/nowhere/fd")
+    assert count_watches() is None
+    coverage = Coverage(files, Inline())
+    assert [await coverage.shortage() for _ in range(LOOKS + 1)] == [None] * (LOOKS + 1)

@@ -1,0 +1,90 @@
+"""When what was noticed is due: after quiet, never much later."""
+
+from __future__ import annotations
+
+import math
+
+from lithos.actors.watching.pending import Pending
+
+
+def test_nothing_is_due_when_nothing_was_noticed():
+    assert Pending(0.5).due == math.inf
+
+
+def test_a_touch_is_due_after_quiet_and_each_further_touch_puts_it_off():
+    pending = Pending(0.5)
+    pending.touch(["a"], 10.0)
+    assert pending.due == 10.5
+    pending.touch(["b", "a"], 10.25)
+    assert pending.due == 10.75
+
+
+def test_noise_cannot_put_it_off_beyond_twice_the_debounce():
+    pending = Pending(0.5)
+    for step in range(100):
+        pending.touch(["a"], 10.0 + step * 0.25)
+    assert pending.due == 11.0
+
+
+def test_taking_gives_first_touches_and_forgets_them():
+    pending = Pending(0.5)
+    pending.touch(["a"], 1.0)
+    pending.touch(["a", "b"], 2.0)
+    pending.compare(2.0)
+    noticed = pending.take()
+    assert (noticed.touched, noticed.compare) == ({"a": 1.0, "b": 2.0}, True)
+    assert pending.due == math.inf
+    assert not pending.take().compare
+
+
+def test_a_comparison_for_now_is_due_at_once():
+    pending = Pending(0.5)
+    pending.touch(["a"], 10.0)
+    pending.compare_now(10.0)
+    assert pending.due <= 10.0
+
+
+def test_a_missing_note_has_a_debounce_to_turn_up():
+    """behaviour 136"""
+    pending = Pending(0.5)
+    pending.miss("n", 10.0)
+    pending.miss("n", 10.4)
+    assert pending.ripe(10.25) == []
+    assert pending.due == 10.5
+    assert pending.ripe(10.5) == ["n"]
+    pending.find(["n"])
+    assert (pending.ripe(11.0), pending.due) == ([], math.inf)
+
+
+def test_while_files_keep_moving_a_missing_note_has_longer_but_not_for_ever():
+    """behaviour 136"""
+    pending = Pending(0.5)
+    pending.miss("n", 10.0)
+    pending.touch(["elsewhere.md"], 10.25)
+    pending.take()
+    assert pending.ripe(10.5) == []
+    assert pending.due == 10.75
+    assert pending.ripe(10.75) == ["n"]
+    for step in range(10):
+        pending.touch(["elsewhere.md"], 10.25 + step * 0.25)
+        pending.take()
+    assert (pending.ripe(11.25), pending.due) == ([], 11.5)
+    assert pending.ripe(11.5) == ["n"]
+
+
+def test_what_a_comparison_found_is_due_at_once():
+    pending = Pending(0.5)
+    pending.touch_now(["a"], 10.0)
+    assert pending.due <= 10.0
+    assert pending.take().touched == {"a": 10.0}
+    pending.touch_now([], 11.0)
+    assert pending.due == math.inf
+
+
+def test_a_note_seen_elsewhere_has_its_time_again():
+    """behaviour 136"""
+    pending = Pending(0.5)
+    pending.miss("n", 10.0)
+    pending.put_off(["n"], 10.5)
+    assert (pending.ripe(10.75), pending.due) == ([], 11.0)
+    assert pending.ripe(11.0) == ["n"]

@@ -1,0 +1,431 @@
+"""What other programs do to the files: told once, by id, in order with the tools' own writes."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import trio
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from lithos.actors.writing.outside_changes import OutsideFiles, OutsideRemovals, Taken
+from lithos.catalogue import note_reading
+from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.note_reading import examine
+from lithos.catalogue.note_records import NoteRecords
+from lithos.catalogue.scan import scan_folder
+from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED
+from lithos.core.notes.document import derive_id
+from lithos.stores.manifest import Manifest
+from lithos.stores.notes.lookup import find_note
+from tests.actors.watched import UUID, WatchedHouse, note
+
+
+@pytest.fixture
+def house(tmp_path):
+    house = WatchedHouse(tmp_path)
+    yield house
+    house.close()
+
+
+async def test_creation_edit_and_deletion_each_reach_catalogue_indexes_journal_and_manifest(house):
+    """behaviour 135"""
+    async with house.watching():
+        house.put("a.md", note(1, tags="[x]"))
+        await house.settle_paths("a.md")
+        house.put("a.md", note(1, "other words", tags="[y]"))
+        await house.settle_paths("a.md")
+        assert house.catalogue.tags == {"y": 1}
+        house.put("b.md", note(2))
+        (house.folder / "a.md").unlink()
+        await house.settle_paths("a.md", "b.md")
+    assert house.told() == [
+        (NOTE_CREATED, "a.md"),
+        (NOTE_UPDATED, "a.md"),
+        (NOTE_CREATED, "b.md"),
+        (NOTE_DELETED, "a.md"),
+    ]
+    events = [event.draft for event in house.store.events_after(0)]
+    assert {event.agent for event in events} == {"watcher"}
+    assert events[-1].tags == ("y",)
+    assert house.is_consistent()
+    assert house.counted == ["created", "updated", "created", "deleted"]
+
+
+async def test_a_touch_without_change_tells_nothing_and_is_not_read_again(house, monkeypatch):
+    house.put("a.md", note(1))
+    async with house.watching():
+        os.utime(house.folder / "a.md", ns=(5 * 10**18, 5 * 10**18))
+        await house.compare()
+        monkeypatch.setattr(note_reading, "digest_of", None)  # reading would fail
+        await house.compare()
+    assert house.told() == []
+
+
+async def test_a_tools_own_write_echoes_nothing(house):
+    """behaviour 135"""
+    async with house.watching():
+        made = await house.create("Mine")
+        await house.settle_paths(made.path)
+        await house.compare()
+        await house.update(made.id, "Mine", "more")
+        await house.settle_paths(made.path)
+        await house.delete(made.id)
+        await house.settle_paths(made.path)
+    assert [kind for kind, _ in house.told()] == [NOTE_CREATED, NOTE_UPDATED, NOTE_DELETED]
+    assert house.counted == []
+
+
+async def test_a_read_that_a_tool_overtook_is_not_entered(house):
+    """The watcher read the file before a tool wrote it: the tool's version stays."""
+    async with house.watching():
+        made = await house.create("Mine", "old")
+        house.put(made.path, (house.folder / made.path).read_text() + "\nby hand\n")
+        found = find_note(house.files, made.path)
+        stale = examine(house.files, found, house.catalogue.at_path(made.path))
+        await house.update(made.id, "Mine", "by tool")
+        before = house.catalogue.get(made.id)
+        taken = await house.writer.mailbox.ask(OutsideFiles((stale,)))
+        assert isinstance(taken, Taken)
+        assert (taken.again, taken.changes) == ([made.path], [])
+        assert house.catalogue.get(made.id) == before
+    assert house.is_consistent()
+
+
+async def test_a_note_whose_file_is_back_is_not_removed(house):
+    house.put("a.md", note(1))
+    async with house.watching():
+        taken = await house.writer.mailbox.ask(OutsideRemovals((UUID.format(1), "unknown")))
+        assert (taken.present, taken.changes) == ([UUID.format(1)], [])
+    assert house.told() == []
+
+
+async def test_a_moved_file_keeps_id_number_and_links(house):
+    """behaviour 136"""
+    house.put("a.md", note(1))
+    house.put("b.md", note(2, "to [[new/place/a]]"))
+    async with house.watching():
+        serial = house.catalogue.get(UUID.format(1)).serial
+        (house.folder / "new/place").mkdir(parents=True)
+        (house.folder / "a.md").rename(house.folder / "new/place/a.md")
+        await house.settle_paths("a.md", "new")
+        entry = house.catalogue.get(UUID.format(1))
+        assert (entry.path, entry.serial) == ("new/place/a.md", serial)
+        assert house.catalogue.graph.counts().unresolved == 0
+    (event,) = house.store.events_after(0)
+    assert event.draft.payload == {
+        "id": UUID.format(1),
+        "src_path": "a.md",
+        "dest_path": "new/place/a.md",
+    }
+    assert house.is_consistent()
+
+
+async def test_a_folder_that_moves_takes_its_notes_along(house):
+    """behaviour 136"""
+    for n in range(30):
+        house.put(f"old/{n}.md", note(n))
+    async with house.watching():
+        (house.folder / "old").rename(house.folder / "renamed")
+        await house.settle_paths("old", "renamed")
+    assert {kind for kind, _ in house.told()} == {NOTE_RENAMED}
+    assert len(house.told()) == 30
+    assert house.guard.vanished == 0
+    assert house.is_consistent()
+
+
+async def test_two_files_that_swap_their_names_are_two_renamings(house):
+    house.put("a.md", note(1))
+    house.put("b.md", note(2))
+    async with house.watching():
+        (house.folder / "a.md").rename(house.folder / "t.md")
+        (house.folder / "b.md").rename(house.folder / "a.md")
+        (house.folder / "t.md").rename(house.folder / "b.md")
+        await house.settle_paths("a.md", "b.md", "t.md")
+        assert (house.path_of(1), house.path_of(2)) == ("b.md", "a.md")
+    assert sorted(house.told()) == [(NOTE_RENAMED, "a.md"), (NOTE_RENAMED, "b.md")]
+    assert house.is_consistent()
+
+
+async def test_a_file_that_takes_anothers_place_ends_that_note(house):
+    house.put("a.md", note(1))
+    house.put("b.md", note(2))
+    async with house.watching():
+        (house.folder / "b.md").replace(house.folder / "a.md")
+        await house.settle_paths("a.md", "b.md")
+        assert (house.path_of(1), house.path_of(2)) == (None, "a.md")
+    assert house.told() == [(NOTE_RENAMED, "a.md"), (NOTE_DELETED, "a.md")]
+    assert house.is_consistent()
+
+
+async def test_an_id_edited_in_place_is_another_note(house):
+    house.put("a.md", note(1))
+    async with house.watching():
+        house.put("a.md", note(2))
+        await house.settle_paths("a.md")
+        assert (house.path_of(1), house.path_of(2)) == (None, "a.md")
+    assert house.told() == [(NOTE_CREATED, "a.md"), (NOTE_DELETED, "a.md")]
+    assert house.is_consistent()
+
+
+async def test_a_second_file_of_one_id_waits_for_the_first_to_go(house):
+    house.put("a.md", note(1))
+    async with house.watching():
+        house.put("0.md", note(1, "copy"))
+        await house.settle_paths("0.md")
+        assert house.path_of(1) == "a.md"
+        assert "a.md has the same id" in house.catalogue.skipped["0.md"].reason
+        (house.folder / "a.md").unlink()
+        await house.settle_paths("a.md")
+        assert house.path_of(1) == "0.md"
+        assert house.catalogue.skipped == {}
+    assert house.told() == [(NOTE_RENAMED, "0.md")]
+    assert house.is_consistent()
+
+
+async def test_a_second_file_counts_after_a_tool_deleted_the_first(house):
+    house.put("a.md", note(1))
+    house.put("b.md", note(1, "copy"))
+    async with house.watching():
+        await house.delete(UUID.format(1))
+        await house.settle_paths("a.md")
+        assert house.path_of(1) == "b.md"
+    assert house.told() == [(NOTE_DELETED, "a.md"), (NOTE_CREATED, "b.md")]
+
+
+async def test_a_copy_written_over_a_note_ends_that_note(house):
+    house.put("a.md", note(1))
+    house.put("b.md", note(2))
+    async with house.watching():
+        house.put("b.md", note(1))
+        await house.settle_paths("b.md")
+        assert (house.path_of(1), house.path_of(2)) == ("a.md", None)
+        assert set(house.catalogue.skipped) == {"b.md"}
+    assert house.told() == [(NOTE_DELETED, "b.md")]
+
+
+async def test_a_file_without_id_that_moves_keeps_its_id(house):
+    """behaviour 270"""
+    house.put("a.md", "just text")
+    async with house.watching():
+        (house.folder / "a.md").rename(house.folder / "b.md")
+        await house.settle_paths("a.md", "b.md")
+        assert [entry.note.id for entry in house.catalogue] == [derive_id("a.md")]
+    assert house.told() == [(NOTE_RENAMED, "b.md")]
+    assert house.is_consistent()
+
+
+async def test_only_the_case_of_a_name_may_change(house):
+    house.put("note.md", note(1))
+    async with house.watching():
+        (house.folder / "note.md").rename(house.folder / "Note.md")
+        await house.settle_paths("note.md", "Note.md")
+        assert house.path_of(1) == "Note.md"
+    assert house.told() == [(NOTE_RENAMED, "Note.md")]
+
+
+async def test_a_file_that_appears_in_pieces_keeps_its_last_whole_state(house):
+    whole = note(1, "the whole text", tags="[t]")
+    async with house.watching():
+        house.put("new.md", "---\nid: [\n---\n")
+        await house.settle_paths("new.md")
+        assert set(house.catalogue.skipped) == {"new.md"}
+        house.put("new.md", whole)
+        await house.settle_paths("new.md")
+        entry = house.catalogue.get(UUID.format(1))
+        house.put("new.md", "---\nid: ]\n---\n")
+        await house.settle_paths("new.md")
+        assert house.catalogue.get(UUID.format(1)) == entry
+        assert "new.md" in house.catalogue.skipped
+        house.put("new.md", whole)
+        await house.settle_paths("new.md")
+        assert house.catalogue.skipped == {}
+    assert house.told() == [(NOTE_CREATED, "new.md")]
+
+
+async def test_a_known_note_that_lost_its_id_is_looked_at_twice(house):
+    """behaviour 270: whatever an editor does to the frontmatter for a while changes nobody's identity."""
+    house.put("a.md", note(1))
+    async with house.watching():
+        entry = house.catalogue.get(UUID.format(1))
+        house.put("a.md", "")
+        await house.settle_paths("a.md")
+        assert list(house.catalogue) == [entry]
+        house.put("a.md", note(1, "written again"))
+        await house.settle_paths("a.md")
+        assert house.path_of(1) == "a.md"
+        house.put("a.md", "no id any more")
+        await house.settle_paths("a.md")
+        await house.taking.settle(house.pending.take())
+        assert house.path_of(1) == "a.md"
+    assert house.told() == [(NOTE_UPDATED, "a.md"), (NOTE_UPDATED, "a.md")]
+    assert house.is_consistent()
+
+
+async def test_what_is_no_note_is_ignored(house):
+    """behaviour 135"""
+    async with house.watching():
+        for path in ("x.txt", ".obsidian/a.md", "sub/.trash/b.md", ".hidden.md", "c.md.swp"):
+            house.put(path, note(1))
+        (house.folder / "folder.md").mkdir()
+        await house.settle_paths("x.txt", ".obsidian/a.md", ".hidden.md", "c.md.swp", "folder.md", "sub")
+        assert len(house.catalogue) == 0
+        assert house.catalogue.skipped == {}
+    assert house.told() == []
+
+
+async def test_a_note_that_becomes_something_else_is_gone(house):
+    house.put("a.md", note(1))
+    house.put("b.md", note(2))
+    async with house.watching():
+        (house.folder / "a.md").rename(house.folder / "a.txt")
+        (house.folder / "b.md").rename(house.folder / ".b.md")
+        await house.settle_paths("a.md", "a.txt", "b.md")
+        assert len(house.catalogue) == 0
+    assert {kind for kind, _ in house.told()} == {NOTE_DELETED}
+
+
+async def test_symlinked_folders_are_seen_by_the_name_a_listing_gives(house):
+    house.put("real/a.md", note(1))
+    (house.folder / "alias").symlink_to("real")
+    (house.folder / "real/loop").symlink_to("..")
+    async with house.watching():
+        house.put("real/b.md", note(2))
+        await house.settle_paths("alias/b.md", "real/loop/alias/b.md")
+        assert house.path_of(2) == "real/b.md"
+        assert house.catalogue.skipped == {}
+    assert house.told() == [(NOTE_CREATED, "real/b.md")]
+
+
+async def test_a_file_outside_reached_by_a_symlink_is_no_note(house, tmp_path):
+    (tmp_path / "secret.md").write_text(note(1))
+    async with house.watching():
+        (house.folder / "link.md").symlink_to(tmp_path / "secret.md")
+        await house.settle_paths("link.md")
+        assert len(house.catalogue) == 0
+
+
+async def test_a_huge_file_is_reported_and_not_read(house, monkeypatch):
+    monkeypatch.setattr(note_reading, "LARGEST_FILE", 1000)
+    async with house.watching():
+        house.put("huge.md", "x" * 1001)
+        await house.settle_paths("huge.md")
+        assert "1001 bytes" in house.catalogue.skipped["huge.md"].reason
+        (house.folder / "huge.md").unlink()
+        await house.settle_paths("huge.md")
+        assert house.catalogue.skipped == {}
+
+
+async def test_a_name_that_is_no_text_is_passed_over(house):
+    async with house.watching():
+        os.close(os.open(os.fsencode(house.folder) + b"/\xff\xfe.md", os.O_CREAT | os.O_WRONLY))
+        house.put("good.md", note(1))
+        await house.compare()
+        assert [entry.path for entry in house.catalogue] == ["good.md"]
+
+
+async def test_a_start_after_a_kill_tells_nothing_twice(house, monkeypatch):
+    """Events of the watcher count for the start scan even when the manifest did not learn of them."""
+    house.put("a.md", note(1))
+    async with house.watching():
+        monkeypatch.setattr(house.manifest, "store", lambda *_: None)
+        house.put("a.md", note(1, "edited"))
+        house.put("b.md", note(2))
+        (house.folder / "a.md").rename(house.folder / "c.md")
+        await house.settle_paths("a.md", "b.md", "c.md")
+    assert len(house.told()) == 2
+    assert {row.path for row in house.manifest.load()} == {"a.md"}
+    assert house.restart().events == ()
+
+
+async def test_an_edit_changes_links_provenance_and_title_for_good(house):
+    """behaviour 137"""
+    house.put("a.md", note(1, "[[Note 2]]"))
+    house.put("b.md", note(2))
+    house.put("c.md", note(3, source_url="https://x.org/1"))
+    async with house.watching():
+        edited = note(1, "nothing", derived_from_ids=f"[{UUID.format(2)}]", source_url="https://x.org/1")
+        house.put("a.md", edited.replace("# Note 1", "# Note 2"))
+        await house.settle_paths("a.md")
+        entry = house.catalogue.get(UUID.format(1))
+        assert (entry.note.title, entry.links) == ("Note 2", ())
+        assert house.catalogue.slugs.surplus == 1
+        assert house.catalogue.slugs.owner("note-2") == UUID.format(2)
+        assert house.catalogue.urls.owner("https://x.org/1") == UUID.format(3)
+        assert house.catalogue.graph.counts().edges == 0
+        assert (UUID.format(1), UUID.format(2)) in house.catalogue.graph.provenance.edges()
+    assert house.is_consistent()
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(1, 4), st.sampled_from("abcd")),
+        st.tuples(st.just("move"), st.sampled_from("abcd"), st.sampled_from("abcd")),
+        st.tuples(st.just("delete"), st.sampled_from("abcd"), st.just("")),
+        st.tuples(st.just("break"), st.sampled_from("abcd"), st.just("")),
+        st.tuples(st.just("nameless"), st.integers(1, 4), st.sampled_from("abcd")),
+        st.tuples(st.just("settle"), st.just(""), st.just("")),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example([("write", 1, "a"), ("settle", "", ""), ("break", "a", ""), ("write", 1, "b")])
+@example([("write", 1, "b"), ("settle", "", ""), ("write", 1, "a"), ("break", "b", "")])
+@given(steps)
+def test_whatever_happens_the_catalogue_ends_as_a_fresh_scan_of_the_whole_files_would(
+    tmp_path_factory, steps
+):
+    house = WatchedHouse(tmp_path_factory.mktemp("any"))
+
+    async def run() -> None:
+        async with house.watching():
+            touched: set[str] = set()
+            for number, (kind, one, other) in enumerate(steps):
+                if kind == "settle":
+                    await house.settle_paths(*touched)
+                    touched.clear()
+                    continue
+                touched |= _carry_out(house, kind, one, other, number)
+            await house.settle_paths(*touched)
+            await house.compare()
+            await house.compare()
+            await house.compare()
+
+    trio.run(run)
+    broken = {path for path, why in house.catalogue.skipped.items() if why.note_id is None}
+    fresh = Catalogue(NoteRecords(house.store.note_rows()))
+    scan_folder(house.files, Manifest.view(None), fresh, (), house.clock())
+    kept = {entry.note.id: entry.digest for entry in house.catalogue if entry.path not in broken}
+    # Of several files with one id the watcher keeps the first owner, the scan the first path.
+    doubled = {why.note_id for why in (*fresh.skipped.values(), *house.catalogue.skipped.values())}
+    assert kept.keys() == {entry.note.id for entry in fresh}
+    for entry in fresh:
+        assert entry.note.id in doubled or kept[entry.note.id] == entry.digest
+    assert all(index.held == house.catalogue.stamps() for index in house.indexes)
+    assert {row.path: row.note.id for row in house.manifest.load()} == {
+        entry.path: entry.note.id for entry in house.catalogue
+    }
+    house.close()
+
+
+def _carry_out(house: WatchedHouse, kind: str, one: object, other: object, number: int) -> set[str]:
+    source, target = house.folder / f"{one}.md", house.folder / f"{other}.md"
+    if kind == "write":
+        house.put(target.name, note(int(str(one)), f"words {number}"))
+        return {target.name}
+    if kind == "nameless":
+        house.put(target.name, f"no id {number}")
+        return {target.name}
+    if not source.exists():
+        return set()
+    if kind == "move":
+        source.replace(target)
+        return {source.name, target.name}
+    if kind == "delete":
+        source.unlink()
+    else:
+        source.write_text("---\n: [\n---\n")
+    return {source.name}

@@ -1,0 +1,249 @@
+"""The catalogue: keys, order, counts; compared with a naive twin."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lithos.catalogue.catalogue import Catalogue, Entry, UniqueKeys, entry_of
+from lithos.catalogue.note_graph import LinkCounts
+from lithos.core.notes.links import LinkTable
+from lithos.core.notes.paths import slug_of
+from tests.fakes import make_entry
+
+
+@pytest.fixture
+def catalogue():
+    return Catalogue()
+
+
+def test_a_note_is_found_by_id_path_and_number(catalogue):
+    entry = make_entry(3, "a/b.md")
+    catalogue.put(entry)
+    assert catalogue.get(entry.note.id) is catalogue.at_path("a/b.md") is catalogue.at_serial(3) is entry
+    assert entry.note.id in catalogue
+    assert len(catalogue) == 1
+    assert catalogue.get("x") is catalogue.at_path("x") is catalogue.at_serial(9) is None
+
+
+def test_numbers_are_never_used_twice(catalogue):
+    catalogue.load([make_entry(5), make_entry(2)])
+    assert catalogue.take_serial() == 6
+    catalogue.reserve_serials(9)
+    catalogue.reserve_serials(3)
+    assert [catalogue.take_serial(), catalogue.take_serial()] == [10, 11]
+
+
+def test_the_listing_is_in_the_order_of_first_indexing(catalogue):
+    catalogue.load([make_entry(2, "a.md"), make_entry(1, "z.md"), make_entry(3, "b.md")])
+    catalogue.put(make_entry(1, "z.md", title="Renamed"))
+    catalogue.put(make_entry(4, "0.md"))
+    assert [entry.serial for entry in catalogue] == [1, 2, 3, 4]
+
+
+def test_the_first_path_keeps_slug_and_url_whatever_the_order_of_loading(catalogue):
+    one = make_entry(9, "a.md", title="Same", source_url="https://x.org")
+    other = make_entry(1, "b.md", title="same!", source_url="https://x.org")
+    catalogue.load([other, one])
+    assert catalogue.slugs.owner("same") == one.note.id
+    assert catalogue.urls.owner("https://x.org") == one.note.id
+    assert (catalogue.slugs.surplus, catalogue.urls.surplus) == (1, 1)
+
+
+def test_a_key_that_is_given_up_goes_to_the_next_in_line(catalogue):
+    one, other = make_entry(1, title="Same"), make_entry(2, title="Same")
+    catalogue.load([one, other])
+    catalogue.put(attrs.evolve(one, note=attrs.evolve(one.note, title="Else")))
+    assert catalogue.slugs.owner("same") == other.note.id
+    assert catalogue.slugs.owner("else") == one.note.id
+    assert catalogue.slugs.surplus == 0
+    catalogue.remove(other.note.id)
+    assert catalogue.slugs.owner("same") is None
+
+
+def test_an_update_keeps_its_place_in_line(catalogue):
+    one, other = make_entry(1, title="Same"), make_entry(2, title="Same")
+    catalogue.load([one, other])
+    catalogue.put(attrs.evolve(one, note=attrs.evolve(one.note, version=2)))
+    assert catalogue.slugs.owner("same") == one.note.id
+
+
+def test_clearing_a_url_frees_it(catalogue):
+    entry = make_entry(1, source_url="https://x.org")
+    catalogue.put(entry)
+    catalogue.put(attrs.evolve(entry, note=attrs.evolve(entry.note, source_url=None)))
+    assert catalogue.urls.owner("https://x.org") is None
+
+
+def test_tags_are_counted_once_per_note_and_vanish_with_the_last(catalogue):
+    catalogue.put(make_entry(1, tags=("a", "a", "b")))
+    catalogue.put(make_entry(2, tags=("a",)))
+    assert catalogue.tags == {"a": 2, "b": 1}
+    catalogue.put(make_entry(1, tags=("c",)))
+    catalogue.remove(make_entry(2).note.id)
+    assert catalogue.tags == {"c": 1}
+
+
+def test_two_notes_that_swap_their_files_are_both_found(catalogue):
+    one, other = make_entry(1, "a.md"), make_entry(2, "b.md")
+    catalogue.load([one, other])
+    catalogue.put(attrs.evolve(one, path="b.md"))
+    catalogue.put(attrs.evolve(other, path="a.md"))
+    assert catalogue.at_path("a.md").note.id == other.note.id
+    assert catalogue.at_path("b.md").note.id == one.note.id
+
+
+def test_a_note_under_a_new_number_replaces_the_old_one(catalogue):
+    catalogue.put(make_entry(1, id="same"))
+    catalogue.put(make_entry(7, id="same"))
+    assert catalogue.at_serial(1) is None
+    assert [entry.serial for entry in catalogue] == [7]
+    assert catalogue.stamps() == {7: catalogue.at_serial(7).stamp}
+
+
+def test_removing_an_unknown_note_changes_nothing(catalogue):
+    assert catalogue.remove("x") is None
+
+
+def test_links_are_counted_with_placeholders_and_follow_every_change(catalogue):
+    catalogue.put(make_entry(1, "a.md", links=("b", "b", "nowhere", "nowhere", "elsewhere")))
+    catalogue.put(make_entry(2, "b.md", links=("a",)))
+    assert catalogue.graph.counts() == LinkCounts(nodes=4, edges=4, unresolved=3)
+    catalogue.put(make_entry(3, "nowhere.md"))
+    assert catalogue.graph.counts() == LinkCounts(nodes=4, edges=4, unresolved=1)
+    catalogue.remove(make_entry(2).note.id)
+    assert catalogue.graph.counts() == LinkCounts(nodes=4, edges=3, unresolved=3)
+
+
+def test_a_stamp_changes_with_path_and_bytes_only():
+    entry = make_entry(1)
+    assert attrs.evolve(entry, serial=2, identified=False).stamp == entry.stamp
+    assert attrs.evolve(entry, path="z.md").stamp != entry.stamp
+    assert attrs.evolve(entry, digest="00").stamp != entry.stamp
+    assert 0 <= entry.stamp < 2**63
+
+
+def test_an_entry_survives_the_manifest_row():
+    entry = make_entry(1, "a/b.md", links=("x", "y"), tags=("t",))
+    assert entry_of(entry.to_row()) == entry
+
+
+def test_a_claim_of_three_is_a_queue():
+    claims = UniqueKeys()
+    for note_id in "abc":
+        claims.add("k", note_id)
+    assert (claims.owner("k"), claims.surplus) == ("a", 2)
+    claims.discard("k", "b")
+    claims.discard("k", "a")
+    assert (claims.owner("k"), claims.surplus) == ("c", 0)
+
+
+# -- against a naive twin ---------------------------------------------------------------------------
+
+
+@attrs.define
+class Twin:
+    """The same in the plainest way: a list of entries, and queues rebuilt from what happened."""
+
+    entries: dict[str, Entry] = attrs.field(factory=dict)
+    queues: dict[tuple[str, str], list[str]] = attrs.field(factory=dict)
+
+    def keys(self, entry: Entry) -> set[tuple[str, str]]:
+        keys = {("slug", slug_of(entry.note.title, entry.note.id))}
+        return keys | ({("url", entry.note.source_url)} if entry.note.source_url else set())
+
+    def put(self, entry: Entry) -> None:
+        old = self.entries.get(entry.note.id)
+        before, after = self.keys(old) if old else set(), self.keys(entry)
+        for key in before - after:
+            self.queues[key].remove(entry.note.id)
+        for key in after - before:
+            self.queues.setdefault(key, []).append(entry.note.id)
+        self.entries[entry.note.id] = entry
+
+    def remove(self, note_id: str) -> None:
+        entry = self.entries.pop(note_id, None)
+        for key in self.keys(entry) if entry else ():
+            self.queues[key].remove(note_id)
+
+    def link_counts(self) -> LinkCounts:
+        table = LinkTable()
+        for entry in self.entries.values():
+            table.add(entry.note.id, entry.path, entry.note.title, entry.note.aliases)
+        links = [
+            (e.note.id, target, table.resolve(target)) for e in self.entries.values() for target in e.links
+        ]
+        lost = [target for _, target, found in links if found is None]
+        edges = {(source, found or f"[[{target}]]") for source, target, found in links}
+        return LinkCounts(len(self.entries) + len(set(lost)), len(edges), len(lost))
+
+
+words = st.sampled_from(["one", "two", "three"])
+urls = st.sampled_from([None, "https://a.org", "https://b.org"])
+puts = st.builds(
+    lambda serial, title, url, tags, links: make_entry(
+        serial, title=title, source_url=url, tags=tuple(tags), links=tuple(links)
+    ),
+    st.integers(1, 5),
+    words,
+    urls,
+    st.lists(words, max_size=3),
+    st.lists(st.one_of(words, st.sampled_from(["n1", "n2", "n3", "n4"])), max_size=3),
+)
+removals = st.integers(1, 5)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.one_of(puts, removals), max_size=25))
+def test_any_history_leaves_what_a_naive_twin_has(history):
+    catalogue, twin = Catalogue(), Twin()
+    for step in history:
+        if isinstance(step, int):
+            note_id = make_entry(step).note.id
+            catalogue.remove(note_id)
+            twin.remove(note_id)
+        else:
+            catalogue.put(step)
+            twin.put(step)
+    assert {entry.note.id: entry for entry in catalogue} == twin.entries
+    assert catalogue.tags == Counter(tag for e in twin.entries.values() for tag in set(e.note.tags))
+    for (kind, key), queue in twin.queues.items():
+        claims = catalogue.slugs if kind == "slug" else catalogue.urls
+        assert claims.owner(key) == (queue[0] if queue else None)
+    for kind, claims in (("slug", catalogue.slugs), ("url", catalogue.urls)):
+        assert claims.surplus == sum(max(len(q) - 1, 0) for (k, _), q in twin.queues.items() if k == kind)
+    assert catalogue.stamps() == {entry.serial: entry.stamp for entry in twin.entries.values()}
+    assert catalogue.graph.counts() == twin.link_counts()
+    assert all(catalogue.at_path(entry.path) == entry for entry in twin.entries.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(puts, max_size=6, unique_by=lambda entry: entry.serial), st.randoms(use_true_random=False))
+def test_loading_does_not_depend_on_the_order(entries, random):
+    shuffled = list(entries)
+    random.shuffle(shuffled)
+    one, other = Catalogue(), Catalogue()
+    one.load(entries)
+    other.load(shuffled)
+    assert list(one) == list(other)
+    for entry in entries:
+        assert one.slugs.owner(entry.slug) == other.slugs.owner(entry.slug)
+
+
+def test_notes_are_found_by_the_host_of_their_source() -> None:
+    catalogue = Catalogue()
+    one = make_entry(1, source_url="https://e.org/a")
+    two = make_entry(2, source_url="https://e.org:81/b")
+    catalogue.load([one, two, make_entry(3)])
+    first, second = one.note.id, two.note.id
+    assert catalogue.sites.at("e.org") == [first, second]
+    catalogue.put(make_entry(1, source_url="https://other.org/a"))
+    assert (catalogue.sites.at("e.org"), catalogue.sites.at("other.org")) == ([second], [first])
+    catalogue.put(make_entry(2))
+    catalogue.remove(first)
+    catalogue.put(make_entry(4, source_url="https://e.org"))
+    assert [catalogue.sites.at(host) for host in ("e.org", "other.org")] == [[make_entry(4).note.id], []]

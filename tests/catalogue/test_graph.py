@@ -1,0 +1,238 @@
+"""The graph that follows every note: always what a fresh one would be."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.note_graph import LinkCounts, NoteGraph
+from lithos.stores.indexes.linkgraph import Placeholder, Remembered
+from tests.fakes import make_entry
+from tests.graphs import (
+    Reference,
+    described,
+    expected_pairs,
+    fresh_graph,
+    generate_entries,
+    note_id,
+)
+
+
+def edges_of(graph: NoteGraph) -> set[tuple[str, str | Placeholder]]:
+    return set(graph.links.edges())
+
+
+def test_a_title_link_resolves_in_either_order_of_creation() -> None:
+    """behaviour 179"""
+    source, target = make_entry(1, links=("Some Title",)), make_entry(2, "x.md", title="some-title")
+    for order in ((source, target), (target, source)):
+        graph = NoteGraph()
+        for entry in order:
+            graph.put(entry)
+        assert edges_of(graph) == {(note_id(1), note_id(2))}
+        assert graph.counts() == LinkCounts(nodes=2, edges=1, unresolved=0)
+
+
+def test_a_deleted_note_leaves_its_links_as_placeholders_and_takes_them_back() -> None:
+    """behaviour 179"""
+    target = make_entry(2, "x.md", links=("n1",))
+    graph = fresh_graph([make_entry(1, links=("x", "x")), make_entry(3, links=("Note 2",)), target])
+    before = described(graph)
+    graph.remove(note_id(2))
+    assert edges_of(graph) == {(note_id(1), Placeholder("x")), (note_id(3), Placeholder("Note 2"))}
+    assert graph.counts() == LinkCounts(nodes=4, edges=2, unresolved=3)
+    graph.put(target)
+    assert described(graph) == before
+
+
+def test_an_ambiguous_stem_is_a_placeholder_until_one_note_is_left() -> None:
+    """behaviour 76"""
+    graph = fresh_graph([make_entry(1, links=("same",)), make_entry(2, "a/same.md")])
+    assert edges_of(graph) == {(note_id(1), note_id(2))}
+    graph.put(make_entry(3, "b/same.md"))
+    assert edges_of(graph) == {(note_id(1), Placeholder("same"))}
+    assert graph.counts().unresolved == 1
+    graph.remove(note_id(2))
+    assert edges_of(graph) == {(note_id(1), note_id(3))}
+
+
+def test_a_better_answer_takes_a_link_over_and_gives_it_back() -> None:
+    graph = fresh_graph([make_entry(1, links=("one",)), make_entry(2, "x.md", title="One")])
+    graph.put(make_entry(3, "y.md", aliases=("ONE",)))
+    assert edges_of(graph) == {(note_id(1), note_id(3))}
+    graph.put(make_entry(4, "deep/one.md"))
+    assert edges_of(graph) == {(note_id(1), note_id(4))}
+    graph.remove(note_id(4))
+    graph.put(make_entry(3, "y.md"))
+    assert edges_of(graph) == {(note_id(1), note_id(2))}
+
+
+def test_among_equal_titles_the_path_decides_also_after_a_move() -> None:
+    graph = fresh_graph(
+        [
+            make_entry(1, links=("Same",)),
+            make_entry(2, "b.md", title="Same"),
+            make_entry(3, "c.md", title="Same"),
+        ]
+    )
+    assert edges_of(graph) == {(note_id(1), note_id(2))}
+    graph.put(make_entry(2, "d.md", title="Same"))
+    assert edges_of(graph) == {(note_id(1), note_id(3))}
+
+
+def test_a_missing_source_resolves_when_it_appears_and_a_deleted_one_is_missing_again() -> None:
+    """behaviours 43, 48"""
+    graph = fresh_graph([make_entry(1, derived_from_ids=(note_id(2),))])
+    assert graph.provenance.reach([note_id(2)], 1, "incoming") == {note_id(2): 0, note_id(1): 1}
+    graph.put(make_entry(2))
+    graph.remove(note_id(2))
+    assert graph.provenance.edges() == {(note_id(1), note_id(2)): 1}
+    graph.remove(note_id(1))
+    assert graph.provenance.nodes() == set()
+
+
+def test_an_update_without_new_links_leaves_the_graph_as_it_is() -> None:
+    graph = fresh_graph([make_entry(1, links=("n2",)), make_entry(2)])
+    before = graph.links.version
+    graph.put(make_entry(1, links=("n2",), version=2))
+    assert graph.links.version == before
+
+
+def test_removing_an_unknown_note_changes_nothing() -> None:
+    graph = fresh_graph([make_entry(1)])
+    graph.remove("x")
+    assert graph.counts() == LinkCounts(nodes=1, edges=0, unresolved=0)
+
+
+def test_a_generated_vault_has_the_links_of_the_reference() -> None:
+    entries = generate_entries(300, 4)
+    graph, reference = fresh_graph(entries), Reference.of(entries)
+    assert edges_of(graph) == expected_pairs(reference)
+    assert len(reference.missing) > 50
+    placeholders = {target for _, target in reference.missing}
+    assert graph.links.nodes() == {*reference.entries, *map(Placeholder, placeholders)}
+
+
+# -- the cache ---------------------------------------------------------------------------------------
+
+
+def test_a_graph_with_a_fitting_memory_is_the_same() -> None:
+    """behaviour 74"""
+    entries = generate_entries(200, 4)
+    graph, recalled = fresh_graph(entries), NoteGraph()
+    recalled.recall(graph.remembered())
+    recalled.load(entries)
+    assert recalled.was_recalled
+    assert described(recalled) == described(graph)
+    for each in (graph, recalled):
+        each.remove(note_id(5))
+        each.put(make_entry(5, "elsewhere.md", title="Title of 9"))
+    assert described(recalled) == described(graph)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3, 5, 100])
+def test_a_graph_that_was_completed_in_steps_or_by_a_change_is_the_same(steps: int) -> None:
+    """behaviour 74"""
+    entries = generate_entries(250, 4)
+    whole, stepped = NoteGraph(), NoteGraph()
+    for graph in (whole, stepped):
+        graph.load(entries)
+    assert whole.settle()
+    assert stepped.settle(steps) == (steps == 100)
+    for graph in (whole, stepped):
+        graph.put(make_entry(5, "elsewhere.md", title="Title of 9", links=("nowhere 7", "n8")))
+        graph.remove(note_id(7))
+    assert described(stepped) == described(whole)
+    assert stepped.fingerprint == whole.fingerprint
+
+
+def test_a_memory_of_other_notes_is_not_used() -> None:
+    """behaviour 74"""
+    entries = [make_entry(1, links=("n2",)), make_entry(2)]
+    wrong = {"n2": None}
+    for remembered in (
+        Remembered(fresh_graph(entries).fingerprint + 1, wrong),
+        Remembered(fresh_graph(entries).fingerprint, {"n2": "no such note"}),
+    ):
+        graph = NoteGraph()
+        graph.recall(remembered)
+        graph.load(entries)
+        assert not graph.was_recalled
+        assert edges_of(graph) == {(note_id(1), note_id(2))}
+
+
+@pytest.mark.parametrize("change", ["path", "links", "removal"])
+def test_every_change_of_notes_changes_the_fingerprint(change: str) -> None:
+    entry, other = make_entry(1), make_entry(2)
+    graph = fresh_graph([entry, other])
+    before = graph.fingerprint
+    if change == "removal":
+        graph.remove(note_id(1))
+    else:
+        graph.put(
+            make_entry(1, "z.md" if change == "path" else None, links=("x",) if change == "links" else ())
+        )
+    assert graph.fingerprint != before
+    graph.put(entry)
+    assert graph.fingerprint == before
+
+
+# -- any history ------------------------------------------------------------------------------------
+
+names = st.sampled_from(["one", "Two", "t-w o", "ONE"])
+paths = st.sampled_from(["one.md", "a/one.md", "b/two.md", "a/two.md", "c.md", "one.md.md"])
+targets = st.one_of(
+    names,
+    paths,
+    st.sampled_from([note_id(1), note_id(2), "a/one", "one#x", "two#y", "#", "t w-o", "nowhere"]),
+)
+puts = st.builds(
+    lambda serial, path, title, aliases, links, sources: make_entry(
+        serial,
+        f"{serial}/{path}",
+        title=title,
+        aliases=tuple(aliases),
+        links=tuple(links),
+        derived_from_ids=tuple(note_id(source) for source in sources if source != serial),
+    ),
+    st.integers(1, 5),
+    paths,
+    names,
+    st.lists(names, max_size=2, unique=True),
+    st.lists(targets, max_size=4),
+    st.lists(st.integers(1, 6), max_size=3, unique=True),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.one_of(puts, st.integers(1, 5)), max_size=20))
+def test_any_history_leaves_the_graph_of_a_fresh_build(history: list[Entry | int]) -> None:
+    """behaviours 50, 137, 179"""
+    catalogue = Catalogue()
+    for step in history:
+        if isinstance(step, int):
+            catalogue.remove(note_id(step))
+        else:
+            catalogue.put(step)
+    entries = list(catalogue)
+    assert described(catalogue.graph) == described(fresh_graph(entries))
+    assert edges_of(catalogue.graph) == expected_pairs(Reference.of(entries))
+    for entry in entries:
+        catalogue.remove(entry.note.id)
+    assert described(catalogue.graph) == described(NoteGraph())
+    assert len(catalogue.graph._interested) == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(puts, max_size=5, unique_by=lambda entry: entry.serial), st.randoms(use_true_random=False))
+def test_the_order_of_additions_has_no_influence(entries: list[Entry], shuffle: object) -> None:
+    shuffled = list(entries)
+    shuffle.shuffle(shuffled)  # type: ignore[attr-defined]
+    one, other = Catalogue(), Catalogue()
+    one.load([attrs.evolve(entry) for entry in entries])
+    for entry in shuffled:
+        other.put(entry)
+    assert described(one.graph) == described(other.graph)

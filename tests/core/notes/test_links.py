@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lithos.core.errors import InvalidInput
+from lithos.core.notes.links import (
+    LinkTable,
+    WikiLink,
+    names_of,
+    normalise_sources,
+    note_keys,
+    scan_links,
+    target_keys,
+    target_names,
+)
+
+A, B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
+
+NOTES = [
+    ("id-1", "guide.md", "User Guide", ["Manual"]),
+    ("id-2", "docs/setup.md", "Set-Up Steps", []),
+    ("id-3", "a/same.md", "First Same", ["shared"]),
+    ("id-4", "b/same.md", "Second Same", ["Shared"]),
+    ("id-5", "c/other.md", "Twin", []),
+    ("id-6", "d/another.md", "twin", []),
+]
+
+
+def table_of(notes: list[tuple[str, str, str, list[str]]]) -> LinkTable:
+    table = LinkTable()
+    for note in notes:
+        table.add(*note)
+    return table
+
+
+def test_links_have_a_target_and_a_display() -> None:
+    """behaviour 2."""
+    assert scan_links("[[a]] x [[a|b]] [[dir/a]] [[ a | b ]] [[a|]] [[a]]") == [
+        WikiLink("a", "a"),
+        WikiLink("a", "b"),
+        WikiLink("dir/a", "dir/a"),
+        WikiLink("a", "b"),
+        WikiLink("a", "a"),
+        WikiLink("a", "a"),
+    ]
+
+
+def test_indexing_is_no_link() -> None:
+    """behaviour 3."""
+    assert scan_links("arr[[0]] [[1, 2]] [[ ]] [[]] [[|x]] [a] [[a[b]]") == []
+    assert scan_links("[[日本語]] [[é]] [[x[[inner]]]]") == [
+        WikiLink("日本語", "日本語"),
+        WikiLink("é", "é"),
+        WikiLink("inner", "inner"),
+    ]
+
+
+def test_links_in_code_and_over_a_line_break_count() -> None:
+    assert scan_links("```\n[[in code]]\n```\n[[two\n  words]]") == [
+        WikiLink("in code", "in code"),
+        WikiLink("two words", "two words"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", ["[[" * 200_000, "[[a|" * 100_000, "[[" + "a" * 400_000, "[[a\n" + " " * 400_000]
+)
+def test_scanning_broken_links_stays_linear(content: str) -> None:
+    assert scan_links(content) == []
+    for gap in ("\n ", " ", "\n"):
+        assert scan_links("[[a" + gap * 200_000 + "b]]")[0].target.startswith("a ")
+
+
+@pytest.mark.parametrize(
+    ("target", "note"),
+    [
+        ("guide", "id-1"),
+        ("guide.md", "id-1"),
+        ("docs/setup", "id-2"),
+        ("setup", "id-2"),
+        ("elsewhere/setup.md", "id-2"),
+        ("a/same", "id-3"),
+        ("same", None),
+        ("x/same", None),
+        ("id-4", "id-4"),
+        ("MANUAL", "id-1"),
+        ("shared", "id-3"),
+        ("user-guide", "id-1"),
+        ("set up-steps", "id-2"),
+        ("TWIN", "id-5"),
+        ("Guide", None),
+        ("missing", None),
+    ],
+)
+def test_targets_resolve_in_the_order_path_stem_id_alias_title(target: str, note: str | None) -> None:
+    assert table_of(NOTES).resolve(target) == note
+
+
+def test_the_order_of_additions_has_no_influence() -> None:
+    targets = ["same", "shared", "twin", "guide", "setup"]
+    expected = [table_of(NOTES).resolve(target) for target in targets]
+    for order in list(permutations(NOTES))[::37]:
+        assert [table_of(list(order)).resolve(target) for target in targets] == expected
+
+
+def test_an_earlier_rule_wins_over_a_later_one() -> None:
+    table = table_of([("1", "x/topic.md", "One", []), ("2", "y/two.md", "topic", ["topic"])])
+    assert table.resolve("topic") == "1"
+    table.add("3", "topic.md", "Three")
+    assert table.resolve("topic") == "3"
+    assert not table.is_ambiguous("topic")
+
+
+def test_an_ambiguous_stem_stops_even_when_an_alias_would_match() -> None:
+    table = table_of([*NOTES, ("id-7", "e/seven.md", "Same", ["same"])])
+    assert table.resolve("same") is None
+    assert table.is_ambiguous("same")
+    assert not table.is_ambiguous("a/same")
+    assert not table.is_ambiguous("missing")
+    table.remove("id-4")
+    assert table.resolve("same") == "id-3"
+
+
+def test_a_note_added_again_replaces_itself_and_a_removed_one_is_gone() -> None:
+    table = table_of(NOTES)
+    table.add("id-1", "moved.md", "New Title", ["Handbook"])
+    assert len(table) == len(NOTES)
+    assert table.resolve("guide") is None
+    assert table.resolve("handbook") == table.resolve("new title") == "id-1"
+    for note_id, *_ in NOTES:
+        table.remove(note_id)
+    table.remove("unknown")
+    assert len(table) == 0
+    assert table == LinkTable()
+
+
+def test_composed_and_decomposed_names_are_equal() -> None:
+    assert table_of([("1", "cafe\u0301.md", "T", [])]).resolve("caf\u00e9") == "1"
+
+
+@given(st.lists(st.sampled_from(NOTES), unique_by=lambda note: note[0]), st.sampled_from(NOTES), st.data())
+def test_only_a_note_that_shares_a_key_changes_what_a_target_means(
+    notes: list[tuple[str, str, str, list[str]]], added: tuple[str, str, str, list[str]], data: st.DataObject
+) -> None:
+    target = data.draw(
+        st.sampled_from(["guide", "same", "shared", "twin", "id-2", "set up steps", "b/same.md"])
+    )
+    table = table_of([note for note in notes if note[0] != added[0]])
+    before = table.resolve(target)
+    table.add(*added)
+    if table.resolve(target) != before:
+        assert note_keys(*added) & set(target_keys(target))
+
+
+def test_sources_are_trimmed_lowercased_unique_and_sorted() -> None:
+    """behaviour 40."""
+    assert normalise_sources([f" {B.upper()} ", A, B], None) == (A, B)
+    assert normalise_sources([], A) == ()
+
+
+@pytest.mark.parametrize(
+    "source", ["", "  ", "My Title", "my-slug", "a/b.md", A[:-1], A + "0", A.replace("-", ""), A + "\nx"]
+)
+def test_sources_that_are_no_ids_are_refused(source: str) -> None:
+    """behaviour 41."""
+    with pytest.raises(InvalidInput, match="derived_from_ids"):
+        normalise_sources([A, source], None)
+
+
+def test_a_note_cannot_derive_from_itself() -> None:
+    """behaviour 41."""
+    with pytest.raises(InvalidInput, match="itself"):
+        normalise_sources([B, A.upper()], A)
+
+
+def test_an_anchor_leads_to_its_note_unless_a_note_is_called_so() -> None:
+    table = LinkTable()
+    table.add("a", "docs/setup.md", "Setup")
+    table.add("b", "langs/c-sharp.md", "C#")
+    assert table.resolve("Setup#First steps") == "a"
+    assert table.resolve("docs/setup#^block") == "a"
+    assert table.resolve("C#") == "b"
+    assert table.resolve("#First steps") is None
+
+
+_PIECES = st.sampled_from(
+    ["a", "B", "-", " ", "/", ".md", ".MD", "\t", ".", "#", "_", "é", "ß", "İ", "e\u0301"]
+)
+
+
+@given(st.lists(_PIECES, max_size=8).map("".join))
+def test_the_short_way_to_the_names_of_a_target_leads_to_the_same(target: str) -> None:
+    assert target_names(target) == names_of(target_keys(target))

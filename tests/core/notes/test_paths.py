@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lithos.core.errors import InvalidInput
+from lithos.core.notes.paths import namespace_of, resolve_new_path, resolve_read_path, slug_of
+
+ID = "647ceeaa-b2f4-5f08-9b41-0701a41c063d"
+
+
+@pytest.mark.parametrize(
+    ("title", "slug"),
+    [
+        ("Python: Tips & Tricks!", "python-tips-tricks"),
+        ("Café Größe", "cafe-grosse"),
+        ("Привет мир", "privet-mir"),
+        ("日本語", "ribenyu"),
+        ("snake_case  and\tspace", "snake-case-and-space"),
+        ("--a -- b--", "a-b"),
+        ("!!!", "note-647ceeaa"),
+        ("", "note-647ceeaa"),
+        ("x" * 300, "x" * 120),
+    ],
+)
+def test_slugs_are_transliterated_titles(title: str, slug: str) -> None:
+    """behaviour 178."""
+    assert slug_of(title, ID) == slug
+
+
+@given(st.text(max_size=200))
+def test_a_slug_is_short_plain_and_never_empty(title: str) -> None:
+    assert re.fullmatch(r"[a-z0-9-]{1,120}", slug_of(title, ID))
+
+
+def test_the_namespace_follows_the_folder_unless_explicit() -> None:
+    assert namespace_of("a/b/note.md", None) == "a/b"
+    assert namespace_of("note.md", None) == "default"
+    assert namespace_of("a/note.md", "own") == "own"
+
+
+@pytest.mark.parametrize(
+    ("path", "result"),
+    [
+        (None, "slug.md"),
+        ("", "slug.md"),
+        ("procedures", "procedures/slug.md"),
+        ("a/b/", "a/b/slug.md"),
+        ("a//b", "a/b/slug.md"),
+        ("own.md", "own.md"),
+        ("a/own.md", "a/own.md"),
+        ("v1.2", "v1.2/slug.md"),
+        ("mémo/日本.md", "mémo/日本.md"),
+    ],
+)
+def test_a_new_note_goes_where_its_path_says(path: str | None, result: str) -> None:
+    """behaviours 4, 5."""
+    assert resolve_new_path(path, "slug") == result
+
+
+@pytest.mark.parametrize("path", ["a.md/b", "a.md/b.md", "a.md/", "x/a.md/y/z.md"])
+def test_only_the_last_segment_may_end_in_md(path: str) -> None:
+    """behaviour 6."""
+    with pytest.raises(InvalidInput):
+        resolve_new_path(path, "slug")
+
+
+OUTSIDE = [
+    "/etc/passwd", "/", "//a", "../x", "a/../../x", "a/..", "..", ".", "./a", ".hidden/x", "a/.md", "a\\b",
+    "..\\x", "nul\0.md", "a\nb", "a\x7f", "\ud800.md", "é" * 130, "a/" * 1500, "x" * 253 + ".md",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_paths_that_could_lead_outside_are_refused(path: str) -> None:
+    """behaviour 8."""
+    for resolve in (lambda: resolve_new_path(path, "slug"), lambda: resolve_read_path(path)):
+        with pytest.raises(InvalidInput, match="within knowledge directory"):
+            resolve()
+
+
+def test_names_up_to_255_bytes_are_taken() -> None:
+    assert resolve_new_path("x" * 252 + ".md", "slug") == "x" * 252 + ".md"
+    assert resolve_read_path("x" * 252) == "x" * 252 + ".md"
+
+
+def test_a_read_path_gets_its_suffix_and_keeps_its_folders() -> None:
+    assert resolve_read_path("a/b") == "a/b.md"
+    assert resolve_read_path("a/b.md") == "a/b.md"
+    assert resolve_read_path("v1.2") == "v1.2"
+    assert resolve_read_path("knowledge/a") == "knowledge/a.md"
+    with pytest.raises(InvalidInput):
+        resolve_read_path("")
+
+
+@given(st.text(alphabet="ab./\\\0 é", max_size=12))
+def test_a_resolved_path_is_relative_and_stays_inside(path: str) -> None:
+    try:
+        resolved = resolve_new_path(path, "slug")
+    except InvalidInput:
+        return
+    assert resolved.endswith(".md")
+    assert all(segment and not segment.startswith(".") for segment in resolved.split("/"))
+    assert resolve_read_path(resolved) == resolved

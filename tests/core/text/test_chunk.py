@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lithos.core.text.chunk import Chunk, chunk_text
+
+PROSE = st.lists(
+    st.sampled_from(["word ", "Ende. ", "你好。", "\n", "\n\n", "x" * 40, "# H\n\n", "```\n", " ", "!? "]),
+    max_size=60,
+).map("".join)
+
+
+def texts(chunks: list[Chunk]) -> list[str]:
+    return [chunk.text for chunk in chunks]
+
+
+def test_empty_text_has_no_chunks() -> None:
+    assert chunk_text("", "") == []
+    assert chunk_text("  ", "\n \n") == []
+
+
+def test_short_text_is_one_chunk() -> None:
+    assert chunk_text("T", "body") == [Chunk(0, "T\n\nbody", "T")]
+    assert len(chunk_text("T", "b" * 497)) == 1
+
+
+def test_paragraphs_are_packed_until_the_next_would_pass_the_size() -> None:
+    content = "\n\n".join(letter * 200 for letter in "abcd")
+    assert texts(chunk_text("T", content)) == [
+        "T\n\n" + "a" * 200 + "\n\n" + "b" * 200,
+        "c" * 200 + "\n\n" + "d" * 200,
+    ]
+
+
+def test_a_paragraph_between_size_and_maximum_is_one_chunk() -> None:
+    assert texts(chunk_text("T", "a" * 900 + "\n\nshort")) == ["T", "a" * 900, "short"]
+
+
+def test_a_paragraph_over_the_maximum_is_split_at_sentence_ends() -> None:
+    sentence = "s" * 298 + "."
+    chunks = texts(chunk_text("T", " ".join([sentence] * 5) + "\n\nnext"))
+    assert chunks == ["T", *[sentence] * 5, "next"]
+    assert texts(chunk_text("", "。".join("字" * 400 for _ in range(4)) + "。")) == ["字" * 400 + "。"] * 4
+
+
+def test_a_sentence_over_the_maximum_is_split_at_words_then_at_characters() -> None:
+    assert texts(chunk_text("", "word " * 300)) == [("word " * 100).rstrip()] * 3
+    assert texts(chunk_text("", "x" * 1200)) == ["x" * 500, "x" * 500, "x" * 200]
+
+
+def test_a_chunk_is_embedded_under_its_title_and_headings_but_shows_neither() -> None:
+    """behaviour 212."""
+    parts = ["# One", "a" * 490, "## Two ##", "b" * 498, "# Three", "c" * 498]
+    chunks = chunk_text("My\nTitle", "\n\n".join(parts))
+    found = [(chunk.text[0], chunk.context) for chunk in chunks if chunk.text[0] in "abc"]
+    assert found == [("a", "My Title - One"), ("b", "My Title - One > Two"), ("c", "My Title - Three")]
+    b = next(chunk for chunk in chunks if chunk.text[0] == "b")
+    assert b.embedded == "My Title - One > Two\n" + "b" * 498
+
+
+def test_a_heading_on_the_first_line_is_not_above_it_and_ends_its_siblings() -> None:
+    content = "# Top\n\n## Left\n\n" + "a" * 490 + "\n\n## Right\n" + "b" * 480
+    assert [chunk.context for chunk in chunk_text("T", content)] == ["T", "T - Top > Left", "T - Top"]
+
+
+def test_headings_inside_code_fences_do_not_count() -> None:
+    content = "# Real\n\n```sh\n# comment\n~~~\n````\n## still `code`\n```\n\n" + "a" * 500
+    chunks = chunk_text("T", content)
+    assert chunks[-1].context == "T - Real > still `code`"
+    unclosed = "# Real\n\n~~~\n# no\n```\n# no\n\n" + "a" * 500
+    assert chunk_text("T", unclosed)[-1].context == "T - Real"
+
+
+def test_the_context_line_has_at_most_200_characters() -> None:
+    chunks = chunk_text("t" * 150, "# " + "h" * 150 + "\n\n" + "a" * 500)
+    assert chunks[-1].context == ("t" * 150 + " - " + "h" * 150)[:200]
+    assert chunk_text("", "# Only\n\n" + "a" * 600)[-1].context == "Only"
+    assert chunk_text("", "a")[0].embedded == "a"
+
+
+@given(st.text(max_size=5), PROSE, st.integers(10, 60), st.integers(10, 120))
+def test_chunks_are_bounded_slices_that_lose_only_white_space(
+    title: str, content: str, size: int, most: int
+) -> None:
+    text = f"{title}\n\n{content}".strip()
+    chunks = chunk_text(title, content, chunk_size=size, chunk_max=most)
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+    position = 0
+    for chunk in chunks:
+        assert 0 < len(chunk.text) <= max(most, size if len(text) <= size else 0)
+        start = text.index(chunk.text, position)
+        assert not text[position:start].strip()
+        position = start + len(chunk.text)
+    assert not text[position:].strip()

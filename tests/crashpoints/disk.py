@@ -1,0 +1,214 @@
+"""A model of a disk: what system calls did to it, what a sync made safe, and what a crash leaves of the rest.
+
+The model follows ALICE (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014) and CrashMonkey
+(Mohan et al., OSDI 2018): a run is recorded once as a list of operations, and the disk after a crash at any
+of them is made from the list. A file's bytes are safe once that file was synced, a name once its folder was;
+until then a power failure may keep any part of them. A kill keeps all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+
+from attrs import define, field, frozen
+
+#: What a disk writes at once or not at all.
+SECTOR = 512
+
+
+@define(eq=False)
+class File:
+    """A file's bytes, whatever its names are; `pending` has what was not synced yet."""
+
+    content: bytearray = field(factory=bytearray)
+    safe: bytes = b""
+    pending: list[Written | Cut] = field(factory=list)
+    mtime_ns: int = 0
+
+
+@define(eq=False)
+class Folder:
+    """The names in a folder, and those of them that are safe."""
+
+    entries: dict[str, File | Folder] = field(factory=dict)
+    safe: dict[str, File | Folder] = field(factory=dict)
+
+
+Node = File | Folder
+
+
+@frozen(eq=False)
+class Named:
+    """Names that were set, or taken away (None), all at once: by a creation, link, rename or unlink."""
+
+    changes: tuple[tuple[Folder, str, Node | None], ...]
+
+
+@frozen(eq=False)
+class Written:
+    """Bytes at an offset."""
+
+    file: File
+    offset: int
+    data: bytes
+    mtime_ns: int
+
+
+@frozen(eq=False)
+class Cut:
+    """A new length."""
+
+    file: File
+    size: int
+    mtime_ns: int
+
+
+@frozen(eq=False)
+class Synced:
+    """`fsync` of a file or of a folder."""
+
+    node: Node
+
+
+Operation = Named | Written | Cut | Synced
+#: A disk after a crash: bytes and mtime (ns) by path; None is a folder.
+Image = dict[str, tuple[bytes, int] | None]
+
+
+@define(eq=False)
+class Disk:
+    """The nodes of a recording, taken through its operations one by one; they are used by one at a time."""
+
+    root: Folder
+    #: Changes of names that are not safe yet; each becomes safe as a whole, as with a journal.
+    unsafe: list[tuple[tuple[Folder, str, Node | None], ...]] = field(factory=list)
+
+    def apply(self, operation: Operation) -> None:
+        """Do it."""
+        if isinstance(operation, Named):
+            for folder, name, node in operation.changes:
+                _set(folder.entries, name, node)
+            self.unsafe.append(operation.changes)
+        elif isinstance(operation, Synced):
+            self._sync(operation.node)
+        else:
+            change(operation.file.content, operation)
+            operation.file.pending.append(operation)
+            operation.file.mtime_ns = operation.mtime_ns
+
+    def _sync(self, node: Node) -> None:
+        if isinstance(node, File):
+            node.safe, node.pending = bytes(node.content), []
+            return
+        reached, kept, safe = {id(node)}, [], []
+        for changes in reversed(self.unsafe):  # a rename from elsewhere comes with what was done there before
+            if any(id(folder) in reached for folder, _, _ in changes):
+                reached |= {id(folder) for folder, _, _ in changes}
+                safe.append(changes)
+            else:
+                kept.append(changes)
+        self.unsafe = kept[::-1]
+        for folder, name, named in itertools.chain.from_iterable(reversed(safe)):
+            _set(folder.safe, name, named)
+
+    # -- what a crash leaves ---------------------------------------------------------------------
+
+    def after_kill(self) -> Image:
+        """Everything: the system goes on, only the process is gone."""
+        return dict(_walk(self.root, "", lambda folder: folder.entries, lambda file: bytes(file.content)))
+
+    def after_power_loss(self) -> Image:
+        """Only what was synced."""
+        return dict(_walk(self.root, "", lambda folder: folder.safe, lambda file: file.safe))
+
+    def after_late_data(self) -> Image:
+        """Every name, but of the bytes only what was synced: as with delayed allocation."""
+        return dict(_walk(self.root, "", lambda folder: folder.entries, lambda file: file.safe))
+
+    def after_luck(self, random: Random) -> Image:
+        """What was synced, and some of the rest: any of the names, any sectors of the bytes."""
+        names = {id(folder): dict(folder.safe) for folder in _folders(self.root)}
+        for changes in self.unsafe:
+            if random.random() < 0.5:
+                for folder, name, node in changes:
+                    _set(names.setdefault(id(folder), dict(folder.safe)), name, node)
+
+        def lucky(file: File) -> bytes:
+            content = bytearray(file.safe)
+            for operation in file.pending:
+                _change_partly(content, operation, random)
+            return bytes(content)
+
+        return dict(_walk(self.root, "", lambda folder: names.get(id(folder), folder.safe), lucky))
+
+
+def change(content: bytearray, operation: Written | Cut) -> None:
+    """Write, or set the length, filling gaps with zeros as file systems do."""
+    if isinstance(operation, Cut):
+        del content[operation.size :]
+        content.extend(bytes(operation.size - len(content)))
+        return
+    content.extend(bytes(max(0, operation.offset - len(content))))
+    content[operation.offset : operation.offset + len(operation.data)] = operation.data
+
+
+def _change_partly(content: bytearray, operation: Written | Cut, random: Random) -> None:
+    """All of it, nothing of it, or of a write those sectors that reached the disk."""
+    luck = random.randrange(3)
+    if luck == 0 or (luck == 1 and isinstance(operation, Cut)):
+        return
+    if luck == 2 or isinstance(operation, Cut):
+        change(content, operation)
+        return
+    for start in range(0, len(operation.data), SECTOR):
+        if random.random() < 0.5:
+            part = operation.data[start : start + SECTOR]
+            change(content, Written(operation.file, operation.offset + start, part, operation.mtime_ns))
+
+
+def _set(entries: dict[str, Node], name: str, node: Node | None) -> None:
+    entries.pop(name, None)
+    if node is not None:
+        entries[name] = node
+
+
+def _folders(root: Folder) -> Iterator[Folder]:
+    """Every folder that can be met, by a safe name or another."""
+    yield root
+    seen: set[int] = set()
+    for node in [*root.entries.values(), *root.safe.values()]:
+        if isinstance(node, Folder) and id(node) not in seen:
+            seen.add(id(node))
+            yield from _folders(node)
+
+
+def _walk(
+    folder: Folder,
+    prefix: str,
+    names: Callable[[Folder], Mapping[str, Node]],
+    content: Callable[[File], bytes],
+) -> Iterator[tuple[str, tuple[bytes, int] | None]]:
+    for name, node in names(folder).items():
+        path = prefix + name
+        if isinstance(node, File):
+            yield path, (content(node), node.mtime_ns)
+        else:
+            yield path, None
+            yield from _walk(node, f"{path}/", names, content)
+
+
+def build(image: Image, target: Path) -> None:
+    """Make the disk real, in a folder that is not there yet."""
+    target.mkdir()
+    for path, content in image.items():
+        file = target / path
+        if content is None:
+            file.mkdir()
+            continue
+        data, mtime_ns = content
+        file.write_bytes(data)
+        os.utime(file, ns=(mtime_ns, mtime_ns))

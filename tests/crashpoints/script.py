@@ -1,0 +1,379 @@
+"""What a server does while it is recorded: every kind of change, two sessions, and a person between them.
+
+Each change belongs to a *lane* (one note, one task, one edge, one agent). A lane's steps follow each other,
+so that after a crash it must be as after the last acknowledged step, or as after the one asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+import trio
+from attrs import define, field, frozen
+
+import lithos.app
+from lithos.core.events import EDGE_UPSERTED
+from tests.crashpoints.disk import Image
+from tests.crashpoints.recording import REBUILDABLE, Recorder
+from tests.servers import Lithos, serving
+
+#: A state as JSON; None is a thing that is not there.
+State = Any
+#: Tools whose changes no event tells of.
+SILENT = {"lithos_task_renew"}
+#: How often a refused change is asked for, and seconds for its event to come.
+TRIES = 3
+PATIENCE = 20.0
+#: How often a start is tried: it makes more calls than any change.
+STARTS = 10
+#: The words of a refusal of something that is stored all the same.
+_SAYS_STORED = re.compile(r"is (created|updated|deleted|stored) in")
+#: In every note, so that a search for it finds them all.
+WORD = "quokka"
+
+
+@frozen
+class Told:
+    """One journalled event."""
+
+    seq: int
+    type: str
+    lane: str
+
+
+@frozen
+class Step:
+    """One change of a lane: where in the record it began and was acknowledged, and what was so then.
+
+    `told` are the types of its events; `seqs` their numbers, as far as they were known then.
+    """
+
+    what: str
+    begin: int
+    end: int
+    state: State
+    told: tuple[str, ...] = ()
+    seqs: tuple[int, ...] = ()
+    is_outside: bool = False
+
+
+@define(eq=False)
+class Script:
+    """The run, and all that was promised in it."""
+
+    recorder: Recorder
+    data: Path
+    lanes: dict[str, list[Step]] = field(factory=lambda: defaultdict(list))
+    #: The highest fence that was given out, with the place in the record where it was acknowledged.
+    fences: list[tuple[int, int]] = field(factory=list)
+    #: Answers that refused a change which the script wanted: only where calls fail.
+    refused: list[str] = field(factory=list)
+    #: The folders of indexes as they were at places in the record.
+    indexes: list[tuple[int, Image]] = field(factory=list)
+    _lithos: Lithos | None = None
+
+    @property
+    def here(self) -> int:
+        """How many operations were recorded so far."""
+        return len(self.recorder.log)
+
+    @property
+    def lithos(self) -> Lithos:
+        assert self._lithos is not None
+        return self._lithos
+
+    async def run(self) -> None:
+        """Both sessions, and what a person does between them."""
+        async with self._session():
+            await self._first_session()
+        self._person()
+        async with self._session():
+            await self._second_session()
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[None]:
+        """A server; a start that fails is tried again."""
+        close = lithos.app.close_stores
+
+        def close_undisturbed(stores: Any) -> None:
+            # SQLite ignores what fails while it closes a file, but apsw raises what a file of ours raises.
+            self.recorder.is_outside = True
+            close(stores)
+            self.recorder.is_outside = False
+
+        async with AsyncExitStack() as stack:
+            stack.enter_context(pytest.MonkeyPatch.context()).setattr(
+                lithos.app, "close_stores", close_undisturbed
+            )
+            for attempt in range(STARTS):
+                try:
+                    self._lithos = await stack.enter_async_context(serving(self.data))
+                    break
+                except Exception as failure:
+                    kinds = (OSError, apsw.Error)
+                    is_refusal = isinstance(failure, kinds) or (
+                        isinstance(failure, ExceptionGroup) and failure.split(kinds)[1] is None
+                    )
+                    if not is_refusal:
+                        raise
+                    assert attempt < STARTS - 1, "it does not start"
+                    self.refused.append(f"start: {failure}")
+            await self._hear("", 0, 0)  # what the scan found may be journalled late
+            yield
+
+    async def _first_session(self) -> None:
+        await self._do("agent ada", "lithos_agent_register", id="ada", name="Ada", type="person")
+        alpha = await self._write("Alpha", "first text")
+        beta = await self._write("Beta", "in a folder", path="deep/er")
+        async with trio.open_nursery() as nursery:
+            ids: dict[str, str] = {}
+
+            async def create(title: str) -> None:
+                ids[title] = await self._write(title, "at the same time")
+
+            for title in ("Gamma", "Delta", "Epsilon"):
+                nursery.start_soon(create, title)
+        await self._write("Alpha", "second text, longer " * 40, id=alpha)
+        await self._patch(beta, tags=["seen"], status="archived")
+        one = await self._create_task("One")
+        two = await self._create_task("Two", depends_on=[one])
+        await self._claim(one, "code")
+        await self._claim(two, "review")
+        await self._task(one, "lithos_task_renew", aspect="code")
+        await self._task(one, "lithos_finding_post", summary="it was the cache", knowledge_id=alpha)
+        await self._draw(alpha, beta, 0.25)
+        await self._draw(alpha, beta, 0.75)
+        await self.lithos.call("lithos_retrieve", query=WORD, task_id=one)
+        await self._delete(ids["Gamma"])
+        await self._task(one, "lithos_task_complete", outcome="done", cited_nodes=[alpha])
+        await self._task(one, "lithos_task_reopen")
+        await self._claim(one, "code")
+        await self._task(one, "lithos_task_release", aspect="code")
+        await self._task(two, "lithos_task_cancel")
+        await self._delete(ids["Delta"])
+
+    def _person(self) -> None:
+        """Edits, moves, adds and removes while no server runs, and syncs like a careful program."""
+        notes = self.data / "knowledge"
+        self.recorder.is_outside = True
+        try:
+            self._outside(
+                "Alpha", "note.updated", lambda lane: _save(notes / lane["path"], lane["text"] + "More.\n")
+            )
+            self._outside(
+                "Beta", "note.renamed", lambda lane: _move(notes / lane["path"], notes / "moved.md")
+            )
+            self._outside("Epsilon", "note.deleted", lambda lane: _remove(notes / lane["path"]))
+        finally:
+            self.recorder.is_outside = False
+
+    async def _second_session(self) -> None:
+        by_title = await self._ids_by_title()
+        await self._write("Alpha", "third text", id=by_title["Alpha"])
+        await self._patch(by_title["Beta"], metadata={"color": "red"})
+        await self._write("Zeta", "new", path="deep/er")
+        three = await self._create_task("Three")
+        await self._claim(three, "code")
+        await self._task(three, "lithos_task_complete", outcome="well")
+        await self._delete(by_title["Alpha"])
+
+    # -- kinds of changes ------------------------------------------------------------------------
+
+    async def _write(self, title: str, text: str, **more: Any) -> str:
+        lane = f"note {title}"
+        answer = await self._do(
+            lane, "lithos_write", title=title, content=f"About {WORD}. {text}", agent="ada", **more
+        )
+        return str(answer["id"]) if "id" in answer else (await self._ids_by_title())[title]
+
+    async def _patch(self, note: str, **changes: Any) -> None:
+        await self._do(await self._lane_of(note), "lithos_note_update", id=note, agent="ada", **changes)
+
+    async def _delete(self, note: str) -> None:
+        await self._do(await self._lane_of(note), "lithos_delete", id=note, agent="ada")
+
+    async def _create_task(self, title: str, **more: Any) -> str:
+        answer = await self._do(f"task {title}", "lithos_task_create", title=title, agent="ada", **more)
+        return str(answer["task_id"])
+
+    async def _task(self, task: str, tool: str, **more: Any) -> dict[str, Any]:
+        rows = (await self.lithos.call("lithos_task_status", task_id=task))["tasks"]
+        return await self._do(f"task {rows[0]['title']}", tool, task_id=task, agent="ada", **more)
+
+    async def _claim(self, task: str, aspect: str) -> None:
+        answer = await self._task(task, "lithos_task_claim", aspect=aspect)
+        self.fences.append((self.here, answer["fence"]))
+
+    async def _draw(self, one: str, other: str, weight: float) -> None:
+        await self._do(
+            "edge supports", "lithos_edge_upsert", from_id=one, to_id=other, type="supports", weight=weight,
+            namespace="n", provenance_actor="ada",
+        )  # fmt: skip
+
+    async def _ids_by_title(self) -> dict[str, str]:
+        items = (await self.lithos.call("lithos_list", limit=1000))["items"]
+        return {item["title"]: item["id"] for item in items}
+
+    async def _lane_of(self, note: str) -> str:
+        return f"note {(await self.lithos.read(note))['title']}"
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    async def _do(self, lane: str, tool: str, **arguments: Any) -> dict[str, Any]:
+        """One change through a tool, tried again when it was refused and is not there."""
+        begin = self.here
+        heard = self.lithos.server.coordinator.head
+        before = self.lanes[lane][-1].state if self.lanes[lane] else None
+        for _ in range(TRIES):
+            answer = dict(await self.lithos.call(tool, **arguments))
+            end = self.here
+            if answer.get("status") != "error":
+                break
+            self.refused.append(f"{tool} on {lane}: {answer['message']}")
+            assert answer["code"] == "internal_error", (tool, lane, answer, self.recorder.failed)
+            is_stored = (await observe(self.lithos)).get(lane) != before
+            assert is_stored == bool(_SAYS_STORED.search(answer["message"])), (lane, is_stored, answer)
+            if is_stored:
+                break
+        else:
+            raise AssertionError(f"{tool} on {lane} is refused again and again: {answer}")
+        told = await self._hear(lane, heard, 0 if tool in SILENT else 1)
+        state = (await observe(self.lithos)).get(lane)
+        types, seqs = tuple(event.type for event in told), tuple(event.seq for event in told)
+        self.lanes[lane].append(Step(tool, begin, end, state, types, seqs))
+        self.indexes.append((self.here, read_indexes(self.data)))
+        return answer
+
+    async def _hear(self, lane: str, heard: int, number: int) -> list[Told]:
+        """The events of a step, which come later than its answer where calls fail."""
+        with trio.fail_after(PATIENCE):
+            while True:
+                told = [
+                    event for event in read_events(self.lithos) if event.seq > heard and event.lane == lane
+                ]
+                if len(told) >= number and not self.lithos.server.coordinator.unwritten_origins:
+                    return told
+                await trio.sleep(0.01)
+
+    def _outside(self, title: str, told: str, act: Callable[[Mapping[str, str]], None]) -> None:
+        """One change by another program; the next scan tells of it."""
+        steps = self.lanes[f"note {title}"]
+        before = dict(steps[-1].state)
+        begin = self.here
+        act(before)
+        after = _read_note(self.data / "knowledge", before, told)
+        steps.append(Step(f"outside {told}", begin, self.here, after, (told,), is_outside=True))
+
+
+def read_indexes(data: Path) -> Image:
+    """The folders that native libraries write; a file that goes meanwhile is left out."""
+    image: Image = {}
+    for name in REBUILDABLE:
+        for path in sorted((data / name).rglob("*")):
+            with suppress(FileNotFoundError):
+                image[str(path.relative_to(data))] = (
+                    None if path.is_dir() else (path.read_bytes(), path.stat().st_mtime_ns)
+                )
+        if (data / name).is_dir():
+            image[name] = None
+    return dict(sorted(image.items()))
+
+
+def _read_note(notes: Path, before: dict[str, Any], told: str) -> State:
+    if told == "note.deleted":
+        return None
+    path = "moved.md" if told == "note.renamed" else before["path"]
+    return before | {"path": path, "text": (notes / path).read_text()}
+
+
+def _save(file: Path, text: str) -> None:
+    """As an editor saves that does it well."""
+    staged = file.with_name("4913~")
+    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    os.write(descriptor, text.encode())
+    os.fsync(descriptor)
+    os.close(descriptor)
+    os.rename(staged, file)
+    _sync(file.parent)
+
+
+def _move(file: Path, target: Path) -> None:
+    os.rename(file, target)
+    _sync(target.parent)
+    _sync(file.parent)
+
+
+def _remove(file: Path) -> None:
+    os.unlink(file)
+    _sync(file.parent)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+# -- what there is -------------------------------------------------------------------------------
+
+
+async def observe(lithos: Lithos) -> dict[str, State]:
+    """The state of every lane that is there."""
+    items = (await lithos.call("lithos_list", limit=1000))["items"]
+    lanes: dict[str, State] = {
+        f"note {item['title']}": {
+            "id": item["id"],
+            "path": item["path"],
+            "text": (lithos.knowledge / item["path"]).read_bytes().decode(),
+        }
+        for item in items
+    }
+    assert len(lanes) == len(items), f"a note is there twice: {[item['path'] for item in items]}"
+    for row in (await lithos.call("lithos_task_list", with_claims=True))["tasks"]:
+        findings = (await lithos.call("lithos_finding_list", task_id=row["id"]))["findings"]
+        edges = (await lithos.call("lithos_task_edge_list", task_id=row["id"], direction="incoming"))["edges"]
+        assert f"task {row['title']}" not in lanes, "a task is there twice"
+        lanes[f"task {row['title']}"] = row | {"findings": findings, "edges": edges}
+    for row in (await lithos.call("lithos_edge_list", namespace="n"))["edges"]:
+        assert f"edge {row['type']}" not in lanes, "an edge is there twice"
+        lanes[f"edge {row['type']}"] = row["weight"]
+    for row in (await lithos.call("lithos_agent_list"))["agents"]:
+        if row["name"]:
+            lanes[f"agent {row['id']}"] = [row["name"], row["type"]]
+    return lanes
+
+
+def read_events(lithos: Lithos) -> list[Told]:
+    """The whole journal, whose numbers must grow."""
+    path = str(lithos.data / ".lithos/coordination.db")
+    # Past the hooks, and beside the server's own connections, which are in use.
+    journal = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs="unix")
+    rows = journal.execute("SELECT seq, type, payload FROM events ORDER BY rowid").fetchall()
+    journal.close()
+    found: list[Told] = []
+    names: dict[str, str] = {}
+    for seq, kind, payload in rows:
+        said = json.loads(payload)
+        if kind == EDGE_UPSERTED:
+            lane = f"edge {said['type']}"
+        elif kind.startswith("agent."):
+            lane = f"agent {said['agent_id']}"
+        elif kind.startswith("note."):
+            names[said["id"]] = str(said.get("title") or names.get(said["id"], said["id"]))
+            lane = f"note {names[said['id']]}"
+        else:
+            names[said["task_id"]] = str(said.get("title") or names.get(said["task_id"], said["task_id"]))
+            lane = f"task {names[said['task_id']]}"
+        found.append(Told(seq, kind, lane))
+    seqs = [event.seq for event in found]
+    assert seqs == sorted(set(seqs)), f"numbers of events repeat or go back: {seqs}"
+    return found

@@ -1,0 +1,29 @@
+"""A power failure at any change to the data directory: of what was not synced some, or nothing, is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crashpoints.sweep import record, sweep
+from tests.crashpoints.test_kill_points import POINTS
+
+
+@pytest.mark.slow
+@pytest.mark.deadline(300)
+@pytest.mark.parametrize(
+    ("mode", "every"),
+    [("power loss", 1), ("power loss, names first", 1), ("power loss, by luck", 12)],
+    ids=["nothing unsynced", "names first", "luck"],
+)
+async def test_a_power_failure_at_any_point_loses_and_halves_nothing(
+    mode: str, every: int, tmp_path: Path
+) -> None:
+    """lifecycle spec, section 3: what is acknowledged is on stable storage"""
+    script = await record(tmp_path)
+    swept = await sweep(script, mode, tmp_path, every=every)
+    assert not swept.faults, swept.faults
+    assert swept.points > POINTS
+    assert swept.disks > 50
+    print(f"{mode}: {swept.points} points, {swept.disks} disks")  # noqa: T201 - for `pytest -s`

@@ -1,0 +1,53 @@
+"""Every system call that changes something fails once: the answer says so, and all goes on."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.crashpoints.recording import recording
+from tests.crashpoints.script import Script
+from tests.crashpoints.sweep import record
+from tests.crashpoints.verdict import Verdict
+
+#: Calls between two failures of one run: more than a change needs with its repetition.
+APART = 60
+#: One run in so many is in the gate; together they let every call fail.
+STRIDE = 4
+CALLS = 10_000
+
+
+async def refuse(folder: Path, first: int, code: int) -> Script:
+    """Run the script with every `APART`th call failing."""
+    data = folder / "data"
+    data.mkdir(parents=True)
+    with recording(data, dict.fromkeys(range(first, CALLS, APART), code)) as recorder:
+        script = Script(recorder, data)
+        await script.run()
+    # A start that failed may have left a database open, as only the end of its process closes it.
+    shutil.copytree(data, folder / "copy")
+    await Verdict(script, script.here).check(folder / "copy")
+    return script
+
+
+@pytest.mark.slow
+@pytest.mark.deadline(300)
+async def test_a_call_that_fails_anywhere_is_told_and_undone_or_done(tmp_path: Path) -> None:
+    """behaviours 1, 63, 139, 193"""
+    whole = await record(tmp_path)
+    failed = refused = 0
+    for first in range(0, APART, STRIDE):
+        code = (errno.ENOSPC, errno.EIO)[first // STRIDE % 2]
+        try:
+            script = await refuse(tmp_path / str(first), first, code)
+        except Exception as failure:
+            raise AssertionError(f"every {APART}th call from {first} on failed with {code}") from failure
+        told = {lane: [step.told for step in steps] for lane, steps in script.lanes.items()}
+        assert told == {lane: [step.told for step in steps] for lane, steps in whole.lanes.items()}
+        failed, refused = failed + len(script.recorder.failed), refused + len(script.refused)
+    assert failed > 200
+    assert refused > 50
+    print(f"{failed} calls failed, {refused} answers said so")  # noqa: T201 - for `pytest -s`

@@ -1,0 +1,100 @@
+"""Real servers whose lock is removed or replaced: no second one starts, and bridges find the first."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.stores.lock import CONFIRM_EVERY
+from lithos.stores.owner_record import read_owner
+from tests.e2e.clients import call, connected
+from tests.e2e.feeds import call_tool
+from tests.e2e.process import LITHOS, START_BOUND, Lithos, clean_environment, run_lithos, running_lithos
+from tests.stores.test_lock_removed import (
+    Damage,
+    move_folder,
+    remove,
+    replace_by_copy,
+    replace_by_empty,
+)
+
+#: The others, and ten times each, with a process that owns but does not serve: tests/stores.
+FILE = [remove, replace_by_copy, replace_by_empty]
+FOLDER = [move_folder]
+
+
+def ownership(server: Lithos) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{server.url}/health", timeout=10) as response:
+        return dict(json.load(response)["components"]["ownership"])
+
+
+def await_trouble(server: Lithos) -> str:
+    until = time.monotonic() + CONFIRM_EVERY + 15
+    while (told := ownership(server))["status"] == "ok":
+        assert time.monotonic() < until, "the server does not notice"
+        time.sleep(0.2)
+    assert told["status"] == "degraded"
+    return str(told["error"])
+
+
+def start_second(data: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*LITHOS, "-d", str(data), "serve", "-t", "http", "-p", "0"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env=clean_environment(),
+    )  # fmt: skip
+
+
+def assert_refused(data: Path, server: Lithos) -> None:
+    with start_second(data) as second:
+        try:
+            _, told = second.communicate(timeout=START_BOUND)
+        finally:
+            second.kill()
+    assert second.returncode == 4, told
+    assert str(server.process.pid) in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.slow
+def test_commands_and_backups_work_beside_an_owner_that_holds_its_database(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running_lithos(data) as server:
+        call_tool(server, "lithos_write", title="A note", content="Some text.", agent="ada")
+        assert "A note" in run_lithos("-d", data, "search", "text").stdout
+        copied = run_lithos("-d", data, "backup", tmp_path / "copy")
+        assert copied.returncode == 0, copied.stderr
+        assert ownership(server) == {"status": "ok"}
+
+
+@pytest.mark.slow
+@pytest.mark.deadline(150)
+async def test_the_first_says_so_writes_its_lock_again_and_bridges_find_it(tmp_path: Path) -> None:
+    """lifecycle spec, section 2; the ways side by side, since each takes a look of the owner."""
+    with ExitStack() as stack:
+        servers: dict[Damage, tuple[Path, Lithos, Any]] = {}
+        for damage in FILE + FOLDER:
+            data = tmp_path / damage.__name__
+            server = stack.enter_context(running_lithos(data))
+            servers[damage] = data, server, read_owner(data / ".lithos" / "lock")
+        for damage, (data, _, _) in servers.items():
+            damage(data / ".lithos" / "lock")
+        for data, server, _ in servers.values():
+            assert_refused(data, server)
+        for damage, (data, server, record) in servers.items():
+            trouble = await_trouble(server)
+            assert ("written again" if damage in FILE else "moved, removed or replaced") in trouble
+            assert read_owner(data / ".lithos" / "lock") == record
+            assert_refused(data, server)
+            assert server.process.poll() is None
+        data, server, _ = servers[remove]
+        async with connected("stdio", data=data) as client:
+            await call(client, "lithos_write", title="Bridged", content="Text.", agent="ada")
+        assert call_tool(server, "lithos_stats")["documents"] == 1

@@ -1,0 +1,280 @@
+"""All protocol versions over all HTTP transports, as clients see them (behaviours 164, 173, 204)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+from mcp.client import Client
+from mcp.client.sse import sse_client
+from mcp.types import TextContent
+
+from lithos.front.mcp.server import INSTRUCTIONS
+from tests.front.running import Front, rpc, running_front
+
+HANDSHAKE = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+MODERN = "2026-07-28"
+BOTH = {"Accept": "application/json, text/event-stream"}
+META = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+}
+
+
+async def post(
+    front: Front, message: Mapping[str, Any], path: str = "/mcp", **headers: str
+) -> httpx2.Response:
+    async with httpx2.AsyncClient(base_url=front.url) as client:
+        lines = BOTH | {name.replace("_", "-"): value for name, value in headers.items()}
+        return await client.post(path, json=message, headers=lines)
+
+
+async def post_modern(front: Front, method: str, meta: Any = META, **params: Any) -> httpx2.Response:
+    headers = {"MCP_Protocol_Version": MODERN, "Mcp_Method": method}
+    if "name" in params:
+        headers["Mcp_Name"] = params["name"]
+    return await post(front, rpc(method, 1, _meta=meta, **params), **headers)
+
+
+@pytest.mark.parametrize("version", HANDSHAKE)
+async def test_every_handshake_version_is_agreed_and_needs_no_session(version: str) -> None:
+    """behaviour 204"""
+    async with running_front() as front:
+        hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        answer = await post(front, rpc("initialize", **hello))
+        result = answer.json()["result"]
+        assert answer.headers["content-type"] == "application/json"
+        assert "mcp-session-id" not in answer.headers
+        assert result["protocolVersion"] == version
+        assert result["serverInfo"] == {"name": "Lithos", "version": "9.8.7"}
+        assert result["instructions"] == INSTRUCTIONS
+        assert set(result["capabilities"]) == {"tools", "prompts"}
+        ready = await post(front, rpc("notifications/initialized", None), MCP_Protocol_Version=version)
+        assert ready.status_code == 202
+        called = await post(
+            front, rpc("tools/call", name="echo", arguments={"text": "ü"}), MCP_Protocol_Version=version
+        )
+        assert called.json()["result"] == {
+            "content": [{"type": "text", "text": '{"status":"ok","text":"ü","none":null}'}],
+            "structuredContent": {"status": "ok", "text": "ü", "none": None},
+            "isError": False,
+        }
+
+
+async def test_an_unknown_version_is_answered_with_the_newest_handshake() -> None:
+    async with running_front() as front:
+        hello = {
+            "protocolVersion": "1999-01-01",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        answer = await post(front, rpc("initialize", **hello))
+        assert answer.json()["result"]["protocolVersion"] == "2025-11-25"
+
+
+async def test_calls_work_without_initialize() -> None:
+    async with running_front() as front:
+        answer = await post(front, rpc("tools/call", name="nothing", arguments={}))
+        assert answer.json()["result"] == {
+            "content": [{"type": "text", "text": "null"}],
+            "structuredContent": {"result": None},
+            "isError": False,
+        }
+
+
+async def test_the_modern_version_needs_no_handshake() -> None:
+    """behaviour 204"""
+    async with running_front() as front:
+        discovered = (await post_modern(front, "server/discover")).json()["result"]
+        assert discovered["supportedVersions"] == [MODERN]
+        assert discovered["resultType"] == "complete"
+        listed = (await post_modern(front, "tools/list")).json()["result"]
+        assert (listed["ttlMs"], listed["cacheScope"]) == (3_600_000, "public")
+        assert listed["resultType"] == "complete"
+        called = (await post_modern(front, "tools/call", name="echo", arguments={})).json()["result"]
+        assert called["resultType"] == "complete"
+        assert called["structuredContent"] == {"status": "ok", "text": None, "none": None}
+
+
+async def test_modern_errors_have_their_http_status() -> None:
+    """behaviour 204"""
+    async with running_front() as front:
+        no_meta = await post(front, rpc("tools/list"), MCP_Protocol_Version=MODERN, Mcp_Method="tools/list")
+        mismatch = await post(
+            front, rpc("tools/list", _meta=META), MCP_Protocol_Version=MODERN, Mcp_Method="tools/call"
+        )
+        unknown = await post(front, rpc("tools/list", _meta=META), MCP_Protocol_Version="2031-01-01")
+        method = await post_modern(front, "no/such")
+        listen = await post_modern(front, "subscriptions/listen", notifications={})
+        answers = [
+            (a.status_code, a.json()["error"]["code"]) for a in (no_meta, mismatch, unknown, method, listen)
+        ]
+        assert answers == [(400, -32602), (400, -32020), (400, -32020), (404, -32601), (404, -32601)]
+        meta = META | {"io.modelcontextprotocol/protocolVersion": "2031-01-01"}
+        future = await post(
+            front,
+            rpc("tools/list", _meta=meta),
+            MCP_Protocol_Version="2031-01-01",
+            Mcp_Method="tools/list",
+        )
+        assert (future.status_code, future.json()["error"]["code"]) == (400, -32022)
+
+
+async def test_tools_are_listed_in_order_with_hints_and_an_open_output_schema() -> None:
+    """behaviour 172"""
+    async with running_front() as front:
+        tools = (await post(front, rpc("tools/list"))).json()["result"]["tools"]
+    assert [tool["name"] for tool in tools] == ["zebra", "echo"]
+    assert [tool["annotations"] for tool in tools] == [
+        {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
+        {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False},
+    ]
+    assert all(tool["outputSchema"] == {"type": "object"} for tool in tools)
+    assert tools[0]["inputSchema"]["additionalProperties"] is False
+
+
+async def test_protocol_errors_of_calls_are_text_and_domain_errors_are_not_errors(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """behaviour 173"""
+    async with running_front() as front:
+        answers = [
+            (await post(front, rpc("tools/call", name=name, arguments=arguments))).json()["result"]
+            for name, arguments in [("echo", {"bad": 1}), ("nope", {}), ("crash", {}), ("refuse", {})]
+        ]
+    texts = [answer["content"][0]["text"] for answer in answers]
+    assert texts[:3] == [
+        "unknown argument: bad",
+        "Unknown tool: 'nope'",
+        "Error calling tool 'crash': the disk is on fire",
+    ]
+    assert [answer["isError"] for answer in answers] == [True, True, True, False]
+    assert ["structuredContent" in answer for answer in answers] == [False, False, False, True]
+    assert json.loads(texts[3]) == answers[3]["structuredContent"]
+    (logged,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert logged.exc_info is not None
+
+
+def test_the_instructions_are_short_enough() -> None:
+    assert len(INSTRUCTIONS) < 1200
+    assert {"lithos_search", "lithos_write", "lithos_task_claim"} <= set(re.findall(r"\w+", INSTRUCTIONS))
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD"])
+async def test_mcp_takes_post_only(method: str) -> None:
+    """behaviour 164"""
+    async with running_front() as front, httpx2.AsyncClient(base_url=front.url) as client:
+        answer = await client.request(method, "/mcp", headers=BOTH)
+        assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+        modern = await client.request(method, "/mcp", headers=BOTH | {"MCP-Protocol-Version": MODERN})
+        assert modern.status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("application/json, text/event-stream", 200),
+        ("text/event-stream;q=0.5,application/json", 200),
+        ("*/*", 200),
+        ("application/*, text/*", 200),
+        ("application/json", 406),
+        ("text/event-stream", 406),
+        ("text/html", 406),
+        ("", 406),
+    ],
+)
+async def test_accept_must_list_json_and_event_stream(accept: str, status: int) -> None:
+    """behaviour 164"""
+    async with running_front() as front:
+        for headers in ({}, {"MCP_Protocol_Version": MODERN, "Mcp_Method": "ping"}):
+            answer = await post(front, rpc("ping", _meta=META), Accept=accept, **headers)
+            assert answer.status_code == (status if not headers or status == 406 else 404)
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [("/mcp/", "/mcp"), ("/mcp/?a=b", "/mcp?a=b"), ("/messages?session_id=1", "/messages/?session_id=1")],
+)
+async def test_a_stray_slash_is_redirected_with_the_method_kept(path: str, target: str) -> None:
+    """behaviour 164"""
+    async with running_front() as front:
+        answer = await post(front, rpc("ping"), path)
+        assert (answer.status_code, answer.headers["location"]) == (307, target)
+
+
+async def test_sse_takes_get_and_messages_take_post() -> None:
+    """behaviour 164"""
+    async with running_front() as front, httpx2.AsyncClient(base_url=front.url) as client:
+        assert (await client.post("/sse", json=rpc("ping"))).status_code == 405
+        assert (await client.get("/messages/")).status_code == 405
+
+
+def transports(front: Front) -> list[AbstractAsyncContextManager[Any] | str]:
+    return [f"{front.url}/mcp", sse_client(f"{front.url}/sse")]
+
+
+@pytest.mark.parametrize("transport", [0, 1], ids=["streamable", "sse"])
+@pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", MODERN), (MODERN, MODERN)])
+async def test_the_official_client_works(transport: int, mode: str, version: str) -> None:
+    """behaviours 164, 204"""
+    async with running_front() as front, Client(transports(front)[transport], mode=mode) as client:
+        assert client.protocol_version == version
+        tools = await client.list_tools()
+        assert [tool.name for tool in tools.tools] == ["zebra", "echo"]
+        answer = await client.call_tool("echo", {"text": "日本"})
+        assert answer.structured_content == {"status": "ok", "text": "日本", "none": None}
+        (block,) = answer.content
+        assert isinstance(block, TextContent)
+        assert json.loads(block.text) == answer.structured_content
+        assert (await client.call_tool("echo", {"bad": 1})).is_error
+
+
+async def test_a_stop_ends_official_sse_clients_without_errors(caplog: pytest.LogCaptureFixture) -> None:
+    async with running_front() as front, Client(transports(front)[1], mode="legacy") as client:
+        await client.call_tool("echo", {})
+        front.shutdown.set()
+        await trio.testing.wait_all_tasks_blocked(0.01)
+    assert [r for r in caplog.records if r.name.startswith(("lithos", "hypercorn")) and r.levelno >= 40] == []
+
+
+@pytest.mark.parametrize("transport", [0, 1], ids=["streamable", "sse"])
+async def test_a_client_that_leaves_during_a_call_causes_no_error(
+    transport: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_front() as front:
+        with trio.CancelScope() as scope:
+            async with (
+                Client(transports(front)[transport], mode="legacy") as client,
+                trio.open_nursery() as nursery,
+            ):
+                nursery.start_soon(client.call_tool, "wait", {})
+                await front.tools.waiting.wait()
+                scope.cancel()
+        assert scope.cancelled_caught
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        front.tools.release.set()
+        assert (await post(front, rpc("ping"))).status_code == 200
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_many_calls_at_once_on_one_session_are_all_answered() -> None:
+    async with running_front() as front, Client(transports(front)[1], mode="legacy") as client:
+        texts: list[str] = []
+
+        async def ask(number: int) -> None:
+            answer = await client.call_tool("echo", {"text": str(number)})
+            assert answer.structured_content is not None
+            texts.append(answer.structured_content["text"])
+
+        async with trio.open_nursery() as nursery:
+            for number in range(20):
+                nursery.start_soon(ask, number)
+        assert sorted(map(int, texts)) == list(range(20))

@@ -1,0 +1,166 @@
+"""Requests that can be read in two ways, are too large, or name no host: one answer each, no traceback."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from lithos.front.server.limits import HEAD_BYTES
+from tests.front.running import read_all, running_front
+
+LOCAL = b"Host: localhost\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+BODY = b"5\r\nhello\r\n0\r\n\r\n"
+
+
+def post(lines: bytes, body: bytes = BODY, version: bytes = b"1.1") -> bytes:
+    return b"POST /nowhere HTTP/" + version + b"\r\n" + LOCAL + lines + b"\r\n" + body
+
+
+def status_of(answer: bytes) -> int:
+    assert answer.startswith(b"HTTP/1.1 "), answer[:80]
+    return int(answer[9:12])
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (post(b"Content-Length: 5\r\n" + CHUNKED), 400),
+        (post(CHUNKED + b"Content-Length: 15\r\n"), 400),
+        (post(b"Content-Length: 5\r\nContent-Length: 6\r\n"), 400),
+        (post(b"Content-Length: 5, 6\r\n"), 400),
+        (post(b"Content-Length: +5\r\n"), 400),
+        (post(b"Content-Length: -5\r\n"), 400),
+        (post(CHUNKED, version=b"1.0"), 400),
+        (post(CHUNKED + CHUNKED), 501),
+        (post(b"Transfer-Encoding: gzip, chunked\r\n"), 501),
+        (post(b"Transfer-Encoding : chunked\r\n"), 400),
+        (post(b"X: a\r\n b\r\n"), 400),
+        (post(b"X: a\r\n\tb\r\n"), 400),
+        (post(b"X: a\x00b\r\n"), 400),
+        (post(b"X\x00: a\r\n"), 400),
+        (post(b": a\r\n"), 400),
+        (post(CHUNKED, b"-5\r\nhello\r\n0\r\n\r\n"), 400),
+        (post(CHUNKED, b"0x5\r\nhello\r\n0\r\n\r\n"), 400),
+        (post(CHUNKED, b"f" * 30 + b"\r\nhello"), 400),
+        (post(CHUNKED, b"5\r\nhelloXX0\r\n\r\n"), 400),
+        (post(b"Content-Length: 0\r\n", b"", version=b"2.0"), 505),
+        (post(b"Content-Length: 0\r\n", b"", version=b"1.9"), 505),
+        (b"GET ?x HTTP/1.1\r\n" + LOCAL + b"\r\n", 400),
+        (b"GET http://[x/health HTTP/1.1\r\n" + LOCAL + b"\r\n", 400),
+        (b"GET http://evil.example/health HTTP/1.1\r\n" + LOCAL + b"\r\n", 400),
+    ],
+)
+async def test_what_is_no_request_gets_one_answer_and_the_end(
+    sent: bytes, status: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with running_front() as front:
+        following = b"GET /health HTTP/1.1\r\n" + LOCAL + b"\r\n"
+        answer = await front.exchange(sent + following)
+        assert status_of(answer) == status
+        assert answer.count(b"HTTP/1.1 ") == 1, "what follows is no request of anybody"
+        assert front.rejected == ["bad_request"]
+    assert "Traceback" not in capfd.readouterr().err
+
+
+async def test_a_target_may_name_the_server_too() -> None:
+    """RFC 9112, section 3.2.2"""
+    async with running_front() as front:
+        answer = await front.exchange(
+            b"GET http://LOCALHOST/health?x HTTP/1.1\r\n" + LOCAL + b"Connection: close\r\n\r\n"
+        )
+        assert status_of(answer) == 200
+
+
+def head(size: int, kind: str) -> bytes:
+    """A request head of so many bytes."""
+    begun, end = b"GET /health HTTP/1.1\r\n" + LOCAL, b"Connection: close\r\n\r\n"
+    left = size - len(begun) - len(end)
+    match kind:
+        case "target":
+            return begun.replace(b"/health", b"/health?" + b"a" * (left - 1)) + end
+        case "value":
+            return begun + b"X: " + b"a" * (left - 5) + b"\r\n" + end
+        case "blanks":
+            return begun + b"X:" + b" " * (left - 5) + b"a\r\n" + end
+    lines = b"a: b\r\n" * (left // 6 - 2)
+    return begun + lines + b"X: " + b"a" * (left - len(lines) - 5) + b"\r\n" + end
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 40])
+@pytest.mark.parametrize("kind", ["target", "value", "blanks", "lines"])
+@pytest.mark.parametrize(
+    ("size", "status"),
+    [(HEAD_BYTES, 200), (HEAD_BYTES + 1, 431), (HEAD_BYTES + 8192, 431), (HEAD_BYTES * 20, 431)],
+)
+async def test_heads_have_a_limit_however_they_arrive(size: int, status: int, kind: str, pieces: int) -> None:
+    async with running_front() as front:
+        sent = head(size, kind)
+        assert len(sent) == size
+        stream = await front.connect()
+        async with stream:
+            step = -(-size // pieces)
+            try:
+                for start in range(0, size, step):
+                    await stream.send_all(sent[start : start + step])
+                    await trio.lowlevel.checkpoint()
+            except trio.BrokenResourceError:
+                assert status == 431
+            assert status_of(await read_all(stream)) == status
+        assert front.rejected == ([] if status == 200 else ["head_too_large"])
+
+
+async def test_the_limit_is_one_of_each_head_not_of_the_connection() -> None:
+    async with running_front() as front:
+        one = head(HEAD_BYTES - 100, "value").replace(b"Connection: close\r\n", b"")
+        answer = await front.exchange(one * 3 + b"GET /health HTTP/1.1\r\n" + LOCAL + b"\r\n")
+        assert answer.count(b"HTTP/1.1 200 ") == 4
+
+
+NO_HOSTS = [
+    b".localhost", b"..localhost", b"a..localhost", b"localhost..", b"x" * 64 + b".localhost",
+    b"x" * 300 + b".localhost", b"\xe9.localhost", b"localhost,localhost", b"user@localhost", b"localhost:1a",
+    b"localhost/", b"[::1", b"[.]", b"*", b"", b"\x01.localhost", b"127.0.0.256", b"[::1%25lo]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", NO_HOSTS)
+async def test_a_host_that_is_none_is_refused_and_health_answers_all(
+    host: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """behaviour 145"""
+    lines = b"Host: " + host + b"\r\nConnection: close\r\n\r\n"
+    async with running_front() as front:
+        for path in (b"/nowhere", b"/mcp", b"/events"):
+            assert status_of(await front.exchange(b"GET " + path + b" HTTP/1.1\r\n" + lines)) in (403, 400)
+        assert status_of(await front.exchange(b"GET /health HTTP/1.1\r\n" + lines)) in (200, 400)
+    async with running_front(allowed_hosts=("*",)) as front:
+        assert status_of(await front.exchange(b"GET /nowhere HTTP/1.1\r\n" + lines)) in (404, 400)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "host", [b"a.localhost", b"localhost.", b"A_b.LOCALHOST:1", b"[::1]:5", b"127.0.0.1"]
+)
+async def test_names_of_this_machine_pass(host: bytes) -> None:
+    async with running_front() as front:
+        answer = await front.exchange(
+            b"GET /nowhere HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n"
+        )
+        assert status_of(answer) == 404
+
+
+@pytest.mark.parametrize("more", [b"hello", b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100_000])
+async def test_an_answer_is_finished_whatever_comes_behind_the_last_request(more: bytes) -> None:
+    async with running_front() as front:
+        for path in (b"/health", b"/nowhere"):
+            answer = await front.exchange(
+                b"POST " + path + b" HTTP/1.1\r\n" + LOCAL + b"Connection: close\r\n\r\n" + more
+            )
+            assert status_of(answer) in (404, 405, 400)
+
+
+async def test_a_client_that_ends_before_its_refused_body_still_reads_why() -> None:
+    async with running_front() as front:
+        answer = await front.exchange(post(b"Content-Length: 999999999\r\n", b"hello"))
+        assert status_of(answer) in (413, 400)

@@ -1,0 +1,287 @@
+"""Every parser and normaliser of `core` and `stores`, as calls that take one text.
+
+The first word of a name is what it covers: `module.function` of `lithos.core`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from attrs import evolve
+
+from lithos.core import events, findings, limits, offers, times
+from lithos.core.errors import LithosError
+from lithos.core.learning import inference, ranking
+from lithos.core.notes import document, healing, layout, links, matching, paths, values, yaml_nodes
+from lithos.core.notes import paths as urls
+from lithos.core.notes import yaml_nodes as yaml_text
+from lithos.core.notes.model import Document, Note
+from lithos.core.tasks import graph as gates
+from lithos.core.tasks import graph as task_metadata
+from lithos.core.text import analysis, chunk, entities, entity_phrases, entity_text, query, snippet
+from lithos.core.text import snippet as truncation
+from lithos.stores import sqlite
+from lithos.stores.indexes import fulltext_query, fulltext_schema, linkgraph
+from lithos.stores.indexes.fulltext_query import Filters
+
+Parse = Callable[[str], object]
+
+_NOW: Final = datetime(2026, 1, 2, tzinfo=UTC)
+_ID: Final = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
+_NOTE: Final = Note(id=_ID, title="A title", author="ann", created_at=_NOW, updated_at=_NOW)
+_HEAD: Final = f"---\nid: {_ID}\ntitle: A title\n---\n"
+_ANALYZER: Final = fulltext_schema.make_analyzer()
+_TRANSLATOR: Final = fulltext_query.QueryTranslator(fulltext_schema.make_schema(), _ANALYZER)
+_REFUSALS: Final = (
+    LithosError, inference.UnusableAnswer, document.UnreadableNote, query.QuerySyntaxError, ValueError,
+)  # fmt: skip
+
+
+def refusing(parse: Parse) -> Parse:
+    """The same; a refusal is an answer."""
+
+    def run(given: str) -> object:
+        with suppress(*_REFUSALS):
+            return parse(given)
+        return None
+
+    return run
+
+
+def _bytes(given: str) -> bytes:
+    return given.encode(errors="replace")
+
+
+def _read(given: str) -> object:
+    return document.parse_document(_bytes(given), "a.md", _NOW)
+
+
+def _render(note: Note, content: str) -> object:
+    return document.render_document(Document(note=note, content=content))
+
+
+def _rewrite(old: str, note: Note, content: str, *, replace_body: bool) -> object:
+    new = Document(note=note, content=content)
+    return document.rewrite_document(_bytes(old), "a.md", _NOW, new, replace_body=replace_body)
+
+
+def _resolve(given: str) -> object:
+    table = links.LinkTable()
+    table.add(_ID, "a.md", "A title", ("alias",))
+    return table.resolve(given), table.is_ambiguous(given), table.candidates(given)
+
+
+def _add(given: str) -> object:
+    table = links.LinkTable()
+    table.add(_ID, f"{given}.md", given, (given,))
+    table.remove(_ID)
+    return len(table)
+
+
+def _resolve_all(given: str) -> object:
+    return [_resolve(link.target) for link in links.scan_links(given)]
+
+
+def _link_all(given: str) -> object:
+    graph = linkgraph.LinkGraph()
+    for link in links.scan_links(given):
+        graph.link(_ID, linkgraph.Placeholder(link.target))
+    for link in links.scan_links(given):
+        graph.unlink(_ID, linkgraph.Placeholder(link.target))
+        graph.discard_lonely(linkgraph.Placeholder(link.target))
+    return graph.edge_count
+
+
+def _search(given: str) -> object:
+    tree = query.parse_query(given)
+    return _TRANSLATOR.translate(tree, Filters()) if tree is not None else None
+
+
+def _search_plain(given: str) -> object:
+    tree = query.plain_words(given)
+    return _TRANSLATOR.translate(tree, Filters(tags=(given,), author=given)) if tree is not None else None
+
+
+def _fold_back(given: str) -> object:
+    return [analysis.unfold_offset(given, share * len(given) // 4) for share in range(5)]
+
+
+def _find_words(given: str) -> object:
+    terms = [word for _, word in analysis.words(analysis.fold(given))]
+    return snippet.find_word(analysis.fold(given), terms[:40]), snippet.find_word(given, ["zzz", "bbb"])
+
+
+def _snippets(given: str) -> object:
+    few = snippet.Terms.of(["zzz", "a", "語", "running"])
+    own = snippet.Terms.of(query.query_terms(given))
+    return snippet.make_snippet("A title", given, few), snippet.make_snippet(given, "zzz", own)
+
+
+def _check_files(given: str) -> object:
+    note = evolve(_NOTE, title=given, source_url=given, aliases=(given,))
+    found = tuple(link.target for link in links.scan_links(given))
+    files = [findings.CheckedFile(path=f"{n}.md", note=note, links=(*found, given)) for n in range(2)]
+    return findings.find_issues(files), list(findings.plan_amendments(files, lambda: given + "0"))
+
+
+def _index(given: str) -> object:
+    return fulltext_schema.make_document(
+        fulltext_schema.FulltextEntry(
+            serial=1, stamp=1, id=_ID, title=given, headings=given, body=given, entities=(given,),
+            tags=(given,), author=given, path=given, namespace=given, updated_at=_NOW,
+        )
+    )  # fmt: skip
+
+
+def _names(given: str) -> object:
+    return [
+        judge(given)
+        for judge in (
+            entity_text.is_filler,
+            entity_text.is_stop_word,
+            entity_text.is_opener,
+            entity_text.is_calendar,
+            entity_text.is_numbering,
+            entity_text.is_file_name,
+            entity_text.is_entity,
+            entity_text.is_code_name,
+            entity_text.is_link_name,
+        )
+    ]
+
+
+def _many(given: str) -> list[str]:
+    """Its pieces, as the items of a list."""
+    return [given[begin : begin + 40] for begin in range(0, len(given), 40)]
+
+
+PARSERS: Final[Mapping[str, Parse]] = {
+    "chunk.chunk_text": lambda t: chunk.chunk_text("A title", t),
+    "chunk.chunk_text as title": lambda t: chunk.chunk_text(t, t),
+    "chunk.headings_of": chunk.headings_of,
+    "entities.extract_entities": lambda t: entities.extract_entities(t, 50),
+    "entities.decide_extraction": lambda t: entities.decide_extraction(_NOTE, f"# a\n{t}", 50),
+    "entities.digest_entities": lambda t: entities.digest_entities(_many(t)),
+    "entity_phrases.count_mentions": lambda t: entity_phrases.count_mentions([t], [t]),
+    "entity_text.*": _names,
+    "entity_text.read_body": entity_text.read_body,
+    "events.origin_digest": events.origin_digest,
+    "document.derive_id": document.derive_id,
+    "document.parse_document": _read,
+    "document.parse_document as body": lambda t: _read(_HEAD + t),
+    "document.parse_document as frontmatter": lambda t: _read(f"---\n{t}\n---\nText"),
+    "document.parse_document as title": lambda t: _read(f"---\ntitle: {t}\n---\n# {t}\nText"),
+    "document.parse_document as list": lambda t: _read(f"---\ntags: [{t}]\naliases: {t}\n---\n"),
+    "document.parse_document as a text": lambda t: _read(f"---\nx: |\n  {t}\n---\n"),
+    "document.parse_document quoted": lambda t: _read(f'---\nx: "{t}"\n---\n'),
+    "document.parse_identified": lambda t: document.parse_identified(_bytes(t), "a.md", _NOW),
+    "document.is_identified": lambda t: document.is_identified(_bytes(t)),
+    "document.given_keys": lambda t: document.given_keys(_bytes(f"---\n{t}\n---\n")),
+    "document.render_document": lambda t: _render(_NOTE, t),
+    "document.render_document as values": lambda t: _render(
+        evolve(_NOTE, title=t, tags=(t,), source=t, namespace=t, summaries={"short": t}, extra={t: t}), "Text"
+    ),
+    "document.render_document as lists": lambda t: _render(
+        evolve(_NOTE, tags=tuple(_many(t)), extra={"x": _many(t)}), "Text"
+    ),
+    "document.rewrite_document": lambda t: _rewrite(_HEAD + "Text", _NOTE, t, replace_body=True),
+    "document.rewrite_document of": lambda t: _rewrite(t, _NOTE, "Text", replace_body=False),
+    "document.rewrite_document of a body": lambda t: _rewrite(
+        _HEAD + t, evolve(_NOTE, title="Other"), "", replace_body=False
+    ),
+    "document.rewrite_document of a frontmatter": lambda t: _rewrite(
+        f"---\nid: {_ID}\n{t}\n---\nText", evolve(_NOTE, tags=("x",)), "Text", replace_body=True
+    ),
+    "document.rewrite_document of a list": lambda t: _rewrite(
+        f"---\nid: {_ID}\n{yaml_text.write_entry('tags', _many(t), '', chr(10))}---\nText",
+        evolve(_NOTE, tags=tuple(reversed(_many(t)))),
+        "Text",
+        replace_body=True,
+    ),
+    "document.amend_document": lambda t: document.amend_document(
+        _bytes(_HEAD + t), "a.md", _NOW, {"author": t}
+    ),
+    "graph.normalise_gate_metadata": lambda t: gates.normalise_gate_metadata(
+        {"gate_type": "timer", "ready_at": t}
+    ),
+    "graph.read_ready_at": lambda t: gates.read_ready_at({"ready_at": t}),
+    "healing.one_line": healing.one_line,
+    "healing.clean_items": lambda t: healing.clean_items(_many(t)),
+    "healing.clean_sources": lambda t: healing.clean_sources([*_many(t), t], _ID),
+    "inference.build_messages": lambda t: inference.count_most_tokens(
+        inference.build_messages(inference.Passage(_ID, t, t), [inference.Passage(_ID, t, t)])
+    ),
+    "inference.read_judgements": lambda t: inference.read_judgements(t, _ID, [_ID], 0.5),
+    "inference.read_judgements in a fence": lambda t: inference.read_judgements(
+        f"```json\n{t}\n```", _ID, [_ID], 0.5
+    ),
+    "links.scan_links": links.scan_links,
+    "links.scan_targets": links.scan_targets,
+    "links.note_keys": lambda t: links.note_keys(_ID, t, t, (t,)),
+    "links.target_keys": links.target_keys,
+    "links.target_names": links.target_names,
+    "links.names_of": lambda t: links.names_of([("title", t)]),
+    "links.normalise_sources": lambda t: links.normalise_sources(_many(t), t),
+    "links.LinkTable.add": _add,
+    "links.LinkTable.resolve": _resolve,
+    "links.LinkTable.resolve all": _resolve_all,
+    "matching.check_metadata_match": lambda t: matching.check_metadata_match({t: t}),
+    "matching.matches_metadata": lambda t: matching.matches_metadata({t: [*_many(t), t]}, {t: t + "x"}),
+    "matching.has_all": lambda t: matching.has_all(_many(t), _many(t)),
+    "layout.read_layout": lambda t: layout.read_layout(_bytes(t)).content,
+    "layout.read_layout closed": lambda t: layout.read_layout(
+        _bytes(f"---\n{t}\n---\n{t}")
+    ).content,
+    "layout.unify_breaks": lambda t: layout.unify_breaks(t, "\r\n"),
+    "values.normalise_note": lambda t: values.written_values(
+        values.normalise_note(evolve(_NOTE, title=t, tags=tuple(_many(t)), entities=(t,), extra={t: t}))
+    ),
+    "paths.slug_of": lambda t: paths.slug_of(t, t),
+    "paths.namespace_of": lambda t: paths.namespace_of(t, None),
+    "paths.resolve_new_path": lambda t: paths.resolve_new_path(t, "slug"),
+    "paths.resolve_read_path": paths.resolve_read_path,
+    "offers.render_prompt": lambda t: [
+        offers.render_prompt(prompt.name, {argument.name: t for argument in prompt.arguments})
+        for prompt in offers.PROMPTS
+    ],
+    "query.parse_query": query.parse_query,
+    "query.parse_query translated": _search,
+    "query.plain_words": _search_plain,
+    "query.query_terms": query.query_terms,
+    "ranking.name_words": lambda t: ranking.name_words(t, t),
+    "offers.read_address": lambda t: offers.read_address(f"lithos://note/{t}"),
+    "snippet.Terms.of": lambda t: snippet.Terms.of(_many(t)),
+    "snippet.make_snippet": _snippets,
+    "snippet.find_word": _find_words,
+    "analysis.normalise": lambda t: analysis.normalise("NFC", t),
+    "analysis.separate_marks": analysis.separate_marks,
+    "analysis.drop_excess_marks": analysis.drop_excess_marks,
+    "graph.merge_metadata": lambda t: task_metadata.merge_metadata("task", {t: t}, {t: None}),
+    "analysis.fold": analysis.fold,
+    "analysis.unfold_offset": _fold_back,
+    "analysis.index_text": analysis.index_text,
+    "analysis.runs": lambda t: list(analysis.runs(t)),
+    "analysis.words": analysis.words,
+    "analysis.bigrams": analysis.bigrams,
+    "limits.check_text": lambda t: limits.check_text("title", t, 100),
+    "times.parse_time": times.parse_time,
+    "snippet.truncate": lambda t: [truncation.truncate(t, len(t) * share // 5) for share in (1, 3, 4)],
+    "paths.normalise_url": urls.normalise_url,
+    "paths.normalise_url as host": lambda t: urls.normalise_url(f"https://{t}/"),
+    "paths.normalise_url as path": lambda t: urls.normalise_url(f"https://example.org/{t}"),
+    "paths.normalise_url as query": lambda t: urls.normalise_url(f"https://example.org/?{t}"),
+    "paths.host_of": urls.host_of,
+    "findings.find_issues": _check_files,
+    "yaml_nodes.read_mapping": lambda t: yaml_nodes.read_mapping(t).nodes,
+    "yaml_nodes.write_text": lambda t: [yaml_text.write_text(t, style) for style in (None, "'", '"')],
+    "yaml_nodes.write_entry": lambda t: yaml_text.write_entry(t, _many(t), "", "\n"),
+    "stores.indexes.fulltext_schema": _index,
+    "stores.indexes.fulltext_query": _TRANSLATOR.tokens,
+    "stores.indexes.linkgraph": _link_all,
+    "stores.sqlite": lambda t: (
+        sqlite.load_json(t), sqlite.load_object(t), sqlite.load_texts(t)
+    ),
+}  # fmt: skip

@@ -1,0 +1,159 @@
+"""A real server under a workload: stopped for a while, killed, started again, its files edited meanwhile."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import trio
+from attrs import define, field, frozen
+
+from tests.e2e.clients import Gone, WireClient
+from tests.e2e.process import Lithos, start_lithos
+from tests.linearizability.models import OUTSIDE_COUNTS
+from tests.linearizability.workload import Workload
+
+CLIENTS = 5
+#: Of one round, about.
+OPERATIONS = 120
+#: Seconds after which a client gives its answer up; a server is stopped for twice or half of that.
+PATIENCE = 0.8
+#: Seconds for half a round, at most.
+ROUND_LIMIT = 60.0
+#: Seconds between two edits by hand, and between the halves of one in place.
+EDIT_EVERY = 0.15
+HALF_TIME = 0.03
+
+
+@frozen
+class Checked:
+    """What was recorded and checked."""
+
+    histories: int = 0
+    operations: int = 0
+    lost: int = 0
+    saves: int = 0
+    kills: int = 0
+    problems: tuple[str, ...] = ()
+
+    def __add__(self, other: Checked) -> Checked:
+        return Checked(
+            self.histories + other.histories,
+            self.operations + other.operations,
+            self.lost + other.lost,
+            self.saves + other.saves,
+            self.kills + other.kills,
+            self.problems + other.problems,
+        )
+
+    @classmethod
+    def of(cls, workload: Workload, kills: int) -> Checked:
+        history = workload.history
+        keys = {operation.key for operation in history.operations}
+        saves = sum(operation.name == "outside" for operation in history.operations)
+        return cls(len(keys), len(history.operations), history.lost, saves, kills, tuple(workload.problems()))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.histories} histories of one object each, {self.operations} operations, {self.lost} of "
+            f"them without an answer, {self.saves} saves by another program, {self.kills} kills: "
+            f"{len(self.problems)} not linearizable"
+        )
+
+
+@define(eq=False)
+class Campaign:
+    """One data directory, whose server comes and goes."""
+
+    data: Path
+    seed: int
+    edits: bool = True
+    outside_counts: bool = OUTSIDE_COUNTS
+    workload: Workload = field(init=False)
+    _random: Random = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._random = Random(self.seed)
+        self.workload = Workload(Random(f"work {self.seed}"), self.outside_counts)
+        self.data.mkdir(parents=True, exist_ok=True)
+
+    async def run(self, rounds: int, operations: int) -> Checked:
+        """Each round begins with a start, and ends with a kill after so many operations or some more."""
+        for number in range(rounds):
+            server = await trio.to_thread.run_sync(start_lithos, self.data)
+            try:
+                if number == 0:
+                    async with WireClient.open(server.address) as client:
+                        await self.workload.prepare(client.call)
+                await self._round(server, operations)
+            finally:
+                server.close()
+        return Checked.of(self.workload, rounds)
+
+    async def _round(self, server: Lithos, operations: int) -> None:
+        """All at work; a pause in the middle, which clients in every other round do not wait for."""
+        gives_up = self._random.random() < 0.5
+        self.workload.patience = PATIENCE if gives_up else 60.0
+        async with trio.open_nursery() as nursery:
+            async with trio.open_nursery() as clients:
+                if self.edits:
+                    nursery.start_soon(self._edit)
+                for number in range(CLIENTS):
+                    clients.start_soon(self._work, f"c{number}", server)
+                clients.start_soon(
+                    self._disturb, server, operations, 2 * PATIENCE if gives_up else PATIENCE / 2
+                )
+            nursery.cancel_scope.cancel()
+
+    async def _work(self, client: str, server: Lithos) -> None:
+        """Calls, on a new connection after each lost answer, until the server is gone."""
+        while server.process.poll() is None:
+            try:
+                async with WireClient.open(server.address) as wire:
+                    await self.workload.work(client, wire.call)
+            except Gone:
+                await trio.sleep(0.01)
+
+    async def _disturb(self, server: Lithos, operations: int, pause: float) -> None:
+        """A pause, and then the end, each in the middle of what happens."""
+        await self._until(self._random.randrange(operations // 4, operations // 2))
+        server.process.send_signal(signal.SIGSTOP)
+        await trio.sleep(pause)
+        server.process.send_signal(signal.SIGCONT)
+        await self._until(self._random.randrange(operations // 2, operations))
+        await trio.sleep(self._random.uniform(0, 0.02))
+        await trio.to_thread.run_sync(server.kill)
+
+    async def _until(self, operations: int) -> None:
+        """Wait until so many operations more are recorded."""
+        history = self.workload.history.operations
+        wanted = len(history) + operations
+        with trio.fail_after(ROUND_LIMIT):
+            while len(history) < wanted:
+                await trio.sleep(0.005)
+
+    async def _edit(self) -> None:
+        knowledge = self.data / "knowledge"
+        while True:
+            await trio.sleep(self._random.uniform(0, 2 * EDIT_EVERY))
+            # In two pieces only once the rest of such a save is safe.
+            rest = self.workload.save(knowledge, in_place=self.outside_counts and self._random.random() < 0.5)
+            if rest is not None:
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(HALF_TIME)
+                    rest()
+
+
+async def run_campaigns(
+    folder: Path, first: int, is_enough: Callable[[Checked], bool], **more: Any
+) -> Checked:
+    """Campaigns with the seeds from `first` on, until it is enough or one finds something."""
+    checked = Checked()
+    seed = first
+    while not checked.problems and not is_enough(checked):
+        checked += await Campaign(folder / f"data-{seed}", seed, **more).run(rounds=3, operations=OPERATIONS)
+        seed += 1
+    return checked

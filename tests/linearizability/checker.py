@@ -1,0 +1,144 @@
+"""Linearizability: is there an order of the operations, each within its time, that the model explains?
+
+The search is Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993) with Lowe's memory of what
+was tried ("Testing for Linearizability", 2017): a pair of linearised set and state is never looked at twice.
+As in Knossos and Porcupine, a history is split by object first: one is linearizable if that of each object
+is (P-compositionality, Horn and Kroening 2015).
+
+An operation whose answer was lost may have happened at any time after it was called, or never: its
+`returned` is `NEVER`, its result `UNKNOWN`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Final, Protocol
+
+from attrs import frozen
+
+#: The time of an answer that was lost.
+NEVER: Final = 2**62
+#: A result that nobody knows.
+UNKNOWN: Final = "unknown"
+#: Pairs of set and state looked at before a history is given up as too entangled to decide.
+LIMIT: Final = 2_000_000
+
+
+@frozen
+class Operation:
+    """One call by one client; times count the events of the recording."""
+
+    key: str
+    client: str
+    name: str
+    argument: Any
+    result: Any
+    called: int
+    returned: int
+
+    @property
+    def is_known(self) -> bool:
+        return self.returned != NEVER
+
+
+class Model(Protocol):
+    """What an object does."""
+
+    def initial(self) -> Hashable:
+        """The state before the first operation."""
+        ...
+
+    def step(self, state: Any, operation: Operation) -> Iterable[Hashable]:
+        """The states after an operation with its result: none if that result is impossible here."""
+        ...
+
+
+class Undecided(Exception):
+    """A history with too many operations at the same time."""
+
+
+@frozen
+class Violation:
+    """An object whose history nothing explains; `longest` is the best order, `state` where that ended."""
+
+    key: str
+    history: Sequence[Operation]
+    longest: Sequence[Operation]
+    state: Any
+
+    def __str__(self) -> str:
+        explained = {id(operation) for operation in self.longest}
+        lines = [f"{self.key} is not linearizable; after the best order of {len(self.longest)}: {self.state}"]
+        lines += [f"  {_told(operation)}" for operation in self.longest[-8:]]
+        left = [
+            operation for operation in self.history if id(operation) not in explained and operation.is_known
+        ]
+        lines += ["not explained:", *(f"  {_told(operation)}" for operation in left[:8])]
+        return "\n".join(lines)
+
+
+def _told(operation: Operation) -> str:
+    until = operation.returned if operation.is_known else "?"
+    return (
+        f"[{operation.called}..{until}] {operation.client}: {operation.name} {operation.argument} "
+        f"-> {operation.result}"
+    )
+
+
+def check(history: Iterable[Operation], model: Model) -> list[Violation]:
+    """The objects whose part of the history is not linearizable."""
+    parts: dict[str, list[Operation]] = defaultdict(list)
+    for operation in history:
+        parts[operation.key].append(operation)
+    found = (check_one(key, part, model) for key, part in parts.items())
+    return [violation for violation in found if violation is not None]
+
+
+def check_one(key: str, history: Sequence[Operation], model: Model) -> Violation | None:
+    """Search an order of one object's operations; raises `Undecided`."""
+    operations = sorted(history, key=lambda operation: operation.called)
+    needed = sum(1 << number for number, operation in enumerate(operations) if operation.is_known)
+    first = (0, model.initial())
+    seen: set[tuple[int, Any]] = {first}
+    waiting: list[tuple[tuple[int, Any], tuple[Any, ...] | None]] = [(first, None)]
+    best: tuple[int, Any, tuple[Any, ...] | None] = (0, first[1], None)
+    while waiting:
+        (done, state), order = waiting.pop()
+        if done & needed == needed:
+            return None
+        if done.bit_count() > best[0]:
+            best = (done.bit_count(), state, order)
+        for number in reversed(_possible(operations, done)):
+            operation = operations[number]
+            for following in model.step(state, operation):
+                if following == state and not operation.is_known:
+                    continue  # as if it had not happened
+                pair = (done | 1 << number, following)
+                if pair not in seen:
+                    seen.add(pair)
+                    waiting.append((pair, (operation, order)))
+        if len(seen) > LIMIT:
+            raise Undecided(f"{key}: {len(operations)} operations")
+    return Violation(key, operations, _unfold(best[2]), best[1])
+
+
+def _possible(operations: Sequence[Operation], done: int) -> list[int]:
+    """Those that may come next: called before any other that is left has returned."""
+    found: list[int] = []
+    until = NEVER
+    number = (~done & (done + 1)).bit_length() - 1  # all before are done
+    while number < len(operations) and operations[number].called <= until:
+        if not done >> number & 1:
+            found.append(number)
+            until = min(until, operations[number].returned)
+        number += 1
+    return [number for number in found if operations[number].called <= until]
+
+
+def _unfold(order: tuple[Any, ...] | None) -> list[Operation]:
+    found: list[Operation] = []
+    while order is not None:
+        found.append(order[0])
+        order = order[1]
+    return found[::-1]

@@ -1,0 +1,201 @@
+"""What a note and a task do, one operation at a time (specification: tools, coordination §2).
+
+Results are as `workload.py` makes them of the tools' answers: `("ok", …)`, or `("refused", code)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from attrs import evolve, frozen
+
+from tests.linearizability.checker import UNKNOWN, Operation
+
+#: A save by another program counts as a version (notes §3). Off, such a save keeps the version that is in the
+#: file, as older servers had it, and a write that expects that version overwrites it.
+OUTSIDE_COUNTS = True
+
+
+@frozen
+class Note:
+    """A note that is there."""
+
+    version: int = 1
+    body: str = ""
+    tag: str = ""
+    #: Another program saved it, and nobody was told which version that made.
+    is_unseen: bool = False
+
+
+@frozen
+class NoteModel:
+    """A register with compare and set, over which other programs write."""
+
+    outside_counts: bool = OUTSIDE_COUNTS
+
+    def initial(self) -> Hashable:
+        """Notes are made before anything is recorded."""
+        return Note()
+
+    def step(self, state: Note | None, operation: Operation) -> Iterable[Hashable]:
+        """None is a note that was deleted."""
+        if operation.name == "outside":
+            return self._outside(state, operation.argument)
+        if state is None:
+            return [state] if operation.result in (("refused", "not_found"), UNKNOWN) else []
+        if operation.name == "read":
+            told = ("ok", state.version, state.body, state.tag)
+            return _seen(state, operation.result, told)
+        if operation.name == "delete":
+            return [None] if operation.result in (("ok",), UNKNOWN) else []
+        return _write(state, operation)
+
+    def _outside(self, state: Note | None, saved: tuple[int, str, str]) -> list[Note]:
+        """A file as another program left it: the version that was in it, body, tag.
+
+        Saves between which the server did not look are one edit to it, as long as nobody was told a version
+        of the first: what was told of one text is never told of another.
+        """
+        version, body, tag = saved
+        if not self.outside_counts:
+            return [Note(version, body, tag)]
+        last = state.version if state else 0
+        counted = [last, last + 1] if state is not None and state.is_unseen else [last + 1]
+        return [Note(max(each, version), body, tag, is_unseen=True) for each in counted]
+
+
+def _seen(state: Note, result: Any, told: tuple[Any, ...]) -> list[Note]:
+    if result == UNKNOWN:
+        return [state]
+    return [evolve(state, is_unseen=False)] if result == told else []
+
+
+def _write(state: Note, operation: Operation) -> Iterable[Hashable]:
+    expected, changes = operation.argument
+    if expected is not None and expected != state.version:
+        return _seen(state, operation.result, ("refused", "version_conflict", state.version))
+    after = evolve(state, version=state.version + 1, is_unseen=False, **dict(changes))
+    return [after] if operation.result in (("ok", after.version), UNKNOWN) else []
+
+
+@frozen
+class Held:
+    """A claim; `fence` is None while nobody was told it."""
+
+    agent: str
+    fence: int | None
+    is_running: bool = True
+
+
+@frozen
+class Task:
+    """A task, its claims by aspect, and the highest fence that anybody was told."""
+
+    status: str = "open"
+    claims: tuple[tuple[str, Held], ...] = ()
+    highest: int = 0
+
+    def held(self, aspect: str) -> Held | None:
+        return dict(self.claims).get(aspect)
+
+    def put(self, aspect: str, held: Held | None) -> Task:
+        claims = {name: other for name, other in self.claims if name != aspect}
+        if held is not None:
+            claims[aspect] = held
+        told = held.fence or 0 if held is not None else 0
+        return evolve(self, claims=tuple(sorted(claims.items())), highest=max(self.highest, told))
+
+
+class TaskModel:
+    """Claims with fences, and a status."""
+
+    def initial(self) -> Hashable:
+        """Tasks are made before anything is recorded."""
+        return Task()
+
+    def step(self, state: Task, operation: Operation) -> Iterable[Hashable]:
+        """`expire` is time that passes: every claim runs out."""
+        return getattr(self, f"_{operation.name}")(state, operation.argument, operation.result)
+
+    def _expire(self, state: Task, _: Any, __: Any) -> list[Task]:
+        return [
+            evolve(state, claims=tuple((name, evolve(held, is_running=False)) for name, held in state.claims))
+        ]
+
+    def _claim(self, state: Task, argument: Any, result: Any) -> list[Task]:
+        aspect, agent = argument
+        held = state.held(aspect)
+        if state.status != "open":
+            return _refused(state, result, "closed")
+        if held is not None and held.is_running and held.agent != agent:
+            return _refused(state, result, "held")
+        if result == UNKNOWN:
+            return [state.put(aspect, Held(agent, None))]
+        return (
+            [state.put(aspect, Held(agent, result[1]))]
+            if _is_ok(result) and result[1] > state.highest
+            else []
+        )
+
+    def _renew(self, state: Task, argument: Any, result: Any) -> list[Task]:
+        aspect, agent = argument
+        held = state.held(aspect)
+        if held is None or not held.is_running or held.agent != agent:
+            return _refused(state, result, "not_found")
+        if result == UNKNOWN:
+            return [state]
+        return _told_fence(state, aspect, held, result[1]) if _is_ok(result) else []
+
+    def _release(self, state: Task, argument: Any, result: Any) -> list[Task]:
+        aspect, agent = argument
+        held = state.held(aspect)
+        if held is None or held.agent != agent:
+            return _refused(state, result, "not_found")
+        return [state.put(aspect, None)] if _is_ok(result) or result == UNKNOWN else []
+
+    def _complete(self, state: Task, _: Any, result: Any) -> list[Task]:
+        return self._close(state, "completed", result)
+
+    def _cancel(self, state: Task, _: Any, result: Any) -> list[Task]:
+        return self._close(state, "cancelled", result)
+
+    def _close(self, state: Task, status: str, result: Any) -> list[Task]:
+        if state.status != "open":
+            return _refused(state, result, "closed")
+        return [evolve(state, status=status, claims=())] if _is_ok(result) or result == UNKNOWN else []
+
+    def _reopen(self, state: Task, _: Any, result: Any) -> list[Task]:
+        if state.status == "open":
+            return _refused(state, result, "open")
+        return [evolve(state, status="open")] if _is_ok(result) or result == UNKNOWN else []
+
+    def _look(self, state: Task, _: Any, result: Any) -> list[Task]:
+        """Status, and who holds what with which fence."""
+        if result == UNKNOWN:
+            return [state]
+        _, status, claims = result
+        running = {name: held for name, held in state.claims if held.is_running}
+        if status != state.status or {name: agent for name, agent, _ in claims} != {
+            name: held.agent for name, held in running.items()
+        }:
+            return []
+        states = [state]
+        for name, _, fence in claims:
+            states = [after for before in states for after in _told_fence(before, name, running[name], fence)]
+        return states
+
+
+def _told_fence(state: Task, aspect: str, held: Held, fence: int) -> list[Task]:
+    """A fence that is seen must be the one that was granted, or one that nobody was told of."""
+    if held.fence is None:
+        return [state.put(aspect, evolve(held, fence=fence))]
+    return [state] if fence == held.fence else []
+
+
+def _is_ok(result: Any) -> bool:
+    return bool(result[0] == "ok")
+
+
+def _refused(state: Task, result: Any, code: str) -> list[Task]:
+    return [state] if result in (("refused", code), UNKNOWN) else []

@@ -1,0 +1,47 @@
+"""Histories of real servers are linearizable: of one in this process, and of processes that are killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+import trio
+
+from tests.linearizability.campaign import Checked, run_campaigns
+from tests.linearizability.workload import Workload
+from tests.servers import Clock, serving
+
+ROUNDS, CLIENTS, CALLS = 4, 5, 20
+
+
+async def test_what_clients_in_a_race_see_can_be_explained(tmp_path: Path) -> None:
+    """behaviours 10 and 88: notes, claims whose time runs out, completions, and a person's atomic saves"""
+    clock = Clock()
+    workload = Workload(Random(1))
+    async with serving(tmp_path, clock=clock, settled=False) as lithos:
+        await workload.prepare(lithos.call)
+        for number in range(ROUNDS):
+            async with trio.open_nursery() as nursery:
+                for client in range(CLIENTS):
+                    nursery.start_soon(workload.work, f"c{client}", lithos.call, CALLS)
+            assert workload.save(lithos.knowledge, in_place=False) is None
+            if number % 2:
+                workload.expire(lambda: clock.advance(hours=9))
+    checked = Checked.of(workload, kills=0)
+    print(checked)  # noqa: T201 - for `pytest -s`
+    assert not checked.problems, checked.problems[0]
+    assert checked.histories == 6
+    assert checked.operations > ROUNDS * CLIENTS * CALLS
+
+
+@pytest.mark.slow
+@pytest.mark.deadline(240)
+async def test_what_clients_see_over_kills_and_pauses_can_be_explained(tmp_path: Path) -> None:
+    """behaviours 10, 88 and 176: kill -9, pauses, lost answers that take effect late, and a person's saves"""
+    checked = await run_campaigns(tmp_path, 1, lambda done: done.kills >= 6)
+    print(checked)  # noqa: T201 - for `pytest -s`
+    assert not checked.problems, checked.problems[0]
+    assert checked.operations > 500
+    assert checked.lost > 5
+    assert checked.saves > 5

@@ -1,0 +1,415 @@
+"""People beside an agent at the same notes, and the exploration of all interleavings of their steps.
+
+The agent is the product's own code (`NoteFiles`) on a fake file system; before each of its system calls
+every person, and the watcher, may take any number of steps, and the process may die. A ledger follows every
+piece of text that a person saved: at the end it is in a file, or in what was displaced, or a person overwrote
+or deleted it, or an agent that was told of it did.
+
+Pruning: two schedules that led to the same files, the same positions of all people and the same answers to
+the product so far have the same futures, since the product's next step depends on nothing else; only one of
+them is continued. The number of schedules is that of all paths through the graph of such states.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.kept import recover_folder, settle
+from lithos.stores.notes.protection import Protection
+from lithos.stores.notes.replacing import Replacing
+from lithos.stores.notes.values import FileBusy, FileChanged, Kept, Put, Remove, digest_of
+from tests.people.fake_files import FakeCalls, Inode
+
+#: Rounds in which the writer decides again.
+ROUNDS = 2
+
+Step = tuple[str, ...]
+
+
+def tokens(data: bytes) -> set[bytes]:
+    return set(re.findall(rb"<\w+>", data))
+
+
+def _protection(lacking: frozenset[str]) -> Protection:
+    names = {"exchange": "exchange", "no_replace": "rename_new", "links": "link", "leases": "lease"}
+    return Protection(**{name: call not in lacking for name, call in names.items()})
+
+
+class Dead(BaseException):
+    """The process was killed."""
+
+
+class Pruned(BaseException):
+    """This state was met before."""
+
+
+@attrs.define(eq=False)
+class Person:
+    """One who takes steps: an editor, a sync client, or the watcher."""
+
+    steps: Sequence[Step]
+    position: int = 0
+    inode: Inode | None = None
+    waiting: Inode | None = None
+    seen: bytes | None = None
+
+    @property
+    def is_able(self) -> bool:
+        """False when done, or while a lease holds an open() back."""
+        return self.position < len(self.steps) and not (self.waiting and self.waiting.leases)
+
+    def key(self) -> tuple[Any, ...]:
+        inode = self.inode.number if self.inode else 0
+        return self.position, inode, self.waiting.number if self.waiting else 0, self.seen
+
+
+# -- what people do ---------------------------------------------------------------------------------
+
+
+def in_place(path: str, *pieces: str) -> list[Step]:
+    """Truncate and write, in one piece or several."""
+    return [("open", path, "truncate"), *(("write", piece) for piece in pieces), ("close",)]
+
+
+def append(path: str, piece: str) -> list[Step]:
+    return [("open", path, ""), ("write", piece), ("close",)]
+
+
+def atomic(path: str, text: str) -> list[Step]:
+    return [("new", f"{path}~{text}", text), ("rename", f"{path}~{text}", path)]
+
+
+def move(path: str, other: str) -> list[Step]:
+    return [("rename", path, other)]
+
+
+def delete(path: str) -> list[Step]:
+    return [("unlink", path)]
+
+
+def take_up(path: str) -> list[Step]:
+    """The watcher: the calls of `NoteFiles.read`, then the writer's second look."""
+    return [("peek", path), ("read",), ("take", path)]
+
+
+class World:
+    """One run: the files, the people, the agent, and the ledger."""
+
+    def __init__(
+        self, root: Path, notes: dict[str, str], people: Sequence[Sequence[Step]], lacking: frozenset[str]
+    ) -> None:
+        self.root = root
+        self.calls = FakeCalls(lacking)
+        self.files = NoteFiles(root, self.calls)
+        self.files._replacing = Replacing(self.calls, _protection(lacking), self.files._kept.append)
+        self.saved: set[bytes] = set()
+        self.excused: set[bytes] = set()
+        self.displaced: list[bytes] = []
+        self.removed_by_people: set[int] = set()
+        self.known: dict[str, str] = {}
+        self.outcomes: list[str] = []
+        for name, text in notes.items():
+            self.calls.put(self.path(name), text.encode())
+            self.saved |= tokens(text.encode())
+            self.known[name] = digest_of(text.encode())
+        self.people = [Person(steps) for steps in people]
+
+    def path(self, name: str) -> str:
+        return str(self.root / name)
+
+    # -- people -------------------------------------------------------------------------------------
+
+    def act(self, person: Person) -> None:
+        """One step of a person."""
+        kind, *more = person.steps[person.position]
+        if getattr(self, f"_{kind}")(person, *more) is not False:
+            person.position += 1
+
+    def _open(self, person: Person, name: str, how: str) -> bool:
+        inode, person.waiting = person.waiting, None
+        if inode is not None:
+            inode.writers -= 1
+        else:
+            path = self.path(name)
+            if path not in self.calls.names:
+                self.calls.put(path, b"")
+            inode = self.calls.names[path]
+            if inode.leases:
+                inode.leases = dict.fromkeys(inode.leases, False)
+                person.waiting = inode
+                inode.writers += 1  # the kernel counts who waits
+                return False
+        if how == "truncate":
+            self._excuse(inode)
+            inode.data = b""
+        inode.writers += 1
+        person.inode = inode
+        return True
+
+    def _write(self, person: Person, text: str) -> None:
+        assert person.inode is not None
+        person.inode.data += text.encode()
+        self.saved |= tokens(text.encode())
+        if person.inode.number in self.removed_by_people and not person.inode.names:
+            self.excused |= tokens(text.encode())  # another person deleted the file meanwhile
+
+    def _close(self, person: Person) -> None:
+        assert person.inode is not None
+        person.inode.writers -= 1
+        person.inode = None
+
+    def _new(self, person: Person, name: str, text: str) -> None:
+        self.calls.put(self.path(name), text.encode())
+        self.saved |= tokens(text.encode())
+
+    def _rename(self, person: Person, source: str, target: str) -> None:
+        path, other = self.path(source), self.path(target)
+        if path not in self.calls.names:
+            return  # gone: the person is told so
+        inode, old = self.calls.names.pop(path), self.calls.names.get(other)
+        if old is not None:
+            self._lose_name(old)
+        self.calls.names[other] = inode
+
+    def _unlink(self, person: Person, name: str) -> None:
+        inode = self.calls.names.pop(self.path(name), None)
+        if inode is not None:
+            self._lose_name(inode)
+
+    def _lose_name(self, inode: Inode) -> None:
+        inode.names -= 1  # it may have a private one for another moment
+        self.removed_by_people.add(inode.number)
+        self._excuse(inode)
+
+    def _excuse(self, inode: Inode) -> None:
+        self.excused |= tokens(inode.data)
+
+    def _peek(self, person: Person, name: str) -> None:
+        person.inode = self.calls.names.get(self.path(name))
+
+    def _read(self, person: Person) -> None:
+        person.seen = None if person.inode is None else person.inode.data
+
+    def _take(self, person: Person, name: str) -> None:
+        """The state is size and mtime, and all times are the same here."""
+        inode = self.calls.names.get(self.path(name))
+        if person.seen is not None and inode is not None and len(inode.data) == len(person.seen):
+            self.known[name] = digest_of(person.seen)
+        person.inode = person.seen = None
+
+    # -- the agent ----------------------------------------------------------------------------------
+
+    def ask(self, request: Step) -> None:
+        """What the writer does with a request, and what it does with what it displaced."""
+        kind, name, *text = request
+        for _ in range(ROUNDS):
+            outcome = self._try(kind, name, "".join(text).encode())
+            if outcome != "changed":
+                break
+        self.outcomes.append(outcome)
+
+    def _try(self, kind: str, name: str, text: bytes) -> str:
+        change: Put | Remove
+        if kind == "create":
+            change = Put(name, text, None)
+        else:
+            try:
+                source = self.files.read_quiet(name, self.known.get(name))
+            except FileBusy:
+                return "refused"
+            except FileNotFoundError:
+                return "missing"
+            is_told = source.digest == self.known.get(name)
+            if kind == "patch":
+                change = Put(name, source.data + text, source.digest)
+            elif kind == "write":
+                change = Put(name, text, source.digest, saves_old=not is_told)
+            else:
+                change = Remove(name, source.digest, saves_old=not is_told)
+            if is_told and kind != "patch":
+                self.excused |= tokens(source.data)
+        (result,) = self.files.apply([change])
+        if isinstance(result, FileChanged):
+            return "changed"
+        if isinstance(result, Exception):
+            return "refused"
+        if isinstance(change, Put):
+            self.known[name] = digest_of(change.data)
+        return "done"
+
+    def settle_at_once(self) -> None:
+        """Without any grace, which is allowed where leases tell of writers."""
+        for kept in self.files.take_kept():
+            try:
+                settle(self.calls, kept, self._save, leases=True)
+            except FileBusy:
+                self.files._kept.append(kept)
+
+    def _save(self, kept: Kept, data: bytes) -> None:
+        self.displaced.append(data)
+
+    # -- the end ------------------------------------------------------------------------------------
+
+    def end(self, *, is_dead: bool) -> None:
+        """Everybody finishes; what a killed process left is recovered; then nothing may be missing."""
+        self.calls.reach = lambda call: None
+        if is_dead:
+            for descriptor in list(self.calls.opened):
+                self.calls.close(descriptor)
+        while able := [person for person in self.people if person.is_able]:
+            self.act(able[0])
+        assert all(person.position == len(person.steps) for person in self.people), "someone waits for ever"
+        left = self.files.take_kept()
+        if is_dead:
+            names = [Path(path).name for path in self.calls.names]
+            left, _ = recover_folder(self.calls, str(self.root), names)
+        for kept in left:
+            settle(self.calls, kept, self._save, leases="lease" not in self.calls.lacking)
+        self._check()
+
+    def _check(self) -> None:
+        assert not self.calls.opened, "a descriptor was left open"
+        private = [path for path in self.calls.names if Path(path).name.startswith(".lithos-")]
+        assert not private, f"left behind: {private}"
+        there = b"".join([inode.data for inode in self.calls.names.values()] + self.displaced)
+        lost = self.saved - self.excused - tokens(there)
+        assert not lost, f"lost: {sorted(lost)}, outcomes {self.outcomes}"
+
+    def key(self) -> tuple[Any, ...]:
+        """All that the future depends on."""
+        calls = self.calls
+        inodes = {inode.number: inode for inode in calls.names.values()}
+        inodes |= {inode.number: inode for inode, _ in calls.opened.values()}
+        for person in self.people:
+            inodes |= {each.number: each for each in (person.inode, person.waiting) if each is not None}
+        return (
+            calls.calls,
+            tuple(calls.answers),
+            tuple(sorted((path, inode.number) for path, inode in calls.names.items())),
+            tuple(
+                sorted((n, i.data, i.writers, i.names, tuple(i.leases.items())) for n, i in inodes.items())
+            ),
+            tuple((descriptor, inode.number) for descriptor, (inode, _) in calls.opened.items()),
+            tuple(person.key() for person in self.people),
+            frozenset(self.excused),
+            frozenset(self.saved),
+            tuple(self.displaced),
+            frozenset(self.removed_by_people),
+            tuple(sorted(self.known.items())),
+        )
+
+
+@attrs.define
+class Explored:
+    """How many runs were made, distinct states met, and schedules they stand for."""
+
+    runs: int = 0
+    states: int = 0
+    schedules: int = 0
+
+
+@attrs.define(eq=False)
+class _Graph:
+    """The states and, of each, where every choice leads: another state, or None for the end."""
+
+    choices: dict[int, list[int | None]] = attrs.field(factory=dict)
+
+    def count(self) -> int:
+        counted: dict[int, int] = {}
+        stack = [0]
+        while stack:
+            node = stack[-1]
+            pending = [n for n in self.choices[node] if n is not None and n not in counted]
+            if pending:
+                stack += pending
+                continue
+            stack.pop()
+            counted[node] = sum(1 if n is None else counted[n] for n in self.choices[node])
+        return counted[0]
+
+
+def explore(make: Callable[[], World], requests: Sequence[Step], *, dies: bool = False) -> Explored:
+    """Run every interleaving of the requests with the people of the world to its end."""
+    found, graph = Explored(), _Graph()
+    numbers: dict[tuple[Any, ...], int] = {}
+    prefixes: list[list[int]] = [[]]
+    while prefixes:
+        prefix = prefixes.pop()
+        found.runs += 1
+        _run(make(), requests, prefix, prefixes, numbers, graph, dies=dies)
+    found.states = len(numbers)
+    found.schedules = graph.count()
+    return found
+
+
+def _run(
+    world: World,
+    requests: Sequence[Step],
+    prefix: list[int],
+    prefixes: list[list[int]],
+    numbers: dict[tuple[Any, ...], int],
+    graph: _Graph,
+    *,
+    dies: bool,
+) -> None:
+    made: list[int] = []
+    last: tuple[int, int] | None = None
+
+    def arrive(node: int | None) -> None:
+        if last is not None:
+            graph.choices[last[0]][last[1]] = node
+
+    def choose(options: int) -> int:
+        nonlocal last
+        key = (*world.key(), options)
+        node = numbers.get(key)
+        is_new = node is None
+        if node is None:
+            node = numbers[key] = len(numbers)
+            graph.choices[node] = [None] * options
+        arrive(node)
+        if len(made) >= len(prefix):
+            if not is_new:
+                raise Pruned
+            prefixes.extend([*made, option] for option in range(1, options))
+            choice = 0
+        else:
+            choice = prefix[len(made)]
+        made.append(choice)
+        last = (node, choice)
+        return choice
+
+    is_over = False
+
+    def reach(call: str) -> None:
+        nonlocal is_over
+        if is_over:
+            raise Dead
+        while True:
+            able = [person for person in world.people if person.is_able]
+            choice = choose(1 + len(able) + dies) if able or dies else 0
+            if choice == 0:
+                return
+            if choice > len(able):
+                is_over = True
+                raise Dead
+            world.act(able[choice - 1])
+
+    world.calls.reach = reach
+    try:
+        for request in requests:
+            world.ask(request)
+            if "lease" not in world.calls.lacking:
+                world.settle_at_once()
+    except Dead:
+        pass
+    except Pruned:
+        return
+    world.end(is_dead=is_over)
+    arrive(None)

@@ -1,0 +1,188 @@
+"""A person in the model: every interleaving of an agent's calls with what people do loses nothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from lithos.stores.notes.files import NoteFiles
+from tests.people.fake_files import FakeCalls
+from tests.people.model import (
+    Explored,
+    Step,
+    World,
+    append,
+    atomic,
+    delete,
+    explore,
+    in_place,
+    move,
+    take_up,
+)
+
+A, B = "a.md", "b.md"
+NOTES = {A: "<A0>", B: "<B0>"}
+
+FILE_SYSTEMS = {
+    "exchange and leases": frozenset[str](),
+    "exchange": frozenset({"lease"}),
+    "leases": frozenset({"exchange"}),
+    "nothing but links": frozenset({"exchange", "lease", "rename_new"}),
+}
+SAVES: dict[str, list[Step]] = {
+    "in place": in_place(A, "<P1>"),
+    "in pieces": in_place(A, "<P1>", "<P2>"),
+    "append": append(A, "<P1>"),
+    "atomic": atomic(A, "<P1>"),
+    "moved onto it": move(B, A),
+    "moved away": move(A, "c.md"),
+    "delete": delete(A),
+    "take-up": take_up(A),
+}
+SECOND: dict[str, list[Step]] = {
+    "in place": in_place(A, "<Q1>"),
+    "atomic": atomic(A, "<Q1>"),
+    "delete": delete(A),
+    "take-up": take_up(A),
+}
+REQUESTS: dict[str, list[Step]] = {
+    "patch": [("patch", A, "<X1>")],
+    "write": [("write", A, "<X1>")],
+    "remove": [("remove", A)],
+    "create": [("create", "c.md", "<X1>")],
+}
+#: Two notes, one after the other: the second request meets what the first displaced.
+TWO: list[Step] = [("patch", A, "<X1>"), ("patch", B, "<X2>")]
+
+
+def run(
+    root: Path, lacking: frozenset[str], requests: list[Step], *people: list[Step], dies: bool = False
+) -> Explored:
+    return explore(lambda: World(root, NOTES, people, lacking), requests, dies=dies)
+
+
+#: With what is saved in place where there are no leases, the states are many: the slow set has them.
+QUICK = ("atomic", "moved onto it", "moved away", "delete", "take-up")
+
+
+def explore_all(
+    root: Path,
+    lacking: frozenset[str],
+    requests: Iterable[str],
+    *people: Iterable[list[Step]],
+    dies: bool = False,
+) -> Explored:
+    """Every request beside every combination of people."""
+    total = Explored()
+    for request in requests:
+        for combination in itertools.product(*people):
+            found = run(root, lacking, REQUESTS[request], *combination, dies=dies)
+            total.schedules += found.schedules
+            total.states += found.states
+    print(f"{total.schedules} interleavings in {total.states} states")  # noqa: T201
+    return total
+
+
+def test_one_person_beside_any_request_loses_nothing(tmp_path: Path) -> None:
+    """Issue 11, build 1; behaviour 1."""
+    found = explore_all(tmp_path, frozenset(), ("patch", "remove"), SAVES.values())
+    assert found.schedules > 30_000
+    assert found.states > 1_000
+
+
+@pytest.mark.parametrize("lacking", list(FILE_SYSTEMS.values())[1:], ids=list(FILE_SYSTEMS)[1:])
+def test_one_person_on_a_file_system_that_lacks_calls_loses_nothing(
+    tmp_path: Path, lacking: frozenset[str]
+) -> None:
+    """Issue 11, build 1."""
+    found = explore_all(tmp_path, lacking, ("patch", "remove"), [SAVES[name] for name in QUICK])
+    assert found.states > 150
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lacking", list(FILE_SYSTEMS.values())[1:], ids=list(FILE_SYSTEMS)[1:])
+def test_one_person_who_saves_in_place_where_calls_lack_loses_nothing(
+    tmp_path: Path, lacking: frozenset[str]
+) -> None:
+    """Issue 11, build 1: to exhaustion."""
+    names = ("in pieces", "append") if lacking == {"lease"} else ("in place", "append")
+    found = explore_all(tmp_path, lacking, ["patch"], [SAVES[name] for name in names])
+    assert found.schedules > 2_000
+
+
+@pytest.mark.slow
+def test_one_person_beside_an_agent_that_writes_or_creates_loses_nothing(tmp_path: Path) -> None:
+    """Issue 11, build 1: to exhaustion."""
+    found = explore_all(tmp_path, frozenset(), ("write", "create"), SAVES.values())
+    assert found.schedules > 20_000
+
+
+@pytest.mark.parametrize("lacking", [frozenset[str](), frozenset({"exchange"})])
+def test_a_process_that_dies_anywhere_beside_a_person_loses_nothing(
+    tmp_path: Path, lacking: frozenset[str]
+) -> None:
+    """behaviour 1"""
+    found = explore_all(tmp_path, lacking, ["patch"], [SAVES["atomic"]], dies=True)
+    assert found.schedules > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lacking", FILE_SYSTEMS.values(), ids=FILE_SYSTEMS)
+def test_a_process_that_dies_anywhere_beside_any_save_loses_nothing(
+    tmp_path: Path, lacking: frozenset[str]
+) -> None:
+    """behaviour 1"""
+    saves = [SAVES[name] for name in ("atomic", "delete")]
+    found = explore_all(tmp_path, lacking, ("patch", "remove"), saves, dies=True)
+    assert found.schedules > 1_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("request_", ["patch", "remove"])
+def test_two_people_beside_a_request_lose_nothing(tmp_path: Path, request_: str) -> None:
+    """Issue 11, build 1: to exhaustion."""
+    others = ("atomic", "delete", "take-up") if request_ == "patch" else tuple(SECOND)
+    found = explore_all(
+        tmp_path, frozenset(), [request_], [SAVES["atomic"]], [SECOND[name] for name in others]
+    )
+    assert found.schedules > 100_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lacking", FILE_SYSTEMS.values(), ids=FILE_SYSTEMS)
+def test_two_notes_that_people_save_and_move_lose_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
+    """Issue 11, build 1: two notes; on the best file system also with death anywhere."""
+    schedules = 0
+    for name in ("moved onto it", "delete"):
+        schedules += run(tmp_path, lacking, TWO, SAVES[name], move(A, B), dies=not lacking).schedules
+    print(f"{schedules} interleavings")  # noqa: T201
+    assert schedules > 1_000
+
+
+def test_the_scripted_take_up_makes_the_calls_of_the_product(tmp_path: Path) -> None:
+    """What the watcher does in the model is what `NoteFiles.read` does."""
+    made: list[str] = []
+    calls = FakeCalls(reach=made.append)
+    calls.put(str(tmp_path / A), b"text")
+    assert NoteFiles(tmp_path, calls).read(A).data == b"text"
+    assert made == ["open", "fstat", "read"]
+
+
+@pytest.mark.parametrize("blunder", ["no put back", "no look at what was removed", "no lease"])
+def test_the_model_finds_a_blunder(tmp_path: Path, blunder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The invariant can fail: without a part of the protocol, text is lost."""
+    if blunder == "no lease":  # and no grace either
+        monkeypatch.setattr(FakeCalls, "lease", lambda self, descriptor: None)
+        monkeypatch.setattr(FakeCalls, "is_leased", lambda self, descriptor: True)
+    else:
+        monkeypatch.setattr("lithos.stores.notes.watch.Watch.is_still", lambda self, path, digest: True)
+        monkeypatch.setattr(
+            "tests.people.model.settle", lambda calls, kept, save, leases: calls.unlink(kept.path)
+        )
+    request = REQUESTS["remove" if blunder == "no look at what was removed" else "patch"]
+    steps = SAVES["in pieces" if blunder == "no lease" else "atomic"]
+    with pytest.raises(AssertionError, match="lost"):
+        run(tmp_path, frozenset(), request, steps)

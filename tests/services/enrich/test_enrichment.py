@@ -1,0 +1,373 @@
+"""The enrich worker: its jobs, its attempts, its sweep and its hours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from lithos.config.sections import EventsConfig, LcmaConfig
+from lithos.core.errors import StorageFailed
+from lithos.core.learning.memory import (
+    ClaimJobs,
+    Consolidate,
+    Decay,
+    Enqueue,
+    EnrichTrigger,
+    FinalNode,
+    ForgetWorkingMemory,
+    Receipt,
+    RecordRetrieval,
+)
+from lithos.services.enrich.drain import Drain
+from lithos.services.enrich.worker import Enrichment
+from tests.servers import MISSING_ID, Clock, Lithos, put_note, serving
+
+PROSE = "Later Ada Lovelace wrote to Charles Babbage. Then Ada Lovelace met Charles Babbage."
+
+
+def worker(lithos: Lithos) -> Enrichment:
+    assert lithos.server.enrichment is not None
+    return lithos.server.enrichment
+
+
+async def entities(lithos: Lithos, note_id: str) -> list[str]:
+    return (await lithos.read(note_id))["metadata"].get("entities") or []
+
+
+async def retrieve(lithos: Lithos, task: str, notes: list[str], times: int = 1) -> None:
+    """Have a task retrieve these notes, as `lithos_retrieve` records it."""
+    for number in range(times):
+        receipt = Receipt(
+            id=f"rcpt_{task}_{number}_{len(notes)}",
+            ts=lithos.server.enrichment._parts.clock(),
+            query="q",
+            limit=5,
+            task_id=task,
+            final_nodes=tuple(map(FinalNode, notes)),
+        )
+        namespaces = dict.fromkeys(notes, "default")
+        await lithos.server.learning.submit(RecordRetrieval(receipt, namespaces))
+
+
+async def finished_task(lithos: Lithos, notes: list[str], *more: str) -> str:
+    """A completed task whose working memory has `notes` twice, and `more` once."""
+    answer = await lithos.call("lithos_task_create", title="T", agent="a")
+    task = answer["task_id"]
+    await retrieve(lithos, task, notes, times=2)
+    await retrieve(lithos, task, [*more])
+    await lithos.call("lithos_task_complete", task_id=task, agent="a")
+    return task
+
+
+async def salience(lithos: Lithos, *notes: str) -> list[float]:
+    stats = await lithos.server.learning.stats(notes)
+    return [round(stats[note].salience, 6) for note in notes]
+
+
+async def learned(lithos: Lithos) -> dict[tuple[str, str], float]:
+    found = (await lithos.call("lithos_edge_list", type="related_to"))["edges"]
+    return {(edge["from_id"], edge["to_id"]): round(edge["weight"], 6) for edge in found}
+
+
+async def _enqueue(lithos: Lithos, *notes: str) -> None:
+    triggers = [EnrichTrigger(trigger_type="note.updated", node_id=note) for note in notes]
+    await lithos.server.learning.submit(Enqueue(tuple(triggers)))
+
+
+# -- jobs ------------------------------------------------------------------------------------------
+
+
+async def test_a_drain_extracts_entities_of_written_notes_and_its_own_writing_asks_for_nothing(
+    tmp_path: Path,
+) -> None:
+    """behaviours 157, 158"""
+    file = put_note(tmp_path, "curated.md", f"---\ntitle: Curated\nentities: [Mine]\n---\n{PROSE}\n")
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("Note", PROSE)
+        curated = lithos.server.catalogue.at_path("curated.md").note.id
+        await _enqueue(lithos, curated)
+        await worker(lithos).drain()
+        assert "Lovelace" not in file.read_text().partition("\n---\n")[0]
+        assert await entities(lithos, note) == ["Ada Lovelace", "Charles Babbage"]
+        assert await entities(lithos, curated) == ["Mine"]
+        assert [kind for kind, _ in lithos.events()].count("note.updated") == 1
+        await worker(lithos).drain()
+        assert await lithos.server.learning.queue_length() == 0
+        assert (await lithos.read(note))["metadata"]["version"] == 2
+
+
+async def test_only_creation_and_update_ask_for_extraction(tmp_path: Path) -> None:
+    """behaviour 158"""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("Note", PROSE)
+        asked: list[str] = []
+        drain = _drain_with(lithos, _Entities(asked))
+        await drain.run()
+        assert asked == [note]
+        edge = {"from_id": note, "to_id": MISSING_ID, "type": "related_to", "weight": 1, "namespace": "n"}
+        await lithos.call("lithos_edge_upsert", **edge)
+        task = (await lithos.call("lithos_task_create", title="T", agent="a"))["task_id"]
+        await lithos.call("lithos_finding_post", task_id=task, agent="a", summary="s", knowledge_id=note)
+        await drain.run()
+        assert asked == [note]
+        await lithos.write("Note", PROSE + " More.", id=note)
+        await drain.run()
+        assert asked == [note, note]
+        assert await lithos.server.learning.queue_length() == 0
+
+
+class _Entities:
+    """Notes what is asked for, and fails when told to."""
+
+    def __init__(self, asked: list[str], failing: set[str] = frozenset(), crash: bool = False) -> None:  # type: ignore[assignment]
+        self.asked = asked
+        self.failing = set(failing)
+        self.crash = crash
+
+    async def refresh(self, note_id: str) -> bool:
+        self.asked.append(note_id)
+        if note_id in self.failing:
+            raise (RuntimeError("a bug") if self.crash else StorageFailed("The disk is full."))
+        return True
+
+    async def refresh_stale(self) -> int:
+        return 0
+
+
+def _drain_with(lithos: Lithos, entities: Any, attempts: int = 3) -> Drain:
+    return Drain(attrs.evolve(worker(lithos)._parts, entities=entities), attempts)
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["refusal", "bug"])
+async def test_a_failing_note_is_tried_three_times_then_warned_about_once_and_holds_up_no_other(
+    tmp_path: Path, crash: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """behaviour 156"""
+    async with serving(tmp_path) as lithos:
+        bad, good = await lithos.create("Bad", PROSE), await lithos.create("Good", PROSE)
+        asked: list[str] = []
+        drain = _drain_with(lithos, _Entities(asked, {bad}, crash))
+        for _ in range(5):
+            await drain.run()
+        assert Counter(asked) == {bad: 3, good: 1}
+        warnings = [record for record in caplog.records if "given up" in record.getMessage()]
+        assert len(warnings) == 1
+        text = (await lithos.server.gauges.scrape()).decode()
+        assert "lithos_lcma_enrich_exhausted_total 1.0" in text
+        assert "lithos_lcma_enrich_queue_depth 1.0" in text
+        await lithos.write("Bad", PROSE + " More.", id=bad)  # a change gives it another chance
+        await drain.run()
+        assert asked.count(bad) == 4
+
+
+async def test_a_failure_that_passes_costs_nothing(tmp_path: Path) -> None:
+    """behaviour 156"""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("Note", PROSE)
+        asked: list[str] = []
+        entities = _Entities(asked, {note})
+        drain = _drain_with(lithos, entities)
+        await drain.run()
+        assert await lithos.server.learning.queue_length() == 1
+        entities.failing.clear()
+        await drain.run()
+        assert asked == [note, note]
+        assert await lithos.server.learning.queue_length() == 0
+
+
+async def test_many_triggers_of_one_note_are_one_job_and_windows_do_not_lose_any(tmp_path: Path) -> None:
+    for number in range(60):
+        put_note(tmp_path, f"{number}.md", f"# Note {number}\n\n{PROSE}\n")
+    async with serving(tmp_path) as lithos:
+        notes = [entry.note.id for entry in lithos.server.catalogue]
+        for _ in range(3):
+            await _enqueue(lithos, *notes)
+        asked: list[str] = []
+        await _drain_with(lithos, _Entities(asked)).run()
+        assert sorted(asked) == sorted(notes)
+        assert await lithos.server.learning.queue_length() == 0
+
+
+# -- consolidation ---------------------------------------------------------------------------------
+
+
+async def test_what_a_task_used_again_gains_once_however_often_it_is_told(tmp_path: Path) -> None:
+    """behaviour 155"""
+    async with serving(tmp_path) as lithos:
+        one, two, once = [await lithos.create(title) for title in ("One", "Two", "Once")]
+        gone = await lithos.create("Gone")
+        task = await finished_task(lithos, [one, two, gone], once)
+        await lithos.call("lithos_delete", id=gone, agent="a")
+        await worker(lithos).drain()
+        assert await salience(lithos, one, two, once) == [0.51, 0.51, 0.5]
+        assert await learned(lithos) == {tuple(sorted((one, two))): 0.03}
+        trigger = EnrichTrigger(trigger_type="task.completed", task_id=task)
+        await lithos.server.learning.submit(Enqueue((trigger, trigger)))
+        await worker(lithos).drain()
+        assert await salience(lithos, one, two, once) == [0.51, 0.51, 0.5]
+        assert await learned(lithos) == {tuple(sorted((one, two))): 0.03}
+    async with serving(tmp_path) as lithos:  # and in the next process
+        await lithos.server.learning.submit(Enqueue((trigger,)))
+        await worker(lithos).drain()
+        assert await salience(lithos, one, two) == [0.51, 0.51]
+
+
+# -- the sweep -------------------------------------------------------------------------------------
+
+
+async def test_a_sweep_learns_from_a_task_before_it_drops_its_working_memory(tmp_path: Path) -> None:
+    """behaviour 155"""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        one, two = await lithos.create("One"), await lithos.create("Two")
+        open_task = (await lithos.call("lithos_task_create", title="Open", agent="a"))["task_id"]
+        await retrieve(lithos, open_task, [one])
+        await finished_task(lithos, [one, two])
+        await worker(lithos).sweep()
+        assert await salience(lithos, one, two) == [0.51, 0.51]
+        assert await lithos.server.learning.working_tasks() == [open_task]
+        clock.advance(days=8)
+        await worker(lithos).sweep()
+        assert await lithos.server.learning.working_tasks() == []
+
+
+async def test_a_task_that_could_not_be_consolidated_keeps_its_working_memory(tmp_path: Path) -> None:
+    """behaviour 155"""
+    async with serving(tmp_path) as lithos:
+        one, two = await lithos.create("One"), await lithos.create("Two")
+        task = await finished_task(lithos, [one, two])
+        submit = lithos.server.learning.submit
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lithos.server.learning, "submit", _refusing(submit, Consolidate))
+            await worker(lithos).sweep()
+        assert await lithos.server.learning.working_tasks() == [task]
+        await worker(lithos).sweep()
+        assert await salience(lithos, one, two) == [0.51, 0.51]
+        assert await lithos.server.learning.working_tasks() == []
+
+
+def _refusing(submit: Callable[[Any], Any], kind: type) -> Callable[[Any], Any]:
+    async def refuse(command: Any) -> Any:
+        if isinstance(command, kind):
+            raise StorageFailed("The disk is full.")
+        return await submit(command)
+
+    return refuse
+
+
+async def test_a_sweep_does_everything_it_can_when_one_part_fails(tmp_path: Path) -> None:
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        source = await lithos.create("Source")
+        note = await lithos.create("Note", derived_from_ids=[source])
+        await retrieve(lithos, "t", [note])
+        clock.advance(days=20)
+        submit = lithos.server.learning.submit
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lithos.server.learning, "submit", _refusing(submit, ClaimJobs))
+            await worker(lithos).sweep()
+        assert await salience(lithos, note) == [0.4]
+        found = await lithos.call("lithos_edge_list", type="derived_from")
+        assert [edge["from_id"] for edge in found["edges"]] == [note]
+        assert await lithos.server.learning.working_tasks() == ["t"]
+
+
+class FakeMemory:
+    """Keeps the hours at which it was asked, and has nothing to do."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[float, type]] = []
+
+    async def submit(self, command: Any) -> Any:
+        self.asked.append((trio.current_time() / 60, type(command)))
+        return [] if isinstance(command, ClaimJobs) else None
+
+    async def working_tasks(self) -> list[str]:
+        return []
+
+    def hours(self, kind: type) -> list[float]:
+        return [round(minute, 3) for minute, asked in self.asked if asked is kind]
+
+
+class NoFeed:
+    async def run(self) -> None:
+        await trio.sleep_forever()
+
+    async def catch_up(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+class NoProjection:
+    async def reconcile(self) -> None:
+        raise RuntimeError("a bug must not end the worker")
+
+
+class NoRetention:
+    async def forget_receipts(self) -> None:
+        raise RuntimeError("a bug must not end the worker")
+
+    forget_pairs = forget_ledgers = forget_notes = forget_receipts
+
+
+@pytest.mark.autojump
+async def test_drains_and_sweeps_keep_their_hours_whatever_fails() -> None:
+    config = LcmaConfig(
+        enrich_drain_interval_minutes=5, sweep_startup_delay_minutes=12, sweep_interval_hours=0.5
+    )
+    memory, clock = FakeMemory(), Clock()
+    parts: Any = _Parts(memory, clock)
+    keeping: Any = NoRetention()
+    enrichment = Enrichment(
+        parts, config, memory, lambda _: memory.working_tasks(), keeping, keeping.forget_pairs
+    )
+    began = trio.current_time() / 60
+    with trio.move_on_after(60 * 61):
+        await enrichment.run()
+    drains = [round(minute - began, 3) for minute in memory.hours(ClaimJobs)]
+    assert [round(minute - began, 3) for minute in memory.hours(Decay)] == [12, 42]
+    assert drains == [5, 10, 12, 17, 22, 27, 32, 37, 42, 47, 52, 57]
+    assert len(memory.hours(ForgetWorkingMemory)) == 2
+
+
+class _Parts:
+    def __init__(self, memory: FakeMemory, clock: Clock) -> None:
+        self.memory, self.clock, self.feed, self.inference = memory, clock, NoFeed(), None
+        self.projection, self.entities = NoProjection(), _Entities([])
+
+
+# -- switches --------------------------------------------------------------------------------------
+
+
+async def test_without_lcma_there_is_no_worker_but_everything_else(tmp_path: Path) -> None:
+    async with serving(tmp_path, lcma=LcmaConfig(enabled=False)) as lithos:
+        assert lithos.server.enrichment is None
+        await lithos.create("Note", PROSE)
+        assert not (tmp_path / ".lithos" / "stats.db").exists()
+
+
+async def test_without_events_the_worker_is_fed_directly(tmp_path: Path) -> None:
+    """behaviours 157, 190"""
+    async with serving(tmp_path, events=EventsConfig(enabled=False)) as lithos:
+        one, two = await lithos.create("One", PROSE), await lithos.create("Two")
+        await finished_task(lithos, [one, two])
+        await worker(lithos).drain()
+        assert await entities(lithos, one) == ["Ada Lovelace", "Charles Babbage"]
+        assert await salience(lithos, one, two) == [0.51, 0.51]
+        await worker(lithos).drain()
+        assert await lithos.server.learning.queue_length() == 0
+        assert lithos.events() == []
+
+
+async def test_the_worker_of_a_running_server_works_by_itself(tmp_path: Path) -> None:
+    config = LcmaConfig(enrich_drain_interval_minutes=0.001)
+    async with serving(tmp_path, lcma=config) as lithos:
+        note = await lithos.create("Note", PROSE)
+        with trio.fail_after(10):
+            while not await entities(lithos, note):
+                await trio.sleep(0.05)

@@ -1,0 +1,139 @@
+"""Who is told of which change, and how often (behaviour 205)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import trio
+
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.core.events import Event, EventDraft
+from lithos.core.offers import TAGS_URI, Address
+from lithos.services.notes.resource_changes import MOST_URIS, Changes, Follower, TooMuchFollowed
+from lithos.services.tasks.event_stream import StreamEnded
+from tests.fakes import START
+
+NOTE = Address("note", "n")
+
+
+@contextmanager
+def following(*addresses: Address) -> Iterator[tuple[Broadcaster, Follower]]:
+    broadcaster = Broadcaster(ring=5, queue=5)
+    with Changes(broadcaster).followed() as follower:
+        for address in addresses:
+            follower.follow(address.uri, address)
+        yield broadcaster, follower
+
+
+def publish(broadcaster: Broadcaster, *kinds: str, id: str = "n") -> None:
+    payload = {"id": id, "task_id": id}
+    drafts = [EventDraft(type=kind, agent="a", payload=payload, timestamp=START) for kind in kinds]
+    broadcaster.publish([Event(seq=broadcaster.head + 1 + n, draft=draft) for n, draft in enumerate(drafts)])
+
+
+async def told(follower: Follower, within: float) -> list[tuple[float, str | None]]:
+    """What is told within some seconds, and when."""
+    begin, found = trio.current_time(), []
+    with trio.move_on_after(within):
+        while True:
+            found.append((0.0, await follower.next_change()))
+            found[-1] = (round(trio.current_time() - begin, 3), found[-1][1])
+    return found
+
+
+@pytest.mark.autojump
+async def test_a_change_is_told_at_once_and_the_last_of_many_a_second_later() -> None:
+    """behaviour 205: at most one notice per URI and second, and the last change is never lost"""
+    with following(NOTE) as (broadcaster, follower):
+        publish(broadcaster, "note.updated")
+        assert await told(follower, 0.5) == [(0.0, NOTE.uri)]
+        publish(broadcaster, *["note.updated"] * 500)
+        assert await told(follower, 5) == [(0.5, NOTE.uri)]
+        publish(broadcaster, "note.updated")
+        assert await told(follower, 5) == [(0.0, NOTE.uri)]
+
+
+@pytest.mark.autojump
+async def test_a_steady_stream_is_told_once_a_second() -> None:
+    """behaviour 205"""
+
+    async def change() -> None:
+        for _ in range(35):
+            publish(broadcaster, "note.updated")
+            await trio.sleep(0.1)
+
+    with following(NOTE) as (broadcaster, follower):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(change)
+            assert await told(follower, 9) == [(n, NOTE.uri) for n in (0.0, 1.0, 2.0, 3.0, 4.0)]
+
+
+@pytest.mark.autojump
+async def test_each_resource_has_its_own_second_and_others_are_not_told() -> None:
+    task, tags = Address("task", "n"), Address("tags")
+    with following(NOTE, task, tags) as (broadcaster, follower):
+        publish(broadcaster, "note.renamed", "task.claimed")
+        publish(broadcaster, "note.updated", "finding.posted", id="another")
+        assert {uri for _, uri in await told(follower, 0.1)} == {NOTE.uri, task.uri, TAGS_URI}
+        follower.unfollow(NOTE.uri, NOTE)
+        publish(broadcaster, "note.updated", "note.created", "agent.registered")
+        assert await told(follower, 5) == [(0.9, TAGS_URI)]
+
+
+@pytest.mark.autojump
+async def test_the_list_is_told_to_who_wants_it() -> None:
+    with following(NOTE) as (broadcaster, follower):
+        publish(broadcaster, "note.created", "task.completed")
+        assert await told(follower, 5) == []
+        follower.wants_list = True
+        publish(broadcaster, "note.updated")
+        assert await told(follower, 5) == [(0.0, NOTE.uri)]
+        publish(broadcaster, "note.deleted", "task.reopened", id="another")
+        assert await told(follower, 5) == [(0.0, None)]
+
+
+@pytest.mark.autojump
+async def test_a_client_is_told_by_the_name_it_gave() -> None:
+    odd = Address("note", "ü /%")
+    with following(odd) as (broadcaster, follower):
+        follower.follow("lithos://note/ü%20/%25", odd)
+        publish(broadcaster, "note.updated", id="ü /%")
+        assert {uri for _, uri in await told(follower, 5)} == {odd.uri, "lithos://note/ü%20/%25"}
+
+
+async def test_what_one_client_can_follow_is_bounded() -> None:
+    with following() as (_, follower):
+        for number in range(MOST_URIS):
+            address = Address("note", str(number))
+            follower.follow(address.uri, address)
+        with pytest.raises(TooMuchFollowed, match="1000 resources"):
+            follower.follow(NOTE.uri, NOTE)
+        follower.unfollow(address.uri, address)
+        follower.unfollow(address.uri, address)
+        follower.follow(NOTE.uri, NOTE)
+        with pytest.raises(TooMuchFollowed):
+            follower.follow(address.uri, address)
+        follower.unfollow(NOTE.uri, NOTE)
+        long = Address("note", "x" * 5_000)
+        with pytest.raises(TooMuchFollowed):
+            follower.follow(long.uri, long)
+
+
+async def test_the_end_of_events_ends_followers_old_and_new() -> None:
+    broadcaster = Broadcaster(ring=5, queue=5)
+    changes = Changes(broadcaster)
+    with changes.followed() as early:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_await_end, early)
+            await trio.testing.wait_all_tasks_blocked()
+            broadcaster.close()
+        with changes.followed() as late:
+            await _await_end(late)
+    assert changes.count == 0
+
+
+async def _await_end(follower: Follower) -> None:
+    with trio.fail_after(1), pytest.raises(StreamEnded):
+        await follower.next_change()

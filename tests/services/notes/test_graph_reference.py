@@ -1,0 +1,132 @@
+"""Related notes and graph search against a reference that looks at all pairs of a generated vault."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any, cast
+
+import pytest
+import trio
+
+from lithos.actors.blocking import Inline
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.learning.ranking import reciprocal_rank
+from lithos.services.notes.relations import Graph
+from lithos.services.search.graph_search import GraphSearch
+from lithos.stores.indexes.chunk_rows import VectorHit
+from lithos.stores.indexes.fulltext_query import Filters
+from tests.fakes import make_entry
+from tests.graphs import Reference, generate_entries
+
+SIZES = [
+    pytest.param(300, 4, 60, id="300 notes"),
+    pytest.param(6_000, 7, 12, id="6000 notes", marks=[pytest.mark.slow, pytest.mark.deadline(300)]),
+]
+
+
+def make_catalogue(entries: Iterable[Entry]) -> Catalogue:
+    catalogue = Catalogue()
+    catalogue.load(entries)
+    return catalogue
+
+
+def make_search(catalogue: Catalogue) -> GraphSearch:
+    """Without meaning: a blank query asks no model."""
+    return GraphSearch(catalogue, cast(Any, None), Inline())
+
+
+def ids(entries: Iterable[Entry]) -> list[str]:
+    return [entry.note.id for entry in entries]
+
+
+@pytest.mark.parametrize(("notes", "links", "samples"), SIZES)
+async def test_related_notes_are_those_of_the_reference(notes: int, links: int, samples: int) -> None:
+    """behaviours 76, 78, 79, 81"""
+    entries = generate_entries(notes, links)
+    reference, graph = Reference.of(entries), Graph(make_catalogue(entries))
+    derivations = reference.derivations()
+    for number, entry in enumerate(random.Random(2).sample(entries, samples)):
+        note, depth = entry.note.id, 1 + number % 3
+        related = await graph.relate(note, ("links", "provenance", "edges"), depth, None)
+        assert related.links is not None
+        assert related.provenance is not None
+        for direction, found in (("outgoing", related.links.outgoing), ("incoming", related.links.incoming)):
+            steps = reference.within([note], depth, reference.pairs, direction)
+            wanted = sorted(steps.keys() - {note}, key=lambda other: (steps[other], other))
+            assert ids(found) == wanted
+        for direction, found in (
+            ("outgoing", related.provenance.sources),
+            ("incoming", related.provenance.derived),
+        ):
+            steps = reference.within([note], depth, derivations, direction)
+            assert ids(found) == sorted(steps.keys() - {note})
+        missing = [source for source in entry.note.derived_from_ids if source not in reference.entries]
+        assert list(related.provenance.unresolved) == sorted(missing)
+
+
+@pytest.mark.parametrize(("notes", "links", "samples"), SIZES)
+async def test_graph_search_finds_what_the_reference_reaches(notes: int, links: int, samples: int) -> None:
+    """behaviour 66"""
+    entries = generate_entries(notes, links)
+    reference, catalogue = Reference.of(entries), make_catalogue(entries)
+    search, rng = make_search(catalogue), random.Random(3)
+    central = catalogue.graph.links.order_by_pagerank()
+    for number in range(samples):
+        seeds = [*ids(rng.sample(entries, 1 + number % 3)), "unknown"]
+        depth, folder = 1 + number % 3, f"folder{number % 7}/"
+        steps = reference.within(seeds, depth, reference.pairs, "both")
+        for filters, wanted in (
+            (Filters(), set(steps)),
+            (
+                Filters(path_prefix=folder),
+                {note for note in steps if reference.entries[note].path.startswith(folder)},
+            ),
+        ):
+            found = await search.search("", seeds, depth, filters, 0.3)
+            order = [note for note in central if note in wanted]
+            scores = reciprocal_rank([order, sorted(order, key=steps.__getitem__)])
+            assert found == [(reference.entries[note].serial, score) for note, score in scores]
+
+
+async def test_a_ranking_that_began_before_a_write_does_not_stay() -> None:
+    """behaviour 50"""
+    catalogue = make_catalogue(generate_entries(100, 3))
+    search = make_search(catalogue)
+    everything = ids(catalogue)
+
+    async def ask() -> list[tuple[int, float]]:
+        return await search.search("", everything, 1, Filters(), 0.3)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await trio.lowlevel.checkpoint()
+        for note in everything[:50]:
+            catalogue.remove(note)
+    assert await ask() == await make_search(catalogue).search("", everything, 1, Filters(), 0.3)
+    assert len(await ask()) == 50
+
+
+class FakeNearest:
+    """By meaning the last notes are nearest, also those that no link leads to."""
+
+    def __init__(self, serials: list[int]) -> None:
+        self.serials = serials
+
+    async def search(self, query: str, filters: Filters, notes: int, threshold: float) -> list[VectorHit]:
+        return [VectorHit(serial, 0, 0.5) for serial in sorted(self.serials, reverse=True)[:notes]]
+
+
+async def test_among_very_many_notes_meaning_ranks_those_that_links_lead_to() -> None:
+    """behaviour 66"""
+    linked = [make_entry(serial) for serial in range(2, 702)]
+    hub = make_entry(1, links=tuple(f"n{entry.serial}" for entry in linked))
+    catalogue = make_catalogue([hub, *linked, make_entry(702), make_entry(703)])
+    nearest = FakeNearest(list(range(1, 704)))
+    search = GraphSearch(catalogue, cast(Any, nearest), Inline())
+    plain = dict(await search.search("", [hub.note.id], 1, Filters(), 0.3))
+    found = dict(await search.search("query", [hub.note.id], 1, Filters(), 0.3))
+    assert found.keys() == plain.keys() == set(range(1, 702))
+    gained = {serial: found[serial] - plain[serial] for serial in found if found[serial] > plain[serial]}
+    assert sorted(gained, key=lambda serial: -gained[serial])[:3] == [701, 700, 699]
+    assert len(gained) == 200

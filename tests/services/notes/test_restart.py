@@ -1,0 +1,145 @@
+"""What a second server on the same directory knows: notes, versions, agents, reads, indexes, links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from lithos.core.events import Event
+from lithos.stores.coordination.store import CoordinationStore
+from tests.servers import MISSING_ID, put_note, refusal, serving
+
+
+async def test_everything_survives_a_restart(tmp_path: Path) -> None:
+    """behaviours 5, 17, 51"""
+    async with serving(tmp_path) as lithos:
+        first = await lithos.create(
+            "First zebra", "zebra [[second]]", path="deep/er/File.md", tags=["a", "b: c"], confidence=0.25,
+            source_url="https://e.org/x", metadata={"k": [1, {"x": None}]}, expires_at="2031-01-01",
+            summaries={"long": "two\nlines"},
+        )  # fmt: skip
+        second = await lithos.create("Second", "lion", derived_from_ids=[first])
+        await lithos.write("Second", "lion, changed", id=second, agent="other")
+        gone = await lithos.create("Gone", "zebra")
+        await lithos.call("lithos_delete", id=gone, agent="a")
+        await lithos.call("lithos_agent_register", id="ann", name="Ann", type="t", metadata={"m": 1})
+        before = await _everything(lithos, first, second)
+        head = lithos.server.coordinator.head
+    async with serving(tmp_path) as lithos:
+        after = await _everything(lithos, first, second)
+        for note in (first, second):
+            assert after["notes"][note]["retrieval_count"] == before["notes"][note]["retrieval_count"] + 1
+            after["notes"][note]["retrieval_count"] -= 1
+        assert after == before
+        assert lithos.events() == []
+        refusal(await lithos.call("lithos_read", id=gone), "doc_not_found")
+        duplicate = await lithos.call(
+            "lithos_write", title="X", content="", agent="a", source_url="https://e.org/x/"
+        )
+        assert duplicate["duplicate_of"]["id"] == first
+        refusal(await lithos.call("lithos_write", title="Second", content="", agent="a"), "slug_collision")
+        assert (await lithos.write("Second", id=second, expected_version=2))["version"] == 3
+        assert lithos.server.coordinator.head > head
+
+
+async def _everything(lithos: Any, *notes: str) -> dict[str, Any]:
+    stats = await lithos.call("lithos_stats")
+    return {
+        "notes": {note: await lithos.read(note) for note in notes},
+        "list": await lithos.call("lithos_list"),
+        "tags": await lithos.call("lithos_tags"),
+        "agents": await lithos.call("lithos_agent_list"),
+        "stats": {key: value for key, value in stats.items() if not key.endswith("_last_updated")},
+        "found": {
+            mode: await lithos.found("zebra", mode=mode) for mode in ("fulltext", "semantic", "hybrid")
+        },
+    }
+
+
+async def test_a_missing_source_resolves_when_it_appears(tmp_path: Path) -> None:
+    """behaviour 42"""
+    async with serving(tmp_path) as lithos:
+        answer = await lithos.write("Derived", derived_from_ids=[MISSING_ID])
+        assert (answer["status"], answer["warnings"]) == (
+            "created",
+            [f"derived_from_ids contains missing document: {MISSING_ID}"],
+        )
+    put_note(tmp_path, "source.md", f"---\nid: {MISSING_ID}\n---\n# Source\n")
+    async with serving(tmp_path) as lithos:
+        again = await lithos.write("Derived", id=answer["id"], derived_from_ids=[MISSING_ID])
+        assert (again["version"], again["warnings"]) == (2, [])
+
+
+async def test_slugs_that_collide_on_disk_only_warn(tmp_path: Path) -> None:
+    """behaviour 14"""
+    put_note(tmp_path, "a.md", "# Same title\n\nfirst zebra\n")
+    put_note(tmp_path, "b.md", "# Same title\n\nsecond zebra\n")
+    async with serving(tmp_path) as lithos:
+        assert len(await lithos.found("zebra")) == 2
+        first = (await lithos.call("lithos_read", path="a"))["id"]
+        second = (await lithos.call("lithos_read", path="b"))["id"]
+        answer = await lithos.call("lithos_write", title="Same title", content="", agent="a")
+        assert refusal(answer, "slug_collision")
+        assert answer["existing_id"] == first
+        # Its own title is no collision for a note that has it already.
+        assert (await lithos.write("Same title", id=second))["version"] == 2
+
+
+async def test_files_that_are_no_notes_do_not_hide_others(tmp_path: Path) -> None:
+    """behaviour 22"""
+    put_note(tmp_path, "good.md", "# Good\n\nzebra\n")
+    put_note(tmp_path, "malformed.md", "---\ntags: [unclosed\n---\n# Zebra\n")
+    put_note(tmp_path, "binary.md", b"\x00\x01zebra")
+    put_note(tmp_path, "latin.md", "zebra é".encode("latin-1"))
+    put_note(tmp_path, "torn.md", "---\ntitle: {\n---\nzebra\n")
+    put_note(tmp_path, ".hidden/x.md", "# Zebra\n")
+    put_note(tmp_path, "other.txt", "zebra")
+    put_note(tmp_path, "empty.md", "")
+    before = {path: path.read_bytes() for path in (tmp_path / "knowledge").rglob("*") if path.is_file()}
+    async with serving(tmp_path) as lithos:
+        assert await lithos.listed() == ["empty", "Good"]
+        assert await lithos.found("zebra", mode="fulltext") == ["Good"]
+        refusal(await lithos.call("lithos_read", path="malformed"), "doc_not_found")
+    assert {path: path.read_bytes() for path in before} == before
+
+
+async def test_a_note_that_becomes_malformed_can_be_neither_read_nor_overwritten(tmp_path: Path) -> None:
+    """behaviour 22: what somebody is just editing by hand is never lost."""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("N", "zebra")
+        file = lithos.knowledge / "n.md"
+        file.write_text("---\nid: [unclosed\n---\n# N\n\nby hand\n")
+        answer = await lithos.call("lithos_write", id=note, title="N", content="new", agent="a")
+        assert "n.md" in refusal(answer, "internal_error")
+        assert "by hand" in file.read_text()
+        refusal(await lithos.call("lithos_read", id=note), "doc_not_found")
+
+
+async def test_what_a_scan_found_is_told_once_though_the_journal_refused_it_at_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 193: the manifest must not say that it knows of files whose removal it was not told"""
+    file = put_note(tmp_path, "gone.md", "---\nid: 00000000-0000-4000-8000-000000000001\n---\n# Gone\n")
+    async with serving(tmp_path):
+        file.unlink()
+    append, refused = CoordinationStore.append_events, []
+
+    def refuse_once(self: CoordinationStore, events: Iterable[Event]) -> None:
+        told = list(events)
+        if told and not refused:
+            refused.append(told)
+            raise apsw.FullError("injected")
+        append(self, told)
+
+    monkeypatch.setattr(CoordinationStore, "append_events", refuse_once)
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Other")
+        first = lithos.first_seq
+    assert refused
+    async with serving(tmp_path) as lithos:
+        told = [event.draft.type for event in lithos.server.coordinator._store.events_after(first)]
+        assert told == ["note.deleted", "note.created"]

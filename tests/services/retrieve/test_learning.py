@@ -1,0 +1,97 @@
+"""What concerns all notes is learned slice by slice, with the same result."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+import trio
+
+import lithos.services.retrieve.feedback
+from lithos.actors.blocking import Inline
+from lithos.core.errors import StorageFailed
+from lithos.core.learning.edges import EdgeFilter
+from lithos.core.learning.memory import Decay, NodeStats, ProjectionOutcome, ProjectProvenance
+from lithos.services.retrieve.feedback import Learning
+from tests.actors.memories import EDGE, FULL, Desk, nodes, retrieval
+from tests.fakes import START
+
+pytestmark = pytest.mark.autojump
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    monkeypatch.setattr(lithos.services.retrieve.feedback, "SLICE", 2)
+    desk = Desk(tmp_path)
+    desk.learning = Learning(desk.memory.mailbox, desk.stats, Inline())
+    yield desk
+    desk.close()
+
+
+async def test_all_notes_decay_once(desk):
+    """behaviour 154"""
+
+    async def body():
+        assert await desk.learning.submit(Decay()) == 0
+        with desk.stats.transaction():
+            desk.stats.writing.nodes.put(
+                NodeStats(node_id=f"n{number}", last_used_at=START - timedelta(days=10))
+                for number in range(5)
+            )
+        handled = desk.memory.mailbox.stats.handled
+        assert await desk.learning.submit(Decay()) == 5
+        assert desk.memory.mailbox.stats.handled == handled + 3
+        assert await desk.learning.submit(Decay()) == 0
+        assert [stats.salience for stats in nodes(desk).values()] == [pytest.approx(0.45)] * 5
+
+    await desk.run(body)
+
+
+async def test_the_whole_corpus_is_projected_and_nothing_else_is_left(desk):
+    """behaviour 88"""
+
+    async def body():
+        desired = {f"n{number}": ("n", ("s",)) for number in range(5)}
+        everything = ProjectProvenance(desired=desired, complete=True)
+        await desk.ask(ProjectProvenance(desired={"stale": ("n", ("s", "t")), "n1": ("n", ("t",))}))
+        dry = await desk.learning.submit(ProjectProvenance(desired=desired, complete=True, dry_run=True))
+        assert await desk.learning.submit(everything) == dry == ProjectionOutcome(created=5, removed=3)
+        assert {edge.from_id for edge in desk.edges.edges(EdgeFilter(to_id="s"))} == set(desired)
+        assert await desk.learning.submit(everything) == ProjectionOutcome()
+        assert await desk.learning.submit(ProjectProvenance(desired={}, complete=True)) == ProjectionOutcome(
+            0, 5
+        )
+        assert desk.edges.edges(EdgeFilter()) == []
+
+    await desk.run(body)
+
+
+async def test_the_reads_give_what_was_learned(desk):
+    async def body():
+        await desk.learning.submit(retrieval(1, "a", "b"))
+        learning = desk.learning
+        assert set(await learning.stats(["a", "x"])) == {"a"}
+        assert set(await learning.stats(["a", "b"])) == {"a", "b"}
+        assert await learning.coactivated(["a"], None) == {"b": 1}
+        receipt = await learning.receipt("r1")
+        assert receipt == await learning.newest_receipt("t", "ann")
+        assert receipt is not None
+        assert [node.node_id for node in await learning.working_memory("t")] == ["a", "b"]
+        assert await learning.working_tasks() == ["t"]
+        assert await learning.spent("2026-01-02") == (0, 0)
+        assert await learning.queue_length() == 0
+        assert not await learning.is_inferred("a", 1, "v")
+
+    await desk.run(body)
+
+
+async def test_silence_and_refusals_are_honest(desk):
+    async def body():
+        desk.stats_switch.failure = FULL
+        with pytest.raises(StorageFailed, match="disk is full"):
+            await desk.learning.submit(retrieval(1, "a"))
+        await desk.ask(EDGE)
+
+    await desk.run(body)
+    with trio.fail_after(1), pytest.raises(StorageFailed, match="nothing was changed"):
+        await desk.learning.submit(retrieval(1, "a"))

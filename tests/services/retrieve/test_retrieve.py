@@ -1,0 +1,290 @@
+"""The retrieve pipeline around scouts that fail, hang or crash, and a receipt that cannot be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NoReturn
+
+import attrs
+import pytest
+import trio
+
+from lithos.actors.blocking import Inline
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.config.sections import NOTE_TYPE_PRIORS, RERANK_WEIGHTS
+from lithos.core.errors import InvalidInput, LcmaDisabled, StorageFailed
+from lithos.core.learning.memory import NodeStats, RecordRetrieval, SurfacedConflict
+from lithos.core.learning.ranking import Candidate, RerankWeights
+from lithos.core.learning.salience import UsageSettings
+from lithos.metrics import Metrics
+from lithos.services.notes.texts import Snippets
+from lithos.services.retrieve.candidates import Ranking
+from lithos.services.retrieve.retrieve import (
+    Retrieve,
+    RetrieveAnswer,
+    RetrieveParts,
+    RetrieveRequest,
+    RetrieveSettings,
+)
+from lithos.services.retrieve.scout_team import Team
+from lithos.services.retrieve.scouts import DEADLINE, Ask, Dispatcher, Find, Scout
+from lithos.stores.sqlite import DatabaseFailed
+from tests.fakes import Clock, make_entry
+
+A, B, C = (make_entry(number, title=title) for number, title in enumerate("ABC", start=1))
+
+
+def finding(*entries: Entry) -> Find:
+    async def find(ask: Ask) -> Sequence[Candidate]:
+        return [Candidate(entry.note.id, 1.0, "was told so") for entry in entries]
+
+    return find
+
+
+async def crash(ask: Ask) -> NoReturn:
+    raise RuntimeError("a bug in a scout")
+
+
+async def hang(ask: Ask) -> NoReturn:
+    await trio.sleep_forever()
+    raise AssertionError
+
+
+async def no_contradictions(ask: Ask) -> Sequence[SurfacedConflict]:
+    return ()
+
+
+@attrs.define
+class Memory:
+    """Keeps receipts and knows statistics, as `Learning` does."""
+
+    recorded: list[RecordRetrieval] = attrs.field(factory=list)
+    known: dict[str, NodeStats] = attrs.field(factory=dict)
+    refusal: Exception | None = None
+    unreadable: bool = False
+
+    async def submit(self, command: RecordRetrieval) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.refusal is not None:
+            raise self.refusal
+        self.recorded.append(command)
+
+    async def stats(self, node_ids: Iterable[str]) -> Mapping[str, NodeStats]:
+        await trio.lowlevel.checkpoint()
+        if self.unreadable:
+            raise DatabaseFailed("no such table")
+        return {note_id: self.known[note_id] for note_id in node_ids if note_id in self.known}
+
+
+class Current:
+    """Indexes that lack nothing."""
+
+    async def reach(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+class NoTexts:
+    """Every note says the same."""
+
+    async def map_contents(self, entries: Sequence[Entry], work: Callable[[int, str], str]) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        return [work(position, "text") for position in range(len(entries))]
+
+
+class Room:
+    """A pipeline over fakes; `scouts` maps names to what they do."""
+
+    def __init__(self, first: Mapping[str, Find], second: Mapping[str, Find] | None = None) -> None:
+        self.catalogue = Catalogue()
+        self.catalogue.load([A, B, C])
+        self.memory, self.clock, self.metrics = Memory(), Clock(), Metrics()
+        self.texts: Any = NoTexts()
+        self.contradict: Any = no_contradictions
+        self.settings = RetrieveSettings(enabled=True, max_results=50, temperature=0.5)
+        self._first, self._second = first, second or {}
+
+    async def retrieve(self, **asked: Any) -> RetrieveAnswer:
+        weights = RerankWeights(
+            scouts=RERANK_WEIGHTS, priors=NOTE_TYPE_PRIORS, note_type=0.1, salience=0.1, usage=0.1
+        )
+        parts = RetrieveParts(
+            catalogue=self.catalogue,
+            freshness=Current(),  # type: ignore[arg-type]
+            dispatcher=Dispatcher(self.catalogue, self.metrics),
+            team=Team(_team(self._first), _team(self._second), self.contradict),
+            ranking=Ranking(self.catalogue, self.memory, weights, UsageSettings(), Inline()),
+            snippets=Snippets(self.texts, None),  # type: ignore[arg-type]
+            recorder=self.memory,
+            metrics=self.metrics,
+            clock=self.clock,
+        )
+        return await Retrieve(parts, self.settings).retrieve(RetrieveRequest(**{"query": "q"} | asked))
+
+    def count(self, name: str) -> float:
+        lines = self.metrics.render([]).decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"lithos_{name}"))
+
+
+def _team(scouts: Mapping[str, Find]) -> tuple[Scout, ...]:
+    return tuple(Scout(name, find) for name, find in scouts.items())
+
+
+def titles(answer: RetrieveAnswer) -> list[str]:
+    return [result.hit.entry.note.title for result in answer.results]
+
+
+@pytest.mark.autojump
+@pytest.mark.parametrize("fail", [crash, hang])
+async def test_a_scout_that_fails_or_hangs_is_left_out(fail: Any) -> None:
+    """behaviour 144"""
+    room = Room(
+        {"lexical": finding(A), "vector": fail, "exact_alias": finding()},
+        {"graph": finding(B), "provenance": fail},
+    )
+    began = trio.current_time()
+    answer = await room.retrieve()
+    assert titles(answer) == ["A", "B"]
+    assert answer.degraded
+    assert answer.failed_scouts == ("scout_vector", "scout_provenance")
+    (kept,) = room.memory.recorded
+    assert kept.receipt is answer.receipt
+    assert kept.receipt.scouts_fired == ("scout_lexical", "scout_exact_alias", "scout_graph")
+    # Both phases wait for their slowest scout, but not for ever.
+    assert trio.current_time() - began == (2 * DEADLINE if fail is hang else 0)
+    assert room.count("lcma_scout_failures_total{") == 2
+
+
+async def test_when_every_scout_fails_there_is_an_empty_answer_with_a_receipt() -> None:
+    """behaviours 141, 144"""
+    room = Room({"vector": crash, "lexical": crash}, {"graph": finding(A)})
+    room.contradict = crash
+    answer = await room.retrieve(surface_conflicts=True)
+    assert (answer.results, answer.conflicts, answer.degraded) == ((), (), True)
+    assert answer.failed_scouts == ("scout_vector", "scout_lexical")
+    (kept,) = room.memory.recorded
+    assert (kept.receipt.scouts_fired, kept.receipt.terrace_reached) == ((), 1)
+    assert kept.namespaces == {}
+
+
+async def test_contradictions_that_cannot_be_read_leave_the_results() -> None:
+    """behaviour 144"""
+    room = Room({"lexical": finding(A)})
+    room.contradict = crash
+    answer = await room.retrieve(surface_conflicts=True)
+    assert (titles(answer), answer.conflicts) == (["A"], ())
+    assert answer.failed_scouts == ("scout_contradictions",)
+
+
+async def test_a_retrieval_that_crashes_leaves_a_receipt_that_says_how_far_it_came() -> None:
+    """behaviour 141"""
+    room = Room({"lexical": finding(A), "vector": crash})
+
+    class Broken:
+        async def map_contents(self, *_: object) -> NoReturn:
+            raise RuntimeError("a bug in the texts")
+
+    room.texts = Broken()
+    with pytest.raises(RuntimeError, match="a bug in the texts"):
+        await room.retrieve(task_id="t", agent_id="a")
+    (kept,) = room.memory.recorded
+    assert (kept.receipt.terrace_reached, kept.receipt.scouts_fired) == (0, ("scout_lexical",))
+    assert (kept.receipt.final_nodes, kept.namespaces) == ((), {})
+    assert (kept.receipt.query, kept.receipt.task_id, kept.receipt.agent_id) == ("q", "t", "a")
+
+
+@pytest.mark.autojump
+async def test_a_caller_who_goes_leaves_a_receipt() -> None:
+    """behaviour 141"""
+    room = Room({"lexical": hang})
+    with trio.move_on_after(DEADLINE / 2) as scope:
+        await room.retrieve()
+    assert scope.cancelled_caught
+    (kept,) = room.memory.recorded
+    assert kept.receipt.terrace_reached == 0
+
+
+async def test_a_receipt_that_cannot_be_kept_degrades_the_answer() -> None:
+    """behaviour 141"""
+    room = Room({"lexical": finding(A)})
+    room.memory.refusal = StorageFailed("the disk is full")
+    answer = await room.retrieve()
+    assert (titles(answer), answer.degraded, answer.failed_scouts) == (["A"], True, ())
+
+
+async def test_without_statistics_every_note_counts_as_new() -> None:
+    """behaviour 148"""
+    room = Room({"lexical": finding(A, B)})
+    room.memory.known = {B.note.id: NodeStats(node_id=B.note.id, salience=0.9)}
+    answer = await room.retrieve()
+    assert [(r.hit.entry, r.traits.salience) for r in answer.results] == [(B, 0.9), (A, 0.5)]
+    assert not answer.degraded
+    room.memory.unreadable = True
+    answer = await room.retrieve()
+    assert [(r.hit.entry, r.traits.salience) for r in answer.results] == [(A, 0.5), (B, 0.5)]
+    assert (answer.degraded, answer.failed_scouts) == (True, ())
+
+
+async def test_use_counts_by_frequency_and_by_time() -> None:
+    """behaviour 148"""
+    room = Room({"lexical": finding(A)})
+    used = room.clock() - timedelta(days=28)
+    room.memory.known = {A.note.id: NodeStats(node_id=A.note.id, retrieval_count=20, last_used_at=used)}
+    (result,) = (await room.retrieve()).results
+    assert result.traits.usage == pytest.approx(0.6 + 0.4 * 0.25)
+    assert result.hit.score == pytest.approx(0.22 + 0.1 * (0.5 + 0.5 + 0.7))
+
+
+async def test_a_note_that_vanishes_or_is_hidden_meanwhile_is_left_out() -> None:
+    """behaviour 142"""
+    room = Room({"lexical": finding(A, B, C)}, {})
+
+    async def change(ask: Ask) -> Sequence[Candidate]:
+        room.catalogue.remove(A.note.id)
+        room.catalogue.put(attrs.evolve(B, note=attrs.evolve(B.note, status="quarantined")))
+        return ()
+
+    room._second = {"graph": change}
+    answer = await room.retrieve()
+    assert titles(answer) == ["C"]
+    assert [node.id for node in answer.receipt.final_nodes] == [C.note.id]
+
+
+async def test_what_a_scout_does_not_check_the_gate_does() -> None:
+    """behaviour 142"""
+    hidden = attrs.evolve(B, note=attrs.evolve(B.note, access_scope="agent_private", author="eve"))
+    room = Room({"lexical": finding(A, hidden), "vector": finding(hidden)}, {"graph": finding(hidden)})
+    room.catalogue.put(hidden)
+    answer = await room.retrieve(agent_id="ann")
+    assert (titles(answer), answer.receipt.candidates_considered) == (["A"], 1)
+    assert titles(await room.retrieve(agent_id="eve")) == ["B", "A"]
+
+
+async def test_a_pool_of_thousands_is_ranked_like_a_small_one() -> None:
+    many = [make_entry(number, f"f/n{number}.md") for number in range(10, 3010)]
+    room = Room({"lexical": finding(A), "freshness": finding(A, *many)})
+    room.catalogue.load([A, B, C, *many])
+    answer = await room.retrieve(limit=3)
+    assert answer.receipt.candidates_considered == 3001
+    assert titles(answer)[0] == "A"
+
+
+async def test_what_cannot_be_asked_leaves_no_receipt() -> None:
+    room = Room({"lexical": crash})
+    with pytest.raises(InvalidInput, match="max_context_nodes"):
+        await room.retrieve(max_context_nodes=0)
+    room.settings = attrs.evolve(room.settings, enabled=False)
+    with pytest.raises(LcmaDisabled):
+        await room.retrieve()
+    assert room.memory.recorded == []
+
+
+async def test_retrievals_and_cold_starts_are_counted() -> None:
+    room = Room({"lexical": finding(A, B)})
+    await room.retrieve()
+    room.settings = attrs.evolve(room.settings, temperature=0.4)
+    await room.retrieve()
+    assert room.count("lcma_cold_start_total") == 1
+    assert room.count("lcma_retrieve_duration_seconds_count") == 2
+    assert room.count("lcma_retrieve_candidates_sum") == room.count("lcma_retrieve_final_nodes_sum") == 4
+    assert room.count("lcma_scout_candidates_sum{") == 4

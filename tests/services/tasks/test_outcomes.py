@@ -1,0 +1,33 @@
+"""An actor that cannot answer: callers hear whether anything can have happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import trio
+
+from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
+from lithos.core.errors import InvalidInput, StorageFailed
+
+
+@pytest.mark.parametrize(
+    ("failure", "says"),
+    [
+        (ShuttingDown("writer is stopping"), "nothing was changed"),
+        (ActorDown("disk"), "unknown: disk. Look again."),
+        (trio.TooSlowError(), "unknown: it took too long. Look again."),
+    ],
+)
+def test_silence_is_told_as_what_it_means(failure: Exception, says: str) -> None:
+    with pytest.raises(StorageFailed) as told, honest_outcome("Look again."):
+        raise failure
+    assert says in told.value.message
+
+
+@pytest.mark.parametrize("make", [lambda: InvalidInput("no"), lambda: ValueError("bug")])
+def test_refusals_and_bugs_pass_as_they_are(make: Callable[[], Exception]) -> None:
+    failure = make()
+    with pytest.raises(type(failure)) as told, honest_outcome("Look again."):
+        raise failure
+    assert told.value is failure

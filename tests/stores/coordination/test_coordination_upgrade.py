@@ -1,0 +1,372 @@
+"""Older `coordination.db` files, built by SQL, opened by the store and by a whole server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from lithos.core.tasks.model import BLOCKS, TaskEdge
+from lithos.stores.coordination.store import CoordinationCounts, CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
+from tests.fakes import START
+from tests.servers import refusal, serving
+
+#: As versions before the task graph made them: SQLite's own times, references, nullable columns.
+OLD_SCHEMA = """
+CREATE TABLE agents(
+    id TEXT PRIMARY KEY, name TEXT, type TEXT, first_seen_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
+    last_seen_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, metadata JSON);
+CREATE TABLE tasks(
+    id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT, status TEXT DEFAULT 'open',
+    created_by TEXT NOT NULL, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, completed_at TIMESTAMP,
+    tags JSON, metadata JSON, FOREIGN KEY(created_by) REFERENCES agents(id));
+CREATE TABLE claims(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, task_id TEXT NOT NULL, agent TEXT NOT NULL, aspect TEXT NOT NULL,
+    claimed_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, expires_at TIMESTAMP NOT NULL,
+    FOREIGN KEY(task_id) REFERENCES tasks(id), UNIQUE(task_id, aspect));
+CREATE TABLE findings(
+    id TEXT PRIMARY KEY, task_id TEXT NOT NULL, agent TEXT NOT NULL, summary TEXT NOT NULL,
+    created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP);
+CREATE TABLE access_log(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, agent_id TEXT, doc_id TEXT NOT NULL, operation TEXT NOT NULL,
+    timestamp TIMESTAMP DEFAULT CURRENT_TIMESTAMP);
+INSERT INTO agents(id) VALUES('ann');
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / ".lithos").mkdir()
+    return tmp_path / ".lithos" / "coordination.db"
+
+
+@contextmanager
+def sql(path: Path) -> Iterator[apsw.Connection]:
+    with closing(apsw.Connection(str(path))) as connection:
+        yield connection
+
+
+def make_old(path: Path, *statements: str, schema: str = OLD_SCHEMA) -> None:
+    with sql(path) as connection:
+        connection.execute(schema)
+        for statement in statements:
+            connection.execute(statement)
+
+
+def add_task(path: Path, task_id: str, metadata: Any = None, **fields: Any) -> None:
+    row = {"id": task_id, "title": task_id.upper(), "created_by": "ann", "created_at": "2025-01-01 10:00:00"}
+    row |= {"metadata": metadata if metadata is None or isinstance(metadata, str) else json.dumps(metadata)}
+    row |= fields
+    with sql(path) as connection:
+        marks = ",".join("?" * len(row))
+        connection.execute(f"INSERT INTO tasks({','.join(row)}) VALUES({marks})", tuple(row.values()))
+
+
+@contextmanager
+def opened(path: Path, later: timedelta = timedelta(0)) -> Iterator[TaskRows]:
+    with closing(CoordinationStore.open(path, START + later)) as store:
+        yield store.readable_task_rows()
+
+
+def dump(path: Path) -> dict[str, Any]:
+    """Schema and rows of everything but the counters of fences and events, which move with the clock."""
+    with sql(path) as connection:
+        tables = [
+            str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
+        ]
+        rows = {
+            table: connection.execute(f"SELECT * FROM {table}").fetchall()
+            for table in tables
+            if table not in ("counters", "sqlite_sequence")
+        }
+        rows["meta"] = [row for row in rows.get("meta", []) if row[0] != "next_seq"]
+        return rows | {"schema": connection.execute("SELECT sql FROM sqlite_master ORDER BY name").fetchall()}
+
+
+def pairs(edges: list[TaskEdge]) -> list[tuple[str, str, str]]:
+    return [(edge.source, edge.target, edge.type) for edge in edges]
+
+
+def test_completed_at_becomes_resolved_at(path: Path) -> None:
+    """behaviour 126"""
+    make_old(path)
+    add_task(path, "done", status="completed", completed_at="2025-02-03 04:05:06")
+    add_task(path, "open")
+    with opened(path) as rows:
+        done, still_open = rows.task("done"), rows.task("open")
+        assert done is not None
+        assert done.resolved_at is not None
+        assert done.resolved_at.isoformat() == "2025-02-03T04:05:06+00:00"
+        assert still_open is not None
+        assert still_open.resolved_at is None
+    with sql(path) as connection:
+        columns = {row[1] for row in connection.execute("PRAGMA table_info(tasks)")}
+    assert "completed_at" not in columns
+
+
+def test_with_both_columns_the_newer_is_filled_and_the_older_kept(path: Path) -> None:
+    """behaviour 126"""
+    make_old(path, "ALTER TABLE tasks ADD COLUMN resolved_at TIMESTAMP")
+    add_task(path, "old", status="completed", completed_at="2025-02-03 04:05:06")
+    add_task(
+        path,
+        "both",
+        status="cancelled",
+        completed_at="2025-02-03 04:05:06",
+        resolved_at="2025-03-03T00:00:00Z",
+    )
+    with opened(path) as rows:
+        found = {task.id: task.resolved_at for task in rows.tasks()}
+        assert {key: value and value.isoformat() for key, value in found.items()} == {
+            "old": "2025-02-03T04:05:06+00:00",
+            "both": "2025-03-03T00:00:00+00:00",
+        }
+    with sql(path) as connection:
+        assert connection.execute("SELECT COUNT(completed_at) FROM tasks").fetchall() == [(2,)]
+
+
+def test_a_reopened_task_does_not_get_its_old_time_back(path: Path) -> None:
+    """behaviours 121, 126: the kept column is older than the reopening."""
+    make_old(path, "ALTER TABLE tasks ADD COLUMN resolved_at TIMESTAMP")
+    add_task(path, "old", status="completed", completed_at="2025-02-03 04:05:06")
+    with opened(path):
+        pass
+    with sql(path) as connection:
+        connection.execute("UPDATE tasks SET status='open', resolved_at=NULL")
+    with opened(path) as rows:
+        task = rows.task("old")
+        assert task is not None
+        assert task.resolved_at is None
+
+
+@pytest.mark.parametrize("key", ["depends_on", "blocked_on"])
+@pytest.mark.parametrize("form", ["text", "list"])
+def test_dependencies_in_metadata_become_edges_once(path: Path, key: str, form: str) -> None:
+    """behaviour 126"""
+    make_old(path)
+    add_task(path, "a", {"k": 1})
+    add_task(path, "b", {key: "a" if form == "text" else ["a", "missing", "a", 7, None]})
+    for _ in range(3):
+        with opened(path) as rows:
+            (edge,) = rows.edges_to("b")
+            assert (edge.source, edge.target, edge.type) == ("a", "b", BLOCKS)
+            assert edge.metadata == {"migrated_from": f"metadata.{key}"}
+            assert (edge.created_by, edge.created_at) == ("migration", START)
+            assert rows.edges_from("b") == rows.edges_to("a") == []
+            assert [task.id for task in rows.tasks()] == ["b", "a"]
+            kept = rows.task("b")
+            assert kept is not None
+            assert key in kept.metadata
+
+
+def test_only_open_tasks_get_edges_but_may_wait_for_closed_ones(path: Path) -> None:
+    """behaviour 126"""
+    make_old(path)
+    add_task(path, "done", {"depends_on": ["gone"]}, status="completed")
+    add_task(path, "gone", {"blocked_on": "done"}, status="cancelled")
+    add_task(path, "open", {"depends_on": ["done", "gone"], "blocked_on": ["gone", "nowhere"]})
+    with opened(path) as rows:
+        assert rows.edges_to("done") == rows.edges_to("gone") == []
+        assert pairs(rows.edges_to("open")) == [("done", "open", BLOCKS), ("gone", "open", BLOCKS)]
+        graph = rows.graph_before(["open"], transitively=True)
+        (blocker,) = graph.blockers("open", START)
+        assert (blocker.kind, blocker.task_id) == ("blocker_unsatisfiable", "gone")
+
+
+async def test_cycles_are_kept_and_shown_with_their_path(tmp_path: Path, path: Path) -> None:
+    """behaviour 126"""
+    make_old(path)
+    for task_id, before in (("a", "c"), ("b", "a"), ("c", "b"), ("after", "a"), ("free", "missing")):
+        add_task(path, task_id, {"depends_on": before})
+    async with serving(tmp_path, settled=False) as lithos:
+        blocked = (await lithos.call("lithos_task_blocked"))["tasks"]
+        shown = {task["id"]: task["blockers"] for task in blocked}
+        assert {key: [row["kind"] for row in rows] for key, rows in shown.items()} == {
+            "a": ["cycle"], "b": ["cycle"], "c": ["cycle"], "after": ["task"],
+        }  # fmt: skip
+        (row,) = shown["a"]
+        assert (row["task_id"], row["type"], row["status"]) == ("c", "blocks", "open")
+        assert "a -> b -> c -> a" in row["message"]
+        ready = (await lithos.call("lithos_task_ready"))["tasks"]
+        assert [task["id"] for task in ready] == ["free"]
+        # Completing one by hand breaks it.
+        answer = await lithos.call("lithos_task_complete", task_id="a", agent="ann")
+        assert sorted(answer["unblocked"]) == ["after", "b"]
+
+
+@pytest.mark.parametrize(
+    "broken", ["{", "", "null", "[1]", '"text"', "{'a': 1}", '{"a": NaN}', "[" * 5000, None]
+)
+async def test_malformed_metadata_reads_as_empty(tmp_path: Path, path: Path, broken: str | None) -> None:
+    """behaviour 126"""
+    make_old(path)
+    add_task(path, "a", broken, tags=broken)
+    with sql(path) as connection:
+        connection.execute("UPDATE agents SET metadata=?", (broken,))
+    async with serving(tmp_path, settled=False) as lithos:
+        task = (await lithos.call("lithos_task_get", task_id="a"))["task"]
+        assert task["metadata"] == {}
+        assert (await lithos.call("lithos_agent_info", id="ann"))["metadata"] == {}
+        await lithos.call("lithos_task_update", task_id="a", agent="ann", metadata={"k": 1})
+        assert (await lithos.call("lithos_task_get", task_id="a"))["task"]["metadata"] == {"k": 1}
+
+
+def test_opening_again_changes_nothing(path: Path) -> None:
+    """behaviour 126"""
+    make_old(path)
+    add_task(path, "a", status="completed", completed_at="2025-02-03 04:05:06")
+    add_task(path, "b", {"depends_on": ["a", "c"]})
+    add_task(path, "c", {"depends_on": ["b"]})
+    with opened(path):
+        pass
+    first = dump(path)
+    for days in (1, 2):
+        with opened(path, timedelta(days=days)):
+            pass
+        assert dump(path) == first
+
+
+def test_edges_are_not_made_again_once_a_user_has_moved_on(path: Path) -> None:
+    """behaviour 126: dependencies are converted when `task_type` is added, and never later."""
+    make_old(path)
+    add_task(path, "a")
+    add_task(path, "b", {"depends_on": "a"})
+    with opened(path):
+        pass
+    with sql(path) as connection:
+        connection.execute("DELETE FROM task_edges")
+    with opened(path) as rows:
+        assert rows.edges_to("b") == []
+
+
+def test_the_oldest_tables_get_every_missing_column(path: Path) -> None:
+    """behaviour 126"""
+    make_old(
+        path,
+        "INSERT INTO tasks VALUES('t', 'T', '2025-01-01 00:00:00')",
+        "INSERT INTO claims(task_id, agent, aspect, expires_at) VALUES('t', 'ann', 'code', '2099-01-01')",
+        "INSERT INTO findings VALUES('f', 't', 'ann', 'found', '2025-01-01 00:00:00')",
+        schema="""
+        CREATE TABLE agents(id TEXT PRIMARY KEY, first_seen_at TEXT, last_seen_at TEXT);
+        CREATE TABLE tasks(id TEXT PRIMARY KEY, title TEXT, created_at TEXT);
+        CREATE TABLE claims(task_id TEXT, agent TEXT, aspect TEXT, expires_at TEXT, UNIQUE(task_id, aspect));
+        CREATE TABLE findings(id TEXT PRIMARY KEY, task_id TEXT, agent TEXT, summary TEXT, created_at TEXT);
+        CREATE TABLE access_log(id INTEGER PRIMARY KEY, doc_id TEXT, operation TEXT, timestamp TEXT);
+        """,
+    )
+    with opened(path) as rows:
+        task = rows.task("t")
+        assert task is not None
+        assert (task.status, task.task_type, task.tags, task.metadata) == ("open", "task", (), {})
+        (claim,) = rows.active_claims(START)["t"]
+        assert claim.fence == 0
+        (finding,) = rows.findings("t")
+        assert (finding.summary, finding.knowledge_id) == ("found", None)
+
+
+async def test_an_old_file_with_references_works_with_every_command(tmp_path: Path, path: Path) -> None:
+    """behaviours 91, 126: columns added late stand last, and agents are stored before what names them."""
+    make_old(
+        path,
+        "INSERT INTO tasks(id, title, created_by) VALUES('t', 'T', 'ann')",
+        "INSERT INTO claims(task_id, agent, aspect, expires_at) VALUES('t', 'ann', 'x', '2025-01-01 00:00')",
+    )
+    async with serving(tmp_path, settled=False) as lithos:
+
+        async def done(tool: str, **arguments: Any) -> Any:
+            answer = await lithos.call(f"lithos_{tool}", agent="newcomer", **arguments)
+            assert "status" not in answer, answer
+            return answer
+
+        child = (await done("task_create", title="Child", parent_task_id="t", depends_on=["t"]))["task_id"]
+        claim = await done("task_claim", task_id="t", aspect="x")
+        assert claim["fence"] > 0
+        posted = await done("finding_post", task_id="t", summary="s", knowledge_id="k")
+        rows = (await lithos.call("lithos_finding_list", task_id="t"))["findings"]
+        assert [(row["id"], row["summary"], row["knowledge_id"]) for row in rows] == [
+            (posted["finding_id"], "s", "k")
+        ]
+        assert (await done("task_complete", task_id="t", outcome="ok"))["unblocked"] == [child]
+        await done("task_reopen", task_id="t")
+        await lithos.call("lithos_agent_register", id="ann", name="Ann", metadata={"k": 1})
+    async with serving(tmp_path, settled=False) as lithos:
+        info = await lithos.call("lithos_agent_info", id="ann")
+        assert (info["name"], info["metadata"]) == ("Ann", {"k": 1})
+        assert (await lithos.call("lithos_task_get", task_id="t"))["task"]["resolved_at"] is None
+        answer = await lithos.call("lithos_task_claim", task_id=child, aspect="x", agent="a", ttl_minutes=1)
+        assert answer["fence"] > claim["fence"]
+
+
+@pytest.mark.parametrize(
+    ("written", "runs"),
+    [
+        (START + timedelta(minutes=1), True),
+        (START - timedelta(minutes=1), False),
+        (START, False),
+    ],
+)
+@pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S.%fZ", "offset"])
+def test_times_are_compared_as_instants_however_they_were_written(
+    path: Path, written: Any, runs: bool, form: str
+) -> None:
+    """behaviour 96"""
+    make_old(path)
+    add_task(path, "t")
+    shifted = (written + timedelta(hours=5, minutes=30)).strftime("%Y-%m-%dT%H:%M:%S.%f+05:30")
+    text = shifted if form == "offset" else written.strftime(form)
+    with sql(path) as connection:
+        connection.execute(
+            "INSERT INTO claims(task_id, agent, aspect, expires_at) VALUES('t', 'ann', 'x', ?)", (text,)
+        )
+    with closing(CoordinationStore.open(path, START)) as store:
+        assert store.counts(START) == CoordinationCounts(1, int(runs), int(not runs))
+        assert bool(store.readable_task_rows().active_claims(START)) is runs
+        claim = store.readable_task_rows().claim("t", "x")
+        assert claim is not None
+        assert claim.expires_at == written
+
+
+async def test_a_time_that_cannot_be_read_breaks_nothing(tmp_path: Path, path: Path) -> None:
+    """behaviour 126"""
+    make_old(path, "UPDATE agents SET last_seen_at='yesterday'", "UPDATE agents SET first_seen_at=NULL")
+    add_task(path, "t", created_at="soon", status="completed", completed_at="never")
+    add_task(path, "u", created_at=None)
+    async with serving(tmp_path, settled=False) as lithos:
+        tasks = (await lithos.call("lithos_task_list"))["tasks"]
+        assert {task["id"]: task["resolved_at"] for task in tasks} == {"t": None, "u": None}
+        assert (await lithos.call("lithos_agent_info", id="ann"))["last_seen_at"]
+
+
+def test_a_current_file_is_opened_untouched(path: Path) -> None:
+    """behaviour 126"""
+    with opened(path):
+        pass
+    first = dump(path)
+    with opened(path, timedelta(days=1)):
+        pass
+    assert dump(path) == first
+
+
+async def test_metadata_of_migrated_tasks_still_takes_patches_but_no_new_dependencies(
+    tmp_path: Path, path: Path
+) -> None:
+    """behaviours 119, 126"""
+    make_old(path)
+    add_task(path, "a")
+    add_task(path, "b", {"depends_on": "a", "project": "p"})
+    async with serving(tmp_path, settled=False) as lithos:
+        answer = await lithos.call("lithos_task_update", task_id="b", agent="ann", metadata={"k": 1})
+        assert answer["success"] is True
+        for key in ("depends_on", "blocked_on"):
+            answer = await lithos.call("lithos_task_update", task_id="b", agent="ann", metadata={key: None})
+            refusal(answer, "invalid_metadata_key")
+        spawned = await lithos.call("lithos_task_spawn", source_task_id="b", title="S", agent="ann")
+        task = (await lithos.call("lithos_task_get", task_id=spawned["task_id"]))["task"]
+        assert task["metadata"] == {"project": "p"}

@@ -1,0 +1,317 @@
+"""Embedding models: what a text becomes, where models come from, and what happens when one cannot be had."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import model2vec.persistence.hf
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model2vec import StaticModel
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+
+from lithos.stores.indexes import embedder as embedder_module
+from lithos.stores.indexes.embedder import BUILTIN, EmbedderUnavailable, load_embedder
+
+WORDS = ["[UNK]", *["red", "green", "blue", "stone", "water", "fire", "light", "dark"]]
+
+
+def make_model(folder: Path, seed: int = 0, **changes: Any) -> StaticModel:
+    tokenizer = Tokenizer(WordLevel({word: n for n, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    vectors = np.random.default_rng(seed).normal(size=(len(WORDS), 6)).astype(np.float32)
+    model = StaticModel(**({"vectors": vectors, "tokenizer": tokenizer} | changes))
+    model.save_pretrained(folder)
+    return model
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every connection and every hub call an error of its own."""
+
+    def refuse(*_: object, **__: object) -> None:
+        pytest.fail("the network was touched")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
+
+
+TEXTS = ["red stone", "", "unheard of", "water " * 40, "fire unknown light", "red", "  ", "red\nred blue"]
+
+
+def rows(texts: list[str], model: StaticModel) -> np.ndarray:
+    return model.encode(texts, normalize=True, use_multiprocessing=False)
+
+
+def test_rows_equal_those_of_model2vec(folder: Path) -> None:
+    """search spec, section 2"""
+    model = make_model(folder)
+    result = load_embedder(str(folder)).encode(TEXTS)
+    assert result.shape == (len(TEXTS), 6)
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, rows(TEXTS, model), atol=1e-5)
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
+def test_rows_equal_those_of_model2vec_for_every_kind_of_model(
+    folder: Path, mapped: bool, weighted: bool, dtype: type
+) -> None:
+    rng = np.random.default_rng(1)
+    vectors = (rng.normal(size=(4 if mapped else len(WORDS), 6)) * 40).astype(dtype)
+    model = make_model(
+        folder,
+        vectors=vectors,
+        token_mapping=rng.integers(0, 4, len(WORDS)) if mapped else None,
+        weights=rng.random(len(WORDS)).astype(np.float32) if weighted else None,
+    )
+    result = load_embedder(str(folder)).encode(TEXTS)
+    tolerance = 2e-3 if dtype is np.float16 else 1e-5
+    np.testing.assert_allclose(result, rows(TEXTS, model), atol=tolerance)
+
+
+def test_rows_are_normalised_though_the_model_says_otherwise(folder: Path) -> None:
+    make_model(folder, normalize=False)
+    result = load_embedder(str(folder)).encode(["red stone", "water"])
+    np.testing.assert_allclose(np.linalg.norm(result, axis=1), 1, atol=1e-6)
+
+
+def test_a_text_without_a_known_token_is_a_row_of_zeros(folder: Path) -> None:
+    make_model(folder)
+    embedder = load_embedder(str(folder))
+    assert not embedder.encode(["", "unheard of", " \n"]).any()
+    assert embedder.encode([]).shape == (0, 6)
+
+
+def test_vectors_that_cancel_out_are_zeros_and_not_nan(folder: Path) -> None:
+    vectors = np.zeros((len(WORDS), 6), np.float32)
+    vectors[1], vectors[2] = 1, -1
+    make_model(folder, vectors=vectors)
+    assert not load_embedder(str(folder)).encode(["red green", "blue"]).any()
+
+
+def test_a_text_is_cut_where_model2vec_cuts_it(folder: Path) -> None:
+    model = make_model(folder, max_length=8)
+    texts = ["red " * 7 + "blue " * 30, "red " * 3]
+    np.testing.assert_allclose(load_embedder(str(folder)).encode(texts), rows(texts, model), atol=1e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    texts=st.lists(st.lists(st.sampled_from([*WORDS[1:], "nope"]), max_size=12).map(" ".join), max_size=30),
+    tokens=st.integers(1, 40),
+    at_once=st.integers(1, 10),
+)
+def test_how_texts_are_sliced_does_not_show(
+    texts: list[str], tokens: int, at_once: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    embedder = _shared_embedder(tmp_path_factory)
+    whole = embedder.encode(texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedder_module, "_TOKENS_AT_ONCE", tokens)
+        patch.setattr(embedder_module, "_TEXTS_AT_ONCE", at_once)
+        np.testing.assert_allclose(embedder.encode(texts), whole, atol=1e-6)
+
+
+_shared: list[embedder_module.Embedder] = []
+
+
+def _shared_embedder(tmp_path_factory: pytest.TempPathFactory) -> embedder_module.Embedder:
+    if not _shared:
+        folder = tmp_path_factory.mktemp("shared")
+        make_model(folder)
+        _shared.append(load_embedder(str(folder)))
+    return _shared[0]
+
+
+def test_one_core_makes_the_same_rows(folder: Path) -> None:
+    make_model(folder)
+    embedder = load_embedder(str(folder))
+    texts = ["red stone", "", "water light red", "unheard"] * 100
+    assert np.array_equal(embedder.encode(texts, one_core=True), embedder.encode(texts))
+
+
+def test_threads_may_encode_at_once(folder: Path) -> None:
+    make_model(folder)
+    embedder = load_embedder(str(folder))
+    expected = embedder.encode(TEXTS)
+    results: list[np.ndarray] = []
+    threads = [threading.Thread(target=lambda: results.append(embedder.encode(TEXTS * 50))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4
+    for result in results:
+        np.testing.assert_array_equal(result[: len(TEXTS)], expected)
+
+
+def test_the_identity_names_model_size_type_and_files(folder: Path) -> None:
+    make_model(folder)
+    identity = load_embedder(str(folder)).identity
+    assert (identity.name, identity.dims, identity.dtype) == (str(folder), 6, "int8")
+    assert len(identity.model_sha256) == 64
+    assert load_embedder(str(folder)).identity == identity
+
+
+@pytest.mark.parametrize("changed", ["model.safetensors", "tokenizer.json", "config.json"])
+def test_a_changed_file_of_the_model_is_another_embedder(folder: Path, changed: str) -> None:
+    """behaviour 185"""
+    make_model(folder)
+    before = load_embedder(str(folder)).identity
+    if changed == "model.safetensors":
+        make_model(folder, seed=1)
+    else:
+        (folder / changed).write_bytes((folder / changed).read_bytes() + b"\n")
+    assert load_embedder(str(folder)).identity != before
+
+
+def test_other_files_beside_the_model_do_not_matter(folder: Path) -> None:
+    make_model(folder)
+    before = load_embedder(str(folder)).identity
+    (folder / "notes.txt").write_text("x")
+    assert load_embedder(str(folder)).identity == before
+
+
+@pytest.mark.usefixtures("offline")
+def test_builtin_works_without_network() -> None:
+    """behaviour 184"""
+    embedder = load_embedder(BUILTIN)
+    assert (embedder.identity.name, embedder.identity.dims) == ("builtin", 256)
+    near, far, query = embedder.encode(
+        ["restart the database server after an upgrade", "a recipe for apple pie", "database restart"]
+    )
+    assert near @ query > 0.4 > far @ query
+    assert not embedder.encode(["   "]).any()
+
+
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize("name", ["{tmp}/absent", "./absent", "~/absent-model", "", "  ", "{tmp}"])
+def test_a_directory_without_a_model_is_unavailable_without_network(tmp_path: Path, name: str) -> None:
+    """behaviour 183"""
+    with pytest.raises(EmbedderUnavailable, match=r"search\.embedding_model") as caught:
+        load_embedder(name.format(tmp=tmp_path))
+    assert "\n" not in str(caught.value)
+    assert caught.value.reason in str(caught.value)
+
+
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize("broken", ["model.safetensors", "tokenizer.json", "config.json"])
+@pytest.mark.parametrize("data", [b"", b"{}", b"\x00garbage", b'{"a": [1'])
+def test_a_broken_model_is_unavailable_with_the_reason(folder: Path, broken: str, data: bytes) -> None:
+    """behaviour 183"""
+    make_model(folder)
+    (folder / broken).write_bytes(data)
+    if (broken, data) == ("config.json", b"{}"):
+        assert load_embedder(str(folder)).encode(["red"]).any()
+        return
+    with pytest.raises(EmbedderUnavailable) as caught:
+        load_embedder(str(folder))
+    assert caught.value.reason
+
+
+def test_a_model_with_values_that_are_no_numbers_is_unavailable(folder: Path) -> None:
+    vectors = np.ones((len(WORDS), 6), np.float32)
+    vectors[3, 3] = np.nan
+    make_model(folder, vectors=vectors)
+    with pytest.raises(EmbedderUnavailable, match="not finite"):
+        load_embedder(str(folder))
+
+
+@pytest.fixture
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    cache = tmp_path / "hub"
+    monkeypatch.setattr(model2vec.persistence.hf, "HF_HUB_CACHE", str(cache))
+    return cache
+
+
+def test_a_hugging_face_model_is_downloaded_once(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = hub_cache / "models--someone--tiny" / "snapshots" / "abc"
+    calls: list[tuple[str, bool]] = []
+
+    def download(name: str, *, force_download: bool, **_: object) -> str:
+        calls.append((name, force_download))
+        make_model(snapshot)
+        return str(snapshot)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    first = load_embedder("someone/tiny")
+    second = load_embedder("someone/tiny")
+    assert calls == [("someone/tiny", False)]
+    assert first.identity == second.identity
+    assert first.identity.name == "someone/tiny"
+    np.testing.assert_array_equal(first.encode(TEXTS), second.encode(TEXTS))
+
+
+def test_a_half_downloaded_model_is_completed(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = hub_cache / "models--someone--tiny" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text("{}")
+
+    def download(*_: object, **__: object) -> str:
+        make_model(snapshot)
+        return str(snapshot)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    assert load_embedder("someone/tiny").encode(["red"]).any()
+
+
+@pytest.mark.usefixtures("hub_cache")
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionError("Connection refused"),
+        ValueError("Repo id must be"),
+        TimeoutError(),
+        RuntimeError("odd\nmore"),
+    ],
+)
+def test_an_unreachable_hub_is_a_reason_and_not_a_crash(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """behaviour 183"""
+
+    def fail(*_: object, **__: object) -> str:
+        raise error
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
+    with pytest.raises(EmbedderUnavailable, match="'someone/tiny' cannot be loaded") as caught:
+        load_embedder("someone/tiny")
+    assert caught.value.__cause__ is error
+    assert caught.value.reason
+
+
+def test_an_interrupt_while_loading_is_not_a_reason(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        load_embedder("someone/tiny")
+
+
+def test_importing_the_stores_does_not_import_the_model_library() -> None:
+    """It takes a noticeable part of a second, which commands that embed nothing need not pay."""
+    program = (
+        "import sys, lithos.stores.indexes.embedder, lithos.stores.indexes.vectors; "
+        "print(sorted({'model2vec', 'huggingface_hub', 'tokenizers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,156 @@
+"""The directed graph by names, and the cache file."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from lithos.stores.indexes.linkgraph import (
+    FORMAT,
+    LinkGraph,
+    Placeholder,
+    Remembered,
+    read_remembered,
+    write_remembered,
+)
+
+REMEMBERED = Remembered(2**64 - 1, {"a note": "id-1", "nowhere [x]": None, "ünïcode": "id-2"})
+
+
+def graph_of(*pairs: str) -> LinkGraph:
+    """`ab` links a to b; an upper-case letter is a placeholder."""
+    graph = LinkGraph()
+    for start, end in pairs:
+        graph.link(start, Placeholder(end) if end.isupper() else end)
+    return graph
+
+
+def test_an_edge_stays_until_it_is_removed_as_often_as_it_was_added() -> None:
+    graph = graph_of("ab", "ab")
+    assert (graph.node_count, graph.edge_count, graph.edges()) == (2, 1, {("a", "b"): 2})
+    graph.unlink("a", "b")
+    assert graph.edges() == {("a", "b"): 1}
+    graph.unlink("a", "b")
+    assert graph.edges() == {}
+    assert graph.nodes() == {"a", "b"}
+
+
+def test_only_a_node_without_edges_can_be_discarded() -> None:
+    graph = graph_of("ab")
+    graph.discard_lonely("a")
+    graph.discard_lonely("b")
+    graph.discard_lonely("unknown")
+    assert "a" in graph
+    graph.unlink("a", "b")
+    graph.discard_lonely("a")
+    assert graph.nodes() == {"b"}
+
+
+def test_the_version_changes_with_the_shape_only() -> None:
+    graph = graph_of("ab")
+    before = graph.version
+    graph.link("a", "b")
+    graph.unlink("a", "b")
+    graph.add("a")
+    assert graph.version == before
+    graph.unlink("a", "b")
+    assert graph.version > before
+
+
+def test_a_walk_tells_the_least_steps_each_way() -> None:
+    graph = graph_of("ab", "bc", "cd", "ad", "ea")
+    assert graph.reach(["a"], 3, "outgoing") == {"a": 0, "b": 1, "d": 1, "c": 2}
+    assert graph.reach(["a"], 3, "incoming") == {"a": 0, "e": 1}
+    assert graph.reach(["c"], 1, "both") == {"c": 0, "b": 1, "d": 1}
+    assert graph.reach(["c", "x", "c"], 2, "both") == {"c": 0, "b": 1, "d": 1, "a": 2}
+    assert graph.reach(["x"], 3, "both") == {}
+
+
+def test_a_walk_in_a_circle_ends() -> None:
+    """behaviour 78"""
+    graph = graph_of("ab", "bc", "ca", "aa")
+    assert graph.reach(["a"], 1000, "outgoing") == {"a": 0, "b": 1, "c": 2}
+
+
+def test_no_way_leads_to_or_through_a_placeholder() -> None:
+    graph = graph_of("aX", "bX")
+    assert graph.reach(["a"], 3, "both") == {"a": 0}
+
+
+def test_a_copy_does_not_follow_its_original() -> None:
+    graph = graph_of("ab")
+    copied = graph.copy()
+    graph.link("b", "c")
+    assert copied.edges() == {("a", "b"): 1}
+    assert copied.reach(["a"], 3, "both") == {"a": 0, "b": 1}
+
+
+def test_pagerank_prefers_what_many_link_to_and_orders_equals_by_id() -> None:
+    graph = graph_of("az", "bz", "cz", "zb", "cX")
+    graph.add("d")
+    assert graph.order_by_pagerank() == ["z", "b", "a", "c", "d"]
+    assert LinkGraph().order_by_pagerank() == []
+
+
+def plain_pagerank(pairs: list[str], nodes: list[str]) -> dict[str, float]:
+    scores = dict.fromkeys(nodes, 1 / len(nodes))
+    outgoing = {node: [end for start, end in pairs if start == node] for node in nodes}
+    for _ in range(300):
+        lost = sum(scores[node] for node in nodes if not outgoing[node])
+        base = 0.15 / len(nodes) + 0.85 * lost / len(nodes)
+        scores = {
+            node: base
+            + 0.85 * sum(scores[other] / len(outgoing[other]) for other in nodes if node in outgoing[other])
+            for node in nodes
+        }
+    return scores
+
+
+def test_pagerank_is_that_of_the_textbook_with_damping_85_percent() -> None:
+    pairs = ["ab", "bc", "ca", "da", "db", "ea", "fe", "fc", "cf"]
+    scores = plain_pagerank(pairs, list("abcdef"))
+    assert graph_of(*pairs).order_by_pagerank() == sorted(scores, key=lambda node: (-scores[node], node))
+
+
+def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+    """behaviour 74"""
+    path = tmp_path / ".graph" / "graph.json"
+    write_remembered(path, REMEMBERED)
+    assert read_remembered(path) == REMEMBERED
+    assert json.loads(path.read_text())["format"] == FORMAT
+    assert [file.name for file in path.parent.iterdir()] == ["graph.json"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        pickle.dumps({"format": FORMAT}),
+        json.dumps({"format": FORMAT + 1, "fingerprint": 1, "targets": {}}).encode(),
+        json.dumps({"format": str(FORMAT), "fingerprint": 1, "targets": {}}).encode(),
+        json.dumps({"format": FORMAT, "fingerprint": "1", "targets": {}}).encode(),
+        json.dumps({"format": FORMAT, "fingerprint": 1, "targets": []}).encode(),
+        json.dumps({"format": FORMAT, "fingerprint": 1, "targets": {"a": 1}}).encode(),
+        json.dumps({"format": FORMAT, "fingerprint": 1}).encode(),
+    ],
+)
+def test_any_other_file_counts_as_none(tmp_path: Path, content: bytes) -> None:
+    """behaviour 74"""
+    path = tmp_path / "graph.json"
+    path.write_bytes(content)
+    assert read_remembered(path) is None
+    assert path.read_bytes() == content
+
+
+def test_a_pickle_beside_it_is_left_alone(tmp_path: Path) -> None:
+    """behaviour 74"""
+    (tmp_path / "graph.pickle").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
+    assert read_remembered(tmp_path / "graph.json") is None

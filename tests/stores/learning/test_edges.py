@@ -1,0 +1,226 @@
+"""`edges.db`: one row per key, an outbox beside it, and damaged or older files."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import apsw
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lithos.core.events import EDGE_UPSERTED, EventDraft
+from lithos.core.learning.edges import Edge, EdgeFilter, UpsertEdge
+from lithos.core.times import format_time
+from lithos.stores.learning.edges import EdgeStore
+from tests.fakes import START, Clock
+
+ALL = EdgeFilter()
+PLAIN = UpsertEdge(agent="ann", from_id="a", to_id="b", type="supports", weight=0.5, namespace="n")
+
+
+def upsert(store: EdgeStore, number: int = 1, clock: Clock | None = None, **changes: Any) -> Edge:
+    with store.transaction():
+        wanted = attrs.evolve(PLAIN, **changes)
+        return store.upsert(wanted, f"edge_{number:012}", (clock or Clock())())
+
+
+def draft(number: int) -> EventDraft:
+    return EventDraft(
+        type=EDGE_UPSERTED,
+        agent="ä",
+        payload={"n": number, "x": None},
+        timestamp=START,
+        origin=f"tool:{number}",
+    )
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = EdgeStore.open(tmp_path / "sub" / "edges.db", START)
+    yield store
+    store.close()
+
+
+def test_reading_never_creates_the_file_and_the_first_write_does(store, tmp_path):
+    assert (store.edges(ALL), store.outbox()) == ([], [])
+    assert list(tmp_path.rglob("*.db*")) == []
+    upsert(store)
+    assert (tmp_path / "sub" / "edges.db").exists()
+    assert [edge.id for edge in store.edges(ALL)] == ["edge_000000000001"]
+
+
+def test_the_same_key_keeps_id_creation_and_place_and_overwrites_the_rest(store):
+    """behaviour 83"""
+    clock = Clock()
+    first = upsert(
+        store, 1, clock, provenance_actor="x", provenance_type="y", evidence="[1]", conflict_state="z"
+    )
+    upsert(store, 2, clock, namespace="other")
+    clock.advance(5)
+    again = upsert(store, 3, clock, weight=-7.25)
+    assert (again.id, again.created_at) == (first.id, START)
+    assert again == attrs.evolve(
+        first, weight=-7.25, updated_at=clock(), provenance_actor=None, provenance_type=None, evidence=None,
+        conflict_state=None,
+    )  # fmt: skip
+    assert [edge.id for edge in store.edges(ALL)] == [first.id, "edge_000000000002"]
+
+
+@pytest.mark.parametrize("part", ["from_id", "to_id", "type", "namespace"])
+def test_every_part_of_the_key_tells_edges_apart(store, part):
+    """behaviour 83"""
+    upsert(store, 1)
+    upsert(store, 2, **{part: "else"})
+    assert len(store.edges(ALL)) == 2
+    assert [edge.id for edge in store.edges(EdgeFilter(**{part: "else"}))] == ["edge_000000000002"]
+
+
+def test_a_settled_conflict_changes_state_actor_and_time_only(store):
+    clock = Clock()
+    edge = upsert(store, 1, clock, provenance_actor="x", evidence="{}")
+    with store.transaction():
+        settled = store.settle_conflict(edge, "merged", "bob", clock.advance(1))
+        assert store.edge(edge.id) == settled
+        assert store.edge("edge_none") is None
+    assert settled == attrs.evolve(
+        edge, conflict_state="merged", provenance_actor="bob", updated_at=clock(), evidence="{}"
+    )
+    assert store.edges(ALL) == [settled]
+
+
+def test_a_failed_transaction_leaves_neither_edge_nor_outbox_row(store):
+    upsert(store, 1)
+
+    def break_off() -> None:
+        with store.transaction():
+            store.upsert(attrs.evolve(PLAIN, to_id="c"), "edge_x", START)
+            store.add_to_outbox([draft(1), draft(1)])  # an origin is unique
+
+    with pytest.raises(apsw.ConstraintError):
+        break_off()
+    assert (len(store.edges(ALL)), store.outbox()) == (1, [])
+
+
+def test_the_outbox_keeps_events_whole_and_in_order_over_reopening(store, tmp_path):
+    with store.transaction():
+        store.add_to_outbox([draft(2), draft(1), draft(3)])
+        store.clear_outbox(["tool:1", "tool:unknown"])
+    store.close()
+    again = EdgeStore.open(tmp_path / "sub" / "edges.db", START)
+    assert again.outbox() == [draft(2), draft(3)]
+    again.close()
+
+
+def test_reopening_keeps_rows(store, tmp_path):
+    """behaviour 89"""
+    edge = upsert(store, evidence='{"k": "é"}')
+    store.close()
+    again = EdgeStore.open(tmp_path / "sub" / "edges.db", START)
+    assert again.edges(ALL) == [edge]
+    again.close()
+
+
+@pytest.mark.parametrize("data", [b"no database at all" * 500, b"SQLite format 3\0" + b"\xff" * 8000])
+def test_a_damaged_file_is_set_aside_with_its_bytes_and_a_new_one_made(tmp_path, capsys, data):
+    """behaviour 89"""
+    path = tmp_path / "edges.db"
+    path.write_bytes(data)
+    store = EdgeStore.open(path, START)
+    (moved,) = tmp_path.glob("edges.db.corrupt-*")
+    assert moved.name == "edges.db.corrupt-20260102T030405Z"
+    assert moved.read_bytes() == data
+    assert path.exists()
+    upsert(store)
+    assert len(store.edges(ALL)) == 1
+    store.close()
+
+
+def test_an_older_file_gets_the_columns_it_lacks_and_odd_times_do_no_harm(tmp_path):
+    path = tmp_path / "edges.db"
+    old = apsw.Connection(str(path))
+    old.execute(
+        "CREATE TABLE edges(edge_id TEXT PRIMARY KEY, from_id TEXT NOT NULL, to_id TEXT NOT NULL,"
+        " type TEXT NOT NULL, namespace TEXT NOT NULL, created_at TEXT NOT NULL,"
+        " UNIQUE(from_id,to_id,type,namespace))"
+    )
+    old.execute("INSERT INTO edges VALUES('e1','a','b','supports','n',?)", (format_time(START),))
+    old.execute("INSERT INTO edges VALUES('e2','a','c','supports','n','whenever')")
+    old.close()
+    store = EdgeStore.open(path, START)
+    first, second = store.edges(ALL)
+    assert (first.id, first.weight, first.created_at, first.updated_at) == ("e1", 1.0, START, START)
+    assert (second.id, second.evidence) == ("e2", None)
+    assert upsert(store, weight=0.25).id == "e1"
+    store.close()
+
+
+_ENDS = st.sampled_from("abc")
+_COMMAND = st.builds(
+    UpsertEdge,
+    agent=st.just("ann"),
+    from_id=_ENDS,
+    to_id=_ENDS,
+    type=st.sampled_from(("supports", "contradicts")),
+    weight=st.floats(allow_nan=False, allow_infinity=False),
+    namespace=st.sampled_from("nm"),
+    provenance_actor=st.none() | st.text(max_size=2),
+    evidence=st.none() | st.just("[]"),
+    conflict_state=st.none() | st.just("open"),
+)
+_FILTER = st.builds(
+    EdgeFilter,
+    from_id=st.none() | _ENDS,
+    to_id=st.none() | _ENDS,
+    type=st.none() | st.just("supports"),
+    namespace=st.none() | st.sampled_from("nx"),
+)
+#: An upsert, or a shift of the weights of edges by number.
+_STEP = _COMMAND | st.tuples(st.sets(st.integers(0, 5)), st.floats(-1.5, 1.5))
+
+
+def key_of(wanted: UpsertEdge) -> tuple[str, ...]:
+    return wanted.from_id, wanted.to_id, wanted.type, wanted.namespace
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=st.lists(_STEP, max_size=12), wanted=_FILTER)
+def test_it_is_a_dictionary_by_key_that_remembers_the_order(steps: list[Any], wanted: EdgeFilter) -> None:
+    """behaviours 83, 87"""
+    model: dict[tuple[str, ...], tuple[str, UpsertEdge]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        store = EdgeStore.open(Path(folder) / "edges.db", START)
+        for number, step in enumerate(steps):
+            with store.transaction():
+                if isinstance(step, UpsertEdge):
+                    edge = store.upsert(step, f"e{number}", START)
+                    known = model.get(key_of(step))
+                    model[key_of(step)] = (known[0] if known else f"e{number}", step)
+                    assert edge.id == model[key_of(step)][0]
+                    continue
+                ids, by = {f"e{each}" for each in step[0]}, step[1]
+                touched = [key for key, (edge_id, _) in model.items() if edge_id in ids]
+                assert store.shift_weights(ids, by, START) == len(touched)
+                for key in touched:
+                    edge_id, old = model[key]
+                    model[key] = (edge_id, attrs.evolve(old, weight=max(0.0, min(1.0, old.weight + by))))
+        passing = [
+            (edge_id, command)
+            for edge_id, command in model.values()
+            if all(
+                value is None or getattr(command, name) == value
+                for name, value in attrs.asdict(wanted).items()
+            )
+        ]
+        assert [
+            (edge.id, edge.weight, edge.provenance_actor, edge.evidence, edge.conflict_state)
+            for edge in store.edges(wanted)
+        ] == [(edge_id, c.weight, c.provenance_actor, c.evidence, c.conflict_state) for edge_id, c in passing]
+        for ids in ("", "a", "bc", "x"):
+            assert [edge.id for edge in store.edges_touching(ids)] == [
+                edge_id for edge_id, c in model.values() if {c.from_id, c.to_id} & set(ids)
+            ]
+        store.close()

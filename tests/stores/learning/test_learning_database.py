@@ -1,0 +1,166 @@
+"""Databases that the first write makes: what they tell of failed writes and of damage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+import lithos.stores.database
+from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase
+from tests.e2e.faults.injection import faulty_disk
+from tests.fakes import START
+
+ROW = "x" * 500
+
+
+class Things(LearningDatabase):
+    """One table with an index."""
+
+    layout = Layout(
+        "CREATE TABLE IF NOT EXISTS things(id INTEGER PRIMARY KEY, text TEXT NOT NULL)",
+        lambda connection, now: None,
+        set_aside=SET_ASIDE,
+    )
+
+    def add(self, number: int) -> None:
+        with self.transaction(), self.part():
+            self._writer.execute("INSERT INTO things VALUES(?,?)", (number, ROW))
+
+    def count(self) -> int:
+        with self.noticing_damage():
+            ((count,),) = self._writer.execute("SELECT COUNT(text) FROM things").fetchall()
+        return int(count)
+
+
+def fill(path: Path) -> bytes:
+    """A closed database of some fifty pages; its bytes."""
+    store = Things.open(path, START)
+    with store.transaction():
+        store._writer.executemany("INSERT INTO things VALUES(?,?)", [(number, ROW) for number in range(300)])
+    store.close()
+    return path.read_bytes()
+
+
+def damage(path: Path, data: bytes) -> bytes:
+    """Overwrite a page in the middle."""
+    middle = len(data) // 4096 // 2 * 4096
+    broken = data[:middle] + b"\xff" * 4096 + data[middle + 4096 :]
+    path.write_bytes(broken)
+    return broken
+
+
+def set_aside(path: Path) -> Path:
+    (aside,) = (file for file in path.parent.glob("*.corrupt-*") if not file.name.endswith("-wal"))
+    return aside
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "things.db"
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file is too large to be read as a whole."""
+    monkeypatch.setattr(lithos.stores.database, "READ_WHOLE", 0)
+
+
+@pytest.mark.parametrize("error", [apsw.FullError, apsw.IOError, apsw.ReadOnlyError])
+def test_a_failed_write_is_told_until_one_succeeds(path: Path, error: type[apsw.Error]) -> None:
+    with faulty_disk() as disk:
+        store = Things.open(path, START)
+        store.add(1)
+        assert store.failure is None
+        with disk.refusing("things.db", error):
+            with pytest.raises(error):
+                store.add(2)
+            assert store.failure == "injected"
+            with store.transaction():
+                pass  # writes nothing and so proves nothing
+            assert store.failure == "injected"
+            with pytest.raises(error):
+                store.try_writing()
+            assert store.failure == "injected"
+        store.try_writing()
+        assert store.failure is None
+        assert store.count() == 1
+        store.close()
+
+
+def test_what_a_command_does_wrong_is_no_failure_of_the_database(path: Path) -> None:
+    store = Things.open(path, START)
+    store.add(1)
+    with store.transaction(), pytest.raises(apsw.ConstraintError), store.part():
+        store._writer.execute("INSERT INTO things VALUES(1,'again')")
+    assert (store.failure, store.damage) == (None, None)
+    store.close()
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    store = Things.open(tmp_path / "file" / "things.db", START)
+    with pytest.raises(OSError, match="file"):
+        store.add(1)
+    assert store.failure is not None
+    assert "file" in store.failure
+
+
+def test_a_small_damaged_file_is_set_aside_when_it_is_opened(path: Path) -> None:
+    """behaviour 89"""
+    broken = damage(path, fill(path))
+    store = Things.open(path, START)
+    aside = set_aside(path)
+    assert aside.read_bytes() == broken
+    store.add(1)
+    assert store.count() == 1
+    store.close()
+
+
+@pytest.mark.usefixtures("large")
+def test_a_large_damaged_file_is_set_aside_at_the_opening_after_its_damage_was_met(path: Path) -> None:
+    """behaviour 89"""
+    broken = damage(path, fill(path))
+    store = Things.open(path, START)
+    assert path.read_bytes() == broken
+    with pytest.raises(apsw.CorruptError):
+        store.count()
+    assert store.damage is not None
+    store.try_writing()
+    assert store.damage is not None, "it does not heal by itself"
+    store.close()
+    again = Things.open(path, START)
+    aside = set_aside(path)
+    assert aside.read_bytes()[4096:] == broken[4096:]
+    assert list(path.parent.glob("*.suspect")) == []
+    assert again.count() == 0
+    again.close()
+
+
+@pytest.mark.usefixtures("large")
+def test_a_suspicion_that_proves_wrong_is_dropped(path: Path) -> None:
+    fill(path)
+    mark = path.with_name("things.db.suspect")
+    mark.touch()
+    store = Things.open(path, START)
+    assert store.count() == 300
+    assert not mark.exists()
+    store.close()
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("kind", ["header", "cut", "schema"])
+def test_the_outset_of_a_large_file_is_looked_at(path: Path, kind: str) -> None:
+    """behaviour 89"""
+    data = fill(path)
+    broken = {
+        "header": b"no database at all" + data[18:],
+        "cut": data[: len(data) // 2],
+        "schema": data[:100] + b"\xff" * 100 + data[200:],
+    }[kind]
+    path.write_bytes(broken)
+    store = Things.open(path, START)
+    aside = set_aside(path)
+    assert aside.read_bytes() == broken
+    store.close()

@@ -1,0 +1,270 @@
+"""`stats.db`: what retrieval learns, and damaged or older files."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+
+import apsw
+import attrs
+import pytest
+
+from lithos.core.learning.memory import (
+    EnrichTrigger,
+    FinalNode,
+    NodeStats,
+    Receipt,
+    SurfacedConflict,
+    WorkingNode,
+)
+from lithos.stores.learning.stats import StatsStore
+from tests.fakes import START
+
+LATER = START + timedelta(minutes=1)
+RECEIPT = Receipt(
+    id="r1",
+    ts=START,
+    query="wie, „so“?",
+    limit=5,
+    namespace_filter=("n", "m"),
+    scouts_fired=("lexical", "vector"),
+    candidates_considered=7,
+    final_nodes=(FinalNode("a", ("because",), ("lexical",)), FinalNode("b")),
+    conflicts_surfaced=(
+        SurfacedConflict("e", "a", "b", "accepted_dual"),
+        SurfacedConflict("f", "b", "c", None),
+    ),
+    surface_conflicts=True,
+    temperature=0.25,
+    terrace_reached=0,
+    agent_id="ann",
+    task_id="t",
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = StatsStore.open(tmp_path / "sub" / "stats.db", START)
+    yield store
+    store.close()
+
+
+def raw(path, sql):
+    connection = apsw.Connection(str(path))
+    rows = connection.execute(sql).fetchall()
+    connection.close()
+    return rows
+
+
+def test_reading_never_creates_the_file_and_the_first_write_does(store, tmp_path):
+    tables = store.reading
+    assert (tables.nodes.all(), tables.receipts.get("r1"), tables.queue.length()) == ([], None, 0)
+    assert list(tmp_path.rglob("*.db*")) == []
+    with store.transaction():
+        store.writing.receipts.add(RECEIPT)
+        assert store.reading.receipts.get("r1") is None
+    assert store.reading.receipts.get("r1") == RECEIPT
+    assert (tmp_path / "sub" / "stats.db").exists()
+
+
+def test_a_receipt_is_kept_as_the_specification_names_it(store, tmp_path):
+    """behaviour 141"""
+    bare = Receipt(id="r2", ts=LATER, query="", limit=0)
+    with store.transaction():
+        store.writing.receipts.add(RECEIPT)
+        store.writing.receipts.add(bare)
+    assert store.reading.receipts.get("r2") == bare
+    (row,) = raw(
+        tmp_path / "sub" / "stats.db",
+        'SELECT ts, "limit", namespace_filter, final_nodes, conflicts_surfaced, surface_conflicts,'
+        " terrace_reached FROM receipts WHERE id='r1'",
+    )
+    assert row == (
+        "2026-01-02T03:04:05.000006+00:00", 5, '["n", "m"]',
+        '[{"id": "a", "reasons": ["because"], "scouts": ["lexical"]},'
+        ' {"id": "b", "reasons": [], "scouts": []}]',
+        '[{"edge_id": "e", "from_id": "a", "to_id": "b", "conflict_state": "accepted_dual"},'
+        ' {"edge_id": "f", "from_id": "b", "to_id": "c", "conflict_state": null}]',
+        1, 0,
+    )  # fmt: skip
+
+
+def test_the_newest_receipt_is_of_that_task_and_agent(store):
+    """behaviour 151"""
+    with store.transaction():
+        for number, (agent, task, at) in enumerate(
+            [
+                ("ann", "t", LATER),
+                ("ann", "t", START),
+                ("bob", "t", LATER),
+                ("ann", "u", LATER),
+                (None, None, LATER),
+            ]
+        ):
+            store.writing.receipts.add(
+                attrs.evolve(RECEIPT, id=f"r{number}", agent_id=agent, task_id=task, ts=at)
+            )
+    newest = store.reading.receipts.newest
+    assert newest("t", "ann").id == "r0"
+    assert newest("t", "bob").id == "r2"
+    assert newest("t", "eve") is None
+
+
+def test_retrievals_are_counted_per_note_and_per_unordered_pair(store):
+    with store.transaction():
+        store.writing.nodes.put([NodeStats(node_id="b", salience=0.9, retrieval_count=3, cited_count=2)])
+        store.writing.nodes.count_retrieval(["c", "a", "b"], "n", START)
+        store.writing.nodes.count_retrieval(["b", "a"], "m", LATER)
+        store.writing.nodes.count_retrieval(["d"], "n", LATER)
+    nodes = store.reading.nodes
+    assert nodes.get(["b", "c", "unknown"]) == {
+        "b": NodeStats(node_id="b", salience=0.9, retrieval_count=5, cited_count=2, last_retrieved_at=LATER),
+        "c": NodeStats(node_id="c", retrieval_count=1, last_retrieved_at=START),
+    }
+    assert [stats.node_id for stats in nodes.all()] == ["a", "b", "c", "d"]
+    assert nodes.companions(["a"], None) == {"b": 2, "c": 1}
+    assert nodes.companions(["b"], None) == {"a": 2, "c": 1}
+    assert nodes.companions(["a", "b"], None) == {"c": 2}
+    assert nodes.companions(["a"], ["m"]) == {"b": 1}
+    assert nodes.companions(["a"], []) == nodes.companions([], None) == nodes.companions(["d"], None) == {}
+
+
+def test_working_memory_counts_activations_and_forgets(store):
+    """behaviour 149"""
+    with store.transaction():
+        store.writing.receipts.activate("t", ["a", "b"], "r1", START)
+        store.writing.receipts.activate("t", ["b"], "r2", LATER)
+        store.writing.receipts.activate("u", ["a"], "r3", LATER)
+    receipts = store.reading.receipts
+    assert receipts.working_memory("t") == [
+        WorkingNode("t", "a", 1, START, START, "r1"),
+        WorkingNode("t", "b", 2, START, LATER, "r2"),
+    ]
+    assert sorted(receipts.working_tasks()) == ["t", "u"]
+    with store.transaction():
+        assert store.writing.receipts.forget([], LATER) == 1
+        assert store.writing.receipts.forget(["u", "unknown"], START) == 1
+    assert [node.node_id for node in receipts.working_memory("t")] == ["b"]
+    assert receipts.working_tasks() == ["t"]
+
+
+def trigger(kind="note.updated", node=None, task=None):
+    return EnrichTrigger(trigger_type=kind, node_id=node, task_id=task)
+
+
+def test_claimed_jobs_are_grouped_come_back_and_are_given_up(store):
+    """behaviour 156"""
+    with store.transaction():
+        queue = store.writing.queue
+        queue.add(
+            [trigger("note.created", "a"), trigger(task="t"), trigger(node="a"), trigger(node="b")], START
+        )
+        first = queue.claim(2)
+        assert [(job.node_id, job.task_id, job.rows, job.attempts) for job in first] == [
+            ("a", None, (1, 3), 1), (None, "t", (2,), 1), ("b", None, (4,), 1),
+        ]  # fmt: skip
+        assert first[0].triggers == {"note.created", "note.updated"}
+        assert {job.waiting_since for job in first} == {START}
+        queue.finish([1, 3], LATER)
+        assert [(job.rows, job.attempts) for job in queue.claim(2, after=2)] == [((4,), 2)]
+        assert [(job.rows, job.attempts) for job in queue.claim(2, most=5)] == [((2,), 2)]
+        assert queue.claim(2) == []
+        queue.release([2])
+        assert [(job.rows, job.attempts) for job in queue.claim(2)] == [((2,), 2)]
+        assert queue.length() == 2  # given up, but not forgotten
+        queue.drop_processed(LATER)
+        queue.drop_processed(LATER + timedelta(seconds=1))
+    assert store.reading.queue.length() == 2
+
+
+def test_ledgers_remember(store):
+    with store.transaction():
+        ledgers = store.writing.ledgers
+        assert not ledgers.is_consolidated("t")
+        for _ in range(2):
+            ledgers.add_consolidation("t", ["a"], [("a", "b")], START)
+        ledgers.add_inference(("a", 3, "v1"), "model", 2, START)
+        ledgers.spend("2026-01-02", 100, 1, START)
+        ledgers.spend("2026-01-02", 50, 2, START)
+    ledgers = store.reading.ledgers
+    assert (ledgers.is_consolidated("t"), ledgers.boosted("t"), ledgers.paired("t")) == (
+        True,
+        {"a"},
+        {("a", "b")},
+    )
+    assert ledgers.is_inferred("a", 3, "v1")
+    assert not ledgers.is_inferred("a", 4, "v1")
+    assert not ledgers.is_inferred("a", 3, "v2")
+    assert (ledgers.spent("2026-01-02"), ledgers.spent("2026-01-03")) == ((150, 3), (0, 0))
+
+
+def test_a_part_is_undone_by_itself(store):
+    with store.transaction():
+        store.writing.queue.add([trigger(node="a")], START)
+        with suppress(ZeroDivisionError), store.part():
+            store.writing.queue.add([trigger(node="b")], START)
+            raise ZeroDivisionError
+        assert store.is_in_transaction
+    assert not store.is_in_transaction
+    assert store.reading.queue.length() == 1
+
+
+def test_an_older_file_gets_the_columns_it_lacks_and_keeps_its_rows(tmp_path):
+    """behaviour 156"""
+    path = tmp_path / "stats.db"
+    raw(
+        path,
+        "CREATE TABLE enrich_queue(id INTEGER PRIMARY KEY, trigger_type TEXT NOT NULL, node_id TEXT,"
+        " task_id TEXT, triggered_at TEXT NOT NULL, processed_at TEXT);"
+        "INSERT INTO enrich_queue VALUES(7,'note.updated','a',NULL,'2026-01-01T00:00:00Z',NULL);"
+        "CREATE TABLE node_stats(node_id TEXT PRIMARY KEY, salience REAL, retrieval_count INTEGER);"
+        "INSERT INTO node_stats VALUES('a',0.7,NULL),('b',NULL,4);"
+        "CREATE TABLE receipts(id TEXT PRIMARY KEY, query TEXT);"
+        "INSERT INTO receipts VALUES('old','what');",
+    )
+    store = StatsStore.open(path, START)
+    try:
+        assert store.reading.nodes.all() == [
+            NodeStats(node_id="a", salience=0.7),
+            NodeStats(node_id="b", retrieval_count=4),
+        ]
+        assert store.reading.receipts.get("old").query == "what"
+        with store.transaction():
+            (job,) = store.writing.queue.claim(3)
+            assert (job.rows, job.node_id, job.attempts) == ((7,), "a", 1)
+            store.writing.nodes.count_retrieval(["a", "b"], "n", START)
+            store.writing.receipts.add(RECEIPT)
+        assert store.reading.nodes.get(["a"])["a"].retrieval_count == 1
+        assert store.reading.receipts.newest("t", "ann") == RECEIPT
+    finally:
+        store.close()
+    assert raw(path, "SELECT attempts FROM enrich_queue") == [(1,)]
+
+
+@pytest.mark.parametrize("junk", ["nonsense", "[1]", '{"a": 1}', '[{"reasons": "x"}]', "", "NaN"])
+def test_what_somebody_else_wrote_into_a_receipt_does_no_harm(tmp_path, junk):
+    path = tmp_path / "stats.db"
+    StatsStore.open(path, START).close()
+    store = StatsStore.open(path, START)
+    with store.transaction():
+        store.writing.receipts.add(RECEIPT)
+    store.close()
+    raw(path, f"UPDATE receipts SET ts='{junk}', final_nodes='{junk}', conflicts_surfaced='{junk}'")
+    store = StatsStore.open(path, START)
+    found = store.reading.receipts.get("r1")
+    store.close()
+    assert (found.query, found.final_nodes, found.conflicts_surfaced) == (RECEIPT.query, (), ())
+
+
+def test_a_damaged_file_is_set_aside_with_its_bytes(tmp_path):
+    path = tmp_path / "stats.db"
+    path.write_bytes(b"not a database at all" * 50)
+    store = StatsStore.open(path, START)
+    try:
+        assert store.reading.nodes.all() == []
+        with store.transaction():
+            store.writing.receipts.add(RECEIPT)
+        assert store.reading.receipts.get("r1") == RECEIPT
+        assert (tmp_path / "stats.db.corrupt-20260102T030405Z").read_bytes() == b"not a database at all" * 50
+    finally:
+        store.close()

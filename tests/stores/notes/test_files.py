@@ -1,0 +1,577 @@
+"""Note files: listing, reading, durable writing, and what is left when the disk fails."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from lithos.stores.notes import replacing
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.system_calls import KernelCalls, SystemCalls
+from lithos.stores.notes.values import (
+    FileChanged,
+    FileOccupied,
+    FileState,
+    Kept,
+    NotSynced,
+    OutsideKnowledge,
+    Put,
+    ReadFile,
+    Remove,
+    digest_of,
+)
+
+OLD, ONE = digest_of(b"old"), digest_of(b"one")
+
+
+@pytest.fixture
+def files(tmp_path):
+    files = NoteFiles(tmp_path / "knowledge")
+    files.create_root()
+    return files
+
+
+@pytest.fixture
+def syncs(monkeypatch):
+    """The folders that were synced, in order."""
+    seen: list[str] = []
+    real = replacing._sync
+
+    def sync(calls: SystemCalls, folder: str) -> None:
+        seen.append(folder)
+        real(calls, folder)
+
+    monkeypatch.setattr(replacing, "_sync", sync)
+    return seen
+
+
+def save_nothing(kept: Kept, data: bytes) -> None:
+    raise AssertionError(f"{kept} holds bytes that nobody else has: {data!r}")
+
+
+def everything(files: NoteFiles) -> dict[str, bytes]:
+    """Every file below the folder, dot-files too, once what was displaced is settled."""
+    for kept in files.take_kept():
+        files.settle(kept, save_nothing)
+    return {
+        str(path.relative_to(files.root)): path.read_bytes()
+        for path in files.root.rglob("*")
+        if path.is_file()
+    }
+
+
+def state_of(files: NoteFiles, path: str) -> FileState:
+    return files.read(path).state
+
+
+def edit(files: NoteFiles, path: str, data: bytes) -> None:
+    """An edit from outside, later than anything before."""
+    target = files.root / path
+    target.write_bytes(data)
+    later = target.stat().st_mtime_ns + 1_000_000_000
+    os.utime(target, ns=(later, later))
+
+
+def paths(files: NoteFiles) -> list[str]:
+    return [file.path for file in files.list_notes()]
+
+
+# -- writing ----------------------------------------------------------------------------------------
+
+
+def test_a_new_file_has_its_bytes_and_the_reported_state(files):
+    (state,) = files.apply([Put("a.md", b"hello", None)])
+    assert files.read("a.md") == ReadFile(b"hello", state)
+    assert state.size == 5
+    assert everything(files) == {"a.md": b"hello"}
+
+
+def test_an_update_replaces_the_file_as_a_whole(files):
+    files.apply([Put("a.md", b"one", None)])
+    inode = (files.root / "a.md").stat().st_ino
+    (second,) = files.apply([Put("a.md", b"two!", ONE)])
+    assert files.read("a.md") == ReadFile(b"two!", second)
+    assert (files.root / "a.md").stat().st_ino != inode, "readers of the old file keep it whole"
+
+
+def test_an_existing_file_is_never_overwritten_by_a_creation(files):
+    files.apply([Put("a.md", b"one", None)])
+    (result,) = files.apply([Put("a.md", b"two", None)])
+    assert isinstance(result, FileOccupied)
+    assert everything(files) == {"a.md": b"one"}
+
+
+def test_a_file_created_meanwhile_is_not_overwritten(files, monkeypatch):
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        real(descriptor)
+        (files.root / "a.md").write_bytes(b"somebody else")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    (result,) = files.apply([Put("a.md", b"mine", None)])
+    assert isinstance(result, FileOccupied)
+    assert everything(files) == {"a.md": b"somebody else"}
+
+
+def test_two_creations_of_one_file_in_a_batch_end_with_the_first(files):
+    first, second = files.apply([Put("a.md", b"one", None), Put("a.md", b"two", None)])
+    assert isinstance(first, FileState)
+    assert isinstance(second, FileOccupied)
+    assert everything(files) == {"a.md": b"one"}
+
+
+def test_an_edit_that_slipped_in_is_not_overwritten(files):
+    files.apply([Put("a.md", b"one", None)])
+    edit(files, "a.md", b"by hand")
+    (result,) = files.apply([Put("a.md", b"two", ONE)])
+    assert isinstance(result, FileChanged)
+    assert everything(files) == {"a.md": b"by hand"}
+
+
+def test_an_edit_while_the_temporary_file_is_written_is_not_overwritten(files, monkeypatch):
+    files.apply([Put("a.md", b"one", None)])
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        real(descriptor)
+        edit(files, "a.md", b"by hand")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    (result,) = files.apply([Put("a.md", b"two", ONE)])
+    assert isinstance(result, FileChanged)
+    assert everything(files) == {"a.md": b"by hand"}
+
+
+def test_an_edit_right_after_the_rename_is_not_taken_for_ours(files, monkeypatch):
+    """The reported state must be that of our bytes, else the edit would never be noticed."""
+    files.apply([Put("a.md", b"one", None)])
+    real = KernelCalls.exchange
+
+    def exchange(calls: KernelCalls, one: str, other: str) -> None:
+        real(calls, one, other)
+        edit(files, "a.md", b"by hand")
+
+    monkeypatch.setattr(KernelCalls, "exchange", exchange)
+    (result,) = files.apply([Put("a.md", b"two", ONE)])
+    assert isinstance(result, FileState)
+    assert result != state_of(files, "a.md")
+
+
+def test_an_update_of_a_vanished_file_is_decided_again(files):
+    files.apply([Put("a.md", b"one", None)])
+    (files.root / "a.md").unlink()
+    (result,) = files.apply([Put("a.md", b"two", ONE)])
+    assert isinstance(result, FileChanged)
+    assert everything(files) == {}
+
+
+def test_the_mode_of_an_updated_file_is_kept(files):
+    files.apply([Put("a.md", b"one", None)])
+    (files.root / "a.md").chmod(0o640)
+    files.apply([Put("a.md", b"two", ONE)])
+    assert stat.S_IMODE((files.root / "a.md").stat().st_mode) == 0o640
+
+
+def test_a_new_file_follows_the_umask(files):
+    before = os.umask(0o027)
+    try:
+        files.apply([Put("a.md", b"one", None)])
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((files.root / "a.md").stat().st_mode) == 0o640
+
+
+def test_a_file_system_without_modes_does_not_stop_a_write(files, monkeypatch):
+    files.apply([Put("a.md", b"one", None)])
+
+    def fchmod(descriptor: int, mode: int) -> None:
+        raise PermissionError(errno.EPERM, "no modes here")
+
+    monkeypatch.setattr(os, "fchmod", fchmod)
+    (result,) = files.apply([Put("a.md", b"two", ONE)])
+    assert isinstance(result, FileState)
+
+
+def test_short_writes_are_continued(files, monkeypatch):
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, bytes(data)[:3]))
+    files.apply([Put("a.md", b"0123456789", None)])
+    assert files.read("a.md").data == b"0123456789"
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
+def test_a_file_system_without_hard_links_still_refuses_to_overwrite(files, monkeypatch, code):
+    monkeypatch.setattr(os, "link", fail(code))
+    first, second = files.apply([Put("a.md", b"one", None), Put("a.md", b"two", None)])
+    assert isinstance(first, FileState)
+    assert isinstance(second, FileOccupied)
+    assert everything(files) == {"a.md": b"one"}
+
+
+# -- removing ---------------------------------------------------------------------------------------
+
+
+def test_a_removed_file_is_gone_and_its_folder_synced(files, syncs):
+    files.apply([Put("a/b.md", b"one", None)])
+    syncs.clear()
+    assert files.apply([Remove("a/b.md", ONE)]) == [None]
+    assert everything(files) == {}
+    assert syncs == [str(files.root / "a")]
+
+
+def test_removing_a_missing_file_says_so(files):
+    (result,) = files.apply([Remove("a.md", None)])
+    assert isinstance(result, FileNotFoundError)
+
+
+# -- durability -------------------------------------------------------------------------------------
+
+
+def test_deep_folders_are_made_and_every_changed_folder_is_synced(files, syncs):
+    files.apply([Put("a/b/c/d.md", b"one", None)])
+    root = files.root
+    assert {Path(folder) for folder in syncs} == {root, root / "a", root / "a/b", root / "a/b/c"}
+    assert files.read("a/b/c/d.md").data == b"one"
+
+
+def test_the_file_is_synced_before_it_gets_its_name(files, monkeypatch):
+    steps: list[str] = []
+    real_sync, real_name, real_folder = os.fsync, KernelCalls.rename_new, replacing._sync
+    files.protection  # noqa: B018 - tries all calls out, once
+    monkeypatch.setattr(os, "fsync", lambda fd: (steps.append("fsync"), real_sync(fd))[1])
+    monkeypatch.setattr(
+        KernelCalls, "rename_new", lambda *names: (steps.append("name"), real_name(*names))[1]
+    )
+    monkeypatch.setattr(replacing, "_sync", lambda *at: (steps.append("folder"), real_folder(*at))[1])
+    files.apply([Put("a.md", b"one", None)])
+    assert steps == ["fsync", "name", "folder", "fsync"]
+
+
+def test_changes_in_one_folder_share_its_sync(files, syncs):
+    files.apply([Put(f"{i}.md", b"x", None) for i in range(20)] + [Remove("3.md", digest_of(b"x"))])
+    assert syncs == [str(files.root)]
+
+
+def test_files_of_a_batch_wait_for_the_disk_together(files, monkeypatch):
+    real, both = os.fsync, threading.Barrier(2)
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            both.wait(timeout=30)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    results = files.apply([Put("a.md", b"one", None), Put("b/b.md", b"two", None)])
+    assert [type(result) for result in results] == [FileState, FileState]
+    assert everything(files) == {"a.md": b"one", "b/b.md": b"two"}
+
+
+def test_changes_of_one_file_under_two_names_are_one_after_the_other(files):
+    files.apply([Put("a/n.md", b"one", None)])
+    expected = ONE
+    (files.root / "b").symlink_to(files.root / "a")
+    for size in range(10, 30):
+        new = b"a" * size
+        updates = [Put("a/n.md", new, expected), Put("b/n.md", b"b", expected), Put("c.md", b"", None)]
+        first, second, _ = files.apply(updates)
+        assert isinstance(first, FileState)
+        assert isinstance(second, FileChanged)
+        expected = digest_of(new)
+
+
+def fail(code: int):
+    def raising(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return raising
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("is_update", [False, True])
+@pytest.mark.parametrize("step", ["write", "fsync", "rename", "name"])
+def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(files, monkeypatch, step, is_update, code):
+    """behaviour 1"""
+    if is_update:
+        files.apply([Put("a.md", b"old", None)])
+    expected = OLD if is_update else None
+    before = everything(files)
+    assert files.protection.exchange
+    if step == "name":
+        monkeypatch.setattr(KernelCalls, "exchange" if is_update else "rename_new", fail(code))
+    else:
+        monkeypatch.setattr(os, step, fail(code))
+    (result,) = files.apply([Put("a.md", b"new", expected)])
+    if step == "rename" and not is_update:
+        assert isinstance(result, FileState), "a creation needs no second name"
+        return
+    assert isinstance(result, OSError)
+    assert not isinstance(result, NotSynced)
+    assert result.errno == code
+    assert everything(files) == before
+
+
+def test_a_write_that_fails_half_way_leaves_no_temporary_file(files, monkeypatch):
+    """behaviour 1: the disk fills up during the write."""
+    real, calls = os.write, []
+
+    def write(descriptor: int, data: bytes) -> int:
+        calls.append(1)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, bytes(data)[:4])
+
+    monkeypatch.setattr(os, "write", write)
+    (result,) = files.apply([Put("a.md", b"0123456789", None)])
+    assert result.errno == errno.ENOSPC
+    assert everything(files) == {}
+
+
+def test_even_a_cancelled_write_leaves_no_temporary_file(files, monkeypatch):
+    """behaviour 1: an exception that is no `OSError` passes, but not without cleaning."""
+
+    def interrupt(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        files.apply([Put("a.md", b"new", None)])
+    assert everything(files) == {}
+
+
+def test_a_folder_that_cannot_be_synced_is_told_apart_from_a_failed_write(files, monkeypatch):
+    """behaviour 1: the change is there, only its durability is unknown, and no temporary file is left."""
+    files.apply([Put("b.md", b"old", None), Put("c.md", b"old", None)])
+    monkeypatch.setattr(replacing, "_sync", fail(errno.EIO))
+    results = files.apply([Put("a.md", b"new", None), Remove("b.md", OLD), Put("c.md", b"new", OLD)])
+    assert all(isinstance(result, NotSynced) for result in results[:2])
+    assert results[0].state == state_of(files, "a.md")
+    assert results[1].state is None
+    assert results[0].errno == errno.EIO
+    assert set(everything(files)) == {"a.md", "c.md"}
+
+
+def test_a_change_that_failed_is_not_called_unsynced(files, monkeypatch):
+    """A folder made for a file that then did not fit."""
+    monkeypatch.setattr(os, "write", fail(errno.ENOSPC))
+    monkeypatch.setattr(replacing, "_sync", fail(errno.EIO))
+    (result,) = files.apply([Put("a/b.md", b"new", None)])
+    assert not isinstance(result, NotSynced)
+    assert result.errno == errno.ENOSPC
+
+
+def test_one_failed_change_leaves_the_others_of_its_batch_alone(files, monkeypatch):
+    real = os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        if bytes(data) == b"bad":
+            raise OSError(errno.EIO, "Input/output error")
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
+    results = files.apply([Put("a.md", b"one", None), Put("b.md", b"bad", None), Put("c.md", b"two", None)])
+    assert [isinstance(result, FileState) for result in results] == [True, False, True]
+    assert everything(files) == {"a.md": b"one", "c.md": b"two"}
+
+
+def test_a_file_in_the_place_of_a_folder_refuses(files):
+    files.apply([Put("a", b"a file", None)])
+    (result,) = files.apply([Put("a/b.md", b"x", None)])
+    assert isinstance(result, OSError)
+    assert everything(files) == {"a": b"a file"}
+
+
+def test_a_name_too_long_is_an_error_and_no_crash(files):
+    (result,) = files.apply([Put("x" * 300 + ".md", b"x", None)])
+    assert result.errno == errno.ENAMETOOLONG
+    assert everything(files) == {}
+
+
+# -- listing ----------------------------------------------------------------------------------------
+
+
+def test_the_listing_is_sorted_and_has_only_notes(files):
+    for path in (
+        "b/a.md",
+        "a.md",
+        "b.md",
+        "a/z.md",
+        ".hidden.md",
+        ".git/x.md",
+        "b/.d/x.md",
+        "t.txt",
+        "d.md/n.md",
+    ):
+        target = files.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(b"x")
+    assert paths(files) == ["a.md", "a/z.md", "b.md", "b/a.md", "d.md/n.md"]
+    assert files.list_notes()[0].state == state_of(files, "a.md")
+
+
+def test_special_files_are_no_notes(files):
+    os.mkfifo(files.root / "pipe.md")
+    assert paths(files) == []
+
+
+def test_a_name_that_is_not_utf8_is_skipped(files):
+    (files.root / os.fsdecode(b"caf\xe9.md")).write_bytes(b"x")
+    (files.root / "café.md").write_bytes(b"x")
+    assert paths(files) == ["café.md"]
+
+
+def test_a_dangling_symlink_is_no_note(files):
+    (files.root / "a.md").symlink_to("nowhere.md")
+    assert paths(files) == []
+
+
+def test_what_a_symlink_reaches_outside_is_neither_listed_read_nor_written(files, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.md").write_bytes(b"secret")
+    (files.root / "file.md").symlink_to(outside / "secret.md")
+    (files.root / "folder").symlink_to(outside)
+    assert paths(files) == []
+    for path in ("file.md", "folder/secret.md", "../outside/secret.md"):
+        with pytest.raises(OutsideKnowledge):
+            files.read(path)
+    results = files.apply(
+        [Put("folder/new.md", b"x", None), Put("file.md", b"x", None), Remove("file.md", None)]
+    )
+    assert all(isinstance(result, OutsideKnowledge) for result in results)
+    assert {path.name for path in outside.iterdir()} == {"secret.md"}
+
+
+def test_a_sibling_whose_name_begins_alike_is_outside(files, tmp_path):
+    (tmp_path / "knowledge-2").mkdir()
+    (tmp_path / "knowledge-2" / "a.md").write_bytes(b"x")
+    (files.root / "link").symlink_to(tmp_path / "knowledge-2")
+    assert paths(files) == []
+
+
+def test_symlink_loops_end_and_a_linked_folder_counts_once(files):
+    (files.root / "real").mkdir()
+    (files.root / "real" / "a.md").write_bytes(b"x")
+    (files.root / "real" / "up").symlink_to("..")
+    (files.root / "alias").symlink_to("real")
+    (files.root / "self").symlink_to("self")
+    (files.root / "all").symlink_to(".")
+    assert paths(files) == ["real/a.md"]
+
+
+def test_many_crossing_links_are_listed_in_no_time(files):
+    """Each folder links to all others: a walk along every path would never end."""
+    for i in range(12):
+        (files.root / str(i)).mkdir()
+        (files.root / str(i) / "n.md").write_bytes(b"x")
+        for j in range(12):
+            (files.root / str(i) / f"to{j}").symlink_to(f"../{j}")
+    assert len(paths(files)) == 12
+
+
+def test_a_folder_that_has_only_links_to_it_is_listed_under_the_first(files):
+    (files.root / ".store").mkdir()
+    (files.root / ".store" / "a.md").write_bytes(b"x")
+    (files.root / "z").symlink_to(".store")
+    (files.root / "b").symlink_to(".store")
+    assert paths(files) == ["b/a.md"]
+
+
+def test_a_symlinked_file_inside_is_written_through(files):
+    files.apply([Put("real.md", b"one", None)])
+    (files.root / "link.md").symlink_to("real.md")
+    (result,) = files.apply([Put("link.md", b"two", ONE)])
+    assert isinstance(result, FileState)
+    assert (files.root / "link.md").is_symlink()
+    assert (files.root / "real.md").read_bytes() == b"two"
+
+
+def test_a_root_behind_a_symlink_is_fine(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    files = NoteFiles(tmp_path / "link")
+    files.create_root()
+    files.apply([Put("a.md", b"x", None)])
+    assert paths(files) == ["a.md"]
+    assert (tmp_path / "real" / "a.md").exists()
+
+
+def test_a_root_that_leads_elsewhere_by_now_is_followed(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.md").write_text(name)
+    (tmp_path / "link").symlink_to("one")
+    files = NoteFiles(tmp_path / "link")
+    files.create_root()
+    (tmp_path / "new").symlink_to("two")
+    (tmp_path / "new").replace(tmp_path / "link")
+    assert paths(files) == ["two.md"]
+    files.apply([Put("own.md", b"x", None)])
+    assert (tmp_path / "two/own.md").exists()
+    (tmp_path / "two").rename(tmp_path / "three")
+    assert paths(files) == []
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("three")
+    assert files.read("two.md").data == b"two"
+
+
+def test_a_named_pipe_in_the_place_of_a_note_is_no_file_and_holds_nobody_up(files):
+    os.mkfifo(files.root / "pipe.md")
+    (files.root / "folder.md").mkdir()
+    assert paths(files) == []
+    with pytest.raises(FileNotFoundError):
+        files.read("pipe.md")
+    with pytest.raises(IsADirectoryError):
+        files.read("folder.md")
+
+
+def test_an_unreadable_folder_hides_its_notes_and_nothing_else(files, monkeypatch):
+    files.apply([Put("a/x.md", b"x", None), Put("b/y.md", b"x", None)])
+    real = os.open
+
+    def open_folder(path: str, *flags: int):
+        if path.endswith("/a"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *flags)
+
+    monkeypatch.setattr(os, "open", open_folder)
+    assert paths(files) == ["b/y.md"]
+
+
+def test_a_missing_root_lists_nothing(tmp_path):
+    assert NoteFiles(tmp_path / "none").list_notes() == []
+
+
+def test_a_time_beyond_sqlite_is_cut(files, monkeypatch):
+    files.apply([Put("a.md", b"x", None)])
+    try:
+        os.utime(files.root / "a.md", ns=(2**63 + 5, 2**63 + 5))
+    except OverflowError:
+        os.utime(files.root / "a.md", (10**10, 10**10))
+    assert -(2**63) < files.list_notes()[0].state.mtime_ns < 2**63
+
+
+# -- leftovers --------------------------------------------------------------------------------------
+
+
+def test_leftover_temporary_files_are_swept_and_nothing_else(files):
+    keep = ["a.md", ".lithos-notes.md", "x.tmp", "d/b.md", ".obsidian/.lithos-1.tmp"]
+    for path in [*keep, ".lithos-00ff.tmp", "d/.lithos-11ee.tmp", "d/e/.lithos-1.tmp"]:
+        target = files.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(b"x")
+    assert files.recover(save_nothing) == 3
+    assert sorted(everything(files)) == sorted(keep)
+    assert files.recover(save_nothing) == 0
+
+
+def test_a_leftover_that_cannot_be_removed_does_not_stop_the_start(files, monkeypatch):
+    (files.root / ".lithos-1.tmp").write_bytes(b"x")
+    monkeypatch.setattr(os, "unlink", fail(errno.EROFS))
+    assert files.recover(save_nothing) == 0
+    assert paths(files) == []

@@ -1,0 +1,387 @@
+"""Replacing, removing and creating beside other programs: no save is lost, nothing is waited for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.system_calls import KernelCalls
+from lithos.stores.notes.values import FileBusy, FileChanged, FileState, Kept, Put, Remove, digest_of
+
+OLD, NEW, THEIRS = b"old note", b"our new note", b"their note"
+LACKING = {
+    "exchange and leases": (),
+    "exchange": ("lease",),
+    "two renames": ("exchange",),
+    "links": ("exchange", "rename_new", "lease"),
+}
+
+
+class Calls(KernelCalls):
+    """Real files, without some calls, and with something to do before others."""
+
+    def __init__(self, lacking: tuple[str, ...] = ()) -> None:
+        self.before: dict[str, list[Callable[[], None]]] = {}
+        for name in lacking:
+            setattr(self, name, _missing)
+
+    def once(self, name: str, action: Callable[[], None]) -> None:
+        """Do it before the next call of this name."""
+        real = getattr(self, name)
+
+        def call(*arguments: object) -> object:
+            setattr(self, name, real)
+            action()
+            return real(*arguments)
+
+        setattr(self, name, call)
+
+
+def _missing(*_: object) -> None:
+    raise OSError(22, "Invalid argument")
+
+
+@attrs.define
+class Desk:
+    """A folder with one note, and what is saved of displaced bytes."""
+
+    files: NoteFiles
+    calls: Calls
+    note: Path
+    saved: list[bytes] = attrs.field(factory=list)
+
+    def put(self, data: bytes = NEW, *, saves_old: bool = False) -> object:
+        (result,) = self.files.apply([Put("note.md", data, digest_of(OLD), saves_old)])
+        return result
+
+    def remove(self) -> object:
+        (result,) = self.files.apply([Remove("note.md", digest_of(OLD))])
+        return result
+
+    def settle(self) -> None:
+        for kept in self.files.take_kept():
+            self.files.settle(kept, lambda kept, data: self.saved.append(data))
+
+    def others(self) -> list[str]:
+        return sorted(name for name in os.listdir(self.note.parent) if name != self.note.name)
+
+    def texts(self) -> list[bytes]:
+        """Every text that is somewhere."""
+        return [path.read_bytes() for path in self.note.parent.iterdir()] + self.saved
+
+
+@pytest.fixture(params=LACKING)
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
+    return make_desk(tmp_path, *LACKING[request.param])
+
+
+@pytest.fixture
+def best(tmp_path: Path) -> Desk:
+    """With all that a local Linux file system has."""
+    desk = make_desk(tmp_path)
+    if not (desk.files.protection.exchange and desk.files.protection.leases):
+        pytest.skip("this file system has neither exchange nor leases")
+    return desk
+
+
+def make_desk(tmp_path: Path, *lacking: str) -> Desk:
+    calls = Calls(lacking)
+    files = NoteFiles(tmp_path / "knowledge", calls)
+    files.create_root()
+    note = files.root / "note.md"
+    note.write_bytes(OLD)
+    assert files.protection.can_place
+    return Desk(files, calls, note)
+
+
+def save(path: Path, data: bytes) -> None:
+    """As most editors do."""
+    other = path.with_name(f"other-{os.urandom(4).hex()}")
+    other.write_bytes(data)
+    os.rename(other, path)
+
+
+def quiet(*paths: Path) -> None:
+    """Nobody has touched them for long."""
+    for path in paths:
+        os.utime(path, (1e9, 1e9))
+
+
+# -- one at a time ----------------------------------------------------------------------------------
+
+
+def test_a_note_is_replaced_and_nothing_is_left(desk: Desk) -> None:
+    desk.note.chmod(0o640)
+    assert isinstance(desk.put(), FileState)
+    assert desk.note.read_bytes() == NEW
+    assert desk.note.stat().st_mode & 0o777 == 0o640
+    desk.settle()
+    assert (desk.others(), desk.saved) == ([], [])
+
+
+def test_a_note_that_changed_before_is_left_alone(desk: Desk) -> None:
+    save(desk.note, THEIRS)
+    for result in (desk.put(), desk.remove()):
+        assert isinstance(result, FileChanged)
+    assert (desk.note.read_bytes(), desk.others()) == (THEIRS, [])
+
+
+def test_the_same_size_and_time_do_not_make_it_the_same_note(desk: Desk) -> None:
+    before = desk.note.stat()
+    desk.note.write_bytes(OLD[::-1])
+    os.utime(desk.note, ns=(before.st_mtime_ns, before.st_mtime_ns))
+    assert isinstance(desk.put(), FileChanged)
+
+
+@pytest.mark.parametrize("change", ["put", "remove"])
+def test_a_save_between_the_comparison_and_the_change_stays(desk: Desk, change: str) -> None:
+    """Issue 11, defect 3."""
+    step = "exchange" if change == "put" and desk.files.protection.exchange else "rename"
+    skip = change == "put" and step == "rename"  # that of the new bytes to their private name
+
+    def at_once() -> None:
+        save(desk.note, THEIRS)
+
+    desk.calls.once(step, (lambda: desk.calls.once(step, at_once)) if skip else at_once)
+    result = desk.put() if change == "put" else desk.remove()
+    assert isinstance(result, FileChanged)
+    assert desk.note.read_bytes() == THEIRS
+    desk.settle()
+    assert (desk.others(), desk.saved) == ([], [])
+
+
+def test_bytes_that_nobody_was_told_of_are_saved(desk: Desk) -> None:
+    assert isinstance(desk.put(saves_old=True), FileState)
+    quiet(*desk.note.parent.iterdir())
+    if not desk.files.protection.leases:
+        desk.calls.now = lambda: time.time() + 60  # type: ignore[method-assign]
+    desk.settle()
+    assert (desk.others(), desk.saved) == ([], [OLD])
+
+
+def test_a_removed_note_is_gone(desk: Desk) -> None:
+    assert desk.remove() is None
+    assert not desk.note.exists()
+    desk.settle()
+    assert (desk.others(), desk.saved) == ([], [])
+
+
+def test_without_any_way_to_take_a_free_name_it_is_refused_and_nothing_touched(tmp_path: Path) -> None:
+    calls = Calls(("exchange", "rename_new", "link"))
+    files = NoteFiles(tmp_path / "knowledge", calls)
+    files.create_root()
+    (files.root / "note.md").write_bytes(OLD)
+    changes = [
+        Put("note.md", NEW, digest_of(OLD)),
+        Put("new.md", NEW, None),
+        Remove("note.md", digest_of(OLD)),
+    ]
+    for change in changes:
+        (result,) = files.apply([change])
+        assert isinstance(result, OSError)
+        assert "without overwriting" in str(result)
+    assert {path.name: path.read_bytes() for path in files.root.iterdir()} == {"note.md": OLD}
+
+
+def test_a_call_that_stops_working_is_tried_out_again(best: Desk) -> None:
+    best.calls.exchange = _missing  # type: ignore[method-assign]
+    assert isinstance(best.put(), FileState)
+    assert best.note.read_bytes() == NEW
+    assert not best.files.protection.exchange
+
+
+# -- beside a program that has it open --------------------------------------------------------------
+
+
+def test_a_note_open_for_writing_is_busy_at_once(best: Desk) -> None:
+    quiet(best.note)
+    with best.note.open("r+b") as file:
+        with pytest.raises(FileBusy):
+            best.files.read_quiet("note.md", digest_of(OLD))
+        assert isinstance(best.put(), FileBusy)
+        assert isinstance(best.remove(), FileBusy)
+        assert best.others() == []
+        file.write(b"OLD")
+    assert best.note.read_bytes() == b"OLD note"
+
+
+def test_only_quiet_or_known_bytes_are_decided_upon(desk: Desk) -> None:
+    """An adopted note is not taken for empty in the moment in which its editor writes it."""
+    with pytest.raises(FileBusy):
+        desk.files.read_quiet("note.md")
+    assert desk.files.read_quiet("note.md", digest_of(OLD)).data == OLD
+    desk.note.write_bytes(b"")
+    desk.calls.now = lambda: time.time() + 0.5  # type: ignore[method-assign]
+    with pytest.raises(FileBusy):
+        desk.files.read_quiet("note.md", digest_of(b""))
+    desk.calls.now = lambda: time.time() + 1.5  # type: ignore[method-assign]
+    assert desk.files.read_quiet("note.md").data == b""
+
+
+@pytest.mark.parametrize("step", ["exchange", "pin"])
+def test_a_program_that_opens_the_note_meanwhile_writes_to_the_note(best: Desk, step: str) -> None:
+    """Its open() waits for our lease and then gets the file that is at the path."""
+    program = (
+        f"import time; f = open({str(best.note)!r}, 'wb')\n"
+        "f.write(b'their '); f.flush(); time.sleep(.05); f.write(b'note')"
+    )
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        started.append(subprocess.Popen([sys.executable, "-c", program]))
+        if step == "exchange":
+            deadline = time.monotonic() + 10
+            probe = os.open(best.note, os.O_RDONLY)
+            while time.monotonic() < deadline:  # until it waits for the lease
+                try:
+                    best.calls.lease(probe)
+                except BlockingIOError:
+                    break
+                best.calls.end_lease(probe)
+                time.sleep(0.01)
+            os.close(probe)
+
+    best.calls.once(step, start)
+    result = best.put()
+    assert started[0].wait(20) == 0
+    assert isinstance(result, FileChanged if step == "exchange" else (FileState, FileChanged, FileBusy))
+    assert THEIRS in best.texts()
+    assert best.note.read_bytes() == THEIRS
+
+
+def test_what_is_written_late_into_a_displaced_file_is_saved(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path, "lease")
+    with desk.note.open("r+b") as file:
+        assert isinstance(desk.put(), FileState)
+        file.write(b"late")
+    desk.calls.now = lambda: time.time() + 60  # type: ignore[method-assign]
+    desk.settle()
+    assert (desk.note.read_bytes(), desk.saved, desk.others()) == (NEW, [b"latenote"], [])
+
+
+# -- after a crash ----------------------------------------------------------------------------------
+
+
+class Crash(BaseException):
+    """The process died."""
+
+
+@pytest.mark.parametrize(
+    "step", ["rename", "exchange", "lstat", "close", "rename_new", "link", "fsync", "read"]
+)
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_after_a_crash_every_text_is_there_and_no_leftover(desk: Desk, step: str, is_saved: bool) -> None:
+    def crash() -> None:
+        if is_saved:
+            save(desk.note, THEIRS)
+        raise Crash
+
+    desk.calls.once(step, crash)
+    try:
+        result = desk.put()
+    except Crash:
+        pass
+    else:
+        assert isinstance(result, FileState), "this file system is used without that call"
+        assert step in ("exchange", "rename_new", "link", "lstat")
+        return
+    later = Calls()
+    later.now = lambda: time.time() + 60  # type: ignore[method-assign]
+    again = NoteFiles(desk.files.root, later)
+    again.recover(lambda kept, data: desk.saved.append(data))
+    for kept in again.take_kept():
+        again.settle(kept, lambda kept, data: desk.saved.append(data))
+    assert desk.others() == []
+    assert (THEIRS in desk.texts()) if is_saved else (set(desk.texts()) & {OLD, NEW})
+    assert desk.note.exists()
+
+
+# -- attacks ----------------------------------------------------------------------------------------
+
+
+def in_place(path: Path, data: bytes) -> None:
+    with path.open("wb", buffering=0) as file:
+        file.write(data)
+
+
+def in_pieces(path: Path, data: bytes) -> None:
+    with path.open("wb", buffering=0) as file:
+        file.write(data[:10])
+        time.sleep(0.004)
+        file.write(data[10:])
+
+
+def append(path: Path, data: bytes) -> None:
+    with path.open("ab", buffering=0) as file:
+        time.sleep(0.004)
+        file.write(data)
+
+
+ATTACKS = {"in place": in_place, "in pieces": in_pieces, "append": append, "atomic": save}
+
+
+def attack(
+    tmp_path: Path, name: str, trials: int, delay: float, lacking: tuple[str, ...], *, removes: bool
+) -> int:
+    """Replace (or remove) a note while a thread saves it once; how often the change went through."""
+    done = 0
+    for trial in range(trials):
+        desk = make_desk(tmp_path / f"{name}{trial}", *lacking)
+        text = f"-- saved by hand in trial {trial} --".encode()
+        for step in ("lease", "exchange", "rename", "is_leased"):
+            if step not in lacking:
+                desk.calls.once(step, lambda: time.sleep(delay))
+        begin = threading.Barrier(2)
+
+        def person(
+            desk: Desk = desk, text: bytes = text, trial: int = trial, begin: threading.Barrier = begin
+        ) -> None:
+            begin.wait()
+            time.sleep(delay * (trial % 5))
+            ATTACKS[name](desk.note, text)
+
+        thread = threading.Thread(target=person)
+        thread.start()
+        begin.wait()
+        result = desk.remove() if removes else desk.put()
+        thread.join()
+        done += not isinstance(result, Exception)
+        desk.calls.now = lambda: time.time() + 60  # type: ignore[method-assign]
+        desk.settle()
+        assert any(text in each for each in desk.texts()), (trial, result, desk.texts())
+    return done
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_no_save_is_lost_under_attack(tmp_path: Path, name: str) -> None:
+    """Issue 11, defects 2 and 3."""
+    attack(tmp_path, name, 25, 0.001, (), removes=False)
+    attack(tmp_path / "removed", name, 10, 0.001, (), removes=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("lacking", LACKING.values(), ids=LACKING)
+def test_no_save_is_lost_under_long_attack(tmp_path: Path, name: str, lacking: tuple[str, ...]) -> None:
+    """Issue 11, defects 2 and 3: again 100 times."""
+    done = attack(tmp_path, name, 100, 0.0015, lacking, removes=False)
+    done += attack(tmp_path / "removed", name, 40, 0.0015, lacking, removes=True)
+    assert done, "every change was refused: nothing was tried"
+
+
+def test_kept_files_say_whose_they_are(desk: Desk) -> None:
+    desk.put()
+    (kept,) = desk.files.take_kept()
+    assert isinstance(kept, Kept)
+    assert desk.files.relative(kept.note) == "note.md"
+    assert kept.known == {digest_of(OLD)}
+    assert (kept.grace < 2) == desk.files.protection.leases

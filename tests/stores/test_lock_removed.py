@@ -1,0 +1,323 @@
+"""The lock file, its folder or the database removed or replaced by another program, under a living owner."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define
+
+from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
+from lithos.stores.owner_record import read_owner
+
+HOLDER = """
+import json, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord
+path = Path(sys.argv[1])
+lock = OwnerLock(path)
+lock.acquire("then")
+store = CoordinationStore.open(path.with_name("coordination.db"), datetime.now(UTC))
+lock.hold_database()
+record = lock._record
+lock.publish(OwnerRecord(record.pid, record.host, "http://127.0.0.1:9", "then", "t0ken"))
+print(json.dumps("held"), flush=True)
+for _ in sys.stdin:
+    try:
+        lock.confirm()
+        print(json.dumps(lock.trouble), flush=True)
+    except AlreadyOwned as other:
+        print(json.dumps("taken: " + str(other)), flush=True)
+"""
+Damage = Callable[[Path], None]
+
+
+@define
+class Holder:
+    """A process that owns a data directory."""
+
+    process: subprocess.Popen[str]
+
+    def read(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def confirm(self) -> Any:
+        """Have it confirm; the trouble it then tells of."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.read()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / ".lithos" / "lock"
+
+
+@pytest.fixture
+def holder(path: Path) -> Iterator[Holder]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    holder = Holder(process)
+    try:
+        assert holder.read() == "held"
+        yield holder
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def replace(path: Path, content: bytes) -> None:
+    new = path.with_name("new")
+    new.write_bytes(content)
+    new.rename(path)
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def replace_by_copy(path: Path) -> None:
+    replace(path, path.read_bytes())
+
+
+def replace_by_empty(path: Path) -> None:
+    replace(path, b"")
+
+
+def replace_by_stranger(path: Path) -> None:
+    replace(path, b'{"pid": 999999999, "host": "' + os.uname().nodename.encode() + b'", "started_at": "x"}')
+
+
+def overwrite(path: Path) -> None:
+    path.write_bytes(b"\0" * 20)
+
+
+def move_folder(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("away"))
+
+
+def replace_folder(path: Path) -> None:
+    move_folder(path)
+    # The owner may have made the folder anew by then.
+    shutil.copytree(path.parent.with_name("away"), path.parent, dirs_exist_ok=True)
+
+
+def remove_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def replace_database(path: Path) -> None:
+    database = path.with_name("coordination.db")
+    replace(database, database.read_bytes())
+
+
+FILE = [remove, replace_by_copy, replace_by_empty, replace_by_stranger, overwrite]
+FOLDER = [move_folder, replace_folder, remove_folder, replace_database]
+
+
+def assert_refused(path: Path) -> str:
+    with pytest.raises(AlreadyOwned) as caught:
+        OwnerLock(path).acquire("now")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("damage", FILE)
+def test_a_lost_lock_file_lets_nobody_in_and_is_written_again(
+    path: Path, holder: Holder, damage: Damage
+) -> None:
+    """lifecycle spec, section 2"""
+    before = read_owner(path)
+    assert holder.confirm() is None
+    damage(path)
+    refusal = assert_refused(path)
+    assert str(holder.process.pid) in refusal or sys.platform != "linux"
+    assert is_owned(path)
+    trouble = holder.confirm()
+    assert "written again" in trouble
+    assert str(path) in trouble
+    assert read_owner(path) == before, "bridges find the owner where it was"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "http://127.0.0.1:9" in assert_refused(path)
+    holder.process.kill()
+    holder.process.wait()
+    assert not is_owned(path)
+    lock = OwnerLock(path)
+    lock.acquire("now")
+    lock.release()
+
+
+@pytest.mark.parametrize("damage", FOLDER)
+def test_a_lost_folder_or_database_lets_nobody_in_and_is_told(
+    path: Path, holder: Holder, damage: Damage
+) -> None:
+    """lifecycle spec, section 2"""
+    before = read_owner(path)
+    damage(path)
+    assert_refused(path)
+    assert is_owned(path)
+    for _ in range(2):
+        trouble = holder.confirm()
+        assert "was moved, removed or replaced" in trouble, "as long as it is so"
+        assert "Stop the server" in trouble
+        assert read_owner(path) == before
+        assert_refused(path)
+
+
+def test_a_folder_that_comes_back_ends_the_trouble(path: Path, holder: Holder) -> None:
+    move_folder(path)
+    assert "moved" in holder.confirm()
+    shutil.rmtree(path.parent)
+    path.parent.with_name("away").rename(path.parent)
+    assert "moved, removed" not in (holder.confirm() or "")
+    assert read_owner(path).url == "http://127.0.0.1:9"  # type: ignore[union-attr]
+    assert_refused(path)
+
+
+def replace_data(path: Path) -> None:
+    data = path.parent.parent
+    data.rename(data.with_name("before"))
+    shutil.copytree(data.with_name("before"), data)
+
+
+def test_a_replaced_data_directory_is_held_too_once_it_is_seen(path: Path, holder: Holder) -> None:
+    """Nothing joins the two but their name, so what came first has it."""
+    replace_data(path)
+    assert str(path.parent.parent) in holder.confirm()
+    assert_refused(path)
+    with pytest.raises(AlreadyOwned):
+        OwnerLock(path.parent.parent.with_name("before") / ".lithos" / "lock").acquire("now")
+
+
+def test_an_owner_whose_data_directory_went_to_another_one_is_told_to_end(path: Path, holder: Holder) -> None:
+    replace_data(path)
+    other = OwnerLock(path)
+    other.acquire("now")
+    assert holder.confirm().startswith(f"taken: The data directory is in use by process {os.getpid()}")
+    assert read_owner(path).pid == os.getpid()  # type: ignore[union-attr]
+    other.release()
+
+
+@pytest.mark.parametrize("damage", [remove, replace_by_copy, replace_by_empty])
+def test_the_database_keeps_others_out_where_folders_know_no_locks(
+    path: Path, holder: Holder, damage: Damage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on network file systems."""
+    if not hasattr(fcntl, "F_OFD_SETLK"):
+        pytest.skip("this system has no locks of open files")
+    real = fcntl.flock
+
+    def refuse_folders(descriptor: int, operation: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EBADF, "no locks for folders")
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", refuse_folders)
+    damage(path)
+    assert_refused(path)
+    assert "written again" in holder.confirm()
+    assert is_owned(path)
+
+
+def test_a_lock_file_that_cannot_be_written_again_is_told_and_tried_again(path: Path, holder: Holder) -> None:
+    path.unlink()
+    path.mkdir()
+    for _ in range(2):
+        trouble = holder.confirm()
+        assert "cannot be written again" in trouble
+        assert "tried again" in trouble
+    assert_refused_somehow(path)
+    path.rmdir()
+    assert "has been written again" in holder.confirm()
+
+
+def assert_refused_somehow(path: Path) -> None:
+    with pytest.raises((AlreadyOwned, OSError)):
+        OwnerLock(path).acquire("now")
+
+
+def test_no_descriptor_is_left_however_often_the_lock_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "data" / ".lithos" / "lock"
+    lock = OwnerLock(path)
+    lock.acquire("now")
+    path.with_name("coordination.db").touch()
+    lock.hold_database()
+    for damage in FILE + FOLDER:
+        lock.confirm()
+        path.with_name("coordination.db").touch()
+        damage(path)
+        shutil.rmtree(path.parent.with_name("away"), ignore_errors=True)
+    lock.confirm()
+    opened = len(os.listdir("/dev/fd"))
+    for damage in [*FILE, remove_folder] * 5:
+        damage(path)
+        lock.confirm()
+    assert len(os.listdir("/dev/fd")) <= opened
+    lock.release()
+    assert not is_owned(path)
+
+
+def test_the_trouble_of_a_lock_written_again_is_told_for_an_hour(path: Path) -> None:
+    now = [1_800_000_000.0]
+    lock = OwnerLock(path, lambda: now[0])
+    lock.acquire("now")
+    assert lock.trouble is None
+    path.unlink()
+    lock.confirm()
+    now[0] += 3599
+    lock.confirm()
+    assert lock.trouble is not None
+    now[0] += 2
+    assert lock.trouble is None
+    lock.release()
+    lock.confirm()
+    assert not is_owned(path), "a lock that was given up is not taken again"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", FILE + FOLDER)
+def test_nobody_gets_in_while_the_lock_is_written_again(path: Path, holder: Holder, damage: Damage) -> None:
+    """lifecycle spec, section 2: ten times each, with others that try without a pause."""
+    entered: list[str] = []
+    is_over = threading.Event()
+
+    def try_to_enter() -> None:
+        while not is_over.is_set():
+            lock = OwnerLock(path)
+            try:
+                lock.acquire("now")
+            except (AlreadyOwned, OSError):
+                continue
+            entered.append("in")
+            lock.release()
+
+    intruders = [threading.Thread(target=try_to_enter) for _ in range(2)]
+    try:
+        for intruder in intruders:
+            intruder.start()
+        for _ in range(10):
+            shutil.rmtree(path.parent.with_name("away"), ignore_errors=True)
+            path.with_name("coordination.db").touch()
+            damage(path)
+            assert not str(holder.confirm()).startswith("taken")
+            assert not entered
+    finally:
+        is_over.set()
+        for intruder in intruders:
+            intruder.join()
+    assert not entered

@@ -1,0 +1,221 @@
+"""Listing and calling: profiles, schemas, annotations, protocol faults."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.front.mcp.server import _wire_tool
+from lithos.front.server.ports import compact_json
+from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
+from tests.servers import Lithos, refusal, serving
+
+#: Every tool with its smallest profile (core, standard, full) and its hints, in the order of the spec.
+TABLE = """
+lithos_write C D; lithos_read C RI; lithos_delete S DI; lithos_search C RI; lithos_retrieve C R;
+lithos_edge_upsert S I; lithos_edge_list S RI; lithos_conflict_resolve S; lithos_cache_lookup C RI;
+lithos_list C RI; lithos_related S RI; lithos_tags S RI; lithos_agent_register S I; lithos_agent_info S RI;
+lithos_agent_list S RI; lithos_task_create C; lithos_task_update S I; lithos_task_claim C;
+lithos_task_renew S; lithos_task_release S I; lithos_task_complete C I; lithos_task_cancel S I;
+lithos_task_list C RI; lithos_task_status S RI; lithos_node_stats S RI; lithos_finding_post C;
+lithos_finding_list C RI; lithos_stats S RI; lithos_note_update F D; lithos_task_get F RI;
+lithos_task_reopen F I; lithos_task_ready F RI; lithos_task_blocked F RI; lithos_task_children F RI;
+lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F
+"""
+TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
+ORDER = list(TOOLS)
+#: Profile to what it lists, and how many.
+SHOWN = {"core": ("C", 12), "standard": ("CS", 28), "full": ("CSF", 37)}
+LARGEST_LISTING = 24_000
+
+
+def hints(spec: ToolSpec) -> str:
+    return "R" * spec.read_only + "D" * spec.destructive + "I" * spec.idempotent
+
+
+@pytest.mark.parametrize("profile", ["core", "standard", "full"])
+async def test_a_profile_lists_its_tools_in_order_and_all_can_be_called(tmp_path: Path, profile: Any) -> None:
+    """behaviours 164, 171"""
+    profiles, number = SHOWN[profile]
+    shown = {name: letters for name, (of_tool, letters) in TOOLS.items() if of_tool in profiles}
+    assert len(shown) == number
+    async with serving(tmp_path, server={"tools": profile}) as lithos:
+        listed = {spec.name: hints(spec) for spec in lithos.server.tools.listed()}
+        assert list(listed.items()) == list(shown.items())
+        assert (await lithos.call("lithos_tags")) == {"tags": {}}
+        assert "documents" in await lithos.call("lithos_stats")
+        for tool in ORDER:
+            with suppress(ArgumentFault):  # a required argument is missing, but the tool is known
+                await lithos.call(tool)
+        for legacy in ("lithos_links", "lithos_semantic", "lithos_provenance"):
+            with pytest.raises(UnknownTool):
+                await lithos.call(legacy)
+
+
+async def test_the_listing_is_small_and_describes_every_parameter(tmp_path: Path) -> None:
+    """behaviour 172"""
+    async with serving(tmp_path) as lithos:
+        wire = [_wire_tool(spec) for spec in lithos.server.tools.listed()]
+    assert len(compact_json({"tools": wire}).encode()) <= LARGEST_LISTING
+    for tool in wire:
+        assert set(tool["annotations"]) == {
+            "readOnlyHint",
+            "destructiveHint",
+            "idempotentHint",
+            "openWorldHint",
+        }
+        assert tool["annotations"]["openWorldHint"] is False
+        assert tool["outputSchema"] == {"type": "object"}
+        assert tool["description"]
+        schema = tool["inputSchema"]
+        assert schema["additionalProperties"] is False
+        for name, parameter in schema["properties"].items():
+            assert parameter["description"], (tool["name"], name)
+            assert "\n" not in parameter["description"]
+            for kind in parameter.get("anyOf", [parameter]):
+                assert kind["type"] in {"string", "integer", "number", "boolean", "array", "object"}
+        assert set(schema.get("required", ())) <= set(schema["properties"])
+
+
+#: Parameters of the spec: required ones first, then optional ones.
+PARAMETERS = {
+    "lithos_write": (
+        "title content agent",
+        "tags confidence path id source_task source_url derived_from_ids ttl_hours expires_at "
+        "expected_version schema_version namespace access_scope note_type status summaries metadata",
+    ),
+    "lithos_read": ("", "id path max_length agent_id"),
+    "lithos_delete": ("id agent", ""),
+    "lithos_search": (
+        "query",
+        "limit mode tags author path_prefix threshold seed_ids graph_depth entities agent_id",
+    ),
+    "lithos_retrieve": (
+        "query",
+        "limit namespace_filter agent_id task_id surface_conflicts max_context_nodes tags path_prefix",
+    ),
+    "lithos_cache_lookup": ("query", "source_url max_age_hours min_confidence limit tags"),
+    "lithos_list": (
+        "",
+        "path_prefix tags author since limit offset title_contains content_query metadata_match entities",
+    ),
+    "lithos_tags": ("", "prefix"),
+    "lithos_agent_register": ("id", "name type metadata"),
+    "lithos_agent_info": ("id", ""),
+    "lithos_agent_list": ("", "type active_since"),
+    "lithos_stats": ("", ""),
+}
+DEFAULTS = {
+    "lithos_search": {"limit": 10, "mode": "hybrid", "graph_depth": 2},
+    "lithos_retrieve": {"limit": 10, "surface_conflicts": False},
+    "lithos_cache_lookup": {"min_confidence": 0.5, "limit": 3},
+    "lithos_list": {"limit": 50, "offset": 0},
+}
+
+
+async def test_parameters_and_defaults_are_those_of_the_spec(tmp_path: Path) -> None:
+    """behaviour 172"""
+    async with serving(tmp_path) as lithos:
+        schemas = {spec.name: spec.input_schema for spec in lithos.server.tools.listed()}
+    for name, (required, optional) in PARAMETERS.items():
+        properties = schemas[name]["properties"]
+        assert list(properties) == [*required.split(), *optional.split()]
+        assert schemas[name].get("required", []) == required.split()
+        defaults = {key: value["default"] for key, value in properties.items() if "default" in value}
+        assert defaults == DEFAULTS.get(name, {})
+
+
+async def test_an_unknown_tool_and_an_unknown_argument_are_protocol_faults(tmp_path: Path) -> None:
+    """behaviour 173"""
+    async with serving(tmp_path) as lithos:
+        with pytest.raises(UnknownTool, match=r"^Unknown tool: 'lithos_frobnicate'$"):
+            await lithos.call("lithos_frobnicate")
+        for tool in ORDER:
+            with pytest.raises(ArgumentFault, match="bogus"):
+                await lithos.call(tool, bogus=1)
+        with pytest.raises(ArgumentFault) as caught:
+            await lithos.call("lithos_stats", **{"\ud800" * 5000: 1})
+        assert len(caught.value.message.encode()) < 2000
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "named"),
+    [
+        ("lithos_write", {"content": "x", "agent": "a"}, "title"),
+        ("lithos_write", {"title": "T", "agent": "a"}, "content"),
+        ("lithos_write", {"title": "T", "content": None, "agent": "a"}, "content"),
+        ("lithos_write", {"title": "T", "content": "x"}, "agent"),
+        ("lithos_write", {"title": 5}, "title"),
+        ("lithos_write", {"title": "T", "content": ["x"]}, "content"),
+        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": "x"}, "tags"),
+        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": [1]}, "tags"),
+        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "metadata": "x"}, "metadata"),
+        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "metadata": []}, "metadata"),
+        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "ttl_hours": "soon"}, "ttl_hours"),
+        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "ttl_hours": True}, "ttl_hours"),
+        (
+            "lithos_write",
+            {"title": "T", "content": "x", "agent": "a", "expected_version": 1.5},
+            "expected_version",
+        ),
+        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "summaries": "x"}, "summaries"),
+        ("lithos_delete", {"agent": "a"}, "id"),
+        ("lithos_delete", {"id": "x"}, "agent"),
+        ("lithos_search", {}, "query"),
+        ("lithos_search", {"query": "x", "limit": "many"}, "limit"),
+        ("lithos_search", {"query": "x", "limit": True}, "limit"),
+        ("lithos_search", {"query": "x", "limit": 10**400}, "limit"),
+        ("lithos_search", {"query": "x", "limit": "nan"}, "limit"),
+        ("lithos_read", {"max_length": {}}, "max_length"),
+        ("lithos_list", {"metadata_match": "x"}, "metadata_match"),
+        ("lithos_agent_info", {}, "id"),
+    ],
+)
+async def test_missing_and_wrongly_typed_arguments_are_named(
+    tmp_path: Path, tool: str, arguments: dict[str, Any], named: str
+) -> None:
+    """behaviours 47, 173"""
+    async with serving(tmp_path, settled=False) as lithos:
+        with pytest.raises(ArgumentFault, match=f"'{named}'"):
+            await lithos.call(tool, **arguments)
+        assert lithos.files() == []
+
+
+async def test_a_list_with_a_wrong_item_is_told_which_one_it_is(tmp_path: Path) -> None:
+    wrong = [(1, "1"), (1e400, "a very large number"), (None, "null"), (True, "true"), ([], "a list")]
+    async with serving(tmp_path, settled=False) as lithos:
+        for item, told in wrong:
+            with pytest.raises(ArgumentFault, match=f"'tags' must be a list of texts; item 2 is {told}"):
+                await lithos.call("lithos_write", title="T", content="x", agent="a", tags=["x", item])
+
+
+async def test_numeric_text_is_a_number(tmp_path: Path) -> None:
+    """behaviour 173"""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("Zebra", "zebra", schema_version="3")
+        assert (await lithos.read(note, max_length="2"))["truncated"]
+        assert (await lithos.read(note))["metadata"]["schema_version"] == 3
+        assert await lithos.found("zebra", limit="1", threshold="0.1") == ["Zebra"]
+        assert await lithos.found("zebra", limit=1.0) == ["Zebra"]
+
+
+async def blank(lithos: Lithos, tool: str, name: str, **others: Any) -> str:
+    return refusal(await lithos.call(tool, **others, **{name: " \n"}), "invalid_input")
+
+
+async def test_required_text_must_not_be_blank(tmp_path: Path) -> None:
+    """behaviour 173"""
+    write = {"title": "T", "content": "", "agent": "a"}
+    async with serving(tmp_path) as lithos:
+        for name in ("title", "agent"):
+            assert name in await blank(
+                lithos, "lithos_write", name, **{k: v for k, v in write.items() if k != name}
+            )
+        assert "agent" in await blank(lithos, "lithos_delete", "agent", id="x")
+        assert "id" in await blank(lithos, "lithos_delete", "id", agent="a")
+        assert (await lithos.write(**write | {"content": " \n\t "}))["status"] == "created"
+        assert (await lithos.call("lithos_read", path="t"))["content"] == ""
+        assert await lithos.found(" ") == []

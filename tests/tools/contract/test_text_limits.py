@@ -1,0 +1,191 @@
+"""Texts of calls are bounded, whatever tool takes them (tools spec, section 1.2)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.core.limits import DESCRIPTION, METADATA_BYTES, NAME, OUTCOME, TITLE
+from lithos.tools.contract.arguments import schema_of
+from lithos.tools.contract.bounds import Elsewhere, Json, Text, Texts, Values
+from tests.inventory import argument_classes
+from tests.servers import serving
+
+#: Seven megabytes, as in issue 11.
+HUGE = 7_000_000
+#: The frontmatter of a file is read up to some 12 MB of values; this is one of many in it.
+LARGE = 800_000
+
+
+def refusal(answer: Any) -> str:
+    assert answer["code"] == "invalid_input", str(answer)[:300]
+    return str(answer["message"])
+
+
+def too_large(bound: Any) -> Any:
+    if isinstance(bound, Text):
+        return "x" * (bound.characters + 1)
+    if isinstance(bound, Texts):
+        return ["x"] * (bound.items + 1)
+    if isinstance(bound, Json):
+        return {"k": "x" * bound.size}
+    assert isinstance(bound, Values)
+    return {"short": "x" * (bound.characters + 1)}
+
+
+def limit_of(bound: Any) -> str:
+    largest = {Text: "characters", Texts: "items", Json: "size", Values: "characters"}
+    return f"{getattr(bound, largest[type(bound)]):,}"
+
+
+async def test_one_more_than_the_limit_is_refused_by_every_argument_of_every_tool(
+    tmp_path: Path,
+) -> None:
+    """tools spec, section 1.2: the message names the argument and its limit"""
+    tried = 0
+    async with serving(tmp_path, server={"legacy_tools": True, "tools": "full"}) as lithos:
+        for tool, arguments in argument_classes():
+            schema = schema_of(arguments)
+            given = {
+                name: {"string": "x", "number": 1, "integer": 1}[schema["properties"][name]["type"]]
+                for name in schema.get("required", ())
+            }
+            for attribute in arguments.__attrs_attrs__:
+                bound = attribute.metadata["bound"]
+                if bound is None or isinstance(bound, Elsewhere):
+                    continue
+                answer = await lithos.call(tool, **given | {attribute.name: too_large(bound)})
+                message = refusal(answer)
+                assert attribute.name in message
+                assert limit_of(bound) in message
+                tried += 1
+        assert lithos.files() == []
+        assert lithos.events() == []
+        assert (await lithos.call("lithos_agent_list"))["agents"] == []
+    assert tried > 120
+
+
+async def test_items_of_lists_are_bounded_too(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        answer = await lithos.call("lithos_write", title="T", content="", agent="a", tags=["x", "y" * 201])
+        assert "Item 2 of tags" in refusal(answer)
+
+
+async def test_registrations_with_huge_names_cost_nothing(tmp_path: Path) -> None:
+    """issue 11, defect 7: 40 registrations with a 7 MB name took 300 MB of memory and 316 MB on disk"""
+    async with serving(tmp_path) as lithos:
+        for number in range(40):
+            answer = await lithos.call("lithos_agent_register", id=f"a{number}", name="x" * HUGE)
+            assert f"{NAME:,}" in refusal(answer)
+        for place in ("id", "type"):
+            refusal(await lithos.call("lithos_agent_register", **{"id": "a"} | {place: "x" * HUGE}))
+        refusal(await lithos.call("lithos_agent_register", id="a", metadata={"k": "x" * HUGE}))
+        refusal(await lithos.call("lithos_task_create", title="T", agent="x" * HUGE))
+        refusal(await lithos.call("lithos_read", id="x", agent_id="x" * HUGE))
+        refusal(await lithos.call("lithos_search", query="x", agent_id="x" * HUGE))
+        assert lithos.server.coordinator.agents == {}
+        assert lithos.events() == []
+        stored = sum(path.stat().st_size for path in (tmp_path / ".lithos").glob("coordination.db*"))
+        assert stored < 2_000_000
+
+
+async def test_exactly_the_limit_passes(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        answer = await lithos.call(
+            "lithos_agent_register", id="ä" * NAME, name="ö" * NAME, type="ü" * NAME,
+            metadata={"k": "x" * (METADATA_BYTES - len('{"k": ""}'))},
+        )  # fmt: skip
+        assert answer == {"success": True, "created": True}
+        task = await lithos.call(
+            "lithos_task_create", title="t" * TITLE, description="d" * DESCRIPTION, agent="a"
+        )
+        finding = await lithos.call(
+            "lithos_finding_post", task_id=task["task_id"], agent="a", summary="s" * DESCRIPTION
+        )
+        assert "finding_id" in finding
+        done = await lithos.call(
+            "lithos_task_complete", task_id=task["task_id"], agent="a", outcome="o" * OUTCOME
+        )
+        assert done["success"] is True
+
+
+@pytest.mark.parametrize("kind", ["note", "task"])
+async def test_metadata_does_not_grow_beyond_its_bound_by_patches(tmp_path: Path, kind: str) -> None:
+    async with serving(tmp_path) as lithos:
+        half = "x" * (METADATA_BYTES // 2)
+        if kind == "note":
+            note = await lithos.create(metadata={"one": half})
+            tool, given = "lithos_note_update", {"id": note, "agent": "a"}
+        else:
+            task = await lithos.call("lithos_task_create", title="T", agent="a", metadata={"one": half})
+            tool, given = "lithos_task_update", {"task_id": task["task_id"], "agent": "a"}
+        answer = await lithos.call(tool, **given, metadata={"two": half})
+        assert f"{METADATA_BYTES:,}" in refusal(answer)
+        answer = await lithos.call(tool, **given, metadata={"two": half, "one": None})
+        assert "code" not in answer
+
+
+async def test_a_task_has_so_many_aspects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lithos.actors.coordinating.task_claims.ASPECTS", 3)
+    async with serving(tmp_path) as lithos:
+        task = (await lithos.call("lithos_task_create", title="T", agent="a"))["task_id"]
+        for aspect in "xyz":
+            claim = await lithos.call("lithos_task_claim", task_id=task, aspect=aspect, agent="a")
+            assert claim["success"] is True
+        refusal(await lithos.call("lithos_task_claim", task_id=task, aspect="more", agent="a"))
+        again = await lithos.call("lithos_task_claim", task_id=task, aspect="x", agent="a")
+        assert again["success"] is True
+
+
+async def test_a_receipt_keeps_the_beginning_of_a_long_question(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        answer = await lithos.call("lithos_retrieve", query="zebra " * 10_000, agent_id="a")
+        receipt = await lithos.server.learning.receipt(answer["receipt_id"])
+        assert receipt is not None
+        assert len(receipt.query) == 20_000
+
+
+async def test_a_file_with_huge_frontmatter_is_served_and_kept_as_it_is(tmp_path: Path) -> None:
+    """issue 11: what comes from outside is never rejected, and what is kept of it is bounded"""
+    knowledge = tmp_path / "knowledge"
+    knowledge.mkdir()
+    head = {
+        "title": "Big",
+        "id": "i" * LARGE,
+        "author": "a" * LARGE,
+        "namespace": "n" * LARGE,
+        "source_url": "https://e.org/" + "p" * LARGE,
+        "tags": ["t" * LARGE, "short"],
+        "contributors": [f"c{number}" for number in range(30_000)],
+        "summaries": {"short": "s" * LARGE},
+        "small": "kept",
+        "big": "b" * LARGE,
+        "after": "kept too",
+    }
+    lines = "".join(f"{key}: {json.dumps(value)}\n" for key, value in head.items())
+    file = knowledge / "big.md"
+    file.write_text(f"---\n{lines}---\n\n# Big\n\nzebra text\n")
+    before = file.read_text()
+    async with serving(tmp_path) as lithos:
+        assert await lithos.found("zebra") == ["Big"]
+        (entry,) = lithos.server.catalogue
+        assert len(json.dumps(lithos.server.catalogue.get(entry.note.id).to_row().note.extra)) < 300_000  # type: ignore[union-attr]
+        note = entry.note
+        assert len(note.id) == 36
+        assert (len(note.author), len(note.namespace or ""), note.source_url) == (1_000, 1_000, None)
+        assert [len(tag) for tag in note.tags] == [1_000, 5]
+        assert len(note.contributors) == 20_000
+        assert len((note.summaries or {})["short"]) == 20_000
+        assert note.extra == {"small": "kept", "after": "kept too"}
+        manifest = (tmp_path / ".lithos" / "manifest.db").stat().st_size
+        assert manifest < 2_000_000
+        # A tool that changes something else leaves all of it in the file.
+        await lithos.call("lithos_note_update", id=note.id, agent="c1", metadata={"small": "new"})
+        after = file.read_text()
+        for letter in "bansptp":
+            assert letter * LARGE in after
+        assert len(after) > len(before) - LARGE - 1_000  # only the id, which none can use, was replaced
+        assert (await lithos.read(note.id))["metadata"]["extra"]["small"] == "new"

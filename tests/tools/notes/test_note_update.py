@@ -1,0 +1,242 @@
+"""`lithos_note_update`: frontmatter changes, the text of the note does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lithos.actors.writing.messages import PatchNote
+from lithos.actors.writing.write_rules import decide_patch
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.notes.document import parse_document, rewrite_document
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.tools.contract.arguments import ArgumentFault
+from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
+
+NOTE_ID = "11111111-1111-4111-8111-111111111111"
+BODY = (
+    b"\r\n\r\n# Odd note  \r\n\r\n\r\n  indented\ttext \r\nmixed\nbreaks\r\n"
+    b"[[Other]] \xe2\x80\x8b\r\n\r\n```\r\n---\r\n```\r\n \r\n"
+)
+ODD = (
+    b"---\r\n# by hand\r\nid: " + NOTE_ID.encode() + b"\r\ntitle:   'Odd note' # quoted\r\nauthor: ann\r\n"
+    b"tags: [a,   b]\r\nproject: x\r\nversion: 3\r\n---" + BODY
+)
+
+
+def update(lithos: Lithos, **arguments: Any) -> Any:
+    return lithos.call("lithos_note_update", **{"agent": "bob"} | arguments)
+
+
+def body_of(file: Path) -> bytes:
+    """What follows the closing line of the frontmatter."""
+    return file.read_bytes().split(b"\r\n---", 1)[1]
+
+
+async def test_frontmatter_changes_and_the_body_stays_byte_for_byte(tmp_path: Path) -> None:
+    """behaviours 52, 175"""
+    file = put_note(tmp_path, "odd.md", ODD)
+    clock = Clock("2030-01-02T03:04:05.000006+00:00")
+    async with serving(tmp_path, clock=clock) as lithos:
+        answer = await update(
+            lithos, id=NOTE_ID, tags=["c"], status="archived", metadata={"project": None, "n": 1}
+        )
+        expected = {"status": "updated", "id": NOTE_ID, "path": "odd.md", "version": 4, "warnings": []}
+        assert list(answer.items()) == list(expected.items())
+        assert body_of(file) == BODY
+        assert file.read_bytes().startswith(b"---\r\n# by hand\r\nid: " + NOTE_ID.encode())
+        assert b"title:   'Odd note' # quoted\r\n" in file.read_bytes()
+        metadata = (await lithos.read(NOTE_ID))["metadata"]
+        assert (metadata["tags"], metadata["status"], metadata["extra"]) == (["c"], "archived", {"n": 1})
+        assert (metadata["author"], metadata["contributors"]) == ("ann", ["bob"])
+        assert metadata["updated_at"] == clock.text
+        assert lithos.events() == [("note.updated", {"id": NOTE_ID, "title": "Odd note", "path": "odd.md"})]
+        assert (await lithos.call("lithos_tags"))["tags"] == {"c": 1}
+        assert await lithos.found("indented") == ["Odd note"]
+    async with serving(tmp_path) as lithos:
+        assert (await lithos.read(NOTE_ID))["metadata"] == metadata
+        assert lithos.events() == []
+
+
+async def test_a_new_title_changes_only_the_text_of_the_heading(tmp_path: Path) -> None:
+    """behaviours 11, 52"""
+    file = put_note(tmp_path, "odd.md", ODD)
+    async with serving(tmp_path) as lithos:
+        linking = await lithos.create("Linking", "See [[New name]].")
+        answer = await update(lithos, id=NOTE_ID, title=" New\nname ", agent="ann")
+        assert (answer["path"], answer["version"]) == ("odd.md", 4)
+        assert body_of(file) == BODY.replace(b"Odd note", b"New name")
+        metadata = (await lithos.read(NOTE_ID))["metadata"]
+        assert (metadata["title"], metadata["contributors"]) == ("New name", [])
+        assert (metadata["tags"], metadata["extra"]) == (["a", "b"], {"project": "x"})
+        assert refusal_of_slug(await lithos.call("lithos_write", title="New name", content="", agent="a"))
+        assert (await lithos.create("Odd note")) != linking  # the old slug is free again
+
+
+def refusal_of_slug(answer: Any) -> bool:
+    return list(answer)[3:] == ["existing_id", "slug_collision_existing_id", "warnings"] and (
+        answer["code"], answer["existing_id"], answer["warnings"]
+    ) == ("slug_collision", NOTE_ID, [])  # fmt: skip
+
+
+async def test_a_title_in_the_frontmatter_alone_leaves_the_whole_body(tmp_path: Path) -> None:
+    """behaviour 52"""
+    text = f"---\nid: {NOTE_ID}\ntitle: Old\n---\nNo heading here.\n"
+    file = put_note(tmp_path, "plain.md", text)
+    async with serving(tmp_path) as lithos:
+        await update(lithos, id=NOTE_ID, title="New")
+        assert file.read_text().endswith("\n---\nNo heading here.\n")
+        assert (await lithos.read(NOTE_ID))["title"] == "New"
+
+
+async def test_empty_metadata_keeps_and_empty_tags_clear(tmp_path: Path) -> None:
+    """behaviours 29, 39, 52"""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("T", tags=["a"], metadata={"k": [1, {"x": None}], "l": 2})
+        assert (await update(lithos, id=note, status="archived", metadata={}))["version"] == 2
+        metadata = (await lithos.read(note))["metadata"]
+        assert (metadata["tags"], metadata["extra"]) == (["a"], {"k": [1, {"x": None}], "l": 2})
+        await update(lithos, id=note, tags=[])
+        assert (await lithos.read(note))["metadata"]["tags"] == []
+        await update(lithos, id=note, metadata={"k": None, "absent": None, "m": "é"})
+        assert (await lithos.read(note))["metadata"]["extra"] == {"l": 2, "m": "é"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"metadata": {}},
+        {"expected_version": 1},
+        {"metadata": {}, "expected_version": 1},
+        {"title": " \n"},
+        {"status": "lost"},
+        {"metadata": {"tags": []}},
+        {"metadata": {"version": None}},
+        {"metadata": {" ": 1}},
+        {"id": " ", "title": "New"},
+        {"agent": "\t", "title": "New"},
+    ],
+)
+async def test_what_can_never_work_is_refused_without_a_trace(
+    tmp_path: Path, arguments: dict[str, Any]
+) -> None:
+    """behaviours 52, 53, 173"""
+    async with serving(tmp_path, settled=False) as lithos:
+        note = await lithos.create("T")
+        before, events = (lithos.knowledge / "t.md").read_bytes(), lithos.events()
+        refusal(await update(lithos, **{"id": note, "agent": "newcomer"} | arguments), "invalid_input")
+        assert (lithos.knowledge / "t.md").read_bytes() == before
+        assert lithos.events() == events
+        assert await lithos.call("lithos_agent_info", id="newcomer") is None
+
+
+async def test_an_unknown_id_is_note_not_found_and_the_agent_is_registered(tmp_path: Path) -> None:
+    """behaviours 53, 91, 127"""
+    async with serving(tmp_path) as lithos:
+        message = refusal(await update(lithos, id=MISSING_ID, title="New"), "note_not_found")
+        assert MISSING_ID in message
+        assert (await lithos.call("lithos_agent_info", id="bob"))["id"] == "bob"
+        note = await lithos.create("T")
+        await lithos.call("lithos_delete", id=note, agent="a")
+        events = lithos.events()
+        refusal(await update(lithos, id=note, tags=["x"]), "note_not_found")
+        assert lithos.events() == events
+
+
+async def test_a_stale_version_and_a_taken_slug_are_refused(tmp_path: Path) -> None:
+    """behaviours 13, 34, 53"""
+    async with serving(tmp_path) as lithos:
+        note, other = await lithos.create("One"), await lithos.create("Two")
+        assert (await update(lithos, id=note, tags=["x"], expected_version=1))["version"] == 2
+        answer = await update(lithos, id=note, tags=["y"], expected_version="1")
+        refusal(answer, "version_conflict")
+        assert list(answer.items())[3:] == [("current_version", 2), ("warnings", [])]
+        answer = await update(lithos, id=note, title="TWO!", tags=["y"])
+        refusal(answer, "slug_collision")
+        assert (answer["existing_id"], answer["slug_collision_existing_id"]) == (other, other)
+        read = await lithos.read(note)
+        assert (read["title"], read["metadata"]["tags"], read["version"]) == ("One", ["x"], 2)
+        assert (await update(lithos, id=note, title="ONE"))["version"] == 3  # its own slug
+
+
+async def test_write_outcomes_may_carry_their_code_as_status(tmp_path: Path) -> None:
+    """behaviour 165"""
+    async with serving(tmp_path, server={"write_outcomes": "status"}) as lithos:
+        note = await lithos.create("One")
+        answer = await update(lithos, id=note, tags=["x"], expected_version=7)
+        assert (answer["status"], answer["code"]) == ("version_conflict", "version_conflict")
+        answer = await update(lithos, id=MISSING_ID, tags=["x"])
+        assert (answer["status"], answer["code"]) == ("error", "note_not_found")
+
+
+async def test_a_file_that_cannot_be_edited_is_an_internal_error(tmp_path: Path) -> None:
+    """behaviour 22"""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("T")
+        (lithos.knowledge / "t.md").write_text("---\nid: [\n---\n")
+        assert "t.md" in refusal(await update(lithos, id=note, tags=["x"]), "internal_error")
+        (lithos.knowledge / "t.md").unlink()
+        assert "missing" in refusal(await update(lithos, id=note, tags=["x"]), "internal_error")
+
+
+async def test_it_is_listed_by_full_only_right_after_the_statistics(tmp_path: Path) -> None:
+    """behaviour 171"""
+    async with serving(tmp_path, server={"tools": "full"}, settled=False) as lithos:
+        listed = [spec.name for spec in lithos.server.tools.listed()]
+        assert listed[listed.index("lithos_stats") + 1] == "lithos_note_update"
+        (spec,) = [spec for spec in lithos.server.tools.listed() if spec.name == "lithos_note_update"]
+        assert (spec.read_only, spec.destructive, spec.idempotent) == (False, True, False)
+        schema = spec.input_schema
+        assert schema["required"] == ["id", "agent"]
+        assert list(schema["properties"]) == [
+            "id", "agent", "title", "tags", "status", "metadata", "expected_version",
+        ]  # fmt: skip
+        with pytest.raises(ArgumentFault, match="content"):
+            await update(lithos, id=NOTE_ID, content="x")
+    async with serving(tmp_path, server={"tools": "core"}, settled=False) as lithos:
+        assert "lithos_note_update" not in [spec.name for spec in lithos.server.tools.listed()]
+        refusal(await update(lithos, id=MISSING_ID, tags=[]), "note_not_found")
+
+
+async def test_updates_of_text_and_of_frontmatter_do_not_undo_each_other(tmp_path: Path) -> None:
+    """behaviour 50"""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("T", "old")
+        async with trio.open_nursery() as nursery:
+            for number in range(8):
+                nursery.start_soon(
+                    lambda n=number: update(lithos, id=note, metadata={f"k{n}": n}, agent=f"a{n}")
+                )
+            nursery.start_soon(lambda: lithos.write("T", "new", id=note, tags=["t"]))
+        read = await lithos.read(note)
+        assert (read["content"], read["version"]) == ("new", 10)
+        assert read["metadata"]["extra"] == {f"k{n}": n for n in range(8)}
+        assert read["metadata"]["tags"] == ["t"]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    body=st.binary(max_size=60).filter(lambda data: b"\0" not in data),
+    metadata=st.dictionaries(
+        st.sampled_from("klm"), st.none() | st.integers(0, 9) | st.text("é: #", max_size=4)
+    ),
+)
+def test_any_body_survives(tmp_path: Path, body: bytes, metadata: dict[str, Any]) -> None:
+    """behaviours 52, 175"""
+    now = Clock().now
+    data = f"---\nid: {NOTE_ID}\ntitle: T\nk: 1\n---\n".encode() + body
+    try:
+        old = parse_document(data, "t.md", now)
+    except UnreadableNote:
+        return
+    request = PatchNote(id=NOTE_ID, agent="bob", tags=("x",), metadata=metadata)
+    decision = decide_patch(request, old, "t.md", Catalogue(), now=now)
+    result = rewrite_document(data, "t.md", now, decision.document, replace_body=False)
+    assert result.endswith(b"\n---\n" + body)
+    assert parse_document(result, "t.md", now).content == old.content

@@ -1,0 +1,133 @@
+"""What queries and texts of all scripts and lengths find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lithos.services.search.search import LONGEST_QUERY
+from tests.servers import load_once, serving
+
+MODES = ("fulltext", "semantic", "hybrid")
+PUNCTUATION = [
+    '"',
+    '""',
+    "(",
+    ")",
+    "a AND",
+    "+",
+    "- -",
+    "title:",
+    "C++ (zebra",
+    'zebra"',
+    "zebra]",
+    "\\",
+    "zebra:lion:",
+    "'",
+    "*",
+    "??",
+    "zebra~2^",
+]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_punctuation_breaks_no_search(tmp_path: Path, mode: str) -> None:
+    """behaviour 57"""
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Zebra", "zebra")
+        for query in PUNCTUATION:
+            found = await lithos.found(query, mode=mode)
+            if mode == "hybrid" and "zebra" in query:
+                assert found == ["Zebra"], query
+        for blank in ("", " ", "\n"):
+            assert await lithos.found(blank, mode=mode) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "queries"),
+    [
+        ("東京特許許可局の建物", ["東京", "許可", "特許許可局", "建物"]),
+        ("全文検索エンジンを作る", ["検索", "エン", "作る"]),
+        ("우리나라 만세 한국어", ["나라", "한국", "국어"]),
+        ("ภาษาไทยไม่มีช่องว่าง", ["ไทย", "ภา", "าไ"]),
+    ],
+)
+async def test_substrings_of_two_characters_are_found(tmp_path: Path, text: str, queries: list[str]) -> None:
+    """behaviour 180"""
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Far away", f"Some English before {text} and after.")
+        await lithos.create("Decoy", "Nothing of it here.")
+        for query in queries:
+            for mode in ("fulltext", "hybrid"):
+                assert (await lithos.found(query, mode=mode, threshold=1))[:1] == ["Far away"], (query, mode)
+
+
+async def test_accents_do_not_matter(tmp_path: Path) -> None:
+    """behaviour 181"""
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Accent", "un café à Zürich")
+        await lithos.create("Plain", "a cafe in zurich")
+        for query in ("cafe", "café", "CAFÉ", "cafe\u0301", "Zurich", "zürich"):
+            for mode in ("fulltext", "hybrid"):
+                assert set(await lithos.found(query, mode=mode)) == {"Accent", "Plain"}
+
+
+async def test_every_part_of_a_long_note_is_found(tmp_path: Path) -> None:
+    """behaviour 182"""
+    marks = ["beginzqx", "middlezqx", "endzqx"]
+    filler = "lorem ipsum dolor sit amet\n" * 18_000
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Long", f"{marks[0]} {filler} {marks[1]} {filler} {marks[2]}")
+        for mark in marks:
+            (row,) = (await lithos.call("lithos_search", query=mark, mode="fulltext"))["results"]
+            assert mark in row["snippet"]
+            assert len(row["snippet"]) < 400
+
+
+async def test_a_chunk_is_embedded_with_title_and_headings_but_shown_alone(tmp_path: Path) -> None:
+    """behaviour 212"""
+    # The section is one paragraph beyond the size of a chunk, so its heading stands in the chunk before.
+    section = ("The weather was neither good nor bad on this day. " * 12).strip()
+    async with serving(tmp_path) as lithos:
+        await lithos.create(
+            "Antarctica", f"Introduction of few words.\n\n## Penguins\n\n### Colony\n\n{section}"
+        )
+        answer = await lithos.call("lithos_search", query="weather of the day", mode="semantic")
+    (row,) = answer["results"]
+    assert row["snippet"] == section
+    query, embedded, bare = load_once("builtin").encode(
+        ["weather of the day", f"Antarctica - Penguins > Colony\n{section}", section]
+    )
+    assert row["similarity"] == pytest.approx(float(query @ embedded), abs=0.002)
+    assert row["similarity"] != pytest.approx(float(query @ bare), abs=0.002)
+
+
+async def test_query_syntax_works_in_mode_fulltext(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Zebra", "striped horse")
+        await lithos.create("Lion", "hunts the zebra, not a horse")
+        for query, titles in (
+            ("title:zebra", {"Zebra"}),
+            ('"striped horse"', {"Zebra"}),
+            ("+horse -hunts", {"Zebra"}),
+            ("body:zebra", {"Lion"}),
+            ("zebra AND hunts", {"Lion"}),
+            ("(zebra OR lion) NOT striped", {"Lion"}),
+            ("(unbalanced", set()),
+        ):
+            assert set(await lithos.found(query, mode="fulltext")) == titles, query
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_query_as_long_as_a_note_is_answered(tmp_path: Path, mode: str) -> None:
+    """behaviour 57: its length cannot stop the event loop."""
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Zebra", "zebra 東京")
+        for query in ("zebra " * 600, "東京" * 150_000, "zebra " * 100_000, "(" * 100_000):
+            found = await lithos.found(query, mode=mode)
+            if "(" not in query and mode != "semantic":
+                # So long a query does not parse, and plain words count from its beginning only.
+                assert found == ([] if mode == "fulltext" and len(query) > LONGEST_QUERY else ["Zebra"])
+        late = "(" * LONGEST_QUERY + " zebra"
+        assert await lithos.found(late, mode=mode, threshold=1) == []
