@@ -123,7 +123,10 @@ class Cursors:
         self._moving[subscriber] = max(seq, self._moving.get(subscriber, seq))
 
     async def store(self, subscriber: str) -> None:
-        """Make acknowledgements durable; a failure is logged, and later events are delivered again."""
+        """Make acknowledgements durable; a failure is logged, and later events are delivered again.
+
+        A cancelled call forgets nothing: the next one stores it.
+        """
         seq = self._moving.get(subscriber)
         if seq is None:
             return
@@ -131,6 +134,5 @@ class Cursors:
             await self._mailbox.ask(MoveCursor(subscriber, seq), within=PATIENCE)
         except (StorageFailed, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
             log.warning("cursor not stored", subscriber=subscriber, seq=seq, reason=str(failure))
-        finally:
-            if self._moving.get(subscriber) == seq:
-                del self._moving[subscriber]
+        if self._moving.get(subscriber) == seq:
+            del self._moving[subscriber]

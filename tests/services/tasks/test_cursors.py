@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+import trio
 
 from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.broadcaster import Broadcaster
@@ -84,6 +85,21 @@ async def test_an_acknowledgement_is_known_before_it_is_stored(tmp_path: Path) -
         desk.cursors.acknowledge("ada", 8)
         assert await desk.cursors.find("ada") == 9
         assert desk.store.cursor("ada") is None
+
+
+async def test_a_store_that_is_cancelled_forgets_no_acknowledgement(tmp_path: Path) -> None:
+    """behaviour 188: a client that acknowledges and leaves cancels the store that is under way."""
+    async with desk_at(tmp_path / "c.db") as desk:
+        head = await desk.cursors.start("ada")
+        desk.cursors.acknowledge("ada", head + 9)
+        with trio.CancelScope() as leaving:
+            leaving.cancel()
+            await desk.cursors.store("ada")
+        assert leaving.cancelled_caught
+        assert desk.store.cursor("ada") == head
+        assert await desk.cursors.find("ada") == head + 9
+        await desk.cursors.store("ada")
+        assert desk.store.cursor("ada") == head + 9
 
 
 async def test_a_full_disk_refuses_new_names_and_loses_no_old_cursor(tmp_path: Path) -> None:
