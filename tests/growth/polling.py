@@ -34,19 +34,23 @@ def _queued(threads: Path) -> dict[str, float]:
 
 
 class HealthPoll:
-    """`with HealthPoll(server) as poll: ...; poll.slowest()`: the longest wait since the last time."""
+    """`with HealthPoll(server) as poll: ...; poll.slowest()`: the longest wait since the last time.
+
+    It begins with the first answer: until a server has loaded its programs it answers nobody.
+    """
 
     def __init__(self, server: Lithos) -> None:
         self._address = server.address
         self._server = str(server.process.pid)
         self._own = ""
-        self._done = threading.Event()
+        self._began, self._done = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._slowest = 0.0
         self.answers = 0
 
     def __enter__(self) -> Self:
         self._thread.start()
+        assert self._began.wait(_BROKEN)
         return self
 
     def __exit__(
@@ -76,6 +80,9 @@ class HealthPoll:
     def _run(self) -> None:
         self._own = str(threading.get_native_id())
         connection = http.client.HTTPConnection(*self._address, timeout=_BROKEN)
+        connection.request("GET", "/health")
+        connection.getresponse().read()
+        self._began.set()
         while not self._done.wait(PAUSE):
             before, began = self._lost(), time.monotonic()
             connection.request("GET", "/health")

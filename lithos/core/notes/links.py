@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.text.analysis import normalise
+from lithos.core.text.pieces import matches_of_brackets
 
 _LINK: Final = re.compile(r"\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
 _LETTER: Final = re.compile(r"[A-Za-z]")
@@ -39,14 +40,14 @@ def scan_links(content: str) -> list[WikiLink]:
     """
     return [
         WikiLink(target, _join_lines(match[2] or "") or target)
-        for match in _LINK.finditer(content)
+        for match in matches_of_brackets(_LINK, content)
         if _has_letter(target := _join_lines(match[1]))
     ]
 
 
 def scan_targets(content: str) -> tuple[str, ...]:
     """Return the targets of `scan_links`, in half its time: a megabyte may have 100,000 of them."""
-    targets = (_join_lines(match[1]) for match in _LINK.finditer(content))
+    targets = (_join_lines(match[1]) for match in matches_of_brackets(_LINK, content))
     return tuple(filter(_has_letter, targets))
 
 

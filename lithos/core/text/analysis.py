@@ -21,6 +21,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal
 
+from lithos.core.text.pieces import PIECE
+
 #: Marks in a row that normalisation has to bear.
 LONGEST_RUN: Final = 30
 #: COMBINING GRAPHEME JOINER: a starter without a visible form.
@@ -103,10 +105,11 @@ _DROPPED: Final = re.compile(
 
 #: What may merge with the character before it: marks, symbols, Hangul letters, half-width voicing marks.
 #: Text cut elsewhere folds the same in parts as in whole.
-_MERGING: Final = r"(?:[^\w\s\x00-\x7f]|[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uff9e-\uffdc])*"
+_MERGES: Final = r"(?:[^\w\s\x00-\x7f]|[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uff9e-\uffdc])"
+_MERGING: Final = f"{_MERGES}*"
 _BLOCK: Final = re.compile("(?s:.{1,1024})" + _MERGING)
-_LONGEST_PIECE: Final = 65_536
-_PIECE: Final = re.compile(f"(?s:.{{1,{_LONGEST_PIECE - 1}}})" + _MERGING)
+#: More than 65,536 of these in a row are no text; they are cut where they are.
+_PIECE: Final = re.compile(f"(?s:.{{1,{PIECE - 1}}}){_MERGES}{{0,{PIECE}}}")
 _CLUSTER: Final = re.compile("(?s:.)" + _MERGING)
 
 
@@ -117,7 +120,7 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    if len(text) > _LONGEST_PIECE:  # each of these calls keeps the interpreter to itself
+    if len(text) > PIECE:  # each of these calls keeps the interpreter to itself
         return "".join(_fold(piece[0]) for piece in _PIECE.finditer(text))
     return _fold(text)
 

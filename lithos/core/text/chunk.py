@@ -12,6 +12,8 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
+from lithos.core.text.pieces import matches_in_lines, matches_of_space
+
 CONTEXT_MAX: Final = 200
 
 Span: TypeAlias = tuple[int, int]
@@ -95,7 +97,7 @@ def _parts(text: str, span: Span, level: int, size: int) -> Iterator[Span]:
     if level == len(_SEPARATORS):
         yield from ((start, min(start + size, end)) for start in range(position, end, size))
         return
-    for separator in _SEPARATORS[level].finditer(text, position, end):
+    for separator in matches_of_space(_SEPARATORS[level], text, position, end):
         if separator.start() > position:
             yield position, separator.start()
         position = separator.end()
@@ -132,7 +134,7 @@ def _close_sections(above: list[_Heading], level: int) -> None:
 def _headings(text: str, start: int) -> Iterator[_Heading]:
     """Yield the ATX headings from `start` on that stand outside fenced code."""
     fence = ""
-    for match in _HEADING_OR_FENCE.finditer(text, start):
+    for match in matches_in_lines(_HEADING_OR_FENCE, text, start):
         mark, info = match["fence"], (match["info"] or "").strip()
         if fence:
             closes = mark and mark.startswith(fence) and not info

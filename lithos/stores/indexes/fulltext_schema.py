@@ -19,6 +19,7 @@ from attrs import frozen
 from tantivy import Document, Filter, Schema, SchemaBuilder, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from lithos.core.text.analysis import index_text
+from lithos.core.text.pieces import PIECE, cut_at_spaces
 
 #: Name of the index format; another one means: rebuild.
 FORMAT: Final = "L1"
@@ -92,8 +93,6 @@ class _WordsAlone(dict[int, int]):
 
 #: The code points of alphabets; remembering all of Unicode would take a hundred megabytes.
 _REMEMBERED: Final = 0x3000
-#: Characters translated at once: some milliseconds.
-_AT_ONCE: Final = 65_536
 _WORDS_ALONE: Final = _WordsAlone()
 
 
@@ -103,9 +102,12 @@ def prepare_text(text: str) -> str:
     Unsegmented scripts are interleaved.
     """
     indexed = index_text(text)
-    # Each call keeps the interpreter to itself.
-    pieces = (indexed[begin : begin + _AT_ONCE] for begin in range(0, len(indexed), _AT_ONCE))
+    pieces = (indexed[begin : begin + PIECE] for begin in range(0, len(indexed), PIECE))
     spaced = "".join([piece.translate(_WORDS_ALONE) for piece in pieces])
+    return "".join([_cut_words(piece) for piece in cut_at_spaces(spaced)])
+
+
+def _cut_words(spaced: str) -> str:
     if max(map(len, spaced.split(" "))) <= LONGEST_WORD:
         return spaced
     return _LONG_WORD.sub(r"\g<0> ", spaced)

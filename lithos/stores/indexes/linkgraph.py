@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -23,6 +24,8 @@ FORMAT: Final = 1
 DAMPING: Final = 0.85
 #: Decimals of a PageRank that count: the rest is the noise of summing in another order.
 DECIMALS: Final = 12
+#: Targets written by one call, which keeps the interpreter to itself.
+_AT_ONCE: Final = 1_000
 
 
 class Placeholder(NamedTuple):
@@ -157,12 +160,16 @@ def write_remembered(path: Path, remembered: Remembered) -> None:
     """Write the cache file atomically; it is not synced, since it can be rebuilt. Raises `OSError`."""
     path.parent.mkdir(exist_ok=True)
     fresh = path.with_suffix(".tmp")
-    content = {
-        "format": FORMAT,
-        "fingerprint": remembered.fingerprint,
-        "targets": dict(remembered.targets),
-    }
-    fresh.write_text(json.dumps(content), encoding="utf-8")
+    names = iter(remembered.targets.items())
+    with fresh.open("w", encoding="utf-8") as file:
+        file.write(
+            f'{{"format": {json.dumps(FORMAT)}, "fingerprint": {remembered.fingerprint}, "targets": {{'
+        )
+        separator = ""
+        while block := dict(islice(names, _AT_ONCE)):
+            file.write(separator + json.dumps(block)[1:-1])
+            separator = ", "
+        file.write("}}")
     os.replace(fresh, path)
 
 

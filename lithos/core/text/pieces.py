@@ -1,0 +1,83 @@
+"""Large texts in pieces, so that no single call keeps the interpreter lock (GIL) for long.
+
+A regular expression, `str.translate` or `str.split` holds the interpreter lock until it returns: over ten
+megabytes that is a second in which the event loop answers nobody. Between two calls Python hands the lock
+on. The functions here find the places where a text can be cut without changing what is found in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+#: Characters for one call: about a millisecond.
+PIECE: Final = 65_536
+
+_SPACE: Final = re.compile(r"\s*")
+_OPENING: Final = "[["
+
+
+def matches_of_space(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """`pattern.finditer(text, start, end)` for a pattern that matches white space only, or nothing.
+
+    What matches nothing where a piece ends is found there once more.
+    """
+    while start < end:
+        stop = start + PIECE
+        stop = end if stop >= end else _end_of_space(text, stop, end)
+        yield from pattern.finditer(text, start, stop)
+        start = stop
+
+
+def matches_in_lines(pattern: re.Pattern[str], text: str, start: int) -> Iterator[re.Match[str]]:
+    """`pattern.finditer(text, start)` for a pattern that matches within a line, from its beginning on."""
+    while start < len(text):
+        if len(text) - start <= PIECE:
+            yield from pattern.finditer(text, start)
+            return
+        stop = text.rfind("\n", start, start + PIECE) + 1
+        if stop:
+            yield from pattern.finditer(text, start, stop)
+        else:
+            stop = text.find("\n", start + PIECE) + 1 or len(text)
+            if match := pattern.match(text, start):
+                yield match
+        start = stop
+
+
+def matches_of_brackets(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """`pattern.finditer(text)` for a pattern that begins with `[[` and has no other `[`."""
+    start = 0
+    while len(text) - start > PIECE:
+        stop = start + PIECE
+        # The last one may end behind the piece; one more character, as its brackets may be on both sides.
+        opening = text.rfind(_OPENING, start, stop + 1)
+        if opening > start:
+            yield from pattern.finditer(text, start, opening)
+            start = opening
+        elif opening < 0:
+            start = stop
+        elif match := pattern.match(text, start):
+            yield match
+            start = match.end()
+        else:
+            start += 1
+    yield from pattern.finditer(text, start)
+
+
+def cut_at_spaces(text: str) -> Iterator[str]:
+    """The text in pieces that end before a space; a word of more than `PIECE` characters is cut."""
+    start = 0
+    while len(text) - start > PIECE:
+        stop = text.rfind(" ", start + 1, start + PIECE)
+        stop = stop if stop > 0 else start + PIECE
+        yield text[start:stop]
+        start = stop
+    yield text[start:]
+
+
+def _end_of_space(text: str, position: int, end: int) -> int:
+    """Where the white space that stands at `position` ends; `position` where none does."""
+    match = _SPACE.match(text, position, end)
+    return match.end() if match else position
