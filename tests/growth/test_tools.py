@@ -178,7 +178,7 @@ def large_files() -> dict[str, bytes]:
 
 
 async def _start_anew(data: Path) -> float:
-    """The slowest answer of `/health` during a first scan, from the first one on: programs load until then."""
+    """The slowest answer of `/health` during a first scan, from the first answer on."""
     for name in ("manifest.db", "manifest.db-wal", "manifest.db-shm"):
         with suppress(FileNotFoundError):
             (data / ".lithos" / name).unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -57,5 +58,5 @@ def test_text_is_cut_at_spaces_and_only_long_words_within(text: str) -> None:
     cut = list(pieces.cut_at_spaces(text))
     assert "".join(cut) == text
     assert max(map(len, cut)) <= 7
-    for before, after in zip(cut, cut[1:], strict=False):
+    for before, after in pairwise(cut):
         assert after.startswith(" ") or len(before) == 7
