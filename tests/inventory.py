@@ -19,6 +19,7 @@ from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
+from lithos.stores.indexes.leads import LEADS, Leads
 from lithos.stores.manifest import Manifest
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,6 +40,7 @@ def find_tables(folder: Path) -> Iterator[str]:
     """`<database>.<table>` of everything that a new data directory gets; makes the databases in `folder`."""
     CoordinationStore.open(folder / "coordination.db", NOW).close()
     Manifest.open(folder / "manifest.db", NOW).close()
+    Leads.open(folder / LEADS, NOW).close()
     databases: tuple[type[LearningDatabase], ...] = (EdgeStore, StatsStore)
     for kind, name in zip(databases, ("edges.db", "stats.db"), strict=True):
         store = kind.open(folder / name, NOW)

@@ -33,6 +33,7 @@ DEFAULTS: dict[str, Any] = {
     "search.max_results": 50,
     "search.fusion": "blend",
     "search.semantic_weight": 0.2,
+    "search.lead_weight": 0.5,
     "search.chunk_size": 500,
     "search.chunk_max": 1000,
     "index.rebuild_on_start": False,

@@ -148,7 +148,7 @@ class Actors:
         files = self.stores.files
         fulltext = Indexer(
             "fulltext",
-            FulltextPort(self.stores.fulltext),
+            FulltextPort(self.stores.fulltext, self.semantic.port.sizes),
             self.catalogue,
             files,
             Threads(),

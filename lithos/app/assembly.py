@@ -221,5 +221,6 @@ def _search_settings(config: Config, sizes: ChunkSizes) -> SearchSettings:
         search.max_results,
         search.fusion,
         search.semantic_weight,
+        search.lead_weight,
         sizes,
     )

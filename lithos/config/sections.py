@@ -234,6 +234,11 @@ class SearchConfig:
     max_results: int = setting(50, "Upper bound of `limit` in a search.", whole(1, 10_000))
     fusion: Literal["blend", "rrf"] = setting("blend", "How hybrid search unites its two lists.")
     semantic_weight: float = setting(0.2, "Share of the semantic score in `blend`.", FRACTION)
+    lead_weight: float = setting(
+        0.5,
+        "Weight of how early a note has the words of the query, among the 60 best; 0: none.",
+        number(0, 100),
+    )
     chunk_size: int = setting(
         500, "Characters up to which paragraphs are packed into one chunk.", whole(1, 100_000)
     )

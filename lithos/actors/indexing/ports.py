@@ -29,43 +29,6 @@ from lithos.stores.indexes.fulltext_schema import FulltextEntry
 from lithos.stores.indexes.vectors import VectorIndex
 
 
-class FulltextPort:
-    """`Index` adapter of the full-text index: turns notes into its documents; the methods block."""
-
-    def __init__(self, index: FulltextIndex) -> None:
-        self.index = index
-
-    def is_ready(self) -> bool:
-        return True
-
-    def expected(self, entry: Entry) -> int:
-        return entry.stamp
-
-    def stamps(self) -> Mapping[int, int]:
-        return self.index.stamps()
-
-    def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
-        self.index.apply([_index_entry(upsert) for upsert in upserts], removals)
-
-
-def _index_entry(upsert: Upsert) -> FulltextEntry:
-    entry, note = upsert.entry, upsert.document.note
-    return FulltextEntry(
-        serial=entry.serial,
-        stamp=entry.stamp,
-        id=note.id,
-        title=note.title,
-        headings=headings_of(upsert.document.content),
-        body=upsert.document.content,
-        entities=note.entities,
-        tags=note.tags,
-        author=note.author,
-        path=entry.path,
-        namespace=entry.namespace,
-        updated_at=note.updated_at,
-    )
-
-
 @frozen
 class ChunkSizes:
     """`search.chunk_size` and `search.chunk_max`, in characters."""
@@ -81,6 +44,46 @@ class ChunkSizes:
         """Mix the chunk sizes into a stamp, so that other sizes make all notes stale."""
         digest = hashlib.blake2b(f"{stamp}:{self.size}:{self.maximum}".encode(), digest_size=8).digest()
         return int.from_bytes(digest) >> 1
+
+
+class FulltextPort:
+    """`Index` adapter of the full-text index: turns notes into its documents; the methods block."""
+
+    def __init__(self, index: FulltextIndex, sizes: ChunkSizes) -> None:
+        self.index = index
+        self._sizes = sizes
+
+    def is_ready(self) -> bool:
+        return True
+
+    def expected(self, entry: Entry) -> int:
+        return entry.stamp
+
+    def stamps(self) -> Mapping[int, int]:
+        return self.index.stamps()
+
+    def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
+        self.index.apply([_index_entry(upsert, self._sizes) for upsert in upserts], removals)
+
+
+def _index_entry(upsert: Upsert, sizes: ChunkSizes) -> FulltextEntry:
+    entry, note = upsert.entry, upsert.document.note
+    passages = sizes.chunks(note.title, upsert.document.content)
+    return FulltextEntry(
+        serial=entry.serial,
+        stamp=entry.stamp,
+        id=note.id,
+        title=note.title,
+        headings=headings_of(upsert.document.content),
+        body=upsert.document.content,
+        entities=note.entities,
+        tags=note.tags,
+        author=note.author,
+        path=entry.path,
+        namespace=entry.namespace,
+        updated_at=note.updated_at,
+        passages=tuple(passage.text for passage in passages),
+    )
 
 
 @frozen

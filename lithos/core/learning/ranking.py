@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest, nsmallest
+from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -57,6 +58,27 @@ def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = 60) -> list[tuple[K, f
         for rank, key in enumerate(dict.fromkeys(leg), start=1):
             scores[key] = scores.get(key, 0.0) + 1 / (k + rank)
     return _sort(scores)
+
+
+#: The reciprocal rank fusion of a note that both of two rankings have first.
+HIGHEST_RECIPROCAL: Final = 2 / (60 + 1)
+#: The best hits, which lead coverage orders anew.
+LED: Final = 60
+
+
+def add_lead(
+    fused: Iterator[tuple[K, float]], coverage: Callable[[list[K]], Mapping[K, float]], weight: float
+) -> Iterator[tuple[K, float]]:
+    """Order the 60 best by `score + weight * coverage`, both 0..1; scores are scaled to 0..1 again.
+
+    The rest follows as it was: no score there is higher. `coverage` gives the lead coverage of keys, 0 where
+    it has none. Ties by key.
+    """
+    best = list(islice(fused, LED)) if weight else []
+    found = coverage([key for key, _ in best]) if best else {}
+    led = {key: (score + weight * found.get(key, 0.0)) / (1 + weight) for key, score in best}
+    yield from _sort(led)
+    yield from ((key, score / (1 + weight)) for key, score in fused)
 
 
 def _best_scores(leg: Sequence[tuple[K, float]]) -> dict[K, float]:

@@ -22,7 +22,7 @@ from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
-from lithos.core.learning.ranking import blend, reciprocal_rank
+from lithos.core.learning.ranking import HIGHEST_RECIPROCAL, add_lead, blend, reciprocal_rank
 from lithos.core.tasks.model import SEARCH_RESULT, UNKNOWN_AGENT, AuditRow
 from lithos.core.text.analysis import FUNCTION_WORDS
 from lithos.core.text.query import Node, QuerySyntaxError, parse_query, plain_words, query_terms
@@ -94,6 +94,7 @@ class SearchSettings:
     max_results: int
     fusion: Literal["blend", "rrf"]
     semantic_weight: float
+    lead_weight: float
     sizes: ChunkSizes
 
 
@@ -271,7 +272,7 @@ class Search:
             raise _backend_failure(reasons)
         message = f"Answered without {' and '.join(failures)}: {reasons}" if failures else ""
         return _Ranked(
-            self._fuse(lexical, list(map(_serial_and_similarity, semantic))),
+            self._order(request.query[:LONGEST_QUERY], lexical, list(map(_serial_and_similarity, semantic))),
             semantic,
             dict(lexical),
             query_terms(request.query[:LONGEST_QUERY]),
@@ -279,12 +280,17 @@ class Search:
             message,
         )
 
-    def _fuse(
-        self, lexical: Sequence[tuple[int, float]], semantic: Sequence[tuple[int, float]]
+    def _order(
+        self, query: str, lexical: Sequence[tuple[int, float]], semantic: Sequence[tuple[int, float]]
     ) -> Iterable[tuple[int, float]]:
+        """Fusion of both legs, the best of them ordered by lead coverage too; scores of 0..1."""
         if self._settings.fusion == "rrf":
-            return reciprocal_rank([[serial for serial, _ in leg] for leg in (lexical, semantic)])
-        return blend(lexical, semantic, self._settings.semantic_weight)
+            ranks = reciprocal_rank([[serial for serial, _ in leg] for leg in (lexical, semantic)])
+            fused = ((serial, score / HIGHEST_RECIPROCAL) for serial, score in ranks)
+        else:
+            fused = blend(lexical, semantic, self._settings.semantic_weight)
+        weight = self._settings.lead_weight
+        return add_lead(fused, lambda serials: self._fulltext.coverage(query, serials), weight)
 
     async def _rank_graph(self, request: SearchRequest, threshold: float) -> _Ranked:
         start = _NOTHING

@@ -116,7 +116,7 @@ async def _run_indexers(
         VectorPort(settings.sizes), embedding, settings.load, directory, settings.model
     )
     catalogue, files = survey.catalogue, survey.files
-    port = FulltextPort(fulltext)
+    port = FulltextPort(fulltext, settings.sizes)
     words = Indexer("fulltext", port, catalogue, files, Threads(), repair_slice=_FULLTEXT_SLICE)
     meaning = Indexer("vectors", semantic.port, catalogue, files, embedding)
     held: Mapping[str, Callable[[], int]] = {

@@ -1,9 +1,12 @@
-"""The full-text index: tantivy, BM25, one commit per batch."""
+"""The full-text index: tantivy, BM25, one commit per batch; and lead coverage, from the stems beside it."""
 
 from __future__ import annotations
 
+import math
+import threading
 import traceback
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self
@@ -11,6 +14,8 @@ from typing import Any, Final, Self
 import numpy as np
 from tantivy import Index, IndexWriter, Query, Searcher
 
+from lithos.core.learning.lead import LeadText, lead_coverage
+from lithos.core.text.analysis import FUNCTION_WORDS
 from lithos.core.text.query import Node
 from lithos.stores.indexes import IndexFailed, fulltext_schema
 from lithos.stores.indexes.fulltext_query import Filters, QueryTranslator
@@ -22,6 +27,11 @@ from lithos.stores.indexes.fulltext_schema import (
     make_document,
     make_schema,
 )
+from lithos.stores.indexes.leads import LEADS, Leads
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.fulltext")
 
 #: The least tantivy takes, in bytes; more buys nothing at batches of a few notes.
 _WRITER_HEAP: Final = 15_000_000
@@ -42,14 +52,21 @@ class FulltextIndex:
     the last commit, which never changes under them.
     """
 
-    def __init__(self, directory: Path, index: Index, rebuild_reason: str | None) -> None:
-        """Wrap an open tantivy index; `open` is the way in."""
+    def __init__(
+        self, directory: Path, index: Index, rebuild_reason: str | None, leads: Leads | None = None
+    ) -> None:
+        """Wrap an open tantivy index; `open` is the way in. Without `leads` there is no lead coverage."""
         #: Why the index began empty, `None` when it was opened as it was.
         self.rebuild_reason = rebuild_reason
         self._directory = directory
         self._index = index
         self._writer: IndexWriter | None = None
         self._translator = QueryTranslator(index.schema, make_analyzer())
+        self._leads = leads
+        #: Notes whose stems were missing or old when the index was opened; None before they were looked for.
+        self._lacking: set[int] | None = None
+        self._comparing = threading.Lock()
+        self._function_words = frozenset(self._translator.tokens(" ".join(FUNCTION_WORDS)))
         self._searcher = index.searcher()
         self._last_updated = _read_commit_time(directory) if self.document_count() else None
         self._behind: str | None = None
@@ -60,13 +77,15 @@ class FulltextIndex:
 
         Raises `OSError` when the directory cannot be read or written.
         """
+        reason = None
         try:
-            return cls(directory, _open_existing(directory), None)
+            index = _open_existing(directory)
         except _Unopenable as error:
+            reason = str(error)
             fulltext_schema.wipe(directory)
             index = _open_tantivy(directory)
             fulltext_schema.write_marker(directory, FORMAT)
-            return cls(directory, index, str(error))
+        return cls(directory, index, reason, Leads.open(directory / LEADS, datetime.now(UTC)))
 
     @classmethod
     def open_sound(cls, directory: Path) -> Self:
@@ -92,8 +111,10 @@ class FulltextIndex:
         if not upserts and not removals:
             return
         try:
-            self._commit(upserts, removals)
-        except (ValueError, OSError, RuntimeError) as error:  # Tantivy reports a full disk as `ValueError`.
+            with self._comparing, self._changed_leads(upserts, removals):
+                self._commit(upserts, removals)
+        # Tantivy reports a full disk as `ValueError`.
+        except (ValueError, OSError, RuntimeError, DatabaseFailed) as error:
             # A writer that failed stays dead and panics on rollback; without it the batch is forgotten.
             self._writer = None
             # The frames of the failure would keep the writer, and with it tantivy's lock, alive.
@@ -101,7 +122,27 @@ class FulltextIndex:
             raise IndexFailed(
                 f"The full-text index in {self._directory} could not be written: {error}"
             ) from error
+        if self._lacking:
+            self._lacking -= {*removals, *(entry.serial for entry in upserts)}
         self._last_updated = datetime.now(UTC)
+
+    def _changed_leads(
+        self, upserts: Sequence[FulltextEntry], removals: Collection[int]
+    ) -> AbstractContextManager[None]:
+        """Commit the stems of a batch after the block, and only if it succeeds.
+
+        If the process ends between the two commits, the next one finds other stamps there (`stamps`).
+        """
+        if self._leads is None:
+            return nullcontext()
+        latest = {entry.serial: entry for entry in upserts}
+        return self._leads.changed(
+            [(entry.serial, entry.stamp, self._lead_text(entry)) for entry in latest.values()],
+            [serial for serial in removals if serial not in latest],
+        )
+
+    def _lead_text(self, entry: FulltextEntry) -> LeadText:
+        return LeadText.of([self._translator.tokens(passage) for passage in entry.passages])
 
     def _commit(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
         documents = {entry.serial: make_document(entry) for entry in upserts}
@@ -117,7 +158,22 @@ class FulltextIndex:
         self._searcher = self._index.searcher()
 
     def stamps(self) -> dict[int, int]:
-        """Return the stamp of every indexed note by serial."""
+        """Return the stamp of every indexed note by serial, without those whose stems are missing or old.
+
+        Raises `IndexFailed`.
+        """
+        if self._lacking is None and self._leads is not None:
+            with self._comparing:  # no batch has one of both committed
+                try:
+                    kept = self._leads.stamps()
+                except DatabaseFailed as error:
+                    raise IndexFailed(f"The stems in {self._directory} cannot be read: {error}") from error
+                indexed = self._indexed()
+                self._lacking = {serial for serial, stamp in indexed.items() if kept.get(serial) != stamp}
+        lacking = self._lacking or ()
+        return {serial: stamp for serial, stamp in self._indexed().items() if serial not in lacking}
+
+    def _indexed(self) -> dict[int, int]:
         searcher = self._searcher
         if not searcher.num_docs:
             return {}
@@ -158,12 +214,44 @@ class FulltextIndex:
         """Analyse a text to index terms: folded, stemmed, unsegmented scripts in pieces."""
         return frozenset(self._translator.tokens(text))
 
+    def content_stems(self, text: str) -> list[str]:
+        """The distinct stems of a query without function words; all of them when there are no others."""
+        stems = list(dict.fromkeys(self._translator.tokens(text)))
+        return [stem for stem in stems if stem not in self._function_words] or stems
+
+    def idf(self, stems: Sequence[str]) -> dict[str, float]:
+        """Inverse document frequency in the field `text` as BM25 has it; `ln(1 + N)` of unknown stems.
+
+        Raises `IndexFailed`.
+        """
+        try:
+            count = self._searcher.num_docs
+            seen = {stem: self._searcher.doc_freq("text", stem) for stem in stems}
+        except (ValueError, OSError, RuntimeError) as error:
+            raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
+        return {stem: _idf(count, found) for stem, found in seen.items()}
+
+    def coverage(self, query: str, serials: Sequence[int]) -> Mapping[int, float]:
+        """Lead coverage of these notes, 0..1; a note whose stems are not there has none."""
+        if self._leads is None or not serials:
+            return {}
+        try:
+            texts = self._leads.texts(serials)
+            idf = self.idf(self.content_stems(query))
+        except (IndexFailed, DatabaseFailed, ValueError) as failure:
+            log.warning("lead coverage left out", reason=str(failure))
+            return {}
+        return dict(zip(texts, lead_coverage(list(texts.values()), idf), strict=True))
+
     def search_all(self, node: Node, filters: Filters) -> list[tuple[int, float]]:
         """Return what `search` does, without a limit."""
         return self.search(node, max(1, self.document_count()), filters)
 
     def close(self) -> None:
         """Wait for merges and release the writer; what was committed can still be searched."""
+        leads, self._leads = self._leads, None
+        if leads is not None:
+            leads.close()
         writer, self._writer = self._writer, None
         if writer is None:
             return
@@ -173,6 +261,10 @@ class FulltextIndex:
             raise IndexFailed(
                 f"The full-text index in {self._directory} did not close cleanly: {error}"
             ) from error
+
+
+def _idf(count: int, found: int) -> float:
+    return math.log(1 + (count - found + 0.5) / (found + 0.5)) if found else math.log(1 + count)
 
 
 def _open_existing(directory: Path) -> Index:

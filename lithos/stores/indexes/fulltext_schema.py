@@ -37,7 +37,7 @@ class FulltextEntry:
     """The indexed fields of one note.
 
     `serial` is its small number in the catalogue, `stamp` an unsigned 63-bit hash of everything else here;
-    `headings` holds the headings of the body, one a line.
+    `headings` holds the headings of the body, one a line, `passages` title and body in chunks.
     """
 
     serial: int
@@ -52,6 +52,7 @@ class FulltextEntry:
     path: str
     namespace: str
     updated_at: datetime
+    passages: tuple[str, ...] = ()
 
 
 def make_schema() -> Schema:

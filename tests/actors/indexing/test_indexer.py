@@ -9,7 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Indexed, Removal
-from lithos.actors.indexing.ports import FulltextPort
+from lithos.actors.indexing.ports import ChunkSizes, FulltextPort
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
 from lithos.stores.indexes import IndexFailed
@@ -289,7 +289,7 @@ def port(request, tmp_path):
         yield FakeIndex()
         return
     index = FulltextIndex.open(tmp_path / ".tantivy")
-    yield FulltextPort(index)
+    yield FulltextPort(index, ChunkSizes(500, 1000))
     index.close()
 
 

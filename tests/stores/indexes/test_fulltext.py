@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import apsw
 import pytest
 import tantivy
 
@@ -15,6 +18,7 @@ from lithos.core.text.query import Node, parse_query
 from lithos.stores.indexes import IndexFailed, fulltext_schema
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import FulltextEntry
 from tests.stores.fulltext_entries import entry
 
 ANYTHING = Filters()
@@ -102,7 +106,7 @@ def test_any_damaged_file_empties_the_index_and_it_works_again(index: FulltextIn
     index.apply([], [3])
     index.close()
     whole, copy = tmp_path / ".tantivy", tmp_path / "copy"
-    names = [p.name for p in whole.iterdir() if not p.name.startswith(".") and p.suffix != ".lock"]
+    names = [p.name for p in whole.iterdir() if p.name[0] != "." and p.suffix not in (".lock", ".db")]
     assert len(names) > 5
     for name in names:
         for way, data in damage((whole / name).read_bytes()).items():
@@ -241,3 +245,78 @@ def test_the_writer_may_live_in_another_thread_than_the_opener(index: FulltextIn
         worker.start()
         worker.join()
     assert found(index, "granite") == [0, 1, 2]
+
+
+def leads_of(index: FulltextIndex, query: str, *serials: int) -> dict[int, float]:
+    return {serial: round(value, 6) for serial, value in index.coverage(query, serials).items()}
+
+
+def passages(serial: int, *texts: str, stamp: int = 1) -> FulltextEntry:
+    return entry(serial, " ".join(texts), passages=texts, stamp=stamp)
+
+
+def test_lead_coverage_is_that_of_the_stems_of_title_and_passages(index: FulltextIndex) -> None:
+    """behaviour 263: stemmed as the index does, without function words, unless there are no others."""
+    index.apply(
+        [passages(1, "the granites"), passages(2, "much of what is granite"), passages(3, "slate")], []
+    )
+    assert leads_of(index, "What is granite?", 1, 2, 3, 4) == {
+        1: round(1 / (1 + 1 / 25), 6), 2: round(1 / (1 + 4 / 25), 6), 3: 0.0,
+    }  # fmt: skip
+    assert leads_of(index, "what is", 2) == {2: round(0.5 * 2 * _mean(index, {"what": 2, "is": 3}), 6)}
+    assert leads_of(index, "?!", 1) == {1: 0.0}
+    index.apply([], [1])
+    assert leads_of(index, "granite", 1) == {}
+
+
+def _mean(index: FulltextIndex, places: dict[str, int]) -> float:
+    idf = index.idf(list(places))
+    return sum(idf[stem] / (1 + place / 25) for stem, place in places.items()) / sum(idf.values())
+
+
+def test_idf_is_that_of_bm25_and_the_highest_for_unknown_words(index: FulltextIndex) -> None:
+    """behaviour 263: ln(1 + (N - n + 0.5) / (n + 0.5)), unknown words ln(1 + N)."""
+    index.apply([entry(n, "granite slate" if n else "granite") for n in range(4)], [])
+    found = index.idf(["granit", "slate", "basalt"])
+    assert found["granit"] == pytest.approx(math.log(1 + 0.5 / 4.5))
+    assert found["slate"] == pytest.approx(math.log(1 + 1.5 / 3.5))
+    assert found["basalt"] == pytest.approx(math.log(5))
+
+
+@pytest.mark.parametrize("way", ["gone", "garbage", "of another format"])
+def test_an_index_without_its_stems_takes_its_notes_in_again(
+    index: FulltextIndex, directory: Path, way: str
+) -> None:
+    """An index from before there were stems, or one whose stems are damaged, is searched meanwhile."""
+    index.apply([passages(1, "granite"), passages(2, "slate")], [])
+    index.close()
+    leads = directory / "leads.db"
+    if way == "of another format":
+        with closing(apsw.Connection(str(leads))) as connection:
+            connection.execute("PRAGMA user_version=77")
+    else:
+        leads.unlink()
+        if way == "garbage":
+            leads.write_bytes(b"garbage" * 1000)
+    again = FulltextIndex.open(directory)
+    assert found(again, "granite") == [1]
+    assert leads_of(again, "granite", 1) == {}
+    assert again.stamps() == {}
+    again.apply([passages(1, "granite")], [])
+    assert again.stamps() == {1: 1}
+    assert leads_of(again, "granite", 1) == {1: 1.0}
+    again.close()
+
+
+def test_stems_that_a_crash_left_behind_are_made_again(index: FulltextIndex, directory: Path) -> None:
+    """The process ended after tantivy's commit and before that of the stems."""
+    index.apply([passages(1, "granite")], [])
+    index.close()
+    leads = (directory / "leads.db").read_bytes()
+    index = FulltextIndex.open(directory)
+    index.apply([passages(1, "the granite", stamp=2), passages(3, "slate")], [])
+    index.close()
+    (directory / "leads.db").write_bytes(leads)
+    again = FulltextIndex.open(directory)
+    assert again.stamps() == {}
+    again.close()

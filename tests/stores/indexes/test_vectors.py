@@ -58,8 +58,11 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def assert_same(found: list[VectorHit], expected: list[VectorHit]) -> None:
-    assert [(hit.serial, hit.chunk) for hit in found] == [(hit.serial, hit.chunk) for hit in expected]
     np.testing.assert_allclose([h.similarity for h in found], [h.similarity for h in expected], atol=1e-5)
+    for hit, wanted in zip(found, expected, strict=True):
+        # What single precision cannot tell apart may stand in either order.
+        is_tie = abs(hit.similarity - wanted.similarity) < 2e-7
+        assert hit[:2] == wanted[:2] or is_tie, (hit, wanted)
 
 
 def test_one_hit_per_note_with_its_best_chunk_best_first(index: VectorIndex) -> None:
