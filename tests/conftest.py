@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import trio
+from hypothesis import settings
 from trio.testing import MockClock
 
 from lithos.telemetry import NOISY
 
 DEADLINE = 60.0
+#: The gate asks the same of every property each time, so that it says the same of the same commit; elsewhere
+#: each run tries other examples.
+settings.register_profile("gate", derandomize=True)
+if os.environ.get("HYPOTHESIS_PROFILE"):
+    settings.load_profile(os.environ["HYPOTHESIS_PROFILE"])
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -17,9 +17,9 @@ import attrs
 from docs.interface import list_tools
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
+from lithos.stores.indexes.leads import LEADS, Leads
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
-from lithos.stores.indexes.leads import LEADS, Leads
 from lithos.stores.manifest import Manifest
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)

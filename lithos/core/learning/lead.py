@@ -13,7 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import frozen
@@ -104,7 +104,7 @@ def _leads(
     found: NDArray[np.intp],
     term: NDArray[np.intp],
     shares: NDArray[np.float64],
-    lengths: NDArray[np.integer],
+    lengths: NDArray[np.integer[Any]],
     most: int | None = None,
 ) -> NDArray[np.float64]:
     """lead(x) of texts in a row of these lengths; `term` stands at each place `found` in the row."""
@@ -116,5 +116,5 @@ def _leads(
         text, place, term = text[near], place[near], term[near]
     _, first = np.unique(text * len(shares) + term, return_index=True)
     values = shares[term[first]] / (1 + place[first] / _HALVING)
-    sums: NDArray[np.float64] = np.bincount(text[first], weights=values, minlength=len(lengths))
-    return sums
+    sums: Any = np.bincount(text[first], weights=values, minlength=len(lengths))
+    return np.asarray(sums, np.float64)

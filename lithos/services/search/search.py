@@ -282,11 +282,11 @@ class Search:
 
     def _order(
         self, query: str, lexical: Sequence[tuple[int, float]], semantic: Sequence[tuple[int, float]]
-    ) -> Iterable[tuple[int, float]]:
+    ) -> Iterator[tuple[int, float]]:
         """Fusion of both legs, the best of them ordered by lead coverage too; scores of 0..1."""
         if self._settings.fusion == "rrf":
             ranks = reciprocal_rank([[serial for serial, _ in leg] for leg in (lexical, semantic)])
-            fused = ((serial, score / HIGHEST_RECIPROCAL) for serial, score in ranks)
+            fused = iter([(serial, score / HIGHEST_RECIPROCAL) for serial, score in ranks])
         else:
             fused = blend(lexical, semantic, self._settings.semantic_weight)
         weight = self._settings.lead_weight
