@@ -29,7 +29,7 @@ DEFAULTS: dict[str, Any] = {
     "storage.max_content_size_bytes": 1000000,
     "search.embedding_model": "builtin",
     "search.semantic_threshold": 0.3,
-    "search.cache_threshold": 0.65,
+    "search.cache_confidence": None,
     "search.max_results": 50,
     "search.fusion": "blend",
     "search.semantic_weight": 0.2,

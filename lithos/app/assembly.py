@@ -29,7 +29,8 @@ from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Feedback, Lessons
-from lithos.services.search.search import Search, SearchSettings
+from lithos.services.search.hybrid import SearchSettings
+from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.coordination import Coordination
@@ -217,7 +218,7 @@ def _search_settings(config: Config, sizes: ChunkSizes) -> SearchSettings:
     search = config.search
     return SearchSettings(
         search.semantic_threshold,
-        search.cache_threshold,
+        search.cache_confidence,
         search.max_results,
         search.fusion,
         search.semantic_weight,

@@ -226,9 +226,10 @@ class SearchConfig:
         "builtin", "`builtin`, a directory, or the Hugging Face name of a model2vec model.", NOT_BLANK
     )
     semantic_threshold: float = setting(0.3, "Smallest similarity that a semantic search returns.", FRACTION)
-    cache_threshold: float = setting(
-        0.65,
-        "Least mean of similarity and share of the question's words that makes a note a cached answer.",
+    cache_confidence: float | None = setting(
+        None,
+        "Least probability that makes a note a cached answer; null: that of the tier, made for at most 5 % "
+        "of false hits.",
         FRACTION,
     )
     max_results: int = setting(50, "Upper bound of `limit` in a search.", whole(1, 10_000))

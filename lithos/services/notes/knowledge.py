@@ -84,11 +84,23 @@ class CacheRequest:
 
 @frozen
 class CacheAnswer:
-    """The cached note on a hit; on a miss perhaps the id of a stale note to update."""
+    """The cached note on a hit; on a miss perhaps the id of a stale note to update.
+
+    `because` is why it is an answer: `match` (with its probability), `cited_before` or `source_url`.
+    """
 
     entry: Entry | None = None
     content: str = ""
     stale_id: str | None = None
+    probability: float | None = None
+    because: str | None = None
+
+
+@frozen
+class _Candidate:
+    entry: Entry
+    because: str
+    probability: float | None = None
 
 
 class Knowledge:
@@ -171,27 +183,34 @@ class Knowledge:
     async def look_up(self, request: CacheRequest) -> CacheAnswer:
         """Cache lookup: of the candidates the most confident fresh one, else the id of a stale one."""
         stale: Entry | None = None
-        best: Entry | None = None
-        for entry in await self._cache_candidates(request):
+        best: _Candidate | None = None
+        for candidate in await self._cache_candidates(request):
+            entry = candidate.entry
             if entry.note.confidence < request.min_confidence:
                 continue
             if self._is_outdated(entry, request.max_age_hours):
                 stale = stale or entry
-            elif best is None or entry.note.confidence > best.note.confidence:
-                best = entry
+            elif best is None or entry.note.confidence > best.entry.note.confidence:
+                best = candidate
         if best is not None:
-            loaded = await self._texts.load(best)
+            loaded = await self._texts.load(best.entry)
             if loaded is not None:
-                return CacheAnswer(best, loaded.document.content)
+                return CacheAnswer(
+                    best.entry,
+                    loaded.document.content,
+                    probability=best.probability,
+                    because=best.because,
+                )
         return CacheAnswer(stale_id=stale.note.id if stale else None)
 
-    async def _cache_candidates(self, request: CacheRequest) -> list[Entry]:
+    async def _cache_candidates(self, request: CacheRequest) -> list[_Candidate]:
         if request.source_url:
             owner = self._catalogue.urls.owner(normalise_url(request.source_url))
             entry = self._catalogue.get(owner) if owner else None
             if entry is not None and has_all(entry.note.tags, request.tags):
-                return [entry]
-        return await self._retrieval.find_answers(request.query, request.limit, request.tags)
+                return [_Candidate(entry, "source_url")]
+        answers = await self._retrieval.find_answers(request.query, request.limit, request.tags)
+        return [_Candidate(answer.entry, "match", answer.probability) for answer in answers]
 
     def _is_outdated(self, entry: Entry, max_age_hours: float | None) -> bool:
         now = self._clock()

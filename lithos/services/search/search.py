@@ -1,101 +1,45 @@
-"""Search modes: full text, semantic (embeddings), hybrid (both fused), graph (search spec, sections 4 and 5).
+"""Search modes: full text, semantic (embeddings), hybrid (both fused), graph (search spec, section 4).
 
-Also the relevance filter of cache lookups (`Agreement`). Some vector is always near: in a vault of
-documentation every question without an answer has a note above the similarity threshold of a search. A note
-that answers also shares the question's words. `bench/quality.md` has the figures.
+Also the candidates of a cache lookup with the probability that they answer (section 6).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from operator import itemgetter
-from typing import Final, Literal
 
 from attrs import field, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import Visibility
-from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
-from lithos.core.learning.ranking import HIGHEST_RECIPROCAL, add_lead, blend, reciprocal_rank
+from lithos.core.errors import InvalidInput, InvalidMode
+from lithos.core.learning.match import CANDIDATES, Strength, strength
 from lithos.core.tasks.model import SEARCH_RESULT, UNKNOWN_AGENT, AuditRow
-from lithos.core.text.analysis import FUNCTION_WORDS
-from lithos.core.text.query import Node, QuerySyntaxError, parse_query, plain_words, query_terms
+from lithos.core.text.query import Node, QuerySyntaxError, parse_query, query_terms
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.progress import wait_telling
 from lithos.services.search.graph_search import GraphSearch, Nearest
+from lithos.services.search.hybrid import (
+    LONGEST_QUERY,
+    Hybrid,
+    HybridRanking,
+    SearchSettings,
+    backend_failure,
+)
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_query import Filters
 
-#: Characters of a question whose words are compared.
-LONGEST_QUESTION: Final = 4_000
-
-
-@frozen
-class Agreement:
-    """Relevance filter of a cache lookup over semantic candidates; `least` is `search.cache_threshold`."""
-
-    _texts: NoteTexts
-    _sizes: ChunkSizes
-    _fulltext: FulltextIndex
-    _least: float
-
-    async def keep(self, question: str, found: Sequence[tuple[Entry, float]]) -> list[Entry]:
-        """The candidates (given with their similarity) that are relevant to the question, in the order given.
-
-        The relevance score is the mean of the similarity and of the share of the question's words (stemmed,
-        without stop words) that one passage of the note has, the title and its headings included. Of a
-        question without words the similarity decides alone. A note that cannot be read is left out.
-        """
-        asked = self._telling_words(question)
-
-        def agrees(position: int, content: str) -> bool:
-            entry, similarity = found[position]
-            if not asked:
-                return similarity >= self._least
-            # Not only the nearest passage, which may be a bare title.
-            passages = self._sizes.chunks(entry.note.title, content)
-            shared = (len(asked & self._fulltext.terms(passage.embedded)) for passage in passages)
-            return (similarity + max(shared, default=0) / len(asked)) / 2 >= self._least
-
-        agreeing = await self._texts.map_contents([entry for entry, _ in found], agrees)
-        return [entry for (entry, _), is_kept in zip(found, agreeing, strict=True) if is_kept]
-
-    def _telling_words(self, question: str) -> frozenset[str]:
-        """The content words (stemmed, without stop words); all words when there are only stop words."""
-        words = self._fulltext.terms(question[:LONGEST_QUESTION])
-        return words - self._fulltext.terms(" ".join(FUNCTION_WORDS)) or words
-
-
 MODES = ("hybrid", "fulltext", "semantic", "graph")
-#: The least number of candidates that each ranking of a hybrid search contributes.
-LEG_NOTES = 200
 #: Hybrid hits from which a graph search without seeds starts.
 SEEDS = 5
 WARMING_WAIT = 10.0
-#: Characters of a full-text query. Every pair in a run of unsegmented script is a term of its own, and
-#: 300,000 of them stop the event loop for twenty seconds. Meaning still gets the whole query.
-LONGEST_QUERY = 4_000
-
-
-@frozen
-class SearchSettings:
-    """Section `search` of the configuration."""
-
-    threshold: float
-    cache_threshold: float
-    max_results: int
-    fusion: Literal["blend", "rrf"]
-    semantic_weight: float
-    lead_weight: float
-    sizes: ChunkSizes
 
 
 @frozen(kw_only=True)
@@ -117,12 +61,21 @@ class SearchRequest:
 
 @frozen
 class Hit:
-    """A search result; `similarity` only in mode semantic."""
+    """A search result; `similarity` only in mode semantic, `match` when words and meaning were searched."""
 
     entry: Entry
     score: float
     snippet: str
     similarity: float | None = None
+    match: Strength | None = None
+
+
+@frozen
+class CachedAnswer:
+    """A note that may answer a question, and the probability that it does."""
+
+    entry: Entry
+    probability: float
 
 
 @frozen
@@ -144,6 +97,8 @@ class _Ranked:
     terms: Sequence[str] = ()
     failed: tuple[str, ...] = ()
     message: str = ""
+    #: By serial; empty: the rows say nothing of it.
+    matches: Mapping[int, Strength] = field(factory=dict)
 
 
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
@@ -170,7 +125,7 @@ class Search:
         self._fulltext = fulltext
         self._semantic = semantic
         self._nearest = Nearest(catalogue, semantic)
-        self._agreement = Agreement(texts, settings.sizes, fulltext, settings.cache_threshold)
+        self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings)
         self._graph_search = GraphSearch(catalogue, self._nearest, reading)
         self._freshness = freshness
         self._coordinator = coordinator
@@ -207,22 +162,27 @@ class Search:
         try:
             found = self._fulltext.search_all(node, filters)
         except IndexFailed as failure:
-            raise _backend_failure(str(failure)) from failure
+            raise backend_failure(str(failure)) from failure
         return [entry for serial, _ in found if (entry := self._catalogue.at_serial(serial)) is not None]
 
-    async def find_answers(self, query: str, limit: int, tags: tuple[str, ...]) -> list[Entry]:
-        """Cache lookup: of the nearest `limit` notes the relevant ones. Raises `SearchBackendFailed`."""
-        request = SearchRequest(query=query, mode="semantic", filters=Filters(tags=tags))
+    async def find_answers(self, query: str, limit: int, tags: tuple[str, ...]) -> list[CachedAnswer]:
+        """The best notes that probably answer a question, best first. Raises `SearchBackendFailed`.
+
+        Only the first three rows of a hybrid search are considered, and no more than `limit`.
+        """
         if not query.strip():
             return []
-        await self._freshness.reach(words=False)
-        ranked = await self._rank_semantic(request, limit, self._settings.threshold)
-        found = [
-            (entry, similarity)
-            for serial, similarity in list(ranked.scores)[:limit]
+        await self._freshness.reach()
+        await self._wait_for_meaning()
+        ranking = await self.hybrid.rank(query, Filters(tags=tags), CANDIDATES, self._settings.threshold)
+        if ranking.failed:
+            raise backend_failure(ranking.message)
+        likely = [
+            (entry, chance)
+            for serial, chance in list(self.hybrid.chances(ranking).items())[:limit]
             if (entry := self._catalogue.at_serial(serial)) is not None
         ]
-        return await self._agreement.keep(query, found)
+        return [CachedAnswer(entry, chance) for entry, chance in likely if chance >= self.hybrid.confidence]
 
     def _threshold(self, given: float | None) -> float:
         if given is None:
@@ -238,59 +198,43 @@ class Search:
         try:
             found = self._fulltext.search(node, limit, request.filters)
         except IndexFailed as failure:
-            raise _backend_failure(str(failure)) from failure
+            raise backend_failure(str(failure)) from failure
         return _Ranked(found, (), dict(found), query_terms(node))
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
+        await self._wait_for_meaning()
+        try:
+            found = await self._nearest.search(request.query, request.filters, limit, threshold)
+        except (SemanticUnavailable, IndexFailed) as failure:
+            raise backend_failure(str(failure)) from failure
+        return _Ranked(list(map(_serial_and_similarity, found)), found, frozenset())
+
+    async def _wait_for_meaning(self) -> None:
+        """Wait for the semantic index, some seconds; raises `SearchBackendFailed`."""
         try:
             await wait_telling(self._semantic.decided, WARMING_WAIT, "The semantic index is being built.")
             await self._semantic.ready(within=0)
-            found = await self._nearest.search(request.query, request.filters, limit, threshold)
-        except (SemanticUnavailable, IndexFailed) as failure:
-            raise _backend_failure(str(failure)) from failure
-        return _Ranked(list(map(_serial_and_similarity, found)), found, frozenset())
+        except SemanticUnavailable as failure:
+            raise backend_failure(str(failure)) from failure
 
     async def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
-        wanted = max(LEG_NOTES, 5 * limit)
-        asked = self._nearest.ask(request.query, request.filters, wanted, threshold)
-        failures: dict[str, str] = {}
-        lexical: Sequence[tuple[int, float]] = ()
-        semantic: Sequence[VectorHit] = ()
-        try:
-            node = plain_words(request.query[:LONGEST_QUERY])
-            lexical = self._fulltext.search(node, wanted, request.filters) if node is not None else ()
-        except IndexFailed as failure:
-            failures["fulltext"] = str(failure)
-        try:
-            semantic = await asked.hits()
-            if not self._semantic.is_answering:
-                failures["semantic"] = "the semantic index is still being built"
-        except (SemanticUnavailable, IndexFailed) as failure:
-            failures["semantic"] = str(failure)
-        reasons = "; ".join(failures.values())
-        if len(failures) == 2:
-            raise _backend_failure(reasons)
-        message = f"Answered without {' and '.join(failures)}: {reasons}" if failures else ""
+        ranking = await self.hybrid.rank(request.query, request.filters, limit, threshold)
         return _Ranked(
-            self._order(request.query[:LONGEST_QUERY], lexical, list(map(_serial_and_similarity, semantic))),
-            semantic,
-            dict(lexical),
-            query_terms(request.query[:LONGEST_QUERY]),
-            tuple(failures),
-            message,
+            ranking.scores,
+            ranking.chunks,
+            ranking.lexical,
+            ranking.terms,
+            ranking.failed,
+            ranking.message,
+            self._strengths(ranking),
         )
 
-    def _order(
-        self, query: str, lexical: Sequence[tuple[int, float]], semantic: Sequence[tuple[int, float]]
-    ) -> Iterator[tuple[int, float]]:
-        """Fusion of both legs, the best of them ordered by lead coverage too; scores of 0..1."""
-        if self._settings.fusion == "rrf":
-            ranks = reciprocal_rank([[serial for serial, _ in leg] for leg in (lexical, semantic)])
-            fused = iter([(serial, score / HIGHEST_RECIPROCAL) for serial, score in ranks])
-        else:
-            fused = blend(lexical, semantic, self._settings.semantic_weight)
-        weight = self._settings.lead_weight
-        return add_lead(fused, lambda serials: self._fulltext.coverage(query, serials), weight)
+    def _strengths(self, ranking: HybridRanking) -> Mapping[int, Strength]:
+        """The match strength of the first rows; all others are weak. None while a leg is missing."""
+        confidence = self.hybrid.confidence
+        return {
+            serial: strength(chance, confidence) for serial, chance in self.hybrid.chances(ranking).items()
+        }
 
     async def _rank_graph(self, request: SearchRequest, threshold: float) -> _Ranked:
         start = _NOTHING
@@ -320,9 +264,15 @@ class Search:
         by_meaning = {entry.serial for entry, _ in chosen if entry.serial not in ranked.lexical}
         chunks = {hit.serial: hit.chunk for hit in ranked.chunks if hit.serial in by_meaning}
         snippets = await self._snippets.cut([entry for entry, _ in chosen], ranked.terms, chunks)
-        semantic_only = request.mode == "semantic"
+        semantic_only, has_matches = request.mode == "semantic", bool(ranked.matches)
         return tuple(
-            Hit(entry, score, snippet or "", score if semantic_only else None)
+            Hit(
+                entry,
+                score,
+                snippet or "",
+                score if semantic_only else None,
+                ranked.matches.get(entry.serial, "weak") if has_matches else None,
+            )
             for (entry, score), snippet in zip(chosen, snippets, strict=True)
         )
 
@@ -342,7 +292,3 @@ def _parse(query: str) -> Node | None:
         return parse_query(query)
     except QuerySyntaxError:
         return None
-
-
-def _backend_failure(reason: str) -> SearchBackendFailed:
-    return SearchBackendFailed(f"The search could not be answered: {reason}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import traceback
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 import numpy as np
 from tantivy import Index, IndexWriter, Query, Searcher
 
-from lithos.core.learning.lead import LeadText, lead_coverage
+from lithos.core.learning.lead import Covered, LeadText, lead_coverage
 from lithos.core.text.analysis import FUNCTION_WORDS
 from lithos.core.text.query import Node
 from lithos.stores.indexes import IndexFailed, fulltext_schema
@@ -219,7 +219,7 @@ class FulltextIndex:
         stems = list(dict.fromkeys(self._translator.tokens(text)))
         return [stem for stem in stems if stem not in self._function_words] or stems
 
-    def idf(self, stems: Sequence[str]) -> dict[str, float]:
+    def idf(self, stems: Iterable[str]) -> dict[str, float]:
         """Inverse document frequency in the field `text` as BM25 has it; `ln(1 + N)` of unknown stems.
 
         Raises `IndexFailed`.
@@ -231,14 +231,13 @@ class FulltextIndex:
             raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
         return {stem: _idf(count, found) for stem, found in seen.items()}
 
-    def coverage(self, query: str, serials: Sequence[int]) -> Mapping[int, float]:
-        """Lead coverage of these notes, 0..1; a note whose stems are not there has none."""
+    def coverage(self, idf: Mapping[str, float], serials: Sequence[int]) -> Mapping[int, Covered]:
+        """How these notes have the stems of a query; a note whose own stems are not there is left out."""
         if self._leads is None or not serials:
             return {}
         try:
             texts = self._leads.texts(serials)
-            idf = self.idf(self.content_stems(query))
-        except (IndexFailed, DatabaseFailed, ValueError) as failure:
+        except (DatabaseFailed, ValueError) as failure:
             log.warning("lead coverage left out", reason=str(failure))
             return {}
         return dict(zip(texts, lead_coverage(list(texts.values()), idf), strict=True))

@@ -93,6 +93,8 @@ def search_row(hit: Hit, now: datetime) -> dict[str, Any]:
     }
     if hit.similarity is not None:
         row["similarity"] = hit.similarity
+    if hit.match is not None:
+        row["match"] = hit.match
     return row
 
 

@@ -141,4 +141,6 @@ def _cache_row(answer: CacheAnswer) -> dict[str, object]:
         "document": document,
         "stale_exists": answer.stale_id is not None,
         "stale_id": answer.stale_id,
+        "probability": None if answer.probability is None else round(answer.probability, 4),
+        "because": answer.because,
     }

@@ -17,7 +17,7 @@ def text(*passages: str) -> LeadText:
 
 
 def coverage(*notes: LeadText, idf: dict[str, float] = IDF) -> list[float]:
-    return lead_coverage(notes, idf)
+    return [covered.coverage for covered in lead_coverage(notes, idf)]
 
 
 def test_a_word_counts_by_its_idf_and_half_after_25_places() -> None:

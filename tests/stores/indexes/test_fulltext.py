@@ -248,7 +248,8 @@ def test_the_writer_may_live_in_another_thread_than_the_opener(index: FulltextIn
 
 
 def leads_of(index: FulltextIndex, query: str, *serials: int) -> dict[int, float]:
-    return {serial: round(value, 6) for serial, value in index.coverage(query, serials).items()}
+    found = index.coverage(index.idf(index.content_stems(query)), serials)
+    return {serial: round(covered.coverage, 6) for serial, covered in found.items()}
 
 
 def passages(serial: int, *texts: str, stamp: int = 1) -> FulltextEntry:

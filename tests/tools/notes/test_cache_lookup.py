@@ -8,7 +8,7 @@ from pathlib import Path
 from lithos.config.sections import SearchConfig
 from tests.servers import Clock, Lithos, refusal, serving
 
-MISS = {"hit": False, "document": None, "stale_exists": False, "stale_id": None}
+MISS = {"hit": False, "document": None, "stale_exists": False, "stale_id": None, "because": None}
 QUERY = "how do zebras get their stripes"
 TEXT = "How zebras get their stripes: melanocytes in the skin of the zebra make the stripes."
 URL = "https://example.org/zebra"
@@ -16,7 +16,9 @@ URL = "https://example.org/zebra"
 
 async def look_up(lithos: Lithos, query: str = QUERY, **more: object) -> dict[str, object]:
     answer = await lithos.call("lithos_cache_lookup", query=query, **more)
-    assert list(answer) == ["hit", "document", "stale_exists", "stale_id"], answer
+    assert list(answer) == ["hit", "document", "stale_exists", "stale_id", "probability", "because"], answer
+    chance = answer.pop("probability")
+    assert (chance is None) == (answer["because"] != "match"), answer
     return answer
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.services.search.search import LONGEST_QUERY
+from lithos.services.search.hybrid import LONGEST_QUERY
 from tests.servers import load_once, serving
 
 MODES = ("fulltext", "semantic", "hybrid")

@@ -24,15 +24,16 @@ async def test_a_row_has_exactly_its_keys(tmp_path: Path) -> None:
             answer = await lithos.call("lithos_search", query="zebra", mode=mode)
             assert list(answer) == ["results"]
             (row,) = answer["results"]
-            similarity = ["similarity"] if mode == "semantic" else []
+            more = {"semantic": ["similarity"], "hybrid": ["match"]}.get(mode, [])
             assert list(row) == [
                 "id", "title", "snippet", "score", "path", "source_url", "updated_at", "is_stale",
-                "derived_from_ids", *similarity,
+                "derived_from_ids", *more,
             ]  # fmt: skip
-            assert row | {"score": 0, "snippet": "", "similarity": 0} == {
+            assert row.get("match", "weak") in ("strong", "fair", "weak")
+            assert row | {"score": 0, "snippet": "", "similarity": 0, "match": ""} == {
                 "id": note, "title": "Zebra facts", "snippet": "", "score": 0, "path": "zoo/zebra-facts.md",
                 "source_url": "https://e.org/z", "updated_at": clock.text, "is_stale": False,
-                "derived_from_ids": [], "similarity": 0,
+                "derived_from_ids": [], "similarity": 0, "match": "",
             }  # fmt: skip
             assert "striped" in row["snippet"]
 

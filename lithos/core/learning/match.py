@@ -1,0 +1,124 @@
+"""Match strength: the calibrated probability that a note answers a question (search spec, section 6).
+
+A logistic regression on margins rather than on one similarity: some vector is always near, but a note that
+answers stands out from the second one and has the question's words early. `python -m bench.lookup --fit`
+fits the coefficients on the development collections and prints the table below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
+from typing import Final, Literal
+
+from attrs import frozen
+
+#: Rows of a ranking whose probability is computed; all others are weak.
+CANDIDATES: Final = 3
+FAIR: Final = 0.3
+#: The most that BM25 gives a term is 2.2 times its idf (k1 = 1.2).
+_BM25_BOUND: Final = 2.2
+
+Strength = Literal["strong", "fair", "weak"]
+
+
+@frozen(kw_only=True)
+class Features:
+    """What is known of one candidate, among the best notes of a hybrid search.
+
+    `cosine` is its best passage's, `nearest` the highest of all notes, `ahead` how much that is above the
+    second note's (or the threshold, if no second passed it). `share` and `words` are the shares of the
+    question's content stems that the note has, by idf and by number; `lead` is the lead of the note alone.
+    `lexical` is its BM25 score by the highest possible, `lexical_ahead` how much the best BM25 score is above
+    the second, by the best. `leads_words` and `leads_meaning` are 1 for the first of a leg. `margin` is its
+    final score minus that of the next row; `length` the logarithm of the number of content stems.
+    """
+
+    cosine: float
+    nearest: float
+    ahead: float
+    share: float
+    words: float
+    lead: float
+    lexical: float
+    lexical_ahead: float
+    leads_words: float
+    leads_meaning: float
+    margin: float
+    length: float
+
+
+@frozen
+class Calibration:
+    """Coefficients of one tier; from `threshold` on a probability is an answer.
+
+    The threshold is the least with at most 5 % false hits on the development collections.
+    """
+
+    intercept: float
+    weights: Mapping[str, float]
+    threshold: float
+
+
+#: Made by `python -m bench.lookup COLLECTIONS --fit` (see `bench/quality.md`), by tier.
+CALIBRATIONS: Final[Mapping[str, Calibration]] = {
+    "static": Calibration(
+        intercept=-4.89,
+        weights={
+            "cosine": 6.05, "nearest": -5.03, "ahead": 4.04, "share": 2.22, "words": -0.53, "lead": 1.65,
+            "lexical": -0.09, "lexical_ahead": 0.49, "leads_words": 0.10, "leads_meaning": -0.01,
+            "margin": 2.61, "length": 0.45,
+        },
+        threshold=0.655,
+    ),
+}  # fmt: skip
+
+
+def probability(features: Features, calibration: Calibration) -> float:
+    """The probability that the candidate answers the question: the logistic function of a weighted sum."""
+    total = calibration.intercept
+    for name, weight in calibration.weights.items():
+        total += weight * getattr(features, name)
+    return 1 / (1 + math.exp(-max(-60.0, min(60.0, total))))
+
+
+def strength(chance: float | None, threshold: float) -> Strength:
+    """`strong` from the threshold of a cache hit on, `fair` from 0.3, else `weak`; weak without a chance."""
+    if chance is None or chance < min(FAIR, threshold):
+        return "weak"
+    return "strong" if chance >= threshold else "fair"
+
+
+@frozen(kw_only=True)
+class LexicalLeg:
+    """The full-text leg of a search: BM25 by note, and the idf of the question's content stems."""
+
+    scores: Mapping[int, float]
+    idf: Mapping[str, float]
+
+    def share_of_highest(self, key: int) -> float:
+        """The score of a note by the highest that any could have."""
+        highest = _BM25_BOUND * sum(self.idf.values())
+        return self.scores.get(key, 0.0) / highest if highest else 0.0
+
+    def ahead(self) -> float:
+        """How much the best score is above the second, by the best."""
+        best, second = _two_best(self.scores.values(), 0.0)
+        return (best - second) / best if best > 0 else 0.0
+
+    def length(self) -> float:
+        """The natural logarithm of the number of content stems, 0 without any."""
+        return math.log(max(1, len(self.idf)))
+
+
+def semantic_margins(similarities: Mapping[int, float], threshold: float) -> tuple[float, float]:
+    """The highest similarity, and how much it is above the second note's, or the threshold without one."""
+    best, second = _two_best(similarities.values(), threshold)
+    return best, max(0.0, best - second)
+
+
+def _two_best(values: Iterable[float], least: float) -> tuple[float, float]:
+    """The two highest values; 0 without any, and `least` without a second."""
+    ordered = nlargest(2, values)
+    return (ordered[0] if ordered else 0.0), (ordered[1] if len(ordered) > 1 else least)

@@ -1,0 +1,206 @@
+"""Hybrid search: the full-text and the semantic ranking fused, ordered by lead coverage, with match strength.
+
+Search spec, sections 5 and 6. `lithos_search`, `lithos_retrieve` and `lithos_cache_lookup` rank by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from operator import itemgetter
+from typing import Final, Literal
+
+from attrs import frozen
+
+from lithos.actors.indexing.ports import ChunkSizes
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.core.errors import SearchBackendFailed
+from lithos.core.learning.lead import Covered
+from lithos.core.learning.match import (
+    CALIBRATIONS,
+    CANDIDATES,
+    Calibration,
+    Features,
+    LexicalLeg,
+    probability,
+    semantic_margins,
+)
+from lithos.core.learning.ranking import HIGHEST_RECIPROCAL, add_lead, blend, reciprocal_rank
+from lithos.core.text.query import plain_words, query_terms
+from lithos.services.search.graph_search import Nearest
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.chunk_rows import VectorHit
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.indexes.fulltext_query import Filters
+
+#: The least number of candidates that each ranking of a hybrid search contributes.
+LEG_NOTES: Final = 200
+#: Characters of a full-text query. Every pair in a run of unsegmented script is a term of its own, and
+#: 300,000 of them stop the event loop for twenty seconds. Meaning still gets the whole query.
+LONGEST_QUERY: Final = 4_000
+
+_serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
+
+
+@frozen
+class SearchSettings:
+    """Section `search` of the configuration; `cache_confidence` None is that of the tier."""
+
+    threshold: float
+    cache_confidence: float | None
+    max_results: int
+    fusion: Literal["blend", "rrf"]
+    semantic_weight: float
+    lead_weight: float
+    sizes: ChunkSizes
+
+
+@frozen(kw_only=True)
+class HybridRanking:
+    """A ranking: notes (serial, score) best first, iterable once; `lexical` are the full-text matches.
+
+    `features` has those of the first three rows, and none while a leg failed (`failed`, `message` says why).
+    """
+
+    scores: Iterator[tuple[int, float]]
+    chunks: Sequence[VectorHit]
+    lexical: Mapping[int, float]
+    terms: Sequence[str]
+    features: Mapping[int, Features]
+    failed: tuple[str, ...] = ()
+    message: str = ""
+
+
+class Hybrid:
+    """Ranks notes by words and meaning."""
+
+    def __init__(
+        self, nearest: Nearest, semantic: SemanticBackend, fulltext: FulltextIndex, settings: SearchSettings
+    ) -> None:
+        self._nearest = nearest
+        self._semantic = semantic
+        self._fulltext = fulltext
+        self._settings = settings
+
+    @property
+    def calibration(self) -> Calibration:
+        """The coefficients of match strength for the tier in use."""
+        return CALIBRATIONS["static"]
+
+    @property
+    def confidence(self) -> float:
+        """The probability from which on a note is an answer."""
+        configured = self._settings.cache_confidence
+        return self.calibration.threshold if configured is None else configured
+
+    def chances(self, ranking: HybridRanking) -> dict[int, float]:
+        """The probability that a note answers, for the first three."""
+        calibration = self.calibration
+        return {serial: probability(known, calibration) for serial, known in ranking.features.items()}
+
+    async def rank(self, query: str, filters: Filters, limit: int, threshold: float) -> HybridRanking:
+        """The ranking of at least `limit` notes if there are so many.
+
+        Answers from one leg when the other fails. Raises `SearchBackendFailed` when both do.
+        """
+        wanted = max(LEG_NOTES, 5 * limit)
+        asked = self._nearest.ask(query, filters, wanted, threshold)
+        failures: dict[str, str] = {}
+        lexical: Sequence[tuple[int, float]] = ()
+        semantic: Sequence[VectorHit] = ()
+        idf: Mapping[str, float] = {}
+        words = query[:LONGEST_QUERY]
+        try:
+            node = plain_words(words)
+            if node is not None:
+                lexical = self._fulltext.search(node, wanted, filters)
+            idf = self._fulltext.idf(self._fulltext.content_stems(words))
+        except IndexFailed as failure:
+            failures["fulltext"] = str(failure)
+        try:
+            semantic = await asked.hits()
+            if not self._semantic.is_answering:
+                failures["semantic"] = "the semantic index is still being built"
+        except (SemanticUnavailable, IndexFailed) as failure:
+            failures["semantic"] = str(failure)
+        reasons = "; ".join(failures.values())
+        if len(failures) == 2:
+            raise backend_failure(reasons)
+        leg = LexicalLeg(scores=dict(lexical), idf=idf)
+        scores, features = self._order(lexical, semantic, leg, threshold)
+        return HybridRanking(
+            scores=scores,
+            chunks=semantic,
+            lexical=leg.scores,
+            terms=query_terms(words),
+            features={} if failures else features,
+            failed=tuple(failures),
+            message=f"Answered without {' and '.join(failures)}: {reasons}" if failures else "",
+        )
+
+    def _order(
+        self,
+        lexical: Sequence[tuple[int, float]],
+        semantic: Sequence[VectorHit],
+        leg: LexicalLeg,
+        threshold: float,
+    ) -> tuple[Iterator[tuple[int, float]], Mapping[int, Features]]:
+        """Fusion, the best of it ordered by lead coverage too; and the features of the first three."""
+        similarities = dict(map(_serial_and_similarity, semantic))
+        covered: dict[int, Covered] = {}
+
+        def cover(serials: list[int]) -> Mapping[int, float]:
+            covered.update(self._fulltext.coverage(leg.idf, serials))
+            return {serial: each.coverage for serial, each in covered.items()}
+
+        ordered = add_lead(self._fuse(lexical, similarities), cover, self._settings.lead_weight)
+        first = list(islice(ordered, CANDIDATES + 1))
+        if not self._settings.lead_weight:
+            cover([serial for serial, _ in first])
+        features = _features(first, leg, similarities, covered, threshold)
+        return chain(first, ordered), features
+
+    def _fuse(
+        self, lexical: Sequence[tuple[int, float]], similarities: Mapping[int, float]
+    ) -> Iterator[tuple[int, float]]:
+        if self._settings.fusion == "rrf":
+            ranks = reciprocal_rank([[serial for serial, _ in lexical], list(similarities)])
+            return iter([(serial, score / HIGHEST_RECIPROCAL) for serial, score in ranks])
+        return blend(lexical, list(similarities.items()), self._settings.semantic_weight)
+
+
+def _features(
+    first: Sequence[tuple[int, float]],
+    leg: LexicalLeg,
+    similarities: Mapping[int, float],
+    covered: Mapping[int, Covered],
+    threshold: float,
+) -> dict[int, Features]:
+    """The features of each of the first three rows, which the fourth follows."""
+    nearest, ahead = semantic_margins(similarities, threshold)
+    best_word = max(leg.scores, key=leg.scores.__getitem__, default=None)
+    best_meaning = max(similarities, key=similarities.__getitem__, default=None)
+    following = [score for _, score in first[1:]] + [0.0]
+    found: dict[int, Features] = {}
+    for (serial, score), next_score in zip(first[:CANDIDATES], following, strict=False):
+        of_note = covered.get(serial, Covered())
+        found[serial] = Features(
+            cosine=similarities.get(serial, 0.0),
+            nearest=nearest,
+            ahead=ahead,
+            share=of_note.share,
+            words=of_note.words,
+            lead=of_note.lead,
+            lexical=leg.share_of_highest(serial),
+            lexical_ahead=leg.ahead(),
+            leads_words=float(serial == best_word),
+            leads_meaning=float(serial == best_meaning),
+            margin=score - next_score,
+            length=leg.length(),
+        )
+    return found
+
+
+def backend_failure(reason: str) -> SearchBackendFailed:
+    """The refusal of a search whose indexes cannot answer."""
+    return SearchBackendFailed(f"The search could not be answered: {reason}")

@@ -1,0 +1,73 @@
+"""Match strength against numbers worked out by hand (behaviours 264, 265)."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import pytest
+
+from lithos.core.learning.match import (
+    CALIBRATIONS,
+    Calibration,
+    Features,
+    LexicalLeg,
+    probability,
+    semantic_margins,
+    strength,
+)
+
+NOTHING = Features(**dict.fromkeys(attrs.fields_dict(Features), 0.0))
+
+
+def test_the_probability_is_the_logistic_function_of_the_weighted_features() -> None:
+    """search §6: 1 / (1 + exp(-(-1 + 2 x 0.5 + 4 x 0.25)))"""
+    rule = Calibration(intercept=-1.0, weights={"cosine": 2.0, "margin": 4.0}, threshold=0.5)
+    features = attrs.evolve(NOTHING, cosine=0.5, margin=0.25)
+    assert probability(features, rule) == pytest.approx(1 / (1 + math.exp(-1)))
+    assert probability(NOTHING, rule) == pytest.approx(1 / (1 + math.e))
+
+
+@pytest.mark.parametrize("size", [1e300, -1e300])
+def test_features_beyond_measure_give_a_probability(size: float) -> None:
+    rule = Calibration(intercept=0.0, weights={"cosine": 1.0}, threshold=0.5)
+    assert 0 <= probability(attrs.evolve(NOTHING, cosine=size), rule) <= 1
+
+
+@pytest.mark.parametrize("tier", sorted(CALIBRATIONS))
+def test_each_table_weighs_features_there_are_and_knows_its_threshold(tier: str) -> None:
+    rule = CALIBRATIONS[tier]
+    assert rule.weights.keys() == attrs.fields_dict(Features).keys()
+    assert 0.3 < rule.threshold < 1
+
+
+@pytest.mark.parametrize(
+    ("chance", "expected"),
+    [(None, "weak"), (0.0, "weak"), (0.299, "weak"), (0.3, "fair"), (0.649, "fair"), (0.65, "strong")],
+)
+def test_match_is_strong_fair_or_weak_as_p_says(chance: float | None, expected: str) -> None:
+    """behaviour 265"""
+    assert strength(chance, 0.65) == expected
+
+
+def test_with_a_low_threshold_what_is_no_hit_is_weak() -> None:
+    assert [strength(chance, 0.1) for chance in (0.05, 0.1, 0.2)] == ["weak", "strong", "strong"]
+
+
+def test_the_lexical_leg_is_compared_with_its_bound_and_its_second() -> None:
+    """search §6: 2.2 x sum of idf; (best - second) / best."""
+    leg = LexicalLeg(scores={1: 4.4, 2: 3.3}, idf={"trio": 3.0, "actor": 1.0})
+    assert leg.share_of_highest(1) == pytest.approx(0.5)
+    assert leg.share_of_highest(7) == 0.0
+    assert leg.ahead() == pytest.approx(0.25)
+    assert leg.length() == pytest.approx(math.log(2))
+
+
+def test_legs_with_one_note_or_none() -> None:
+    one = LexicalLeg(scores={1: 4.4}, idf={"trio": 3.0})
+    none = LexicalLeg(scores={}, idf={})
+    assert (one.ahead(), one.length()) == (1.0, 0.0)
+    assert (none.ahead(), none.share_of_highest(1), none.length()) == (0.0, 0.0, 0.0)
+    assert semantic_margins({1: 0.7}, 0.3) == (0.7, pytest.approx(0.4))
+    assert semantic_margins({1: 0.7, 2: 0.6}, 0.3) == (0.7, pytest.approx(0.1))
+    assert semantic_margins({}, 0.3) == (0.0, 0.0)
