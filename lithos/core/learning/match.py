@@ -16,6 +16,9 @@ from attrs import frozen
 
 #: Rows of a ranking whose probability is computed; all others are weak.
 CANDIDATES: Final = 3
+#: The rows, and the similarities, that say how crowded the place is where a question falls.
+TENTH: Final = 10
+THIRTIETH: Final = 30
 FAIR: Final = 0.3
 #: The most that BM25 gives a term is 2.2 times its idf (k1 = 1.2).
 _BM25_BOUND: Final = 2.2
@@ -32,7 +35,8 @@ class Features:
     question's content stems that the note has, by idf and by number; `lead` is the lead of the note alone.
     `lexical` is its BM25 score by the highest possible, `lexical_ahead` how much the best BM25 score is above
     the second, by the best. `leads_words` and `leads_meaning` are 1 for the first of a leg. `margin` is its
-    final score minus that of the next row; `length` the logarithm of the number of content stems.
+    final score minus that of the next row, `depth` minus that of the tenth (0 where there are no such rows);
+    `crowd` is the thirtieth highest similarity, high where many notes are about the same; `length` the logarithm of the number of stems.
     """
 
     cosine: float
@@ -46,6 +50,8 @@ class Features:
     leads_words: float
     leads_meaning: float
     margin: float
+    depth: float
+    crowd: float
     length: float
 
 
@@ -64,13 +70,13 @@ class Calibration:
 #: Made by `python -m bench.lookup COLLECTIONS --fit` (see `bench/quality.md`), by tier.
 CALIBRATIONS: Final[Mapping[str, Calibration]] = {
     "static": Calibration(
-        intercept=-4.89,
+        intercept=-3.822,
         weights={
-            "cosine": 6.05, "nearest": -5.03, "ahead": 4.04, "share": 2.22, "words": -0.53, "lead": 1.65,
-            "lexical": -0.09, "lexical_ahead": 0.49, "leads_words": 0.10, "leads_meaning": -0.01,
-            "margin": 2.61, "length": 0.45,
+            "cosine": 2.903, "nearest": 0.080, "ahead": 0.332, "share": 0.003, "words": 1.272, "lead": 1.714,
+            "lexical": -0.327, "lexical_ahead": -0.245, "leads_words": 0.0, "leads_meaning": -0.249,
+            "margin": 1.158, "depth": 3.818, "crowd": -4.348, "length": -0.048,
         },
-        threshold=0.655,
+        threshold=0.62,
     ),
 }  # fmt: skip
 
@@ -116,6 +122,12 @@ def semantic_margins(similarities: Mapping[int, float], threshold: float) -> tup
     """The highest similarity, and how much it is above the second note's, or the threshold without one."""
     best, second = _two_best(similarities.values(), threshold)
     return best, max(0.0, best - second)
+
+
+def crowd(similarities: Iterable[float], threshold: float) -> float:
+    """The thirtieth highest similarity, or the threshold when fewer notes passed it."""
+    highest = nlargest(THIRTIETH, similarities)
+    return highest[-1] if len(highest) == THIRTIETH else threshold
 
 
 def _two_best(values: Iterable[float], least: float) -> tuple[float, float]:

@@ -19,9 +19,11 @@ from lithos.core.learning.lead import Covered
 from lithos.core.learning.match import (
     CALIBRATIONS,
     CANDIDATES,
+    TENTH,
     Calibration,
     Features,
     LexicalLeg,
+    crowd,
     probability,
     semantic_margins,
 )
@@ -154,9 +156,9 @@ class Hybrid:
             return {serial: each.coverage for serial, each in covered.items()}
 
         ordered = add_lead(self._fuse(lexical, similarities), cover, self._settings.lead_weight)
-        first = list(islice(ordered, CANDIDATES + 1))
+        first = list(islice(ordered, TENTH))
         if not self._settings.lead_weight:
-            cover([serial for serial, _ in first])
+            cover([serial for serial, _ in first[:CANDIDATES]])
         features = _features(first, leg, similarities, covered, threshold)
         return chain(first, ordered), features
 
@@ -176,11 +178,13 @@ def _features(
     covered: Mapping[int, Covered],
     threshold: float,
 ) -> dict[int, Features]:
-    """The features of each of the first three rows, which the fourth follows."""
+    """The features of each of the first three rows; `first` has ten."""
     nearest, ahead = semantic_margins(similarities, threshold)
     best_word = max(leg.scores, key=leg.scores.__getitem__, default=None)
     best_meaning = max(similarities, key=similarities.__getitem__, default=None)
     following = [score for _, score in first[1:]] + [0.0]
+    tenth = first[-1][1] if len(first) == TENTH else 0.0
+    around = crowd(similarities.values(), threshold)
     found: dict[int, Features] = {}
     for (serial, score), next_score in zip(first[:CANDIDATES], following, strict=False):
         of_note = covered.get(serial, Covered())
@@ -196,6 +200,8 @@ def _features(
             leads_words=float(serial == best_word),
             leads_meaning=float(serial == best_meaning),
             margin=score - next_score,
+            depth=score - tenth,
+            crowd=around,
             length=leg.length(),
         )
     return found

@@ -30,7 +30,7 @@ async def test_a_fresh_answer_is_a_hit(tmp_path: Path) -> None:
         note = await lithos.create("Zebra stripes", TEXT, tags=["zoo"], confidence=0.8, ttl_hours=2)
         answer = await look_up(lithos)
         document = answer.pop("document")
-        assert answer == {"hit": True, "stale_exists": False, "stale_id": None}
+        assert answer == {"hit": True, "stale_exists": False, "stale_id": None, "because": "match"}
         expiry = Clock(clock.text)
         expiry.advance(hours=2)
         assert isinstance(document, dict)
@@ -80,6 +80,7 @@ async def test_confidence_filters_and_decides(tmp_path: Path) -> None:
         clock.advance(hours=2)
         assert await look_up(lithos) == MISS
         assert (await look_up(lithos, min_confidence=0))["stale_id"] == low
+        await lithos.call("lithos_delete", id=low, agent="ann")
         await lithos.create("Zebra stripes", TEXT, confidence=0.6)
         best = await lithos.create("Other words on zebra stripes", TEXT, confidence=0.9)
         await lithos.create("Zebra stripes as well", TEXT, confidence=0.9 - 1e-9)
@@ -142,20 +143,20 @@ async def test_the_nearest_candidate_comes_first(tmp_path: Path) -> None:
 
 
 async def test_a_note_that_is_merely_near_is_no_answer(tmp_path: Path) -> None:
-    """behaviour 73, search.cache_threshold: an answer shares words with the question, not only its topic."""
+    """behaviour 264, search.cache_confidence: an answer has the question's words, not only its topic."""
     near = "how much does a zebra weigh at birth"
     async with serving(tmp_path / "a") as lithos:
         await lithos.create("Zebra stripes", TEXT, ttl_hours=1)
         assert await lithos.found(near, mode="semantic") == ["Zebra stripes"]
         assert await look_up(lithos, near) == MISS
         assert (await look_up(lithos, "What are the stripes of a zebra?"))["hit"]
-    async with serving(tmp_path / "b", search=SearchConfig(cache_threshold=0)) as lithos:
+    async with serving(tmp_path / "b", search=SearchConfig(cache_confidence=0)) as lithos:
         await lithos.create("Zebra stripes", TEXT)
         assert (await look_up(lithos, near))["hit"]
 
 
-async def test_one_passage_must_have_the_words(tmp_path: Path) -> None:
-    """behaviour 73, search.cache_threshold: with its title and headings; strewn words do not do."""
+async def test_a_passage_of_a_note_may_answer(tmp_path: Path) -> None:
+    """behaviour 264"""
     parts = ["## Care\n" + "Brush the coat twice a week and look at the hooves. " * 12]
     parts += ["## Prices\n" + "A saddle costs three hundred coins at the market in spring. " * 12]
     parts += ["## Food\n" + "Feed hay and a handful of oats in the evening. " * 12]
@@ -163,4 +164,3 @@ async def test_one_passage_must_have_the_words(tmp_path: Path) -> None:
         note = await lithos.create("Zebra keeping", "\n\n".join(parts))
         assert (await look_up(lithos, "care of the coat when keeping a zebra"))["document"]["id"] == note
         assert (await look_up(lithos, "what does a zebra saddle cost"))["document"]["id"] == note
-        assert await look_up(lithos, "brush hooves saddle coins oats hay") == MISS
