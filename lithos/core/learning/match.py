@@ -36,7 +36,8 @@ class Features:
     `lexical` is its BM25 score by the highest possible, `lexical_ahead` how much the best BM25 score is above
     the second, by the best. `leads_words` and `leads_meaning` are 1 for the first of a leg. `margin` is its
     final score minus that of the next row, `depth` minus that of the tenth (0 where there are no such rows);
-    `crowd` is the thirtieth highest similarity, high where many notes are about the same; `length` the logarithm of the number of stems.
+    `crowd` is the thirtieth highest similarity, high where many notes are about the same; `length` is the
+    logarithm of the number of stems.
     """
 
     cosine: float
