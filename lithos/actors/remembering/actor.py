@@ -91,6 +91,7 @@ class Batches:
                 for job in waiting:
                     if failure.store in job.needs and not job.settled:
                         job.refuse(failure)
+        self._stats.publish()  # whatever was undone: it reads what is stored now
         return [job.done for job in jobs]
 
     def _plan(self, command: MemoryCommand) -> _Job:

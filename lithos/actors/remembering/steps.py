@@ -12,6 +12,7 @@ from enum import Enum
 
 import attrs
 
+from lithos.actors.remembering.question_steps import QuestionUpkeep
 from lithos.core.commands import Done, Handlers, carry_out
 from lithos.core.errors import LithosError
 from lithos.core.events import ENRICH_AGENT, ENRICHMENT, EventDraft
@@ -69,7 +70,7 @@ from lithos.stores.learning.stats import StatsStore
 class Upkeep:
     """The commands, carried out inside a transaction."""
 
-    def __init__(self, stats: StatsStore) -> None:
+    def __init__(self, stats: StatsStore, questions_kept: int) -> None:
         self._stats = stats
         self.handlers: Handlers = {
             ForgetWorkingMemory: self._forget,
@@ -82,6 +83,7 @@ class Upkeep:
             SpendTokens: self._spend,
             RecordEntities: self._record_entities,
             LiftSalience: self._lift,
+            **QuestionUpkeep(stats, questions_kept).handlers,
         }
 
     def _forget(self, command: ForgetWorkingMemory, now: datetime) -> Done[int]:
@@ -175,7 +177,7 @@ class Steps:
             Consolidate: self._consolidate,
             ProjectProvenance: self._project,
             RecordInference: self._record_inference,
-            **Upkeep(stats).handlers,
+            **Upkeep(stats, settings.questions_kept).handlers,
         }
 
     def carry_out(self, command: MemoryCommand, now: datetime) -> Done[object]:
@@ -248,6 +250,7 @@ class Steps:
         for node_id in command.ignored:
             stats[node_id] = ignore(stats[node_id], self._settings)
         self._stats.writing.nodes.put(stats.values())
+        self._stats.writing.questions.apply(command, self._settings.questions_kept, now)
         self._judge_edges(command, now)
         moved = sum(before[node_id].salience != new.salience for node_id, new in stats.items())
         return attrs.evolve(self._struck(command, stats), moved=moved)

@@ -183,6 +183,24 @@ class RecordRetrieval(LearningCommand[None]):
 
 
 @frozen(kw_only=True)
+class AskedQuestion:
+    """The question that feedback is about.
+
+    `codes` is its vector of the static tier, int8, as `embedder` made it; empty when there was no model. Then
+    the entries count once they are embedded, and nothing is learned of others. `is_private`: its words are
+    shown to nobody.
+    """
+
+    text: str
+    digest: str
+    codes: bytes = b""
+    embedder: str = ""
+    theta: float = 1.0
+    agent_id: str | None = None
+    is_private: bool = False
+
+
+@frozen(kw_only=True)
 class ApplyFeedback(LearningCommand[tuple[str, ...]]):
     """Learn from a completed task; the reply is the notes that misled for the third time or more.
 
@@ -196,6 +214,11 @@ class ApplyFeedback(LearningCommand[tuple[str, ...]]):
     misleading: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     namespaces: Mapping[str, str] = field(factory=dict)
+    #: Whose query the notes answer; its question, and sketches of the texts of cited notes, are made of it
+    #: when the lesson is applied.
+    receipt_id: str | None = None
+    question: AskedQuestion | None = None
+    sketches: Mapping[str, bytes] = field(factory=dict)
 
 
 @frozen

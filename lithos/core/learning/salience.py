@@ -27,7 +27,7 @@ _DAY: Final = timedelta(days=1)
 
 @frozen(kw_only=True)
 class LearningSettings:
-    """How fast salience moves; the names are those of section `lcma`."""
+    """How fast salience moves, and how many questions are kept; the names are those of section `lcma`."""
 
     decay_inactive_days: float = 7.0
     salience_floor: float = 0.3
@@ -37,6 +37,7 @@ class LearningSettings:
     salience_consolidation_boost: float = 0.01
     salience_misleading_penalty: float = 0.05
     salience_ignored_penalty: float = 0.02
+    questions_kept: int = 100_000
 
 
 @frozen(kw_only=True)

@@ -104,6 +104,32 @@ class Statistics(Protocol):
 
 
 @frozen
+class Chosen:
+    """One note of an answer, with the scouts that found it."""
+
+    id: str
+    score: float
+    reasons: tuple[str, ...]
+    scouts: frozenset[str]
+    traits: Traits
+
+
+@frozen(kw_only=True)
+class Selection:
+    """The notes of an answer, best first, of so many that were `considered`.
+
+    `seeds` are those the answer was widened from, `chunks` the chunk to show by serial, where one is known;
+    not `complete` when statistics could not be read.
+    """
+
+    notes: Sequence[Chosen]
+    considered: int
+    seeds: tuple[Entry, ...]
+    chunks: Mapping[int, int]
+    complete: bool
+
+
+@frozen
 class Standing:
     """The final ranking; not `complete` when no statistics could be read."""
 
@@ -143,6 +169,16 @@ class Ranking:
                     score = final_score(grounds[note_id], traits, self._weights)
                     scored.append(Ranked(note_id, score, pool[note_id], traits))
         return Standing(rank(scored, most), complete=stats is not None)
+
+    async def traits(self, entries: Sequence[Entry], now: datetime) -> tuple[Mapping[str, Traits], bool]:
+        """The traits of these notes; False when their statistics could not be read."""
+        stats = await self._read_stats([entry.note.id for entry in entries])
+        known = stats or {}
+        traits = {
+            entry.note.id: self._traits(entry.note.note_type, known.get(entry.note.id), now)
+            for entry in entries
+        }
+        return traits, stats is not None
 
     async def _ground(self, pool: Mapping[str, Scaled]) -> dict[str, float]:
         """The partial scores that need no statistics (scouts, type prior) of the notes that still exist."""

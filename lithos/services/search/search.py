@@ -7,7 +7,7 @@ that answers also shares the question's words. `bench/quality.md` has the figure
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from operator import itemgetter
@@ -77,6 +77,8 @@ class Agreement:
 MODES = ("hybrid", "fulltext", "semantic", "graph")
 #: The least number of candidates that each ranking of a hybrid search contributes.
 LEG_NOTES = 200
+#: Candidates of each ranking for each result wanted, where these are more.
+LEG_SHARE = 5
 #: Hybrid hits from which a graph search without seeds starts.
 SEEDS = 5
 WARMING_WAIT = 10.0
@@ -139,10 +141,24 @@ class _Ranked:
 
     scores: Iterable[tuple[int, float]]
     chunks: Sequence[VectorHit]
-    lexical: Container[int]
+    lexical: Collection[int]
     terms: Sequence[str] = ()
     failed: tuple[str, ...] = ()
     message: str = ""
+
+
+@frozen
+class HybridRanking:
+    """Notes by serial with their hybrid scores, best first, and what the legs found.
+
+    `chunks` are the hits by meaning, `lexical` those by words; `is_all` when neither leg would find more.
+    """
+
+    scores: Sequence[tuple[int, float]]
+    chunks: Sequence[VectorHit]
+    lexical: frozenset[int]
+    is_all: bool
+    failed: tuple[str, ...] = ()
 
 
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
@@ -197,6 +213,19 @@ class Search:
         self._record(request, hits)
         return SearchAnswer(hits, ranked.failed, ranked.message)
 
+    async def rank_hybrid(self, query: str, filters: Filters, wanted: int) -> HybridRanking:
+        """Every note that a hybrid search with legs of `wanted` notes finds, best first.
+
+        Exactly the order of `search`; the caller has waited for freshness. Raises `SearchBackendFailed`.
+        """
+        if not query.strip():
+            return HybridRanking((), (), frozenset(), is_all=True)
+        request = SearchRequest(query=query, filters=filters)
+        ranked = await self._rank_hybrid(request, wanted // LEG_SHARE, self._settings.threshold)
+        lexical = frozenset(ranked.lexical)
+        is_all = len(lexical) < wanted and len(ranked.chunks) < wanted
+        return HybridRanking(list(ranked.scores), ranked.chunks, lexical, is_all, ranked.failed)
+
     async def match_text(self, query: str, filters: Filters) -> list[Entry]:
         """Every note that a full-text query matches, best first. Raises `SearchBackendFailed`."""
         node = _parse(query)
@@ -250,7 +279,7 @@ class Search:
         return _Ranked(list(map(_serial_and_similarity, found)), found, frozenset())
 
     async def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
-        wanted = max(LEG_NOTES, 5 * limit)
+        wanted = max(LEG_NOTES, LEG_SHARE * limit)
         asked = self._nearest.ask(request.query, request.filters, wanted, threshold)
         failures: dict[str, str] = {}
         lexical: Sequence[tuple[int, float]] = ()

@@ -23,8 +23,11 @@ from attrs import frozen
 from lithos.core.learning.memory import INITIAL_SALIENCE, NodeStats, Pair, PairsForgotten, SalienceSummary
 from lithos.core.times import format_optional, format_time
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns, read_time
+from lithos.stores.learning.question_matrix import QuestionMatrix
+from lithos.stores.learning.questions import QuestionRows
 from lithos.stores.learning.queue import LedgerRows, QueueRows
 from lithos.stores.learning.receipts import ReceiptRows
+from lithos.stores.sqlite import DatabaseFailed
 
 
 @frozen
@@ -87,6 +90,12 @@ _TABLES: Final[Mapping[str, _Table]] = {
     ),
     "extracted_entities": _Table({"node_id": "TEXT PRIMARY KEY", "digest": _TEXT}),
     "applied_lessons": _Table({"id": "TEXT PRIMARY KEY"}),
+    "question_memory": _Table({
+        "id": "INTEGER PRIMARY KEY", "digest": _TEXT, "note_id": _TEXT, "namespace": _TEXT, "question": _TEXT,
+        "vector": "BLOB", "embedder": _TEXT, "agent_id": "TEXT", "is_private": _COUNT, "a": _SCORE,
+        "b": _SCORE, "last_at": "TEXT",
+    }),
+    "question_texts": _Table({"note_id": "TEXT PRIMARY KEY", "sketch": "BLOB NOT NULL"}),
     "edge_inference_log": _Table(
         {
             "node_id": _TEXT, "doc_version": "INTEGER NOT NULL", "inference_version": _TEXT,
@@ -100,6 +109,9 @@ TABLES: Final = "\n".join(table.make(name) for name, table in _TABLES.items())
 _INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS coactivation_b ON coactivation(node_id_b);
 CREATE INDEX IF NOT EXISTS receipts_task ON receipts(task_id, agent_id) WHERE task_id IS NOT NULL;
+CREATE UNIQUE INDEX IF NOT EXISTS question_of_note ON question_memory(note_id,digest);
+CREATE INDEX IF NOT EXISTS question_age ON question_memory(last_at,id);
+CREATE INDEX IF NOT EXISTS question_embedder ON question_memory(embedder);
 CREATE INDEX IF NOT EXISTS enrich_waiting ON enrich_queue(id) WHERE processed_at IS NULL;
 CREATE INDEX IF NOT EXISTS enrich_waiting_notes ON enrich_queue(node_id, task_id) WHERE processed_at IS NULL;
 """
@@ -262,10 +274,11 @@ class StatsTables:
     receipts: ReceiptRows
     queue: QueueRows
     ledgers: LedgerRows
+    questions: QuestionRows
 
 
 class StatsStore(LearningDatabase):
-    """The statistics; `reading` uses the second connection."""
+    """The statistics; `reading` uses the second connection, `remembered` has all questions in memory."""
 
     layout = Layout(TABLES, upgrade, set_aside=SET_ASIDE)
 
@@ -273,10 +286,19 @@ class StatsStore(LearningDatabase):
         super().__init__(path, now)
         empty = apsw.Connection(":memory:")
         empty.execute(TABLES)
+        self.remembered = QuestionMatrix()
         #: The last committed state, for one reader at a time.
         self.reading = _tables(empty)
         #: The state inside the open transaction.
         self.writing = self.reading
+
+    def publish(self) -> None:
+        """Have `remembered` agree with what is stored, outside transactions; the writing thread calls it."""
+        try:
+            self.writing.questions.publish(self.remembered)
+        except DatabaseFailed as failure:
+            self.log.error("questions are loaded again", reason=str(failure))
+            self.remembered.begin(None, 0)
 
     def _connect(self, now: datetime) -> None:
         super()._connect(now)
@@ -285,5 +307,9 @@ class StatsStore(LearningDatabase):
 
 def _tables(connection: apsw.Connection) -> StatsTables:
     return StatsTables(
-        NodeRows(connection), ReceiptRows(connection), QueueRows(connection), LedgerRows(connection)
+        NodeRows(connection),
+        ReceiptRows(connection),
+        QueueRows(connection),
+        LedgerRows(connection),
+        QuestionRows(connection),
     )
