@@ -12,15 +12,16 @@ from lithos.core.learning.questions import (
     LoadQuestions,
     TrimQuestions,
 )
+from lithos.core.learning.salience import LearningSettings
 from lithos.stores.learning.stats import StatsStore
 
 
 class QuestionUpkeep:
     """The commands on the memory of questions, feedback aside."""
 
-    def __init__(self, stats: StatsStore, kept: int) -> None:
+    def __init__(self, stats: StatsStore, settings: LearningSettings) -> None:
         self._stats = stats
-        self._kept = kept
+        self._settings = settings
         self.handlers: Handlers = {
             ForgetQuestions: self._forget,
             TrimQuestions: self._trim,
@@ -33,7 +34,7 @@ class QuestionUpkeep:
         return Done(self._stats.writing.questions.forget(command.wanted))
 
     def _trim(self, command: TrimQuestions, now: datetime) -> Done[int]:
-        return Done(self._stats.writing.questions.trim(self._kept))
+        return Done(self._stats.writing.questions.trim(self._settings.questions_kept))
 
     def _halve(self, command: HalveQuestions, now: datetime) -> Done[int]:
         return Done(self._stats.writing.questions.halve(command.note_id, command.old, command.new))

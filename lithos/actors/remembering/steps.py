@@ -70,7 +70,7 @@ from lithos.stores.learning.stats import StatsStore
 class Upkeep:
     """The commands, carried out inside a transaction."""
 
-    def __init__(self, stats: StatsStore, questions_kept: int) -> None:
+    def __init__(self, stats: StatsStore, settings: LearningSettings) -> None:
         self._stats = stats
         self.handlers: Handlers = {
             ForgetWorkingMemory: self._forget,
@@ -83,7 +83,7 @@ class Upkeep:
             SpendTokens: self._spend,
             RecordEntities: self._record_entities,
             LiftSalience: self._lift,
-            **QuestionUpkeep(stats, questions_kept).handlers,
+            **QuestionUpkeep(stats, settings).handlers,
         }
 
     def _forget(self, command: ForgetWorkingMemory, now: datetime) -> Done[int]:
@@ -177,7 +177,7 @@ class Steps:
             Consolidate: self._consolidate,
             ProjectProvenance: self._project,
             RecordInference: self._record_inference,
-            **Upkeep(stats, settings.questions_kept).handlers,
+            **Upkeep(stats, settings).handlers,
         }
 
     def carry_out(self, command: MemoryCommand, now: datetime) -> Done[object]:

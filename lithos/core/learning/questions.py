@@ -157,7 +157,7 @@ class RememberedQuestion:
 
 @frozen(kw_only=True)
 class QuestionFilter:
-    """Which entries: all conditions that are given hold. `since` and `until` are of the last feedback."""
+    """Which entries: all conditions that are given hold. `since` and `until`: when it was asked last."""
 
     note_ids: tuple[str, ...] | None = None
     agent_id: str | None = None

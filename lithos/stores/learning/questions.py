@@ -33,8 +33,11 @@ _NEW: Final = (
     "INSERT INTO question_memory(digest,note_id,namespace,question,vector,embedder,agent_id,is_private,a,b,"
     "last_at) VALUES(?,?,?,?,?,?,?,?,?,?,?)"
 )
-#: A question that was asked openly once stays open.
-_OLD: Final = "UPDATE question_memory SET a=?,b=?,last_at=?,is_private=MIN(is_private,?) WHERE id=?"
+#: A question that was asked openly once stays open; `last_at` is when it was asked last.
+_OLD: Final = (
+    "UPDATE question_memory SET a=:a,b=:b,last_at=IFNULL(:asked_at,last_at),"
+    "is_private=MIN(is_private,:is_private) WHERE id=:id"
+)
 _SHOWN: Final = "id,note_id,namespace,question,a,b,agent_id,is_private,last_at"
 _VECTORS: Final = "SELECT id,note_id,vector,a,b,embedder FROM question_memory"
 #: Entries embedded in one go: some 10 ms.
@@ -72,10 +75,18 @@ class QuestionRows:
         after = list(learn([*before, *new], shown, feedback.cited, feedback.misleading))
         moment = format_time(now)
         for entry, old, standing in zip(known, before, after, strict=False):
-            if standing != old:
-                is_open = standing.is_asked and not question.is_private
-                self._connection.execute(_OLD, (standing.a, standing.b, moment, int(not is_open), entry))
-                self.touched.add(entry)
+            if standing == old:
+                continue
+            is_cited = standing.is_asked and standing.note_id in feedback.cited
+            changed = {
+                "a": standing.a,
+                "b": standing.b,
+                "asked_at": moment if is_cited else None,
+                "is_private": int(not is_cited or question.is_private),
+                "id": entry,
+            }
+            self._connection.execute(_OLD, changed)
+            self.touched.add(entry)
         for standing in after[len(before) :]:
             self._add(question, standing, feedback.namespaces.get(standing.note_id, ""), moment)
         self._sketch(feedback.sketches)
