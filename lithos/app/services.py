@@ -114,7 +114,10 @@ def make_retrieve(
         clock=actors.clock,
     )
     settings = RetrieveSettings(
-        enabled=lcma.enabled, max_results=search.max_results, temperature=lcma.temperature_default
+        enabled=lcma.enabled,
+        max_results=search.max_results,
+        temperature=lcma.temperature_default,
+        defers_pairs=lcma.ranking == "evidence",
     )
     return Retrieve(parts, settings)
 

@@ -147,6 +147,9 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "actors.kit.Mailbox.inbox": Bound(
         "the capacity that each actor gives", "the messages, whose askers wait"
     ),
+    "actors.remembering.actor.Memory._pairs": Bound(
+        "`actors.remembering.actor.PAIRS_WAITING` and those of one batch", _IDS
+    ),
     "actors.remembering.actor.Memory._undelivered": Bound("rows of the outbox", "the events"),
     "catalogue.note_records.NoteRecords._ids": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._paths": _PER_NOTE_ID,

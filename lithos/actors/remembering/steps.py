@@ -29,6 +29,7 @@ from lithos.core.learning.memory import (
     ApplyFeedback,
     ClaimJobs,
     Consolidate,
+    CountPairs,
     Decay,
     Enqueue,
     EnrichJob,
@@ -58,9 +59,9 @@ from lithos.core.learning.salience import (
     cite,
     clamp,
     decay,
-    dominant_namespace,
     ignore,
     lift,
+    pairs_together,
     pairs_within,
 )
 from lithos.stores.learning.edges import CITED_WEIGHT, REINFORCEMENT, EdgeStore, wanted_edges
@@ -170,6 +171,7 @@ class Steps:
             ResolveConflict: self._resolve,
             ShiftWeights: self._shift,
             RecordRetrieval: self._record_retrieval,
+            CountPairs: self._count_pairs,
             ApplyFeedback: self._apply_feedback,
             ForgetLessons: self._forget_lessons,
             ForgetLedgers: self._forget_ledgers,
@@ -235,7 +237,13 @@ class Steps:
         tables.receipts.add(receipt)
         if receipt.task_id is not None:
             tables.receipts.activate(receipt.task_id, returned, receipt.id, now)
-        tables.nodes.count_retrieval(returned, dominant_namespace(returned.values()), now)
+        tables.nodes.count_retrieval(returned, now)
+        if not command.defers_pairs:
+            tables.nodes.count_pairs(dict.fromkeys(pairs_together(returned), 1), now)
+        return Done(None)
+
+    def _count_pairs(self, command: CountPairs, now: datetime) -> Done[None]:
+        self._stats.writing.nodes.count_pairs(command.counts, now)
         return Done(None)
 
     def _apply_feedback(self, command: ApplyFeedback, now: datetime) -> Done[tuple[str, ...]]:

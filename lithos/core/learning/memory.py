@@ -180,6 +180,15 @@ class RecordRetrieval(LearningCommand[None]):
 
     receipt: Receipt
     namespaces: Mapping[str, str] = field(factory=dict)
+    #: The pairs may be counted a moment later: they take longer than everything else.
+    defers_pairs: bool = False
+
+
+@frozen
+class CountPairs(LearningCommand[None]):
+    """Count pairs of notes that were retrieved together so many times; no reply."""
+
+    counts: Mapping[Pair, int]
 
 
 @frozen(kw_only=True)

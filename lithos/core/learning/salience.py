@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 from attrs import frozen
 
-from lithos.core.learning.memory import NodeStats
+from lithos.core.learning.memory import NodeStats, Pair
 
 #: What a citation adds to `spaced_rep_strength`.
 STRENGTH_STEP: Final = 0.05
@@ -73,6 +73,12 @@ def dominant_namespace(namespaces: Iterable[str]) -> str:
     """The most frequent one; among equals the first in the alphabet."""
     counts = Counter(namespaces)
     return min(counts, key=lambda name: (-counts[name], name), default=NO_NAMESPACE)
+
+
+def pairs_together(namespaces: Mapping[str, str]) -> list[Pair]:
+    """The unordered pairs of notes that were retrieved together, under their dominant namespace."""
+    space = dominant_namespace(namespaces.values())
+    return [(first, second, space) for first, second in combinations(sorted(namespaces), 2)]
 
 
 def pairs_within(node_ids: Iterable[str], namespaces: Mapping[str, str]) -> list[tuple[str, str, str]]:

@@ -22,7 +22,7 @@ import trio
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.messages import CoordinatorMailbox
 from lithos.actors.kit import honest_outcome
-from lithos.actors.remembering.actor import MemoryMailbox
+from lithos.actors.remembering.actor import MemoryMailbox, WritePairs
 from lithos.actors.writing.messages import PatchNote
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError, ReceiptNotFound, StorageFailed
@@ -76,6 +76,8 @@ class Learning:
 
     async def coactivated(self, seeds: Sequence[str], namespaces: Sequence[str] | None) -> dict[str, int]:
         """Coactivation counts of other notes with the seeds, by note; `namespaces` None means any."""
+        with honest_outcome("Ask again."):
+            await self._mailbox.ask(WritePairs(), within=LEARNING_DEADLINE)
         return await self._read(lambda tables: tables.nodes.companions(seeds, namespaces))
 
     async def receipt(self, receipt_id: str) -> Receipt | None:

@@ -67,6 +67,8 @@ class RetrieveSettings:
     enabled: bool
     max_results: int
     temperature: float
+    #: Pairs retrieved together are counted a moment later: nothing ranks by them.
+    defers_pairs: bool = False
 
 
 @frozen(kw_only=True)
@@ -241,9 +243,10 @@ class Retrieve:
         Also when the caller has gone: the receipt tells what was done.
         """
         namespaces = {entry.note.id: entry.namespace for entry in entries}
+        command = RecordRetrieval(receipt, namespaces, self._settings.defers_pairs)
         try:
             with trio.fail_after(RECEIPT_DEADLINE, shield=True):
-                await self._parts.recorder.submit(RecordRetrieval(receipt, namespaces))
+                await self._parts.recorder.submit(command)
         except (LithosError, trio.TooSlowError) as failure:
             log.warning("retrieval not recorded", receipt=receipt.id, reason=repr(failure))
             return False

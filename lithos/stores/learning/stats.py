@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -135,8 +134,8 @@ _RETRIEVED: Final = (
     " last_retrieved_at=excluded.last_retrieved_at"
 )
 _TOGETHER: Final = (
-    "INSERT INTO coactivation(node_id_a,node_id_b,namespace,count,last_at) VALUES(?,?,?,1,?)"
-    " ON CONFLICT(node_id_a,node_id_b,namespace) DO UPDATE SET count=IFNULL(count,0)+1,"
+    "INSERT INTO coactivation(node_id_a,node_id_b,namespace,count,last_at) VALUES(?,?,?,?,?)"
+    " ON CONFLICT(node_id_a,node_id_b,namespace) DO UPDATE SET count=IFNULL(count,0)+excluded.count,"
     " last_at=excluded.last_at"
 )
 _COMPANIONS: Final = """
@@ -201,12 +200,16 @@ class NodeRows:
         """Insert or replace rows."""
         self._connection.executemany(_PUT, [_row(stats) for stats in changed])
 
-    def count_retrieval(self, node_ids: Iterable[str], namespace: str, now: datetime) -> None:
-        """Increment the retrieval count of each note, and the coactivation of each unordered pair."""
-        moment, ordered = format_time(now), sorted(set(node_ids))
-        self._connection.executemany(_RETRIEVED, [(node_id, moment) for node_id in ordered])
-        pairs = [(first, second, namespace, moment) for first, second in combinations(ordered, 2)]
-        self._connection.executemany(_TOGETHER, pairs)
+    def count_retrieval(self, node_ids: Iterable[str], now: datetime) -> None:
+        """Increment the retrieval count of each note."""
+        moment = format_time(now)
+        self._connection.executemany(_RETRIEVED, [(node_id, moment) for node_id in sorted(set(node_ids))])
+
+    def count_pairs(self, counts: Mapping[Pair, int], now: datetime) -> None:
+        """Add to the coactivations of pairs."""
+        moment = format_time(now)
+        rows = [(*pair, count, moment) for pair, count in counts.items()]
+        self._connection.executemany(_TOGETHER, rows)
 
     def companions(self, seeds: Sequence[str], namespaces: Sequence[str] | None) -> dict[str, int]:
         """Coactivation counts of other notes with any of the seeds; None is any namespace."""
