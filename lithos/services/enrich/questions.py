@@ -53,7 +53,7 @@ class QuestionUpkeep:
         orders: ForgetOrders,
         blocking: Blocking,
     ) -> None:
-        self._memory = memory
+        self.memory = memory
         self._learning = learning
         self._semantic = semantic
         self._catalogue = catalogue
@@ -71,7 +71,7 @@ class QuestionUpkeep:
     async def embed(self) -> None:
         """Embed the entries of other models, some at a time, and load all; nothing without a model."""
         try:
-            await self._memory.load()
+            await self.memory.load()
             embedder = name_embedder(self._semantic.static_identity())
             while waiting := await self._learning.unembedded_questions(embedder):
                 made = await self._semantic.static_codes([each.question for each in waiting])

@@ -61,7 +61,7 @@ class QuestionMemory:
         comparing: Blocking,
     ) -> None:
         self._learning = learning
-        self._matrix = matrix
+        self.matrix = matrix
         self._semantic = semantic
         self._catalogue = catalogue
         self._texts = texts
@@ -72,15 +72,15 @@ class QuestionMemory:
         """The notes with evidence for a query, the most first; none while there is no model."""
         try:
             await self.load()
-            if not len(self._matrix):
+            if not len(self.matrix):
                 return ()
             asked = await self._semantic.static_question(query)
         except SemanticUnavailable:
             return ()
-        if name_embedder(asked.embedder) != self._matrix.embedder:
+        if name_embedder(asked.embedder) != self.matrix.embedder:
             return ()  # of another model since a moment ago
         theta = threshold(asked.highest)
-        return await self._comparing.run(lambda: self._matrix.weigh(asked.codes, theta))
+        return await self._comparing.run(lambda: self.matrix.weigh(asked.codes, theta))
 
     async def load(self) -> None:
         """Have the matrix hold the entries of the present model. Raises `SemanticUnavailable`."""
@@ -94,7 +94,7 @@ class QuestionMemory:
                 after = await self._learning.submit(LoadQuestions(embedder, identity.dims, after=after))
 
     def _is_loaded(self, embedder: str) -> bool:
-        return self._matrix.embedder == embedder and self._matrix.is_complete
+        return self.matrix.embedder == embedder and self.matrix.is_complete
 
     async def questions(self, entries: Iterable[int]) -> Mapping[int, RememberedQuestion]:
         """Entries by id."""

@@ -88,7 +88,7 @@ class QuestionRows:
             self._connection.execute(_OLD, changed)
             self.touched.add(entry)
         for standing in after[len(before) :]:
-            self._add(question, standing, feedback.namespaces.get(standing.note_id, ""), moment)
+            self.add(question, standing, feedback.namespaces.get(standing.note_id, ""), now)
         self._sketch(feedback.sketches)
         if new:
             self.trim(most)
@@ -123,13 +123,14 @@ class QuestionRows:
                 cosines[place] = max(cosines[place], cosine)
         return [kernel(cosine, question.theta) for cosine in cosines]
 
-    def _add(self, question: AskedQuestion, standing: Standing, namespace: str, moment: str) -> None:
+    def add(self, question: AskedQuestion, standing: Standing, namespace: str, now: datetime) -> None:
+        """Insert an entry of the question."""
         self._connection.execute(
             _NEW,
             (
                 question.digest, standing.note_id, namespace, question.text, question.codes or None,
                 question.embedder, question.agent_id, int(question.is_private), standing.a, standing.b,
-                moment,
+                format_time(now),
             ),
         )  # fmt: skip
         self.touched.add(self._connection.last_insert_rowid())

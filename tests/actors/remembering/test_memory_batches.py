@@ -7,7 +7,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.remembering.actor import Deliver
+from lithos.actors.remembering import actor
+from lithos.actors.remembering.actor import PAIRS_DELAY, Deliver, WritePairs
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.memory import Consolidate, Enqueue, EnrichTrigger, SpendTokens
 from tests.actors.memories import (
@@ -178,3 +179,54 @@ async def test_a_database_that_is_really_full_is_found_full_and_used_again(desk)
 
     await desk.run(body)
     assert desk.memory.mailbox.stats.restarts == 0
+
+
+# -- pairs that may be counted later ---------------------------------------------------------------
+
+
+def later(number: int, *notes: str):
+    return attrs.evolve(retrieval(number, *notes, task=None), defers_pairs=True)
+
+
+def pairs(desk) -> dict[str, int]:
+    return desk.stats.reading.nodes.companions(["a"], None)
+
+
+async def test_deferred_pairs_are_counted_soon_and_once(desk):
+    """behaviour 148"""
+
+    async def body():
+        await desk.ask(later(1, "a", "b"))
+        await desk.ask(later(2, "c", "b", "a"))
+        assert nodes(desk)["a"].retrieval_count == 2
+        assert pairs(desk) == {}
+        await trio.sleep(2 * PAIRS_DELAY)
+        assert pairs(desk) == {"b": 2, "c": 1}
+        await trio.sleep(2 * PAIRS_DELAY)
+        assert pairs(desk) == {"b": 2, "c": 1}
+        await desk.ask(later(3, "a", "b"))
+        await desk.ask(WritePairs())
+        assert pairs(desk) == {"b": 3, "c": 1}
+        await desk.ask(later(4, "a", "b"))
+
+    await desk.run(body)
+    assert pairs(desk) == {"b": 4, "c": 1}  # an orderly stop counts what waits
+
+
+async def test_pairs_wait_while_the_disk_is_full_and_are_bounded(desk, monkeypatch):
+    async def body():
+        await desk.ask(later(1, "a", "b"))
+        desk.stats_switch.failure = FULL
+        with pytest.raises(StorageFailed):
+            await desk.ask(later(2, "a", "c"))
+        await trio.sleep(2 * PAIRS_DELAY)
+        desk.stats_switch.failure = None
+        await trio.sleep(2 * PAIRS_DELAY)
+        assert pairs(desk) == {"b": 1}
+        monkeypatch.setattr(actor, "PAIRS_WAITING", 0)
+        await desk.ask(later(3, "a", "d"))
+        await desk.ask(later(4, "a", "e"))
+        assert pairs(desk) == {"b": 1, "e": 1}  # too many wait already
+
+    await desk.run(body)
+    assert pairs(desk) == {"b": 1, "d": 1, "e": 1}
