@@ -108,6 +108,7 @@ def make_retrieve(
         dispatcher=dispatcher,
         team=team,
         pipeline=pipeline,
+        ranking=ranking,
         snippets=Snippets(texts, actors.sizes),
         recorder=actors.learning,
         metrics=actors.metrics,

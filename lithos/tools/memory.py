@@ -300,11 +300,13 @@ class RetrieveTools:
 
 def retrieve_row(result: Result, now: datetime) -> dict[str, Any]:
     """One result: a search row, and how it came about."""
+    traits = result.traits
+    assert traits is not None  # of an answer that was given
     return search_row(result.hit, now) | {
         "reasons": list(result.reasons),
         "scouts": list(result.scouts),
-        "salience": result.traits.salience,
-        "usage_score": result.traits.usage,
+        "salience": traits.salience,
+        "usage_score": traits.usage,
     }
 
 

@@ -232,15 +232,16 @@ class Steps:
 
     # -- retrieval and feedback ----------------------------------------------------------------
 
-    def _record_retrieval(self, command: RecordRetrieval, now: datetime) -> Done[None]:
+    def _record_retrieval(self, command: RecordRetrieval, now: datetime) -> Done[dict[str, NodeStats]]:
         tables, receipt, returned = self._stats.writing, command.receipt, command.namespaces
+        before = tables.nodes.get(returned)
         tables.receipts.add(receipt)
         if receipt.task_id is not None:
             tables.receipts.activate(receipt.task_id, returned, receipt.id, now)
         tables.nodes.count_retrieval(returned, now)
         if not command.defers_pairs:
             tables.nodes.count_pairs(dict.fromkeys(pairs_together(returned), 1), now)
-        return Done(None)
+        return Done(before)
 
     def _count_pairs(self, command: CountPairs, now: datetime) -> Done[None]:
         self._stats.writing.nodes.count_pairs(command.counts, now)

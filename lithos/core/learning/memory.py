@@ -171,8 +171,8 @@ class WorkingNode:
 
 
 @frozen
-class RecordRetrieval(LearningCommand[None]):
-    """Keep a receipt and what its results teach; no reply.
+class RecordRetrieval(LearningCommand[dict[str, NodeStats]]):
+    """Keep a receipt and what its results teach; the reply is the statistics before, of notes that had some.
 
     `namespaces` maps each returned note to its effective namespace: node statistics and coactivation
     are counted for these notes, and working memory if the receipt has a task.

@@ -105,13 +105,13 @@ class Statistics(Protocol):
 
 @frozen
 class Chosen:
-    """One note of an answer, with the scouts that found it."""
+    """One note of an answer, with the scouts that found it; its traits where the ranking had to know them."""
 
     id: str
     score: float
     reasons: tuple[str, ...]
     scouts: frozenset[str]
-    traits: Traits
+    traits: Traits | None = None
 
 
 @frozen(kw_only=True)
@@ -155,7 +155,7 @@ class Ranking:
 
     async def rank(self, pool: Mapping[str, Scaled], most: int, now: datetime) -> Standing:
         """The top `most` of the pool by final score, without notes that no longer exist."""
-        stats = await self._read_stats(pool)
+        stats = await self.read_stats(pool)
         known, grounds = stats or {}, await self._ground(pool)
         await trio.lowlevel.checkpoint()
         saliences = {note_id: row.salience for note_id, row in known.items()}
@@ -165,20 +165,10 @@ class Ranking:
             for note_id in some:
                 entry = self._catalogue.get(note_id)
                 if entry is not None:
-                    traits = self._traits(entry.note.note_type, known.get(note_id), now)
+                    traits = self.traits(entry.note.note_type, known.get(note_id), now)
                     score = final_score(grounds[note_id], traits, self._weights)
                     scored.append(Ranked(note_id, score, pool[note_id], traits))
         return Standing(rank(scored, most), complete=stats is not None)
-
-    async def traits(self, entries: Sequence[Entry], now: datetime) -> tuple[Mapping[str, Traits], bool]:
-        """The traits of these notes; False when their statistics could not be read."""
-        stats = await self._read_stats([entry.note.id for entry in entries])
-        known = stats or {}
-        traits = {
-            entry.note.id: self._traits(entry.note.note_type, known.get(entry.note.id), now)
-            for entry in entries
-        }
-        return traits, stats is not None
 
     async def _ground(self, pool: Mapping[str, Scaled]) -> dict[str, float]:
         """The partial scores that need no statistics (scouts, type prior) of the notes that still exist."""
@@ -189,13 +179,14 @@ class Ranking:
             grounds |= ground_scores(pool, types, self._weights)
         return grounds
 
-    def _traits(self, note_type: str, stats: NodeStats | None, now: datetime) -> Traits:
+    def traits(self, note_type: str, stats: NodeStats | None, now: datetime) -> Traits:
+        """The traits of a note of this type; without statistics those of one that was never used."""
         if stats is None:
             return Traits(note_type=note_type, salience=_UNUSED.salience, usage=_UNUSED.usage)
         usage = usage_score(stats, now, self._usage)
         return Traits(note_type=note_type, salience=stats.salience, usage=usage)
 
-    async def _read_stats(self, note_ids: Collection[str]) -> Mapping[str, NodeStats] | None:
+    async def read_stats(self, note_ids: Collection[str]) -> Mapping[str, NodeStats] | None:
         """The stored statistics; None when they cannot be read: then every note gets the default traits."""
         if not note_ids:
             return {}

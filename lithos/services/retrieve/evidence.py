@@ -76,14 +76,14 @@ class EvidencePipeline:
         if seeds and await self._look_around(attrs.evolve(ask, seeds=seeds), order, report):
             others = await self._others(looked, order, report)
         notes = [*order.ids, *others]
-        chosen, complete = await self._explain(ask, notes[: ask.limit], looked.hybrid, order, report)
+        chosen = await self._explain(ask, notes[: ask.limit], looked.hybrid, order, report)
         lifted = sum(note_id not in looked.scores for note_id in order.ids)
         return Selection(
             notes=chosen,
             considered=len(looked.scores) + lifted + len(others),
             seeds=seeds,
             chunks=self._chunks(chosen, looked.hybrid),
-            complete=complete and looked.complete,
+            complete=looked.complete,
         )
 
     # -- looking -------------------------------------------------------------------------------
@@ -192,8 +192,8 @@ class EvidencePipeline:
 
     async def _explain(
         self, ask: Ask, note_ids: Sequence[str], hybrid: HybridRanking, order: _Order, report: Report
-    ) -> tuple[list[Chosen], bool]:
-        """The notes with reasons, scouts and traits; False when statistics could not be read."""
+    ) -> list[Chosen]:
+        """The notes with reasons and scouts."""
         entries = self._entries(note_ids)
         found = {**report.found, **_legs(entries, hybrid)}
         reasons = explain(found, note_ids)
@@ -205,18 +205,15 @@ class EvidencePipeline:
                     scouts[candidate.id].add(name)
         weighty = [each for note_id in note_ids if (each := order.values.get(note_id)) is not None]
         cited = await self._tell_citations(ask, weighty)
-        traits, complete = await self._ranking.traits(entries, ask.now)
-        chosen = [
+        return [
             Chosen(
                 entry.note.id,
                 order.scores.get(entry.note.id, 0.0),
                 (*cited.get(entry.note.id, ()), *reasons[entry.note.id]),
                 frozenset(scouts[entry.note.id]),
-                traits[entry.note.id],
             )
             for entry in entries
         ]
-        return chosen, complete
 
     async def _tell_citations(self, ask: Ask, values: Sequence[Evidence]) -> dict[str, tuple[str]]:
         """The reason of each note with evidence: the question that has the greatest part in it."""

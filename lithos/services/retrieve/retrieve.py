@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -21,6 +21,7 @@ from lithos.core.learning.memory import (
     CONFLICTS_KEPT,
     QUERY_KEPT,
     FinalNode,
+    NodeStats,
     Receipt,
     RecordRetrieval,
     SurfacedConflict,
@@ -29,7 +30,7 @@ from lithos.core.learning.ranking import Traits
 from lithos.core.text.query import query_terms
 from lithos.metrics import Metrics
 from lithos.services.notes.texts import Snippets
-from lithos.services.retrieve.candidates import Gate, Selection
+from lithos.services.retrieve.candidates import Gate, Ranking, Selection
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
 from lithos.services.search.search import Hit
@@ -47,8 +48,8 @@ COLD: Final = 0.5
 class Recorder(Protocol):
     """Keeps receipts."""
 
-    async def submit(self, command: RecordRetrieval) -> None:
-        """Returns once it is durable. Raises `LithosError`."""
+    async def submit(self, command: RecordRetrieval) -> Mapping[str, NodeStats]:
+        """The statistics before, once it is durable. Raises `LithosError`."""
         ...
 
 
@@ -92,7 +93,7 @@ class Result:
     hit: Hit
     reasons: tuple[str, ...]
     scouts: tuple[str, ...]
-    traits: Traits
+    traits: Traits | None
 
 
 @frozen(kw_only=True)
@@ -118,6 +119,7 @@ class RetrieveParts:
     dispatcher: Dispatcher
     team: Team
     pipeline: Pipeline
+    ranking: Ranking
     snippets: Snippets
     recorder: Recorder
     metrics: Metrics
@@ -151,9 +153,21 @@ class Retrieve:
             fired = name_scouts(report.fired)
             await self._record(attrs.evolve(receipt, scouts_fired=fired, terrace_reached=0), ())
             raise
-        kept = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
+        known = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
         self._count(answer)
-        return answer if kept else attrs.evolve(answer, degraded=True)
+        if known is None:
+            answer = attrs.evolve(answer, degraded=True)
+            known = await self._parts.ranking.read_stats([row.hit.entry.note.id for row in answer.results])
+        results = tuple(self._describe(result, known or {}, now) for result in answer.results)
+        return attrs.evolve(answer, results=results)
+
+    def _describe(self, result: Result, known: Mapping[str, NodeStats], now: datetime) -> Result:
+        """The result with the traits it had before, unless the ranking has told them."""
+        if result.traits is not None:
+            return result
+        note = result.hit.entry.note
+        traits = self._parts.ranking.traits(note.note_type, known.get(note.id), now)
+        return attrs.evolve(result, traits=traits)
 
     def _check(self, request: RetrieveRequest) -> RetrieveRequest:
         """The request with its limit in bounds."""
@@ -237,8 +251,8 @@ class Retrieve:
             if snippet is not None
         )
 
-    async def _record(self, receipt: Receipt, entries: Sequence[Entry]) -> bool:
-        """Keep the receipt and what the results teach; True once that is durable.
+    async def _record(self, receipt: Receipt, entries: Sequence[Entry]) -> Mapping[str, NodeStats] | None:
+        """Keep the receipt and what the results teach, durably; the statistics before, None if it is refused.
 
         Also when the caller has gone: the receipt tells what was done.
         """
@@ -246,11 +260,10 @@ class Retrieve:
         command = RecordRetrieval(receipt, namespaces, self._settings.defers_pairs)
         try:
             with trio.fail_after(RECEIPT_DEADLINE, shield=True):
-                await self._parts.recorder.submit(command)
+                return await self._parts.recorder.submit(command)
         except (LithosError, trio.TooSlowError) as failure:
             log.warning("retrieval not recorded", receipt=receipt.id, reason=repr(failure))
-            return False
-        return True
+            return None
 
     def _count(self, answer: RetrieveAnswer) -> None:
         metrics = self._parts.metrics

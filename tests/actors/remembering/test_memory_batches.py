@@ -79,7 +79,7 @@ async def test_one_command_that_cannot_be_stored_harms_no_other(desk):
         first, fine, refused, edge, again = await answers_together(
             desk, retrieval(2, "a", "b"), retrieval(3, "c"), bad, EDGE, double
         )
-        assert (first, fine) == (None, None)
+        assert (first, fine) == ({}, {})
         assert isinstance(refused, StorageFailed)
         assert isinstance(again, StorageFailed)  # a receipt id is unique
         assert edge.id in desk.stored()
@@ -126,7 +126,7 @@ async def test_full_edges_refuse_edges_and_let_receipts_pass(desk):
         receipt, edge, both = await answers_together(
             desk, retrieval(9, "e"), attrs.evolve(EDGE, to_id="z"), INFERENCE
         )
-        assert receipt is None
+        assert receipt == {}
         assert desk.stats.reading.receipts.get("r9") is not None
         assert isinstance(edge, StorageFailed)
         assert isinstance(both, StorageFailed)

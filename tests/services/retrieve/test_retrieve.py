@@ -65,11 +65,12 @@ class Memory:
     refusal: Exception | None = None
     unreadable: bool = False
 
-    async def submit(self, command: RecordRetrieval) -> None:
+    async def submit(self, command: RecordRetrieval) -> Mapping[str, NodeStats]:
         await trio.lowlevel.checkpoint()
         if self.refusal is not None:
             raise self.refusal
         self.recorded.append(command)
+        return self.known
 
     async def stats(self, node_ids: Iterable[str]) -> Mapping[str, NodeStats]:
         await trio.lowlevel.checkpoint()
@@ -118,6 +119,7 @@ class Room:
             dispatcher=dispatcher,
             team=team,
             pipeline=WeighingPipeline(self.catalogue, dispatcher, team, ranking),
+            ranking=ranking,
             snippets=Snippets(self.texts, None),  # type: ignore[arg-type]
             recorder=self.memory,
             metrics=self.metrics,
