@@ -65,6 +65,8 @@ DEFAULTS: dict[str, Any] = {
     "lcma.sweep_interval_hours": 24,
     "lcma.wm_eviction_days": 7,
     "lcma.receipts_kept": 100000,
+    "lcma.ranking": "evidence",
+    "lcma.questions_kept": 100_000,
     "lcma.coactivation_days": 90.0,
     "lcma.decay_inactive_days": 7,
     "lcma.temperature_default": 0.5,

@@ -84,8 +84,10 @@ async def _running(
                 background.start_soon(_show_collector, server)
                 background.start_soon(keep_returning)
                 background.start_soon(server.upkeep.run)
+                background.start_soon(server.questions.take_orders)
                 if server.enrichment is not None:
                     background.start_soon(server.enrichment.run)
+                    background.start_soon(server.questions.keep)
                 assembly.startup_seconds = time.perf_counter() - began
                 log.info(
                     "ready",

@@ -16,6 +16,8 @@ from lithos.app.server import Server
 from lithos.app.services import (
     make_enrichment,
     make_library,
+    make_question_memory,
+    make_question_upkeep,
     make_retrieve,
     make_upkeep,
     watch_learning,
@@ -29,6 +31,7 @@ from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Feedback, Lessons
+from lithos.services.retrieve.questions import QuestionMemory
 from lithos.services.search.hybrid import SearchSettings
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
@@ -84,12 +87,14 @@ class Assembly:
             clock,
         )
         entities = self._make_entities(texts, knowledge)
-        feedback = self._make_feedback(knowledge)
+        questions = make_question_memory(self.actors, texts)
+        question_upkeep = make_question_upkeep(self.actors, texts, questions)
+        feedback = self._make_feedback(knowledge, questions)
         projection = Projection(self.actors.catalogue, self.actors.learning)
         state = self._make_state()
         streams = EventStreams(self.actors.broadcaster, stores.coordination, self.actors.coordination_reading)
         return Server(
-            tools=self._make_tools(knowledge, retrieval, texts, state, feedback),
+            tools=self._make_tools(knowledge, retrieval, texts, state, feedback, questions),
             state=state,
             knowledge=knowledge,
             retrieval=retrieval,
@@ -104,7 +109,8 @@ class Assembly:
             ),
             entities=entities,
             projection=projection,
-            enrichment=make_enrichment(self.actors, texts, entities, projection, feedback),
+            enrichment=make_enrichment(self.actors, texts, entities, projection, feedback, question_upkeep),
+            questions=question_upkeep,
             access_log=AccessLog(
                 self.actors.coordinator.mailbox, stores.coordination, self.actors.coordination_reading
             ),
@@ -129,6 +135,7 @@ class Assembly:
         texts: NoteTexts,
         state: ServerState,
         feedback: Feedback,
+        questions: QuestionMemory,
     ) -> Tools:
         rows = self.actors.stores.coordination.readable_task_rows()
         lcma = self.actors.config.lcma.enabled
@@ -137,13 +144,14 @@ class Assembly:
         coordination = Coordination(self.actors.coordinator, rows, reading, self.actors.clock, taught)
         edges = self._make_edges(knowledge)
         graph = Graph(self.actors.catalogue, edges.list_edges if lcma else no_edges)
+        retrieve = make_retrieve(self.actors, edges, coordination, texts, retrieval, questions)
         families = (
             NoteTools(knowledge, self.actors.clock).tools(),
             SearchTools(retrieval, knowledge, self.actors.clock).tools(),
             GraphTools(graph).tools(),
             EdgeTools(edges).tools(),
             MemoryTools(self.actors.learning, self.actors.catalogue).tools(),
-            RetrieveTools(make_retrieve(self.actors, edges, coordination, texts), self.actors.clock).tools(),
+            RetrieveTools(retrieve, self.actors.clock).tools(),
             AgentTools(Agents(self.actors.coordinator)).tools(),
             TaskTools(coordination).tools(),
             TaskGraphTools(coordination).tools(),
@@ -157,11 +165,11 @@ class Assembly:
             meter=ToolMeter(self.actors.metrics),
         )
 
-    def _make_feedback(self, knowledge: Knowledge) -> Feedback:
+    def _make_feedback(self, knowledge: Knowledge, questions: QuestionMemory) -> Feedback:
         actors = self.actors
         rows = actors.stores.coordination.readable_task_rows()
         lessons = Lessons(actors.coordinator.mailbox, rows, actors.coordination_reading)
-        return Feedback(actors.learning, knowledge, actors.catalogue, lessons)
+        return Feedback(actors.learning, knowledge, actors.catalogue, lessons, questions.prepare)
 
     def _make_entities(self, texts: NoteTexts, knowledge: Knowledge) -> EntityExtraction:
         limit = self.actors.config.lcma.entity_max_per_doc

@@ -1,6 +1,7 @@
 """Maintenance of a data directory: reconcile, reindex, recalibrate, extract entities, accept vanished files.
 
-Only accepting vanished files also works beside a running server (lifecycle spec, section 6), as do dry runs.
+Only accepting vanished files (lifecycle spec, section 6) and forgetting questions also work beside a running
+server, as do dry runs.
 """
 
 from __future__ import annotations
@@ -27,15 +28,18 @@ from lithos.catalogue.scan import scan_folder
 from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.findings import GRAPH, INDICES, Failure, ScopeResult
+from lithos.core.learning.questions import QuestionFilter
 from lithos.core.plan import VanishRule
 from lithos.core.times import format_time
 from lithos.services.enrich.entities import EntityExtraction, Extraction
 from lithos.services.notes.texts import NoteTexts
+from lithos.services.upkeep.forgetting import count_questions, forget_stored_questions
 from lithos.services.upkeep.reconcile import reconcile_graph, reconcile_provenance, run_scope
 from lithos.services.upkeep.reconcile_indices import IndexSettings, Progress, reconcile_indices
 from lithos.services.upkeep.salience_floor import Recalibration, preview_recalibration, recalibrate
 from lithos.services.upkeep.validation import Survey, read_note_rows, survey_notes
 from lithos.stores.indexes.embedder import load_embedder
+from lithos.stores.learning.forget_orders import ForgetOrders
 from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.files import NoteFiles
@@ -247,6 +251,38 @@ async def recalibrate_salience(
         raise FileNotFoundError(2, "There is no data directory", str(data))
     async with owned(data, clock):
         return await Threads().run(lambda: recalibrate(path, floor, clock()))
+
+
+@frozen
+class Forgotten:
+    """How many questions; `is_taken` is False when they were only counted, or are not forgotten yet."""
+
+    questions: int
+    is_taken: bool
+
+
+async def forget_questions(
+    config: Config, wanted: QuestionFilter, *, dry_run: bool, clock: Clock = utc_now
+) -> Forgotten:
+    """Forget remembered questions, or have the running server do it; a missing database stays missing."""
+    data, blocking = config.storage.data_dir, Threads()
+    path, orders = data / ".lithos" / "stats.db", ForgetOrders(data / ".lithos")
+    if not data.is_dir():
+        raise FileNotFoundError(2, "There is no data directory", str(data))
+    is_live = await blocking.run(lambda: is_owned(data / ".lithos" / "lock"))
+    if dry_run or is_live:
+        number = await blocking.run(lambda: count_questions(path, wanted, is_live=is_live))
+        if dry_run:
+            return Forgotten(number, is_taken=False)
+        name = await blocking.run(lambda: orders.leave(wanted))
+        with trio.move_on_after(SERVER_BOUND):
+            while await blocking.run(lambda: orders.is_waiting(name)):  # noqa: ASYNC110 - another process
+                await trio.sleep(0.1)
+            return Forgotten(number, is_taken=True)
+        return Forgotten(number, is_taken=False)
+    async with owned(data, clock):
+        number = await blocking.run(lambda: forget_stored_questions(path, wanted, clock()))
+    return Forgotten(number, is_taken=True)
 
 
 async def extract_entities(

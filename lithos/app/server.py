@@ -21,6 +21,7 @@ from lithos.core.times import format_time
 from lithos.metrics import Metrics
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.projection import Projection
+from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.resources import Library
@@ -54,6 +55,7 @@ class Server:
     projection: Projection
     #: None where `lcma.enabled` is false.
     enrichment: Enrichment | None
+    questions: QuestionUpkeep
     access_log: AccessLog
     upkeep: Upkeep
     semantic: SemanticBackend

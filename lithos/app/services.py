@@ -14,6 +14,7 @@ from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.feed import DirectFeed, Feed, JournalFeed
 from lithos.services.enrich.inference import EdgeInference
 from lithos.services.enrich.projection import Projection
+from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
@@ -21,16 +22,21 @@ from lithos.services.notes.resource_changes import Changes
 from lithos.services.notes.resources import Library, Resources
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.retrieve.candidates import Ranking
+from lithos.services.retrieve.evidence import EvidencePipeline
 from lithos.services.retrieve.feedback import Feedback, Learning
-from lithos.services.retrieve.retrieve import Retrieve, RetrieveParts, RetrieveSettings
+from lithos.services.retrieve.questions import QuestionMemory
+from lithos.services.retrieve.retrieve import Pipeline, Retrieve, RetrieveParts, RetrieveSettings
 from lithos.services.retrieve.scout_relations import RelationScouts
 from lithos.services.retrieve.scout_team import NameScouts, SearchScouts, make_team
 from lithos.services.retrieve.scouts import Dispatcher
+from lithos.services.retrieve.weighing import WeighingPipeline
 from lithos.services.search.graph_search import Nearest
+from lithos.services.search.search import Search
 from lithos.services.state import Gauges
 from lithos.services.tasks.agents import Cursors
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.retention import Upkeep, UpkeepBounds
+from lithos.stores.learning.forget_orders import ForgetOrders
 
 
 def make_library(actors: Actors, texts: NoteTexts, knowledge: Knowledge) -> Library:
@@ -62,24 +68,57 @@ def _writers(catalogue: Catalogue) -> set[str]:
     return {note.author for note in notes}.union(*(note.contributors for note in notes))
 
 
-def make_retrieve(actors: Actors, edges: Edges, coordination: Coordination, texts: NoteTexts) -> Retrieve:
+def make_question_memory(actors: Actors, texts: NoteTexts) -> QuestionMemory:
+    """The memory of questions in use."""
+    matrix = actors.stores.stats.remembered
+    return QuestionMemory(actors.learning, matrix, actors.semantic, actors.catalogue, texts, Threads(2))
+
+
+def make_question_upkeep(actors: Actors, texts: NoteTexts, memory: QuestionMemory) -> QuestionUpkeep:
+    """What has the memory of questions follow the notes and the model."""
+    orders = ForgetOrders(actors.config.storage.data_dir / ".lithos")
+    return QuestionUpkeep(
+        memory, actors.learning, actors.semantic, actors.catalogue, texts, orders, Threads()
+    )
+
+
+def make_retrieve(
+    actors: Actors,
+    edges: Edges,
+    coordination: Coordination,
+    texts: NoteTexts,
+    retrieval: Search,
+    questions: QuestionMemory,
+) -> Retrieve:
     """The service behind `lithos_retrieve`."""
     search, lcma, catalogue = actors.config.search, actors.config.lcma, actors.catalogue
     searches = SearchScouts(catalogue, actors.stores.fulltext, actors.semantic, search.semantic_threshold)
     relations = RelationScouts(catalogue, edges.touching, actors.learning, coordination)
+    dispatcher = Dispatcher(catalogue, actors.metrics)
+    team = make_team(searches, NameScouts(catalogue), relations)
+    ranking = Ranking(catalogue, actors.learning, _weights(lcma), usage_settings(lcma), actors.reading)
+    pipeline: Pipeline = (
+        WeighingPipeline(catalogue, dispatcher, team, ranking)
+        if lcma.ranking == "weights"
+        else EvidencePipeline(catalogue, retrieval, questions, dispatcher, team, ranking)
+    )
     parts = RetrieveParts(
         catalogue=catalogue,
         freshness=actors.freshness,
-        dispatcher=Dispatcher(catalogue, actors.metrics),
-        team=make_team(searches, NameScouts(catalogue), relations),
-        ranking=Ranking(catalogue, actors.learning, _weights(lcma), usage_settings(lcma), actors.reading),
+        dispatcher=dispatcher,
+        team=team,
+        pipeline=pipeline,
+        ranking=ranking,
         snippets=Snippets(texts, actors.sizes),
         recorder=actors.learning,
         metrics=actors.metrics,
         clock=actors.clock,
     )
     settings = RetrieveSettings(
-        enabled=lcma.enabled, max_results=search.max_results, temperature=lcma.temperature_default
+        enabled=lcma.enabled,
+        max_results=search.max_results,
+        temperature=lcma.temperature_default,
+        defers_pairs=lcma.ranking == "evidence",
     )
     return Retrieve(parts, settings)
 
@@ -95,7 +134,12 @@ def _weights(config: LcmaConfig) -> RerankWeights:
 
 
 def make_enrichment(
-    actors: Actors, texts: NoteTexts, entities: EntityExtraction, projection: Projection, feedback: Feedback
+    actors: Actors,
+    texts: NoteTexts,
+    entities: EntityExtraction,
+    projection: Projection,
+    feedback: Feedback,
+    questions: QuestionUpkeep,
 ) -> Enrichment | None:
     """The worker, ready to run; None when `lcma.enabled` is false."""
     config, catalogue = actors.config.lcma, actors.catalogue
@@ -108,6 +152,7 @@ def make_enrichment(
         catalogue=catalogue,
         projection=projection,
         entities=entities,
+        questions=questions,
         inference=_make_inference(actors, texts),
         metrics=actors.metrics,
         clock=actors.clock,

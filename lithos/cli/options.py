@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from attrs import frozen
 
 from lithos import __version__
 from lithos.core.findings import SCOPES
+from lithos.core.times import parse_time
 
 
 def add_maintenance(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
@@ -39,6 +41,22 @@ def _add_reconcile(parser: argparse.ArgumentParser) -> None:
         "--accept-vanished",
         action="store_true",
         help="drop the notes whose files have vanished, also from a running server; nothing else",
+    )
+    parser.add_argument(
+        "--forget-questions",
+        action="store_true",
+        help="forget questions that notes were cited for, also in a running server; nothing else",
+    )
+    questions = parser.add_argument_group(
+        "which questions --forget-questions forgets, all conditions together"
+    )
+    questions.add_argument("--note", metavar="ID", help="that this note was cited for")
+    questions.add_argument("--agent", metavar="ID", help="that this agent was the first to ask")
+    questions.add_argument(
+        "--since", type=_time, metavar="TIME", help="asked last at or after this time (ISO 8601)"
+    )
+    questions.add_argument(
+        "--until", type=_time, metavar="TIME", help="asked last at or before this time (ISO 8601)"
     )
     _add_dry_run(parser)
     parser.add_argument("--json-output", dest="as_json", action="store_true", help="the same as --json")
@@ -278,6 +296,10 @@ def _pause(text: str) -> float:
     if not 0.1 <= seconds <= 3600:
         raise argparse.ArgumentTypeError("give 0.1 to 3600 seconds")
     return seconds
+
+
+def _time(text: str) -> datetime:
+    return parse_time(text)
 
 
 def _count(text: str) -> int:

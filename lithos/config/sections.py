@@ -136,6 +136,15 @@ class LcmaConfig:
     )
     sweep_interval_hours: float = setting(24.0, "Hours between two sweeps.", POSITIVE)
     wm_eviction_days: float = setting(7.0, "Idle days after which working memory is dropped.", number(0))
+    ranking: Literal["evidence", "weights"] = setting(
+        "evidence",
+        "How `lithos_retrieve` ranks: hybrid search and what notes were cited for, or the weights of scouts.",
+    )
+    questions_kept: int = setting(
+        100_000,
+        "Questions that notes were cited for and that are remembered, the newest; 0 remembers none.",
+        whole(0, 1_000_000),
+    )
     receipts_kept: int = setting(
         100_000,
         "Newest receipts of retrievals that are kept; those of open and lately closed tasks stay longer; "

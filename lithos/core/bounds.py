@@ -77,6 +77,14 @@ TABLES: Final[Mapping[str, Bound]] = {
     "stats.extracted_entities": _GONE,
     "stats.llm_budget": Bound("one per day of a year", _IDS),
     "stats.node_stats": _GONE,
+    "stats.question_memory": Bound(
+        "`lcma.questions_kept`, dropped with their note",
+        "`core.learning.questions.QUESTION_KEPT` and a vector each",
+    ),
+    "stats.question_texts": Bound(
+        "one per note with remembered questions",
+        "4 bytes times `core.learning.questions.SKETCHED`",
+    ),
     "stats.receipts": Bound(
         "`lcma.receipts_kept`, and those of open tasks", "`core.learning.memory.QUERY_KEPT` and 2 kB each"
     ),
@@ -140,6 +148,9 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "actors.kit.Mailbox.inbox": Bound(
         "the capacity that each actor gives", "the messages, whose askers wait"
     ),
+    "actors.remembering.actor.Memory._pairs": Bound(
+        "`actors.remembering.actor.PAIRS_WAITING` and those of one batch", _IDS
+    ),
     "actors.remembering.actor.Memory._undelivered": Bound("rows of the outbox", "the events"),
     "catalogue.note_records.NoteRecords._ids": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._paths": _PER_NOTE_ID,
@@ -196,11 +207,23 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     ),
     "services.state.Gauges._watched": _FIXED,
     "services.search.graph_search.GraphSearch._places": _CALL,
+    "services.retrieve.evidence._Looked.scores": _CALL,
     "services.retrieve.scouts.Report.failed": _CALL,
     "services.retrieve.scouts.Report.fired": _CALL,
     "services.retrieve.scouts.Report.found": _CALL,
     "services.notes.texts._KeptContents._contents": Bound("what fits", "`services.notes.texts.KEPT_BYTES`"),
     "stores.indexes.chunk_rows.ChunkRows._free": Bound("gaps between chunks in the index", "a number each"),
+    "stores.learning.question_matrix.QuestionMatrix._free": Bound("`lcma.questions_kept`", "a number each"),
+    "stores.learning.question_matrix.QuestionMatrix._notes": Bound(
+        "notes with questions since the last load", _IDS
+    ),
+    "stores.learning.question_matrix.QuestionMatrix._numbers": Bound(
+        "notes with questions since the last load", _IDS
+    ),
+    "stores.learning.question_matrix.QuestionMatrix._row_of": Bound("`lcma.questions_kept`", "a number each"),
+    "stores.learning.questions.QuestionRows.touched": Bound(
+        "entries changed by one batch, taken after each", "a number each"
+    ),
     "stores.notes.files.NoteFiles._kept": Bound("one per change of a batch, taken after each", "paths"),
     "stores.indexes.fulltext.FulltextIndex._lacking": _PER_NOTE_ID,
     "stores.indexes.linkgraph.LinkGraph._ends": Bound("one per link between notes", _IDS),

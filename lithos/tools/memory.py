@@ -21,9 +21,11 @@ from lithos.core.learning.edges import (
     check_resolution,
 )
 from lithos.core.learning.memory import NodeStats, SurfacedConflict
+from lithos.core.learning.questions import RememberedQuestion
 from lithos.core.times import format_optional, format_time
 from lithos.services.notes.edges import Edges
 from lithos.services.retrieve.feedback import Learning
+from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.retrieve.retrieve import Result, Retrieve, RetrieveRequest
 from lithos.stores.indexes.fulltext_query import Filters
 from lithos.tools.contract.arguments import argument, as_command
@@ -33,6 +35,8 @@ from lithos.tools.contract.rows import search_row, sliced_rows
 
 #: Who is recorded for an edge that nobody signed.
 UNSIGNED = "lithos_edge_upsert"
+#: Questions that `lithos_node_stats` shows.
+MOST_QUESTIONS = 20
 
 
 @frozen
@@ -178,7 +182,7 @@ class MemoryTools:
                 "lithos_node_stats",
                 "standard",
                 "RI",
-                "How a note has fared in retrieval: salience, uses, feedback.",
+                "How a note has fared in retrieval: salience, uses, feedback, what it was cited for.",
                 StatsArguments,
                 self.node_stats,
             ),
@@ -191,10 +195,18 @@ class MemoryTools:
                 f"No note has the id {given.node_id[:100]!r}. Find it with lithos_search or lithos_list."
             )
         stored = await self._learning.stats([given.node_id])
-        return stats_row(stored.get(given.node_id) or NodeStats(node_id=given.node_id))
+        stats = stored.get(given.node_id) or NodeStats(node_id=given.node_id)
+        questions = await self._learning.questions_of(given.node_id, MOST_QUESTIONS)
+        if not questions:
+            return stats_row(stats)
+        entry = self._catalogue.get(given.node_id)
+        is_private = entry is None or entry.note.access_scope == PRIVATE
+        return stats_row(stats) | {
+            "cited_for": [question_row(each, is_private=is_private) for each in questions]
+        }
 
 
-def stats_row(stats: NodeStats) -> Answer:
+def stats_row(stats: NodeStats) -> dict[str, Any]:
     """Node statistics on the wire."""
     return {
         "node_id": stats.node_id,
@@ -208,6 +220,17 @@ def stats_row(stats: NodeStats) -> Answer:
         "decay_rate": stats.decay_rate,
         "spaced_rep_strength": stats.spaced_rep_strength,
         "last_decay_applied_at": format_optional(stats.last_decay_applied_at),
+    }
+
+
+def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str, Any]:
+    """One question that a note was cited for; without its words where these are nobody else's."""
+    return {
+        "question": None if is_private or question.is_private else question.question,
+        "weight": question.weight,
+        "for": question.a,
+        "against": question.b,
+        "last_at": format_optional(question.last_at),
     }
 
 
@@ -277,11 +300,13 @@ class RetrieveTools:
 
 def retrieve_row(result: Result, now: datetime) -> dict[str, Any]:
     """One result: a search row, and how it came about."""
+    traits = result.traits
+    assert traits is not None  # of an answer that was given
     return search_row(result.hit, now) | {
         "reasons": list(result.reasons),
         "scouts": list(result.scouts),
-        "salience": result.traits.salience,
-        "usage_score": result.traits.usage,
+        "salience": traits.salience,
+        "usage_score": traits.usage,
     }
 
 

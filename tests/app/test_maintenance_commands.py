@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
+import apsw
 import pytest
 
+import lithos.app.maintenance
 from lithos.app.stores import utc_now
-from lithos.core.learning.memory import NodeStats
+from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, NodeStats
+from lithos.core.learning.questions import QuestionFilter
+from lithos.stores.learning.forget_orders import ForgetOrders
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock
 from tests.app.program import Program, make_program
@@ -117,6 +122,96 @@ def test_salience_is_lifted_to_the_floor_but_not_where_feedback_put_it(program: 
 def test_recalibrating_makes_no_database(program: Program) -> None:
     assert program.run("recalibrate-salience", "--json").answer["notes"] == 0
     assert not (program.data / ".lithos" / "stats.db").exists()
+
+
+def put_questions(data: Path) -> None:
+    """Three questions: of notes a and b by ann in 2026, of note b by bob in 2027."""
+    store = StatsStore.open(data / ".lithos" / "stats.db", utc_now())
+    with store.transaction():
+        for text, agent, cited, year in (("one", "ann", ("a", "b"), 2026), ("two", "bob", ("b",), 2027)):
+            question = AskedQuestion(text=text, digest=text, agent_id=agent)
+            taught = ApplyFeedback(task_id="t", cited=cited, question=question, sketches={"b": b"x"})
+            store.writing.questions.apply(taught, 100, datetime(year, 1, 1, tzinfo=UTC))
+    store.close()
+
+
+def questions(data: Path) -> list[tuple[str, str]]:
+    store = StatsStore.open(data / ".lithos" / "stats.db", utc_now())
+    rows = store.reading.questions
+    found = [(each.note_id, each.question) for note in rows.notes() for each in rows.of_note(note, 9)]
+    store.close()
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        (["--note", "b"], [("a", "one")]),
+        (["--agent", "ann"], [("b", "two")]),
+        (["--agent", "ann", "--note", "b"], [("a", "one"), ("b", "two")]),
+        (["--since", "2026-06-01T00:00:00Z"], [("a", "one"), ("b", "one")]),
+        (["--until", "2026-06-01"], [("b", "two")]),
+        (["--since", "2000-01-01"], []),
+        (["--agent", "nobody"], [("a", "one"), ("b", "one"), ("b", "two")]),
+    ],
+)
+def test_questions_are_forgotten_by_note_agent_and_time(
+    program: Program, options: list[str], left: list[tuple[str, str]]
+) -> None:
+    """behaviour 268"""
+    put_questions(program.data)
+    before = snapshot(program.data)
+    looked = program.run("reconcile", "--forget-questions", *options, "--dry-run", "--json").answer
+    assert snapshot(program.data) == before
+    assert looked == {"dry_run": True, "questions": 3 - len(left), "forgotten": False}
+    done = program.run("reconcile", "--forget-questions", *options)
+    assert (done.code, done.out) == (0, f"Forgot {3 - len(left)} questions\n")
+    assert questions(program.data) == left
+    again = program.run("reconcile", "--forget-questions", *options, "--json").answer
+    assert again == {"dry_run": False, "questions": 0, "forgotten": True}
+
+
+def test_forgetting_wants_to_know_what_and_makes_no_database(program: Program) -> None:
+    done = program.run("reconcile", "--forget-questions")
+    assert done.code == 2
+    assert "--since 2000-01-01" in done.err
+    done = program.run("reconcile", "--note", "a")
+    assert done.code == 2
+    assert "--forget-questions" in done.err
+    assert program.run("reconcile", "--forget-questions", "--note", "a").out == "Forgot 0 questions\n"
+    assert not (program.data / ".lithos" / "stats.db").exists()
+
+
+def test_a_statistics_file_from_before_has_no_questions(program: Program) -> None:
+    path = program.data / ".lithos" / "stats.db"
+    path.parent.mkdir()
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE node_stats(node_id TEXT PRIMARY KEY, salience REAL)")
+    connection.close()
+    options = ["reconcile", "--forget-questions", "--note", "a", "--json"]
+    assert program.run(*options, "--dry-run").answer["questions"] == 0
+    assert program.run(*options).answer["questions"] == 0
+
+
+def test_an_order_that_no_server_takes_stays(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_questions(program.data)
+    monkeypatch.setattr(lithos.app.maintenance, "SERVER_BOUND", 0.2)
+    lock = OwnerLock(program.data / ".lithos" / "lock")
+    lock.acquire("2026-01-01T00:00:00+00:00")
+    try:
+        done = program.run("reconcile", "--forget-questions", "--note", "b", "--json")
+        assert done.code == 1
+        assert "the next" not in done.err
+        assert "as soon as the server looks" in done.err
+        assert '"forgotten": false' in done.out or '"forgotten":false' in done.out
+    finally:
+        lock.release()
+    assert len(questions(program.data)) == 3
+    orders = ForgetOrders(program.data / ".lithos")
+    (name,) = orders.waiting()
+    assert orders.read(name) == QuestionFilter(note_ids=("b",))
+    (program.data / ".lithos" / name).write_text("[1")
+    assert orders.read(name) is None
 
 
 def test_entities_are_extracted_but_for_curated_ones(program: Program) -> None:

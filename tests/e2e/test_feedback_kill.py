@@ -58,7 +58,7 @@ def lessons(data: Path) -> list[Lesson]:
 @pytest.mark.slow
 @pytest.mark.deadline(180)
 async def test_every_completion_teaches_once_however_often_the_process_is_killed(tmp_path: Path) -> None:
-    """behaviours 153, 187"""
+    """behaviours 153, 187, 267"""
     data, acknowledged, random = tmp_path / "data", list[str](), Random(5)
     with running_lithos(data) as server:
         async with WireClient.open(server.address) as client:
@@ -75,6 +75,9 @@ async def test_every_completion_teaches_once_however_often_the_process_is_killed
             with trio.fail_after(PATIENCE):
                 while lessons(data):
                     await trio.sleep(0.05)
-            taught = (await client.call("lithos_node_stats", node_id=note))["cited_count"]
-            assert taught == len(completed)
+            stats = await client.call("lithos_node_stats", node_id=note)
+            assert stats["cited_count"] == len(completed)
+            assert [(each["question"], each["for"]) for each in stats["cited_for"]] == [
+                ("zanzibar", len(completed))
+            ]
         assert server.stop() == 0

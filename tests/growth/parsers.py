@@ -5,6 +5,7 @@ The first word of a name is what it covers: `module.function` of `lithos.core`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -14,20 +15,24 @@ from attrs import evolve
 
 from lithos.core import events, findings, limits, offers, times
 from lithos.core.errors import LithosError
-from lithos.core.learning import inference, ranking
+from lithos.core.learning import inference, lead, questions, ranking
 from lithos.core.notes import document, healing, layout, links, matching, paths, values, yaml_nodes
 from lithos.core.notes import paths as urls
 from lithos.core.notes import yaml_nodes as yaml_text
 from lithos.core.notes.model import Document, Note
 from lithos.core.tasks import graph as gates
 from lithos.core.tasks import graph as task_metadata
-from lithos.core.text import analysis, chunk, entities, entity_phrases, entity_text, query, snippet
+from lithos.core.text import analysis, chunk, entities, entity_phrases, entity_text, pieces, query, snippet
 from lithos.core.text import snippet as truncation
 from lithos.stores import sqlite
 from lithos.stores.indexes import fulltext_query, fulltext_schema, linkgraph
 from lithos.stores.indexes.fulltext_query import Filters
 
 Parse = Callable[[str], object]
+
+_SPACES: Final = re.compile(r"\s+")
+_RULE: Final = re.compile(r"^#[^\n]*$", re.MULTILINE)
+_BRACKETS: Final = re.compile(r"\[\[([^\[\]|]+)\]\]")
 
 _NOW: Final = datetime(2026, 1, 2, tzinfo=UTC)
 _ID: Final = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
@@ -162,6 +167,17 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "chunk.chunk_text": lambda t: chunk.chunk_text("A title", t),
     "chunk.chunk_text as title": lambda t: chunk.chunk_text(t, t),
     "chunk.headings_of": chunk.headings_of,
+    "lead.LeadText.of": lambda t: lead.LeadText.of([t.split(), [t]]),
+    "lead.LeadText.unpack": lambda t: refusing(lambda _: lead.LeadText.unpack(_bytes(t)))(""),
+    "lead.hash_stem": lead.hash_stem,
+    "lead.lead_coverage": lambda t: lead.lead_coverage([lead.LeadText.of([t.split()])], {"a": 2.0}),
+    "pieces.matches_of_space": lambda t: list(pieces.matches_of_space(_SPACES, t, 0, len(t))),
+    "pieces.matches_in_lines": lambda t: list(pieces.matches_in_lines(_RULE, t, 0)),
+    "pieces.matches_of_brackets": lambda t: list(pieces.matches_of_brackets(_BRACKETS, t)),
+    "pieces.cut_at_spaces": lambda t: list(pieces.cut_at_spaces(t)),
+    "questions.digest_question": questions.digest_question,
+    "questions.sketch_of": questions.sketch_of,
+    "questions.share_kept": lambda t: questions.share_kept(questions.sketch_of("a b c"), t),
     "entities.extract_entities": lambda t: entities.extract_entities(t, 50),
     "entities.decide_extraction": lambda t: entities.decide_extraction(_NOTE, f"# a\n{t}", 50),
     "entities.digest_entities": lambda t: entities.digest_entities(_many(t)),

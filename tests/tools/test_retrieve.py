@@ -17,13 +17,14 @@ from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 KEYS = ["results", "temperature", "terrace_reached", "receipt_id", "degraded", "failed_scouts"]
 ROW = [
     "id", "title", "snippet", "score", "path", "source_url", "updated_at", "is_stale", "derived_from_ids",
-    "reasons", "scouts", "salience", "usage_score",
+    "match", "reasons", "scouts", "salience", "usage_score",
 ]  # fmt: skip
 #: Scouts that look whatever is asked, and those that look when there are seeds.
 ALWAYS = ("scout_vector", "scout_lexical", "scout_exact_alias")
 #: Texts of one letter are near to everything; with this, meaning finds only what says the same.
 LITERAL = SearchConfig(semantic_threshold=0.999)
-FROM_SEEDS = ("scout_provenance", "scout_graph", "scout_coactivation", "scout_source_url")
+FROM_SEEDS = ("scout_provenance", "scout_graph", "scout_source_url")
+WEIGHTS = LcmaConfig(ranking="weights")
 
 
 async def retrieve(lithos: Lithos, query: str = "zebra", **more: Any) -> dict[str, Any]:
@@ -69,8 +70,7 @@ async def test_a_row_is_that_of_a_search_with_how_it_was_found(tmp_path: Path) -
             "matches the words of the query",
             "is named by the query",
         ]
-        # .21 + .22 + .10 of single candidates, the prior .5 and the salience .5 of a note nobody used.
-        assert row["score"] == pytest.approx(0.21 + 0.22 + 0.10 + 0.05 + 0.05)
+        assert row["score"] == 1.0  # of the search: it leads both legs
         assert (row["salience"], row["usage_score"]) == (0.5, 0)
 
 
@@ -129,9 +129,10 @@ async def test_results_are_remembered_for_a_task_only(tmp_path: Path) -> None:
         assert row["usage_score"] == pytest.approx(0.6 * 0.455340 + 0.2, abs=1e-5)
 
 
-async def test_each_scout_finds_notes_in_its_own_way(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ranking", ["weights", "evidence"])
+async def test_each_scout_finds_notes_in_its_own_way(tmp_path: Path, ranking: Any) -> None:
     """behaviours 144, 147"""
-    async with serving(tmp_path, search=LITERAL) as lithos:
+    async with serving(tmp_path, search=LITERAL, lcma=LcmaConfig(ranking=ranking)) as lithos:
         seed = await lithos.create("Zebra", "zebra [[Linked]]", source_url="https://e.org/a")
         await lithos.create("Linked", "x")
         edged = await lithos.create("Edged", "x")
@@ -150,7 +151,10 @@ async def test_each_scout_finds_notes_in_its_own_way(tmp_path: Path) -> None:
         # They were found together now, and found no more the first time they come alone.
         await lithos.write("Zebra", "zebra", id=seed, derived_from_ids=[], source_url="")
         again = await found(lithos)
-        assert again["Linked"] == again["Same site"] == ["scout_coactivation"]
+        if ranking == "weights":
+            assert again["Linked"] == again["Same site"] == ["scout_coactivation"]
+        else:
+            assert set(again) == {"Zebra", "Edged", "Derived"}
 
 
 async def test_reasons_name_the_note_they_lead_from(tmp_path: Path) -> None:
@@ -198,7 +202,7 @@ async def test_tags_or_a_path_bring_the_newest_notes(tmp_path: Path) -> None:
 
 async def test_a_query_for_fresh_knowledge_brings_what_expires(tmp_path: Path) -> None:
     clock = Clock()
-    async with serving(tmp_path, search=LITERAL, clock=clock) as lithos:
+    async with serving(tmp_path, search=LITERAL, clock=clock, lcma=WEIGHTS) as lithos:
         await lithos.create("Stale", "x", ttl_hours=1)
         await lithos.create("Fresh", "x", ttl_hours=99)
         await lithos.create("Forever", "x")
@@ -210,6 +214,21 @@ async def test_a_query_for_fresh_knowledge_brings_what_expires(tmp_path: Path) -
         # Stale is scaled to 1, fresh to 0: .04 between them.
         assert rows["Stale"]["score"] - rows["Fresh"]["score"] == pytest.approx(0.04)
         assert await found(lithos, "anything refreshing") == {}
+
+
+async def test_what_only_scouts_find_has_their_order_and_no_score(tmp_path: Path) -> None:
+    """behaviour 266"""
+    clock = Clock()
+    async with serving(tmp_path, search=LITERAL, clock=clock) as lithos:
+        for number in range(3):
+            await lithos.create(f"Fresh {number}", "x", ttl_hours=99)
+            await lithos.create(f"Stale {number}", "x", ttl_hours=1)
+        await lithos.create("Zebra", "refresh the zebra")
+        clock.advance(hours=2)
+        rows = (await retrieve(lithos, "Refresh the zebra"))["results"]
+        assert rows[0]["title"] == "Zebra"
+        assert [row["score"] > 0 for row in rows] == [True] + 6 * [False]
+        assert [row["is_stale"] for row in rows] == [False] + 3 * [True] + 3 * [False]
 
 
 async def test_a_task_brings_what_its_findings_name_and_what_was_written_for_it(tmp_path: Path) -> None:
@@ -341,7 +360,7 @@ async def test_a_file_that_is_gone_is_left_out(tmp_path: Path) -> None:
 
 async def test_notes_called_alike_stand_apart(tmp_path: Path) -> None:
     """behaviour 146"""
-    async with serving(tmp_path, search=LITERAL) as lithos:
+    async with serving(tmp_path, search=LITERAL, lcma=WEIGHTS) as lithos:
         for title in ("Stripes of zebras one", "Stripes of zebras two", "Herds"):
             await lithos.create(title, "zebra stripes zebra stripes")
         await lithos.create("Animals", "There are many animals, and a zebra is one of them.")
@@ -360,7 +379,12 @@ async def test_without_lcma_nothing_is_retrieved_or_kept(tmp_path: Path) -> None
 
 async def test_weights_and_temperature_are_those_of_the_configuration(tmp_path: Path) -> None:
     """behaviour 160"""
-    lcma = LcmaConfig(rerank_weights={"lexical": 9.0}, temperature_default=0.2, rerank_note_type_weight=0.0)
+    lcma = LcmaConfig(
+        ranking="weights",
+        rerank_weights={"lexical": 9.0},
+        temperature_default=0.2,
+        rerank_note_type_weight=0.0,
+    )
     async with serving(tmp_path, lcma=lcma) as lithos:
         await lithos.create("Note", "zebra")
         answer = await retrieve(lithos, "zebra")

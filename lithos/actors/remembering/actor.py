@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
+from itertools import islice
 
 import attrs
 import trio
@@ -36,7 +37,8 @@ from lithos.core.commands import Command, Done
 from lithos.core.errors import LithosError, StorageFailed, UpdateFailed
 from lithos.core.events import EDGE_UPSERTED, EventDraft
 from lithos.core.learning.edges import EdgeCommand, ResolveConflict
-from lithos.core.learning.salience import LearningSettings
+from lithos.core.learning.memory import CountPairs, LearningCommand, Pair, RecordRetrieval
+from lithos.core.learning.salience import LearningSettings, pairs_together
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
 from lithos.stores.learning.edges import EdgeStore
@@ -91,6 +93,7 @@ class Batches:
                 for job in waiting:
                     if failure.store in job.needs and not job.settled:
                         job.refuse(failure)
+        self._stats.publish()  # whatever was undone: it reads what is stored now
         return [job.done for job in jobs]
 
     def _plan(self, command: MemoryCommand) -> _Job:
@@ -161,6 +164,11 @@ CAPACITY = 64
 BATCH = 64
 #: Seconds between two tries to journal what could not be.
 RETRY_DELAY = 1.0
+#: Seconds until pairs of notes retrieved together are counted, and how many at once: some 10 ms.
+PAIRS_DELAY = 0.2
+PAIRS_AT_ONCE = 400
+#: Pairs that may wait; beyond, retrievals count theirs themselves.
+PAIRS_WAITING = 20_000
 #: Seconds that callers wait for the journal; their change is stored, and its event follows.
 JOURNAL_DEADLINE = 20.0
 
@@ -175,7 +183,14 @@ class TryWriting(Command[None]):
     """See whether a database that refused a write takes one now."""
 
 
-MemoryMessage = MemoryCommand | Deliver | TryWriting
+@frozen
+class WritePairs(Command[None]):
+    """Count some of the pairs that wait."""
+
+    most: int | None = None
+
+
+MemoryMessage = MemoryCommand | Deliver | TryWriting | WritePairs
 MemoryMailbox = Mailbox[MemoryMessage]
 
 
@@ -216,6 +231,8 @@ class Memory:
         self._clock = clock
         self._on_salience = on_salience
         self._batches = Batches(store, stats, Steps(store, stats, settings, new_edge_id))
+        #: Counts of pairs that retrievals have deferred; what the process takes along is not counted.
+        self._pairs: dict[Pair, int] = {}
         #: Events with a row in the outbox, in order.
         self._undelivered: list[EventDraft] = []
         #: Some of them may be in the journal, or kept by the coordinator, already.
@@ -244,8 +261,17 @@ class Memory:
         task_status.started()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._try_again)
+            nursery.start_soon(self._count_pairs)
             await run_batches(inbox, self._flush, size=BATCH, stats=self.mailbox.stats)
             nursery.cancel_scope.cancel()
+        if self._pairs:
+            await self._flush([WritePairs()])
+
+    async def _count_pairs(self) -> None:
+        while True:
+            await trio.sleep(PAIRS_DELAY)
+            if self._pairs:
+                self.mailbox.nudge(WritePairs(PAIRS_AT_ONCE))
 
     async def _try_again(self) -> None:
         while True:
@@ -256,7 +282,10 @@ class Memory:
                 self.mailbox.nudge(TryWriting())
 
     async def _flush(self, messages: Sequence[MemoryMessage]) -> list[object]:
-        done = await self._blocking.run(lambda: self._commit(messages))
+        given = [self._translate(message) for message in messages]
+        done = await self._blocking.run(lambda: self._commit(given))
+        for message, each in zip(given, done, strict=True):
+            self._settle_pairs(message, is_stored=not isinstance(each.reply, LithosError))
         self._on_salience(sum(each.moved for each in done))
         events = [event for each in done for event in each.events]
         self._undelivered += events
@@ -264,16 +293,36 @@ class Memory:
             await self._deliver()  # what was only learned does not wait for the journal
         return [each.reply for each in done]
 
+    def _translate(self, message: MemoryMessage) -> MemoryMessage:
+        """What is to be carried out; pairs that are about to be counted wait no more."""
+        if isinstance(message, WritePairs):
+            some = dict(islice(self._pairs.items(), message.most))
+            self._pairs = {pair: count for pair, count in self._pairs.items() if pair not in some}
+            return CountPairs(some)
+        if isinstance(message, RecordRetrieval) and message.defers_pairs and len(self._pairs) > PAIRS_WAITING:
+            return attrs.evolve(message, defers_pairs=False)
+        return message
+
+    def _settle_pairs(self, message: MemoryMessage, *, is_stored: bool) -> None:
+        """Have the pairs of a stored retrieval wait, and again those that could not be counted."""
+        if isinstance(message, RecordRetrieval) and message.defers_pairs and is_stored:
+            for pair in pairs_together(message.namespaces):
+                self._pairs[pair] = self._pairs.get(pair, 0) + 1
+        elif isinstance(message, CountPairs) and not is_stored:
+            for pair, count in message.counts.items():
+                self._pairs[pair] = self._pairs.get(pair, 0) + count
+
     def _commit(self, messages: Sequence[MemoryMessage]) -> list[Done[object]]:
         """One transaction of each database; a refused command has written nothing."""
-        commands = [message for message in messages if not isinstance(message, Deliver | TryWriting)]
+        commands = [message for message in messages if isinstance(message, EdgeCommand | LearningCommand)]
         done = iter(self._batches.commit(commands, self._clock()) if commands else ())
         for store in self.databases:
             if store.failure and TryWriting() in messages:
                 with suppress(DatabaseFailed, OSError):  # it notes its failure itself
                     store.try_writing()
         return [
-            Done(None) if isinstance(message, Deliver | TryWriting) else next(done) for message in messages
+            next(done) if isinstance(message, EdgeCommand | LearningCommand) else Done(None)
+            for message in messages
         ]
 
     # -- the outbox ----------------------------------------------------------------------------

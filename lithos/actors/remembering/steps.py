@@ -12,6 +12,7 @@ from enum import Enum
 
 import attrs
 
+from lithos.actors.remembering.question_steps import QuestionUpkeep
 from lithos.core.commands import Done, Handlers, carry_out
 from lithos.core.errors import LithosError
 from lithos.core.events import ENRICH_AGENT, ENRICHMENT, EventDraft
@@ -28,6 +29,7 @@ from lithos.core.learning.memory import (
     ApplyFeedback,
     ClaimJobs,
     Consolidate,
+    CountPairs,
     Decay,
     Enqueue,
     EnrichJob,
@@ -57,9 +59,9 @@ from lithos.core.learning.salience import (
     cite,
     clamp,
     decay,
-    dominant_namespace,
     ignore,
     lift,
+    pairs_together,
     pairs_within,
 )
 from lithos.stores.learning.edges import CITED_WEIGHT, REINFORCEMENT, EdgeStore, wanted_edges
@@ -69,7 +71,7 @@ from lithos.stores.learning.stats import StatsStore
 class Upkeep:
     """The commands, carried out inside a transaction."""
 
-    def __init__(self, stats: StatsStore) -> None:
+    def __init__(self, stats: StatsStore, settings: LearningSettings) -> None:
         self._stats = stats
         self.handlers: Handlers = {
             ForgetWorkingMemory: self._forget,
@@ -82,6 +84,7 @@ class Upkeep:
             SpendTokens: self._spend,
             RecordEntities: self._record_entities,
             LiftSalience: self._lift,
+            **QuestionUpkeep(stats, settings).handlers,
         }
 
     def _forget(self, command: ForgetWorkingMemory, now: datetime) -> Done[int]:
@@ -168,6 +171,7 @@ class Steps:
             ResolveConflict: self._resolve,
             ShiftWeights: self._shift,
             RecordRetrieval: self._record_retrieval,
+            CountPairs: self._count_pairs,
             ApplyFeedback: self._apply_feedback,
             ForgetLessons: self._forget_lessons,
             ForgetLedgers: self._forget_ledgers,
@@ -175,7 +179,7 @@ class Steps:
             Consolidate: self._consolidate,
             ProjectProvenance: self._project,
             RecordInference: self._record_inference,
-            **Upkeep(stats).handlers,
+            **Upkeep(stats, settings).handlers,
         }
 
     def carry_out(self, command: MemoryCommand, now: datetime) -> Done[object]:
@@ -228,12 +232,19 @@ class Steps:
 
     # -- retrieval and feedback ----------------------------------------------------------------
 
-    def _record_retrieval(self, command: RecordRetrieval, now: datetime) -> Done[None]:
+    def _record_retrieval(self, command: RecordRetrieval, now: datetime) -> Done[dict[str, NodeStats]]:
         tables, receipt, returned = self._stats.writing, command.receipt, command.namespaces
+        before = tables.nodes.get(returned)
         tables.receipts.add(receipt)
         if receipt.task_id is not None:
             tables.receipts.activate(receipt.task_id, returned, receipt.id, now)
-        tables.nodes.count_retrieval(returned, dominant_namespace(returned.values()), now)
+        tables.nodes.count_retrieval(returned, now)
+        if not command.defers_pairs:
+            tables.nodes.count_pairs(dict.fromkeys(pairs_together(returned), 1), now)
+        return Done(before)
+
+    def _count_pairs(self, command: CountPairs, now: datetime) -> Done[None]:
+        self._stats.writing.nodes.count_pairs(command.counts, now)
         return Done(None)
 
     def _apply_feedback(self, command: ApplyFeedback, now: datetime) -> Done[tuple[str, ...]]:
@@ -248,6 +259,7 @@ class Steps:
         for node_id in command.ignored:
             stats[node_id] = ignore(stats[node_id], self._settings)
         self._stats.writing.nodes.put(stats.values())
+        self._stats.writing.questions.apply(command, self._settings.questions_kept, now)
         self._judge_edges(command, now)
         moved = sum(before[node_id].salience != new.salience for node_id, new in stats.items())
         return attrs.evolve(self._struck(command, stats), moved=moved)

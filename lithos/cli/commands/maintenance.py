@@ -1,6 +1,7 @@
 """Maintenance commands on the data directory, without a server, and their progress bars (terminals only).
 
-Also `lithos reconcile --accept-vanished`: the operator confirms that vanished files were deleted on purpose.
+Also `lithos reconcile --accept-vanished`: the operator confirms that vanished files were deleted on purpose;
+and `--forget-questions`, which has the memory of questions forget.
 """
 
 from __future__ import annotations
@@ -14,10 +15,18 @@ from typing import Any
 import trio
 from tqdm import tqdm
 
-from lithos.app.maintenance import accept_vanished, extract_entities, recalibrate_salience, reconcile, reindex
+from lithos.app.maintenance import (
+    accept_vanished,
+    extract_entities,
+    forget_questions,
+    recalibrate_salience,
+    reconcile,
+    reindex,
+)
 from lithos.cli.output import print_json, print_line
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.findings import SCOPES, ScopeResult
+from lithos.core.learning.questions import QuestionFilter
 from lithos.services.enrich.entities import Extraction
 from lithos.services.upkeep.reconcile_indices import Progress
 
@@ -60,6 +69,37 @@ def run_accept_vanished(session: Session) -> int:
     return 0
 
 
+def run_forget_questions(session: Session) -> int:
+    """Forget remembered questions; 0. Raises `CommandFailed` when a server does not do it."""
+    typed = session.invocation.typed
+    note, dry_run = typed.get("note"), typed.get("dry_run", False)
+    wanted = QuestionFilter(
+        note_ids=None if note is None else (note,),
+        agent_id=typed.get("agent"),
+        since=typed.get("since"),
+        until=typed.get("until"),
+    )
+    if wanted == QuestionFilter():
+        raise CommandFailed(
+            "--forget-questions wants to know which: give --note, --agent, --since or --until. "
+            "All of them: --since 2000-01-01.",
+            2,
+        )
+    result = trio.run(partial(forget_questions, session.config, wanted, dry_run=dry_run))
+    if session.invocation.as_json:
+        print_json({"dry_run": dry_run, "questions": result.questions, "forgotten": result.is_taken})
+    elif dry_run:
+        print_line(f"Would forget {result.questions} questions (dry run, nothing was changed)")
+    elif result.is_taken:
+        print_line(f"Forgot {result.questions} questions")
+    if not dry_run and not result.is_taken:
+        raise CommandFailed(
+            "The server that owns the data directory has not forgotten them yet. The order stays in .lithos/ "
+            "and is carried out as soon as the server looks, at the latest when it starts again."
+        )
+    return 0
+
+
 def _summary(number: int, *, dry_run: bool, is_taken: bool) -> str:
     if not number:
         return "No files have vanished"
@@ -69,12 +109,18 @@ def _summary(number: int, *, dry_run: bool, is_taken: bool) -> str:
 
 
 ALL = "all"
+#: What chooses among questions.
+_SELECTORS = frozenset(("note", "agent", "since", "until"))
 
 
 def run_maintenance(session: Session) -> int:
     """Run one of the commands; its exit code. Raises what `explained_failures` explains."""
     if session.invocation.typed.get("accept_vanished", False):
         return run_accept_vanished(session)  # the folder itself may be what has vanished
+    if session.invocation.typed.get("forget_questions", False):
+        return run_forget_questions(session)
+    if _SELECTORS & session.invocation.typed.keys() and session.invocation.command == "reconcile":
+        raise CommandFailed("--note, --agent, --since and --until are for --forget-questions only.", 2)
     run = {
         "reindex": _reindex,
         "reconcile": _reconcile,

@@ -171,8 +171,8 @@ class WorkingNode:
 
 
 @frozen
-class RecordRetrieval(LearningCommand[None]):
-    """Keep a receipt and what its results teach; no reply.
+class RecordRetrieval(LearningCommand[dict[str, NodeStats]]):
+    """Keep a receipt and what its results teach; the reply is the statistics before, of notes that had some.
 
     `namespaces` maps each returned note to its effective namespace: node statistics and coactivation
     are counted for these notes, and working memory if the receipt has a task.
@@ -180,6 +180,33 @@ class RecordRetrieval(LearningCommand[None]):
 
     receipt: Receipt
     namespaces: Mapping[str, str] = field(factory=dict)
+    #: The pairs may be counted a moment later: they take longer than everything else.
+    defers_pairs: bool = False
+
+
+@frozen
+class CountPairs(LearningCommand[None]):
+    """Count pairs of notes that were retrieved together so many times; no reply."""
+
+    counts: Mapping[Pair, int]
+
+
+@frozen(kw_only=True)
+class AskedQuestion:
+    """The question that feedback is about.
+
+    `codes` is its vector of the static tier, int8, as `embedder` made it; empty when there was no model. Then
+    the entries count once they are embedded, and nothing is learned of others. `is_private`: its words are
+    shown to nobody.
+    """
+
+    text: str
+    digest: str
+    codes: bytes = b""
+    embedder: str = ""
+    theta: float = 1.0
+    agent_id: str | None = None
+    is_private: bool = False
 
 
 @frozen(kw_only=True)
@@ -196,6 +223,11 @@ class ApplyFeedback(LearningCommand[tuple[str, ...]]):
     misleading: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     namespaces: Mapping[str, str] = field(factory=dict)
+    #: Whose query the notes answer; its question, and sketches of the texts of cited notes, are made of it
+    #: when the lesson is applied.
+    receipt_id: str | None = None
+    question: AskedQuestion | None = None
+    sketches: Mapping[str, bytes] = field(factory=dict)
 
 
 @frozen

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 from attrs import frozen
 
-from lithos.core.learning.memory import NodeStats
+from lithos.core.learning.memory import NodeStats, Pair
 
 #: What a citation adds to `spaced_rep_strength`.
 STRENGTH_STEP: Final = 0.05
@@ -27,7 +27,7 @@ _DAY: Final = timedelta(days=1)
 
 @frozen(kw_only=True)
 class LearningSettings:
-    """How fast salience moves; the names are those of section `lcma`."""
+    """How fast salience moves, and how many questions are kept; the names are those of section `lcma`."""
 
     decay_inactive_days: float = 7.0
     salience_floor: float = 0.3
@@ -37,6 +37,7 @@ class LearningSettings:
     salience_consolidation_boost: float = 0.01
     salience_misleading_penalty: float = 0.05
     salience_ignored_penalty: float = 0.02
+    questions_kept: int = 100_000
 
 
 @frozen(kw_only=True)
@@ -72,6 +73,12 @@ def dominant_namespace(namespaces: Iterable[str]) -> str:
     """The most frequent one; among equals the first in the alphabet."""
     counts = Counter(namespaces)
     return min(counts, key=lambda name: (-counts[name], name), default=NO_NAMESPACE)
+
+
+def pairs_together(namespaces: Mapping[str, str]) -> list[Pair]:
+    """The unordered pairs of notes that were retrieved together, under their dominant namespace."""
+    space = dominant_namespace(namespaces.values())
+    return [(first, second, space) for first, second in combinations(sorted(namespaces), 2)]
 
 
 def pairs_within(node_ids: Iterable[str], namespaces: Mapping[str, str]) -> list[tuple[str, str, str]]:

@@ -57,6 +57,14 @@ class Entities(Protocol):
     async def refresh_stale(self) -> int: ...
 
 
+class Questions(Protocol):
+    """Has the memory of questions follow the notes."""
+
+    async def follow(self, note_ids: Sequence[str]) -> None: ...
+
+    async def tidy(self) -> None: ...
+
+
 @frozen(kw_only=True)
 class DrainParts:
     """The dependencies of jobs; without a language model there is no `inference`."""
@@ -66,6 +74,7 @@ class DrainParts:
     catalogue: Catalogue
     projection: Projection
     entities: Entities
+    questions: Questions
     inference: EdgeInference | None
     metrics: Metrics
     clock: Callable[[], datetime]
@@ -170,6 +179,8 @@ class Drain:
         if present:
             await self._parts.memory.submit(Decay(present))
         await self._parts.projection.project(ids, appeared_or_gone=moved)
+        changed = [job.node_id for job in jobs if job.node_id and job.triggers & (OF_CONTENT | OF_EXISTENCE)]
+        await self._parts.questions.follow(changed)
 
     async def _extract(self, job: EnrichJob) -> None:
         if job.node_id is not None and job.node_id in self._parts.catalogue:

@@ -263,6 +263,7 @@ class Enrichment:
         await survive("old pairs are kept until the next sweep", self._retention.forget_pairs)
         await survive("ledgers are kept until the next sweep", self._retention.forget_ledgers)
         await survive("statistics are kept until the next sweep", self._retention.forget_notes)
+        await survive("questions of notes that are gone are kept until the next sweep", parts.questions.tidy)
         log.info("swept")
 
     async def _forget(self) -> None:

@@ -14,6 +14,7 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.learning.match import Strength
 from lithos.core.learning.memory import INITIAL_SALIENCE, NodeStats
 from lithos.core.learning.ranking import (
     Candidate,
@@ -104,6 +105,34 @@ class Statistics(Protocol):
 
 
 @frozen
+class Chosen:
+    """One note of an answer, with the scouts that found it; its traits where the ranking had to know them."""
+
+    id: str
+    score: float
+    reasons: tuple[str, ...]
+    scouts: frozenset[str]
+    traits: Traits | None = None
+
+
+@frozen(kw_only=True)
+class Selection:
+    """The notes of an answer, best first, of so many that were `considered`.
+
+    `seeds` are those the answer was widened from, `chunks` the chunk to show by serial, where one is known;
+    not `complete` when statistics could not be read.
+    """
+
+    notes: Sequence[Chosen]
+    considered: int
+    seeds: tuple[Entry, ...]
+    chunks: Mapping[int, int]
+    complete: bool
+    #: Match strength by serial, all others are weak; empty where the rows say nothing of it.
+    matches: Mapping[int, Strength] = field(factory=dict)
+
+
+@frozen
 class Standing:
     """The final ranking; not `complete` when no statistics could be read."""
 
@@ -129,7 +158,7 @@ class Ranking:
 
     async def rank(self, pool: Mapping[str, Scaled], most: int, now: datetime) -> Standing:
         """The top `most` of the pool by final score, without notes that no longer exist."""
-        stats = await self._read_stats(pool)
+        stats = await self.read_stats(pool)
         known, grounds = stats or {}, await self._ground(pool)
         await trio.lowlevel.checkpoint()
         saliences = {note_id: row.salience for note_id, row in known.items()}
@@ -139,7 +168,7 @@ class Ranking:
             for note_id in some:
                 entry = self._catalogue.get(note_id)
                 if entry is not None:
-                    traits = self._traits(entry.note.note_type, known.get(note_id), now)
+                    traits = self.traits(entry.note.note_type, known.get(note_id), now)
                     score = final_score(grounds[note_id], traits, self._weights)
                     scored.append(Ranked(note_id, score, pool[note_id], traits))
         return Standing(rank(scored, most), complete=stats is not None)
@@ -153,13 +182,14 @@ class Ranking:
             grounds |= ground_scores(pool, types, self._weights)
         return grounds
 
-    def _traits(self, note_type: str, stats: NodeStats | None, now: datetime) -> Traits:
+    def traits(self, note_type: str, stats: NodeStats | None, now: datetime) -> Traits:
+        """The traits of a note of this type; without statistics those of one that was never used."""
         if stats is None:
             return Traits(note_type=note_type, salience=_UNUSED.salience, usage=_UNUSED.usage)
         usage = usage_score(stats, now, self._usage)
         return Traits(note_type=note_type, salience=stats.salience, usage=usage)
 
-    async def _read_stats(self, note_ids: Collection[str]) -> Mapping[str, NodeStats] | None:
+    async def read_stats(self, note_ids: Collection[str]) -> Mapping[str, NodeStats] | None:
         """The stored statistics; None when they cannot be read: then every note gets the default traits."""
         if not note_ids:
             return {}

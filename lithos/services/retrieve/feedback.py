@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar, overload
 
 import attrs
@@ -22,7 +22,7 @@ import trio
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.messages import CoordinatorMailbox
 from lithos.actors.kit import honest_outcome
-from lithos.actors.remembering.actor import MemoryMailbox
+from lithos.actors.remembering.actor import MemoryMailbox, WritePairs
 from lithos.actors.writing.messages import PatchNote
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError, ReceiptNotFound, StorageFailed
@@ -39,9 +39,11 @@ from lithos.core.learning.memory import (
     SalienceSummary,
     WorkingNode,
 )
+from lithos.core.learning.questions import RememberedQuestion
 from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
 from lithos.services.notes.knowledge import Knowledge
 from lithos.stores.coordination.tasks import TaskRows
+from lithos.stores.learning.questions import Unembedded
 from lithos.stores.learning.receipts import OldReceipt
 from lithos.stores.learning.stats import StatsStore, StatsTables
 from lithos.stores.sqlite import DatabaseFailed
@@ -74,6 +76,8 @@ class Learning:
 
     async def coactivated(self, seeds: Sequence[str], namespaces: Sequence[str] | None) -> dict[str, int]:
         """Coactivation counts of other notes with the seeds, by note; `namespaces` None means any."""
+        with honest_outcome("Ask again."):
+            await self._mailbox.ask(WritePairs(), within=LEARNING_DEADLINE)
         return await self._read(lambda tables: tables.nodes.companions(seeds, namespaces))
 
     async def receipt(self, receipt_id: str) -> Receipt | None:
@@ -121,6 +125,26 @@ class Learning:
     async def applied_lessons(self) -> list[str]:
         """The lessons that were applied and not forgotten."""
         return await self._read(lambda tables: tables.ledgers.lessons())
+
+    async def questions(self, ids: Iterable[int]) -> dict[int, RememberedQuestion]:
+        """Entries of the memory of questions, by id."""
+        return await self._read(lambda tables: tables.questions.get(ids))
+
+    async def questions_of(self, node_id: str, most: int) -> list[RememberedQuestion]:
+        """What a note was cited for: the entries that are trusted most."""
+        return await self._read(lambda tables: tables.questions.of_note(node_id, most))
+
+    async def unembedded_questions(self, embedder: str) -> list[Unembedded]:
+        """Some entries that have no vector of this embedder yet."""
+        return await self._read(lambda tables: tables.questions.unembedded(embedder))
+
+    async def questioned_notes(self) -> list[str]:
+        """The notes that have entries in the memory of questions."""
+        return await self._read(lambda tables: tables.questions.notes())
+
+    async def question_sketch(self, node_id: str) -> bytes | None:
+        """The sketch of a note's text as it was when the note was cited first, or rewritten since."""
+        return await self._read(lambda tables: tables.questions.sketch(node_id))
 
     async def queue_length(self) -> int:
         """How many triggers are not processed, those given up included."""
@@ -215,12 +239,19 @@ class Feedback:
     """Validates the feedback of a completion against its receipt, and applies it to the notes' statistics."""
 
     def __init__(
-        self, learning: Learning, knowledge: Knowledge, catalogue: Catalogue, lessons: Lessons
+        self,
+        learning: Learning,
+        knowledge: Knowledge,
+        catalogue: Catalogue,
+        lessons: Lessons,
+        prepare: Callable[[ApplyFeedback], Awaitable[ApplyFeedback]],
     ) -> None:
         self._learning = learning
         self._knowledge = knowledge
         self._catalogue = catalogue
         self.lessons = lessons
+        #: Adds the question that feedback is about; raises `LithosError` and `DatabaseFailed`.
+        self._prepare = prepare
 
     async def check(self, command: CompleteTask) -> ApplyFeedback | None:
         """Validate the feedback of a completion and return its lesson, if any; changes nothing.
@@ -241,9 +272,9 @@ class Feedback:
         """
         with trio.move_on_after(EFFECTS_DEADLINE, shield=True) as scope:
             try:
-                struck = await self._learning.submit(feedback)
-            except LithosError as failure:
-                log.error("feedback waits", task=feedback.task_id, reason=failure.message)
+                struck = await self._learning.submit(await self._prepare(self._still_there(feedback)))
+            except (LithosError, DatabaseFailed) as failure:
+                log.error("feedback waits", task=feedback.task_id, reason=str(failure))
                 return
             for note_id in struck:
                 await self._quarantine(note_id, feedback.task_id)
@@ -251,6 +282,20 @@ class Feedback:
                 self.lessons.drop(feedback.id)
         if scope.cancelled_caught:
             log.error("feedback took too long", task=feedback.task_id, seconds=EFFECTS_DEADLINE)
+
+    def _still_there(self, feedback: ApplyFeedback) -> ApplyFeedback:
+        """The lesson without notes that were deleted since it was written down."""
+        known = self._catalogue
+
+        def present(ids: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(note_id for note_id in ids if note_id in known)
+
+        return attrs.evolve(
+            feedback,
+            cited=present(feedback.cited),
+            misleading=present(feedback.misleading),
+            ignored=present(feedback.ignored),
+        )
 
     async def catch_up(self) -> None:
         """Apply the pending lessons that could not be applied when their tasks were completed.
@@ -310,6 +355,7 @@ class Feedback:
             misleading=misleading,
             ignored=tuple(dict.fromkeys(note_id for note_id in retrieved if note_id not in judged)),
             namespaces={entry.note.id: entry.namespace for entry in entries},
+            receipt_id=receipt.id,
         )
 
     async def _quarantine(self, note_id: str, task_id: str) -> None:

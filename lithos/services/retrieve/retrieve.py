@@ -1,9 +1,12 @@
-"""The retrieval pipeline: scouts in two phases, merging and ranking, a receipt (memory spec, section 1)."""
+"""The retrieval service: a pipeline chooses notes, which are shown with reasons, and a receipt is kept.
+
+`evidence` and `weighing` are the pipelines, one for each `lcma.ranking` (memory spec, section 1).
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -14,19 +17,21 @@ from attrs import field, frozen
 from lithos.actors.indexing.indexer import Visibility
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
+from lithos.core.learning.match import Strength
 from lithos.core.learning.memory import (
     CONFLICTS_KEPT,
     QUERY_KEPT,
     FinalNode,
+    NodeStats,
     Receipt,
     RecordRetrieval,
     SurfacedConflict,
 )
-from lithos.core.learning.ranking import DIVERSIFIED, Ranked, Traits, best_of, diversify, explain, name_words
+from lithos.core.learning.ranking import Traits
 from lithos.core.text.query import query_terms
 from lithos.metrics import Metrics
 from lithos.services.notes.texts import Snippets
-from lithos.services.retrieve.candidates import Gate, Ranking
+from lithos.services.retrieve.candidates import Gate, Ranking, Selection
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
 from lithos.services.search.search import Hit
@@ -44,8 +49,16 @@ COLD: Final = 0.5
 class Recorder(Protocol):
     """Keeps receipts."""
 
-    async def submit(self, command: RecordRetrieval) -> None:
-        """Returns once it is durable. Raises `LithosError`."""
+    async def submit(self, command: RecordRetrieval) -> Mapping[str, NodeStats]:
+        """The statistics before, once it is durable. Raises `LithosError`."""
+        ...
+
+
+class Pipeline(Protocol):
+    """Finds candidates and chooses the best."""
+
+    async def select(self, ask: Ask, context: int, report: Report) -> Selection:
+        """The notes of the answer; `context`: from how many of the best its scouts look further."""
         ...
 
 
@@ -56,6 +69,8 @@ class RetrieveSettings:
     enabled: bool
     max_results: int
     temperature: float
+    #: Pairs retrieved together are counted a moment later: nothing ranks by them.
+    defers_pairs: bool = False
 
 
 @frozen(kw_only=True)
@@ -79,7 +94,7 @@ class Result:
     hit: Hit
     reasons: tuple[str, ...]
     scouts: tuple[str, ...]
-    traits: Traits
+    traits: Traits | None
 
 
 @frozen(kw_only=True)
@@ -104,11 +119,16 @@ class RetrieveParts:
     freshness: Visibility
     dispatcher: Dispatcher
     team: Team
+    pipeline: Pipeline
     ranking: Ranking
     snippets: Snippets
     recorder: Recorder
     metrics: Metrics
     clock: Callable[[], datetime]
+
+
+def _match(matches: Mapping[int, Strength], entry: Entry) -> Strength | None:
+    return matches.get(entry.serial, "weak") if matches else None
 
 
 def make_receipt_id() -> str:
@@ -138,9 +158,21 @@ class Retrieve:
             fired = name_scouts(report.fired)
             await self._record(attrs.evolve(receipt, scouts_fired=fired, terrace_reached=0), ())
             raise
-        kept = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
+        known = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
         self._count(answer)
-        return answer if kept else attrs.evolve(answer, degraded=True)
+        if known is None:
+            answer = attrs.evolve(answer, degraded=True)
+            known = await self._parts.ranking.read_stats([row.hit.entry.note.id for row in answer.results])
+        results = tuple(self._describe(result, known or {}, now) for result in answer.results)
+        return attrs.evolve(answer, results=results)
+
+    def _describe(self, result: Result, known: Mapping[str, NodeStats], now: datetime) -> Result:
+        """The result with the traits it had before, unless the ranking has told them."""
+        if result.traits is not None:
+            return result
+        note = result.hit.entry.note
+        traits = self._parts.ranking.traits(note.note_type, known.get(note.id), now)
+        return attrs.evolve(result, traits=traits)
 
     def _check(self, request: RetrieveRequest) -> RetrieveRequest:
         """The request with its limit in bounds."""
@@ -169,25 +201,22 @@ class Retrieve:
         parts = self._parts
         await parts.freshness.reach()
         ask = await self._ask(request, receipt.ts)
-        await parts.dispatcher.send(parts.team.first, ask, report)
-        ask = attrs.evolve(ask, seeds=await self._choose_seeds(request, report))
-        if ask.seeds:
-            await parts.dispatcher.send(parts.team.second, ask, report)
+        context = request.max_context_nodes or request.limit
+        selection = await parts.pipeline.select(ask, context, report)
+        ask = attrs.evolve(ask, seeds=selection.seeds)
         conflicts = await self._find_conflicts(ask, report) if request.surface_conflicts else None
-        pool = await parts.ranking.merge(report.found)
-        standing = await parts.ranking.rank(pool, max(request.limit, DIVERSIFIED), receipt.ts)
-        results = await self._present(ask, standing.ranked, report)
+        results = await self._present(ask, selection)
         failed = name_scouts(report.failed)
         return RetrieveAnswer(
             results=results,
             receipt=attrs.evolve(
                 receipt,
                 scouts_fired=name_scouts(report.fired),
-                candidates_considered=len(pool),
+                candidates_considered=selection.considered,
                 final_nodes=tuple(FinalNode(r.hit.entry.note.id, r.reasons, r.scouts) for r in results),
                 conflicts_surfaced=(conflicts or ())[:CONFLICTS_KEPT],
             ),
-            degraded=bool(failed) or not standing.complete,
+            degraded=bool(failed) or not selection.complete,
             failed_scouts=failed,
             conflicts=conflicts,
         )
@@ -202,12 +231,6 @@ class Retrieve:
         admitted = await gate.admit(self._parts.catalogue) if gate.is_narrow else None
         return Ask(query=request.query, limit=request.limit, gate=gate, now=now, admitted=admitted)
 
-    async def _choose_seeds(self, request: RetrieveRequest, report: Report) -> tuple[Entry, ...]:
-        pool = await self._parts.ranking.merge(report.found)
-        best = best_of(pool, request.max_context_nodes or request.limit)
-        entries = map(self._parts.catalogue.get, best)
-        return tuple(entry for entry in entries if entry is not None)
-
     async def _find_conflicts(self, ask: Ask, report: Report) -> tuple[SurfacedConflict, ...]:
         if not ask.seeds:
             return ()
@@ -215,45 +238,37 @@ class Retrieve:
         found = await self._parts.dispatcher.attempt(CONTRADICTIONS, lambda: find(ask), report)
         return tuple(found or ())
 
-    async def _present(self, ask: Ask, ranked: Sequence[Ranked], report: Report) -> tuple[Result, ...]:
-        """Cut to the limit, read the texts; notes that are gone or hidden by now are left out."""
-        catalogue = self._parts.catalogue
-
-        def words(note_id: str) -> frozenset[str]:
-            entry = catalogue.get(note_id)
-            return frozenset() if entry is None else name_words(entry.note.title, entry.path)
-
-        chosen = diversify(ranked, words)[: ask.limit]
-        reasons = explain(report.found, [note.id for note in chosen])
-        await trio.lowlevel.checkpoint()  # what comes next takes as long again
-        pairs = [(note, catalogue.get(note.id)) for note in chosen]
+    async def _present(self, ask: Ask, selection: Selection) -> tuple[Result, ...]:
+        """Read the texts; notes that are gone or hidden by now are left out."""
+        get = self._parts.catalogue.get
+        pairs = [(note, get(note.id)) for note in selection.notes]
         present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
         entries = [entry for _, entry in present]
-        snippets = await self._parts.snippets.cut(entries, query_terms(ask.words), _chunks(entries, report))
+        snippets = await self._parts.snippets.cut(entries, query_terms(ask.words), selection.chunks)
         return tuple(
             Result(
-                hit=Hit(entry, note.score, snippet),
-                reasons=reasons[note.id],
-                scouts=name_scouts(note.scaled),
+                hit=Hit(entry, note.score, snippet, match=_match(selection.matches, entry)),
+                reasons=note.reasons,
+                scouts=name_scouts(note.scouts),
                 traits=note.traits,
             )
             for (note, entry), snippet in zip(present, snippets, strict=True)
             if snippet is not None
         )
 
-    async def _record(self, receipt: Receipt, entries: Sequence[Entry]) -> bool:
-        """Keep the receipt and what the results teach; True once that is durable.
+    async def _record(self, receipt: Receipt, entries: Sequence[Entry]) -> Mapping[str, NodeStats] | None:
+        """Keep the receipt and what the results teach, durably; the statistics before, None if it is refused.
 
         Also when the caller has gone: the receipt tells what was done.
         """
         namespaces = {entry.note.id: entry.namespace for entry in entries}
+        command = RecordRetrieval(receipt, namespaces, self._settings.defers_pairs)
         try:
             with trio.fail_after(RECEIPT_DEADLINE, shield=True):
-                await self._parts.recorder.submit(RecordRetrieval(receipt, namespaces))
+                return await self._parts.recorder.submit(command)
         except (LithosError, trio.TooSlowError) as failure:
             log.warning("retrieval not recorded", receipt=receipt.id, reason=repr(failure))
-            return False
-        return True
+            return None
 
     def _count(self, answer: RetrieveAnswer) -> None:
         metrics = self._parts.metrics
@@ -261,14 +276,3 @@ class Retrieve:
         metrics.observe("lcma_retrieve_final_nodes", len(answer.results))
         if answer.receipt.temperature >= COLD:
             metrics.count("lcma_cold_start")
-
-
-def _chunks(entries: Sequence[Entry], report: Report) -> dict[int, int]:
-    """By serial the chunk to show of notes that only meaning found; others show a word of the query."""
-    by_words = {candidate.id for candidate in report.found.get("lexical", ())}
-    serials = {entry.note.id: entry.serial for entry in entries if entry.note.id not in by_words}
-    return {
-        serials[candidate.id]: candidate.chunk
-        for candidate in report.found.get("vector", ())
-        if candidate.id in serials and candidate.chunk is not None
-    }

@@ -28,8 +28,9 @@ from lithos.stores.indexes.fulltext import FulltextIndex
 
 #: Oversampling: how many results are requested per result wanted.
 GENEROSITY: Final = 3
-_NEAR: Final = "is close in meaning"
-_MATCHING: Final = "matches the words of the query"
+#: Reasons of the scouts over the indexes.
+NEAR: Final = "is close in meaning"
+MATCHING: Final = "matches the words of the query"
 
 
 class _Found(NamedTuple):
@@ -76,14 +77,14 @@ class SearchScouts:
             if vector is None:
                 return ()
             hits = self._semantic.search_among(vector, serials, ask.limit, self._threshold)
-            return self._candidates(ask, map(_as_found, hits), _NEAR)
+            return self._candidates(ask, map(_as_found, hits), NEAR)
 
         async def search(asked: int) -> list[_Found]:
             looking = self._semantic.ask(ask.query, asked, self._threshold)
             self._require_all()
             return list(map(_as_found, await looking.hits()))
 
-        return await self._widen(search, ask, ask.limit, _NEAR)
+        return await self._widen(search, ask, ask.limit, NEAR)
 
     def _require_all(self) -> None:
         if not self._semantic.is_answering:
@@ -98,7 +99,7 @@ class SearchScouts:
         async def search(asked: int) -> Sequence[tuple[int, float]]:
             return self._fulltext.search(node, asked, ask.gate.filters)
 
-        return await self._widen(search, ask, GENEROSITY * ask.limit, _MATCHING)
+        return await self._widen(search, ask, GENEROSITY * ask.limit, MATCHING)
 
     async def _widen(
         self, search: Callable[[int], Awaitable[Sequence[_Hit]]], ask: Ask, wanted: int, reason: str

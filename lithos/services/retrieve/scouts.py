@@ -126,8 +126,13 @@ class Dispatcher:
         report.found[scout.name] = passing
         self._metrics.observe("lcma_scout_candidates", len(passing), f"scout_{scout.name}")
 
-    async def attempt(self, name: str, look: Callable[[], Awaitable[T]], report: Report) -> T | None:
-        """The result of `look`, or None when it fails or exceeds its deadline; the report records which."""
+    async def attempt(
+        self, name: str, look: Callable[[], Awaitable[T]], report: Report, *also: str
+    ) -> T | None:
+        """The result of `look`, or None when it fails or exceeds its deadline; the report records which.
+
+        `also`: further scouts that `look` stands for.
+        """
         began = perf_counter()
         try:
             await trio.lowlevel.checkpoint()  # the scouts of a phase take turns with everybody else
@@ -135,12 +140,19 @@ class Dispatcher:
                 found = await look()
         except Exception as failure:  # noqa: BLE001 - any answer is better than none (memory spec, section 1)
             log.warning("scout failed", scout=name, reason=repr(failure))
-            self._metrics.count("lcma_scout_failures", f"scout_{name}")
-            report.failed.add(name)
+            for each in (name, *also):
+                self.fail(each, report)
             return None
-        report.fired.add(name)
-        self._metrics.observe("lcma_scout_duration_seconds", perf_counter() - began, f"scout_{name}")
+        for each in (name, *also):
+            report.fired.add(each)
+            self._metrics.observe("lcma_scout_duration_seconds", perf_counter() - began, f"scout_{each}")
         return found
+
+    def fail(self, name: str, report: Report) -> None:
+        """Record that a scout failed."""
+        self._metrics.count("lcma_scout_failures", f"scout_{name}")
+        report.fired.discard(name)
+        report.failed.add(name)
 
     def _pass(self, found: Iterable[Candidate], ask: Ask) -> list[Candidate]:
         get, passes = self._catalogue.get, ask.gate.passes

@@ -5,7 +5,7 @@ Search spec, sections 5 and 6. `lithos_search`, `lithos_retrieve` and `lithos_ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from operator import itemgetter
 from typing import Final, Literal
@@ -37,6 +37,8 @@ from lithos.stores.indexes.fulltext_query import Filters
 
 #: The least number of candidates that each ranking of a hybrid search contributes.
 LEG_NOTES: Final = 200
+#: Candidates of each ranking for each result wanted, where these are more.
+LEG_SHARE: Final = 5
 #: Characters of a full-text query. Every pair in a run of unsegmented script is a term of its own, and
 #: 300,000 of them stop the event loop for twenty seconds. Meaning still gets the whole query.
 LONGEST_QUERY: Final = 4_000
@@ -62,15 +64,20 @@ class HybridRanking:
     """A ranking: notes (serial, score) best first, iterable once; `lexical` are the full-text matches.
 
     `features` has those of the first three rows, and none while a leg failed (`failed`, `message` says why).
+    `is_all`: neither leg would find more.
     """
 
-    scores: Iterator[tuple[int, float]]
+    scores: Iterable[tuple[int, float]]
     chunks: Sequence[VectorHit]
     lexical: Mapping[int, float]
     terms: Sequence[str]
     features: Mapping[int, Features]
+    is_all: bool
     failed: tuple[str, ...] = ()
     message: str = ""
+
+
+NOTHING_RANKED: Final = HybridRanking(scores=(), chunks=(), lexical={}, terms=(), features={}, is_all=True)
 
 
 class Hybrid:
@@ -90,6 +97,11 @@ class Hybrid:
         return CALIBRATIONS["static"]
 
     @property
+    def highest(self) -> float:
+        """What scores are divided by to be 0..1."""
+        return 1 + self._settings.lead_weight
+
+    @property
     def confidence(self) -> float:
         """The probability from which on a note is an answer."""
         configured = self._settings.cache_confidence
@@ -105,7 +117,7 @@ class Hybrid:
 
         Answers from one leg when the other fails. Raises `SearchBackendFailed` when both do.
         """
-        wanted = max(LEG_NOTES, 5 * limit)
+        wanted = max(LEG_NOTES, LEG_SHARE * limit)
         asked = self._nearest.ask(query, filters, wanted, threshold)
         failures: dict[str, str] = {}
         lexical: Sequence[tuple[int, float]] = ()
@@ -136,6 +148,7 @@ class Hybrid:
             lexical=leg.scores,
             terms=query_terms(words),
             features={} if failures else features,
+            is_all=len(lexical) < wanted and len(semantic) < wanted,
             failed=tuple(failures),
             message=f"Answered without {' and '.join(failures)}: {reasons}" if failures else "",
         )

@@ -5,7 +5,7 @@ Also the candidates of a cache lookup with the probability that they answer (sec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from operator import itemgetter
@@ -25,7 +25,9 @@ from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.progress import wait_telling
 from lithos.services.search.graph_search import GraphSearch, Nearest
 from lithos.services.search.hybrid import (
+    LEG_SHARE,
     LONGEST_QUERY,
+    NOTHING_RANKED,
     Hybrid,
     HybridRanking,
     SearchSettings,
@@ -93,7 +95,7 @@ class _Ranked:
 
     scores: Iterable[tuple[int, float]]
     chunks: Sequence[VectorHit]
-    lexical: Container[int]
+    lexical: Collection[int]
     terms: Sequence[str] = ()
     failed: tuple[str, ...] = ()
     message: str = ""
@@ -152,6 +154,15 @@ class Search:
         hits = await self._present(request, ranked, limit)
         self._record(request, hits)
         return SearchAnswer(hits, ranked.failed, ranked.message)
+
+    async def rank_hybrid(self, query: str, filters: Filters, wanted: int) -> HybridRanking:
+        """Every note that a hybrid search with legs of `wanted` notes finds, best first.
+
+        Exactly the order of `search`; the caller has waited for freshness. Raises `SearchBackendFailed`.
+        """
+        if not query.strip():
+            return NOTHING_RANKED
+        return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self._settings.threshold)
 
     async def match_text(self, query: str, filters: Filters) -> list[Entry]:
         """Every note that a full-text query matches, best first. Raises `SearchBackendFailed`."""
@@ -226,11 +237,11 @@ class Search:
             ranking.terms,
             ranking.failed,
             ranking.message,
-            self._strengths(ranking),
+            self.strengths(ranking),
         )
 
-    def _strengths(self, ranking: HybridRanking) -> Mapping[int, Strength]:
-        """The match strength of the first rows; all others are weak. None while a leg is missing."""
+    def strengths(self, ranking: HybridRanking) -> Mapping[int, Strength]:
+        """Match strength by serial of the first rows; all others are weak. Empty while a leg is missing."""
         confidence = self.hybrid.confidence
         return {
             serial: strength(chance, confidence) for serial, chance in self.hybrid.chances(ranking).items()

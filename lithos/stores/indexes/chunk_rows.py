@@ -135,7 +135,7 @@ def encode_rows(vectors: Matrix) -> Codes:
     return np.rint(vectors * (_PEAK / np.where(peaks > 0, peaks, 1))).astype(np.int8)
 
 
-def _invert_lengths(codes: Codes) -> Matrix:
+def invert_lengths(codes: Codes) -> Matrix:
     """One over the length of each row; NaN, which passes no threshold, for a row of zeros."""
     squares = np.einsum("ij,ij->i", codes, codes, dtype=np.int32).astype(np.float32)
     inverse = np.full(len(codes), np.nan, np.float32)
@@ -157,13 +157,14 @@ def _choose_products() -> Any:
 _PRODUCTS: Final = _choose_products()
 
 
-def _compare(codes: Codes, inverse: Matrix, queries: Codes) -> Iterator[Matrix]:
+def compare_codes(codes: Codes, inverse: Matrix, queries: Codes) -> Iterator[Matrix]:
+    """Similarity, 0..1, of all rows (rows, dims) to each of `queries`; `inverse`: see `invert_lengths`."""
     if not len(codes):
         yield from np.zeros((len(queries), 0), np.float32)
         return
     # The kernel lets other threads run meanwhile, and starts none.
     products = np.asarray(numkong.cdist(codes, queries, metric="dot", out_dtype=_PRODUCTS))
-    for of_query, length in zip(products.T, _invert_lengths(queries), strict=True):
+    for of_query, length in zip(products.T, invert_lengths(queries), strict=True):
         scaled: Matrix = inverse * length
         np.multiply(of_query, scaled, out=scaled, dtype=np.float32, casting="unsafe")
         np.maximum(scaled, 0, out=scaled)
@@ -198,7 +199,7 @@ class ChunkRows:
         start = self._take(count)
         rows = slice(start, start + count)
         self._codes[rows] = codes
-        self._inverse[rows] = _invert_lengths(codes)
+        self._inverse[rows] = invert_lengths(codes)
         self._serials[rows] = serial
         self._chunks[rows] = np.arange(count)
         self.found += int(np.count_nonzero(~np.isnan(self._inverse[rows])))
@@ -225,12 +226,12 @@ class ChunkRows:
 
         NaN for what cannot be found. Up to `ABREAST` queries take hardly longer than one.
         """
-        return _compare(self._codes[: self._used], self._inverse[: self._used], queries)
+        return compare_codes(self._codes[: self._used], self._inverse[: self._used], queries)
 
     def compare_some(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
         """The same for one query (dims,) and some rows."""
         if len(rows) * _WORTH_COPYING < self._used:
-            return next(_compare(self._codes[rows], self._inverse[rows], query[None, :]))
+            return next(compare_codes(self._codes[rows], self._inverse[rows], query[None, :]))
         return next(self.compare(query[None, :]))[rows]
 
     def _take(self, count: int) -> int:

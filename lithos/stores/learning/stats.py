@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +22,11 @@ from attrs import frozen
 from lithos.core.learning.memory import INITIAL_SALIENCE, NodeStats, Pair, PairsForgotten, SalienceSummary
 from lithos.core.times import format_optional, format_time
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns, read_time
+from lithos.stores.learning.question_matrix import QuestionMatrix
+from lithos.stores.learning.questions import QuestionRows
 from lithos.stores.learning.queue import LedgerRows, QueueRows
 from lithos.stores.learning.receipts import ReceiptRows
+from lithos.stores.sqlite import DatabaseFailed
 
 
 @frozen
@@ -87,6 +89,12 @@ _TABLES: Final[Mapping[str, _Table]] = {
     ),
     "extracted_entities": _Table({"node_id": "TEXT PRIMARY KEY", "digest": _TEXT}),
     "applied_lessons": _Table({"id": "TEXT PRIMARY KEY"}),
+    "question_memory": _Table({
+        "id": "INTEGER PRIMARY KEY", "digest": _TEXT, "note_id": _TEXT, "namespace": _TEXT, "question": _TEXT,
+        "vector": "BLOB", "embedder": _TEXT, "agent_id": "TEXT", "is_private": _COUNT, "a": _SCORE,
+        "b": _SCORE, "last_at": "TEXT",
+    }),
+    "question_texts": _Table({"note_id": "TEXT PRIMARY KEY", "sketch": "BLOB NOT NULL"}),
     "edge_inference_log": _Table(
         {
             "node_id": _TEXT, "doc_version": "INTEGER NOT NULL", "inference_version": _TEXT,
@@ -100,6 +108,9 @@ TABLES: Final = "\n".join(table.make(name) for name, table in _TABLES.items())
 _INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS coactivation_b ON coactivation(node_id_b);
 CREATE INDEX IF NOT EXISTS receipts_task ON receipts(task_id, agent_id) WHERE task_id IS NOT NULL;
+CREATE UNIQUE INDEX IF NOT EXISTS question_of_note ON question_memory(note_id,digest);
+CREATE INDEX IF NOT EXISTS question_age ON question_memory(last_at,id);
+CREATE INDEX IF NOT EXISTS question_embedder ON question_memory(embedder);
 CREATE INDEX IF NOT EXISTS enrich_waiting ON enrich_queue(id) WHERE processed_at IS NULL;
 CREATE INDEX IF NOT EXISTS enrich_waiting_notes ON enrich_queue(node_id, task_id) WHERE processed_at IS NULL;
 """
@@ -123,8 +134,8 @@ _RETRIEVED: Final = (
     " last_retrieved_at=excluded.last_retrieved_at"
 )
 _TOGETHER: Final = (
-    "INSERT INTO coactivation(node_id_a,node_id_b,namespace,count,last_at) VALUES(?,?,?,1,?)"
-    " ON CONFLICT(node_id_a,node_id_b,namespace) DO UPDATE SET count=IFNULL(count,0)+1,"
+    "INSERT INTO coactivation(node_id_a,node_id_b,namespace,count,last_at) VALUES(?,?,?,?,?)"
+    " ON CONFLICT(node_id_a,node_id_b,namespace) DO UPDATE SET count=IFNULL(count,0)+excluded.count,"
     " last_at=excluded.last_at"
 )
 _COMPANIONS: Final = """
@@ -189,12 +200,16 @@ class NodeRows:
         """Insert or replace rows."""
         self._connection.executemany(_PUT, [_row(stats) for stats in changed])
 
-    def count_retrieval(self, node_ids: Iterable[str], namespace: str, now: datetime) -> None:
-        """Increment the retrieval count of each note, and the coactivation of each unordered pair."""
-        moment, ordered = format_time(now), sorted(set(node_ids))
-        self._connection.executemany(_RETRIEVED, [(node_id, moment) for node_id in ordered])
-        pairs = [(first, second, namespace, moment) for first, second in combinations(ordered, 2)]
-        self._connection.executemany(_TOGETHER, pairs)
+    def count_retrieval(self, node_ids: Iterable[str], now: datetime) -> None:
+        """Increment the retrieval count of each note."""
+        moment = format_time(now)
+        self._connection.executemany(_RETRIEVED, [(node_id, moment) for node_id in sorted(set(node_ids))])
+
+    def count_pairs(self, counts: Mapping[Pair, int], now: datetime) -> None:
+        """Add to the coactivations of pairs."""
+        moment = format_time(now)
+        rows = [(*pair, count, moment) for pair, count in counts.items()]
+        self._connection.executemany(_TOGETHER, rows)
 
     def companions(self, seeds: Sequence[str], namespaces: Sequence[str] | None) -> dict[str, int]:
         """Coactivation counts of other notes with any of the seeds; None is any namespace."""
@@ -262,10 +277,11 @@ class StatsTables:
     receipts: ReceiptRows
     queue: QueueRows
     ledgers: LedgerRows
+    questions: QuestionRows
 
 
 class StatsStore(LearningDatabase):
-    """The statistics; `reading` uses the second connection."""
+    """The statistics; `reading` uses the second connection, `remembered` has all questions in memory."""
 
     layout = Layout(TABLES, upgrade, set_aside=SET_ASIDE)
 
@@ -273,10 +289,19 @@ class StatsStore(LearningDatabase):
         super().__init__(path, now)
         empty = apsw.Connection(":memory:")
         empty.execute(TABLES)
+        self.remembered = QuestionMatrix()
         #: The last committed state, for one reader at a time.
         self.reading = _tables(empty)
         #: The state inside the open transaction.
         self.writing = self.reading
+
+    def publish(self) -> None:
+        """Have `remembered` agree with what is stored, outside transactions; the writing thread calls it."""
+        try:
+            self.writing.questions.publish(self.remembered)
+        except DatabaseFailed as failure:
+            self.log.error("questions are loaded again", reason=str(failure))
+            self.remembered.begin(None, 0)
 
     def _connect(self, now: datetime) -> None:
         super()._connect(now)
@@ -285,5 +310,9 @@ class StatsStore(LearningDatabase):
 
 def _tables(connection: apsw.Connection) -> StatsTables:
     return StatsTables(
-        NodeRows(connection), ReceiptRows(connection), QueueRows(connection), LedgerRows(connection)
+        NodeRows(connection),
+        ReceiptRows(connection),
+        QueueRows(connection),
+        LedgerRows(connection),
+        QuestionRows(connection),
     )

@@ -10,13 +10,22 @@ import trio
 
 from lithos.actors.kit import ActorDown
 from lithos.core.learning.edges import EdgeFilter
-from lithos.core.learning.memory import ApplyFeedback, ForgetLessons
+from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, ForgetLessons
+from lithos.core.learning.questions import LoadQuestions
 from tests.actors.memories import EDGE, Desk, Killed, nodes, weights
 
 pytestmark = pytest.mark.autojump
 
+QUESTION = AskedQuestion(text="q", digest="d", codes=bytes([100, 0]), embedder="e", theta=0.6)
 LESSON = ApplyFeedback(
-    task_id="t", id="l1", cited=("a", "b"), misleading=("m",), ignored=("i",), namespaces={"a": "n", "b": "n"}
+    task_id="t",
+    id="l1",
+    cited=("a", "b"),
+    misleading=("m",),
+    ignored=("i",),
+    namespaces={"a": "n", "b": "n"},
+    question=QUESTION,
+    sketches={"a": b"sketch"},
 )
 
 
@@ -45,13 +54,22 @@ async def prepare(desk) -> None:
         await desk.ask(attrs.evolve(EDGE, from_id=first, to_id=second, type="related_to"))
 
 
+def remembered(desk) -> list[tuple[str, float, float]]:
+    """Note, a and b of every entry, of which the matrix in memory has all."""
+    rows = desk.stats.reading.questions
+    entries = [entry for note in sorted(rows.notes()) for entry in rows.of_note(note, 9)]
+    assert len(desk.stats.remembered) == len(entries)
+    return [(entry.note_id, entry.a, entry.b) for entry in entries]
+
+
 @pytest.mark.parametrize("where", ["failure", "instead_of_commit", "after_commit"])
 @pytest.mark.parametrize("store", ["edges_switch", "stats_switch"])
 async def test_feedback_cut_off_anywhere_is_completed_and_not_doubled(desk, store, where):
-    """behaviour 153"""
+    """behaviours 153, 267"""
 
     async def cut_off():
         await prepare(desk)
+        await desk.ask(LoadQuestions("e", 2))
         setattr(getattr(desk, store), where, Killed())
         with suppress(ActorDown):
             await desk.ask(LESSON)
@@ -65,9 +83,12 @@ async def test_feedback_cut_off_anywhere_is_completed_and_not_doubled(desk, stor
     assert weights(desk) == ({"ab": 0.53, "mz": 0.45} if edges_were_committed else {"ab": 0.5, "mz": 0.5})
 
     async def repeat():
+        await desk.ask(LoadQuestions("e", 2))
         for _ in range(2):
             assert await desk.ask(LESSON) == ()
             assert happened(desk) == (0.53, 0.45, 1, 1, 1)
+            assert remembered(desk) == [("a", 1, 0), ("b", 1, 0)]
+            assert desk.stats.reading.questions.sketch("a") == b"sketch"
 
     await desk.run(repeat)
 

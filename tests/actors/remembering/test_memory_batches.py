@@ -7,7 +7,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.remembering.actor import Deliver
+from lithos.actors.remembering import actor
+from lithos.actors.remembering.actor import PAIRS_DELAY, Deliver, WritePairs
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.memory import Consolidate, Enqueue, EnrichTrigger, SpendTokens
 from tests.actors.memories import (
@@ -78,7 +79,7 @@ async def test_one_command_that_cannot_be_stored_harms_no_other(desk):
         first, fine, refused, edge, again = await answers_together(
             desk, retrieval(2, "a", "b"), retrieval(3, "c"), bad, EDGE, double
         )
-        assert (first, fine) == (None, None)
+        assert (first, fine) == ({}, {})
         assert isinstance(refused, StorageFailed)
         assert isinstance(again, StorageFailed)  # a receipt id is unique
         assert edge.id in desk.stored()
@@ -125,7 +126,7 @@ async def test_full_edges_refuse_edges_and_let_receipts_pass(desk):
         receipt, edge, both = await answers_together(
             desk, retrieval(9, "e"), attrs.evolve(EDGE, to_id="z"), INFERENCE
         )
-        assert receipt is None
+        assert receipt == {}
         assert desk.stats.reading.receipts.get("r9") is not None
         assert isinstance(edge, StorageFailed)
         assert isinstance(both, StorageFailed)
@@ -178,3 +179,54 @@ async def test_a_database_that_is_really_full_is_found_full_and_used_again(desk)
 
     await desk.run(body)
     assert desk.memory.mailbox.stats.restarts == 0
+
+
+# -- pairs that may be counted later ---------------------------------------------------------------
+
+
+def later(number: int, *notes: str):
+    return attrs.evolve(retrieval(number, *notes, task=None), defers_pairs=True)
+
+
+def pairs(desk) -> dict[str, int]:
+    return desk.stats.reading.nodes.companions(["a"], None)
+
+
+async def test_deferred_pairs_are_counted_soon_and_once(desk):
+    """behaviour 148"""
+
+    async def body():
+        await desk.ask(later(1, "a", "b"))
+        await desk.ask(later(2, "c", "b", "a"))
+        assert nodes(desk)["a"].retrieval_count == 2
+        assert pairs(desk) == {}
+        await trio.sleep(2 * PAIRS_DELAY)
+        assert pairs(desk) == {"b": 2, "c": 1}
+        await trio.sleep(2 * PAIRS_DELAY)
+        assert pairs(desk) == {"b": 2, "c": 1}
+        await desk.ask(later(3, "a", "b"))
+        await desk.ask(WritePairs())
+        assert pairs(desk) == {"b": 3, "c": 1}
+        await desk.ask(later(4, "a", "b"))
+
+    await desk.run(body)
+    assert pairs(desk) == {"b": 4, "c": 1}  # an orderly stop counts what waits
+
+
+async def test_pairs_wait_while_the_disk_is_full_and_are_bounded(desk, monkeypatch):
+    async def body():
+        await desk.ask(later(1, "a", "b"))
+        desk.stats_switch.failure = FULL
+        with pytest.raises(StorageFailed):
+            await desk.ask(later(2, "a", "c"))
+        await trio.sleep(2 * PAIRS_DELAY)
+        desk.stats_switch.failure = None
+        await trio.sleep(2 * PAIRS_DELAY)
+        assert pairs(desk) == {"b": 1}
+        monkeypatch.setattr(actor, "PAIRS_WAITING", 0)
+        await desk.ask(later(3, "a", "d"))
+        await desk.ask(later(4, "a", "e"))
+        assert pairs(desk) == {"b": 1, "e": 1}  # too many wait already
+
+    await desk.run(body)
+    assert pairs(desk) == {"b": 1, "d": 1, "e": 1}

@@ -339,6 +339,12 @@ class _Parts:
     def __init__(self, memory: FakeMemory, clock: Clock) -> None:
         self.memory, self.clock, self.feed, self.inference = memory, clock, NoFeed(), None
         self.projection, self.entities = NoProjection(), _Entities([])
+        self.questions = _NoQuestions()
+
+
+class _NoQuestions:
+    async def tidy(self) -> None:
+        raise StorageFailed("the disk is full")
 
 
 # -- switches --------------------------------------------------------------------------------------

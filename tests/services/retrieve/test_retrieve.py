@@ -29,6 +29,7 @@ from lithos.services.retrieve.retrieve import (
 )
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import DEADLINE, Ask, Dispatcher, Find, Scout
+from lithos.services.retrieve.weighing import WeighingPipeline
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import Clock, make_entry
 
@@ -64,11 +65,12 @@ class Memory:
     refusal: Exception | None = None
     unreadable: bool = False
 
-    async def submit(self, command: RecordRetrieval) -> None:
+    async def submit(self, command: RecordRetrieval) -> Mapping[str, NodeStats]:
         await trio.lowlevel.checkpoint()
         if self.refusal is not None:
             raise self.refusal
         self.recorded.append(command)
+        return self.known
 
     async def stats(self, node_ids: Iterable[str]) -> Mapping[str, NodeStats]:
         await trio.lowlevel.checkpoint()
@@ -108,12 +110,16 @@ class Room:
         weights = RerankWeights(
             scouts=RERANK_WEIGHTS, priors=NOTE_TYPE_PRIORS, note_type=0.1, salience=0.1, usage=0.1
         )
+        dispatcher = Dispatcher(self.catalogue, self.metrics)
+        team = Team(_team(self._first), _team(self._second), self.contradict)
+        ranking = Ranking(self.catalogue, self.memory, weights, UsageSettings(), Inline())
         parts = RetrieveParts(
             catalogue=self.catalogue,
             freshness=Current(),  # type: ignore[arg-type]
-            dispatcher=Dispatcher(self.catalogue, self.metrics),
-            team=Team(_team(self._first), _team(self._second), self.contradict),
-            ranking=Ranking(self.catalogue, self.memory, weights, UsageSettings(), Inline()),
+            dispatcher=dispatcher,
+            team=team,
+            pipeline=WeighingPipeline(self.catalogue, dispatcher, team, ranking),
+            ranking=ranking,
             snippets=Snippets(self.texts, None),  # type: ignore[arg-type]
             recorder=self.memory,
             metrics=self.metrics,

@@ -113,9 +113,11 @@ def test_the_newest_receipt_is_of_that_task_and_agent(store):
 def test_retrievals_are_counted_per_note_and_per_unordered_pair(store):
     with store.transaction():
         store.writing.nodes.put([NodeStats(node_id="b", salience=0.9, retrieval_count=3, cited_count=2)])
-        store.writing.nodes.count_retrieval(["c", "a", "b"], "n", START)
-        store.writing.nodes.count_retrieval(["b", "a"], "m", LATER)
-        store.writing.nodes.count_retrieval(["d"], "n", LATER)
+        store.writing.nodes.count_retrieval(["c", "a", "b"], START)
+        store.writing.nodes.count_pairs({("a", "b", "n"): 1, ("a", "c", "n"): 1, ("b", "c", "n"): 1}, START)
+        store.writing.nodes.count_retrieval(["b", "a"], LATER)
+        store.writing.nodes.count_pairs({("a", "b", "m"): 1}, LATER)
+        store.writing.nodes.count_retrieval(["d"], LATER)
     nodes = store.reading.nodes
     assert nodes.get(["b", "c", "unknown"]) == {
         "b": NodeStats(node_id="b", salience=0.9, retrieval_count=5, cited_count=2, last_retrieved_at=LATER),
@@ -232,7 +234,7 @@ def test_an_older_file_gets_the_columns_it_lacks_and_keeps_its_rows(tmp_path):
         with store.transaction():
             (job,) = store.writing.queue.claim(3)
             assert (job.rows, job.node_id, job.attempts) == ((7,), "a", 1)
-            store.writing.nodes.count_retrieval(["a", "b"], "n", START)
+            store.writing.nodes.count_retrieval(["a", "b"], START)
             store.writing.receipts.add(RECEIPT)
         assert store.reading.nodes.get(["a"])["a"].retrieval_count == 1
         assert store.reading.receipts.newest("t", "ann") == RECEIPT

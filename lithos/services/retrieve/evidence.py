@@ -1,0 +1,257 @@
+"""The pipeline of `lcma.ranking: evidence`: hybrid search, and what notes were cited for.
+
+Other scouts add candidates and reasons, never score: what the search did not find stands behind what it
+found, unless evidence lifts it. An empty memory is therefore exactly hybrid search. The search stands for the
+scouts `vector` and `lexical`, which do not look a second time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+import trio
+from attrs import define, field, frozen
+
+from lithos.actors.blocking import slices
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import LithosError
+from lithos.core.learning.questions import CANDIDATE, RememberedQuestion, final_score
+from lithos.core.learning.ranking import Candidate, explain, pool_score
+from lithos.services.retrieve.candidates import Chosen, Ranking, Selection, log
+from lithos.services.retrieve.questions import QuestionMemory, tell_question
+from lithos.services.retrieve.scout_team import MATCHING, NEAR, Team
+from lithos.services.retrieve.scouts import DEADLINE, Ask, Dispatcher, Report
+from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
+from lithos.services.search.search import Search
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.learning.question_matrix import Evidence
+from lithos.stores.sqlite import DatabaseFailed
+
+#: What is not asked here: the search does, and coactivation is of `weights` alone.
+_LEGS: Final = {"semantic": "vector", "fulltext": "lexical"}
+_UNASKED: Final = frozenset((*_LEGS.values(), "coactivation"))
+#: How much more is asked for while too few notes pass the gate.
+_WIDER: Final = 4
+
+
+@define
+class _Looked:
+    """What the first phase found: the search's notes that pass, by id in its order, and all evidence."""
+
+    hybrid: HybridRanking = NOTHING_RANKED
+    scores: dict[str, float] = field(factory=dict)
+    evidence: Sequence[Evidence] = ()
+    complete: bool = True
+
+
+@frozen
+class _Order:
+    """The search's best and the notes with evidence, best first; `values` is the evidence that counts."""
+
+    ids: Sequence[str]
+    values: Mapping[str, Evidence]
+    scores: Mapping[str, float]
+
+
+@frozen
+class EvidencePipeline:
+    """Ranks by hybrid score and evidence."""
+
+    _catalogue: Catalogue
+    _search: Search
+    _memory: QuestionMemory
+    _dispatcher: Dispatcher
+    _team: Team
+    _ranking: Ranking
+
+    async def select(self, ask: Ask, context: int, report: Report) -> Selection:
+        """The notes of the answer; `context`: how many seeds the second phase starts from."""
+        looked = await self._look(ask, report)
+        order = self._order(looked, ask)
+        others = await self._others(looked, order, report)
+        seeds = tuple(self._entries([*order.ids, *others][:context]))
+        if seeds and await self._look_around(attrs.evolve(ask, seeds=seeds), order, report):
+            others = await self._others(looked, order, report)
+        notes = [*order.ids, *others]
+        chosen = await self._explain(ask, notes[: ask.limit], looked.hybrid, order, report)
+        lifted = sum(note_id not in looked.scores for note_id in order.ids)
+        return Selection(
+            notes=chosen,
+            considered=len(looked.scores) + lifted + len(others),
+            seeds=seeds,
+            chunks=self._chunks(chosen, looked.hybrid),
+            complete=looked.complete,
+            matches=self._search.strengths(looked.hybrid),
+        )
+
+    # -- looking -------------------------------------------------------------------------------
+
+    async def _look(self, ask: Ask, report: Report) -> _Looked:
+        """The search, the memory and the scouts of the first phase, all at once."""
+        looked = _Looked()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._look_up, ask, report, looked)
+            nursery.start_soon(self._remember, ask, looked)
+            first = [scout for scout in self._team.first if scout.name not in _UNASKED]
+            await self._dispatcher.send(first, ask, report)
+        return looked
+
+    async def _look_up(self, ask: Ask, report: Report, looked: _Looked) -> None:
+        async def look() -> HybridRanking:
+            return await self._widen(ask, looked)
+
+        hybrid = await self._dispatcher.attempt("vector", look, report, "lexical")
+        if hybrid is None:
+            looked.scores = {}
+            return
+        looked.hybrid = hybrid
+        for leg in hybrid.failed:
+            self._dispatcher.fail(_LEGS[leg], report)
+
+    async def _widen(self, ask: Ask, looked: _Looked) -> HybridRanking:
+        """Search for more until enough notes pass the gate, or there are no more; fills `looked.scores`."""
+        enough = ask.limit if ask.admitted is None else min(ask.limit, len(ask.admitted))
+        wanted = max(LEG_NOTES, LEG_SHARE * ask.limit)
+        while True:
+            hybrid = await self._search.rank_hybrid(ask.query, ask.gate.filters, wanted)
+            looked.scores = await self._admit(list(hybrid.scores), ask)
+            if len(looked.scores) >= enough or hybrid.is_all:
+                return hybrid
+            wanted *= _WIDER
+
+    async def _admit(self, scores: Sequence[tuple[int, float]], ask: Ask) -> dict[str, float]:
+        at, passes, allowed = self._catalogue.at_serial, ask.gate.passes, ask.admitted_serials
+        admitted: dict[str, float] = {}
+        async for some in slices(scores, LEG_NOTES * _WIDER):
+            for serial, score in some:
+                if allowed is None or serial in allowed:
+                    entry = at(serial)
+                    if entry is not None and passes(entry):
+                        admitted[entry.note.id] = score
+        return admitted
+
+    async def _remember(self, ask: Ask, looked: _Looked) -> None:
+        if not ask.query.strip():
+            return
+        try:
+            with trio.fail_after(DEADLINE):
+                looked.evidence = await self._memory.weigh(ask.query)
+        except (LithosError, DatabaseFailed, IndexFailed, OSError, trio.TooSlowError) as failure:
+            log.warning("questions not remembered", reason=repr(failure))
+            looked.complete = False
+
+    async def _look_around(self, ask: Ask, order: _Order, report: Report) -> bool:
+        """The scouts of the second phase, where what they find can be in the answer; whether they looked.
+
+        They leave seeds out. So when the answer is full of seeds, nothing they find changes it.
+        """
+        second = [scout for scout in self._team.second if scout.name not in _UNASKED]
+        shown = order.ids[: ask.limit]
+        if len(shown) == ask.limit and ask.seed_ids.issuperset(shown):
+            report.fired.update(scout.name for scout in second)
+            return False
+        await self._dispatcher.send(second, ask, report)
+        return True
+
+    # -- ranking -------------------------------------------------------------------------------
+
+    def _order(self, looked: _Looked, ask: Ask) -> _Order:
+        scores = looked.scores
+        values = {
+            each.note_id: each
+            for each in looked.evidence
+            if (each.note_id in scores or each.value > CANDIDATE) and self._passes(each.note_id, ask)
+        }
+        places = {note_id: place for place, note_id in enumerate(scores)}
+        best = list(scores)[: ask.limit]
+        known = {note_id: each.value for note_id, each in values.items()}
+        # Suspect notes get less trust here, once there are such (context spec, section 2).
+        highest = self._search.hybrid.highest
+        final = {
+            note_id: final_score(scores.get(note_id, 0.0), known.get(note_id, 0.0), highest)
+            for note_id in dict.fromkeys([*best, *values])
+        }
+        ids = sorted(final, key=lambda note_id: (-final[note_id], places.get(note_id, math.inf), note_id))
+        return _Order(ids, values, final)
+
+    def _passes(self, note_id: str, ask: Ask) -> bool:
+        entry = self._catalogue.get(note_id)
+        return entry is not None and ask.gate.passes(entry)
+
+    def _entries(self, note_ids: Iterable[str]) -> list[Entry]:
+        return [entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None]
+
+    async def _others(self, looked: _Looked, order: _Order, report: Report) -> list[str]:
+        """What only scouts found, the best of their scaled scores first, then by id."""
+        pool = await self._ranking.merge(report.found)
+        others = (one for one in pool if one not in looked.scores and one not in order.scores)
+        return sorted(others, key=lambda note_id: (-pool_score(pool[note_id]), note_id))
+
+    # -- explaining ----------------------------------------------------------------------------
+
+    async def _explain(
+        self, ask: Ask, note_ids: Sequence[str], hybrid: HybridRanking, order: _Order, report: Report
+    ) -> list[Chosen]:
+        """The notes with reasons and scouts."""
+        entries = self._entries(note_ids)
+        found = {**report.found, **_legs(entries, hybrid)}
+        reasons = explain(found, note_ids)
+        wanted = frozenset(note_ids)
+        scouts: dict[str, set[str]] = {note_id: set() for note_id in note_ids}
+        for name, candidates in found.items():
+            for candidate in candidates:
+                if candidate.id in wanted:
+                    scouts[candidate.id].add(name)
+        weighty = [each for note_id in note_ids if (each := order.values.get(note_id)) is not None]
+        cited = await self._tell_citations(ask, weighty)
+        return [
+            Chosen(
+                entry.note.id,
+                order.scores.get(entry.note.id, 0.0),
+                (*cited.get(entry.note.id, ()), *reasons[entry.note.id]),
+                frozenset(scouts[entry.note.id]),
+            )
+            for entry in entries
+        ]
+
+    async def _tell_citations(self, ask: Ask, values: Sequence[Evidence]) -> dict[str, tuple[str]]:
+        """The reason of each note with evidence: the question that has the greatest part in it."""
+        told = [each for each in values if each.value > CANDIDATE]
+        questions: Mapping[int, RememberedQuestion] = {}
+        try:
+            with trio.fail_after(DEADLINE):
+                questions = await self._memory.questions(each.entry for each in told)
+        except (DatabaseFailed, OSError, trio.TooSlowError) as failure:
+            log.warning("questions not read", reason=repr(failure))
+        spaces = ask.gate.namespaces
+        return {
+            each.note_id: (
+                tell_question(
+                    question := questions.get(each.entry),
+                    may_read=question is not None and (spaces is None or question.namespace in spaces),
+                ),
+            )
+            for each in told
+        }
+
+    def _chunks(self, chosen: Sequence[Chosen], hybrid: HybridRanking) -> dict[int, int]:
+        """By serial the chunk to show of notes that only meaning found; others show a word of the query."""
+        entries = self._entries(note.id for note in chosen)
+        by_meaning = {entry.serial for entry in entries if entry.serial not in hybrid.lexical}
+        return {hit.serial: hit.chunk for hit in hybrid.chunks if hit.serial in by_meaning}
+
+
+def _legs(entries: Sequence[Entry], hybrid: HybridRanking) -> dict[str, list[Candidate]]:
+    """The search's hits as those of the scouts it stands for, of these notes only."""
+    ids = {entry.serial: entry.note.id for entry in entries}
+    return {
+        "vector": [
+            Candidate(ids[hit.serial], hit.similarity, NEAR) for hit in hybrid.chunks if hit.serial in ids
+        ],
+        "lexical": [
+            Candidate(note_id, 1.0, MATCHING) for serial, note_id in ids.items() if serial in hybrid.lexical
+        ],
+    }

@@ -1,0 +1,301 @@
+"""The memory of questions in `stats.db`: what notes were cited for (memory spec, section 8).
+
+`question_memory` has an entry per question and note. Beyond the specification it has the hash that tells
+whether two questions are the same, the agent who asked first, and whether the words may be shown;
+`question_texts` has a sketch of each note's text, from which a rewrite is told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import apsw
+import numpy as np
+from attrs import frozen
+
+from lithos.core.learning.memory import ApplyFeedback, AskedQuestion
+from lithos.core.learning.questions import (
+    QuestionFilter,
+    RememberedQuestion,
+    Standing,
+    kernel,
+    learn,
+)
+from lithos.core.times import format_time
+from lithos.stores.database import read_time
+from lithos.stores.indexes.chunk_rows import compare_codes, invert_lengths
+from lithos.stores.learning.question_matrix import QuestionMatrix, QuestionVector
+
+_NEW: Final = (
+    "INSERT INTO question_memory(digest,note_id,namespace,question,vector,embedder,agent_id,is_private,a,b,"
+    "last_at) VALUES(?,?,?,?,?,?,?,?,?,?,?)"
+)
+#: A question that was asked openly once stays open; `last_at` is when it was asked last.
+_OLD: Final = (
+    "UPDATE question_memory SET a=:a,b=:b,last_at=IFNULL(:asked_at,last_at),"
+    "is_private=MIN(is_private,:is_private) WHERE id=:id"
+)
+_SHOWN: Final = "id,note_id,namespace,question,a,b,agent_id,is_private,last_at"
+_VECTORS: Final = "SELECT id,note_id,vector,a,b,embedder FROM question_memory"
+#: Entries embedded in one go: some 10 ms.
+EMBEDDED: Final = 200
+
+
+@frozen
+class Unembedded:
+    """An entry without a vector of the present embedder."""
+
+    id: int
+    question: str
+
+
+class QuestionRows:
+    """The entries as one connection sees them; writing needs an open transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        #: Entries that were changed and that the matrix does not have as they are now.
+        self.touched: set[int] = set()
+
+    # -- feedback ------------------------------------------------------------------------------
+
+    def apply(self, feedback: ApplyFeedback, most: int, now: datetime) -> None:
+        """Carry out the feedback's update (`learn`), then drop the oldest entries beyond `most`."""
+        question = feedback.question
+        if question is None or not most:
+            return
+        shown = (*feedback.cited, *feedback.misleading, *feedback.ignored)
+        known = self._standings(question, shown)
+        own = {standing.note_id for standing in known.values() if standing.is_asked}
+        before = list(known.values())
+        new = [Standing(note_id, True, 1.0) for note_id in feedback.cited if note_id not in own]
+        after = list(learn([*before, *new], shown, feedback.cited, feedback.misleading))
+        moment = format_time(now)
+        for entry, old, standing in zip(known, before, after, strict=False):
+            if standing == old:
+                continue
+            is_cited = standing.is_asked and standing.note_id in feedback.cited
+            changed = {
+                "a": standing.a,
+                "b": standing.b,
+                "asked_at": moment if is_cited else None,
+                "is_private": int(not is_cited or question.is_private),
+                "id": entry,
+            }
+            self._connection.execute(_OLD, changed)
+            self.touched.add(entry)
+        for standing in after[len(before) :]:
+            self.add(question, standing, feedback.namespaces.get(standing.note_id, ""), now)
+        self._sketch(feedback.sketches)
+        if new:
+            self.trim(most)
+
+    def _standings(self, question: AskedQuestion, shown: Sequence[str]) -> dict[int, Standing]:
+        """The entries of these notes by id, with their kernels."""
+        rows: list[Any] = self._connection.execute(
+            "SELECT id,note_id,digest,embedder,vector,a,b FROM question_memory"
+            " WHERE note_id IN (SELECT value FROM json_each(?)) ORDER BY id",
+            (json.dumps(list(shown)),),
+        ).fetchall()
+        kernels = self._kernels(question, rows)
+        return {
+            row[0]: Standing(row[1], row[2] == question.digest, k, row[5] or 0.0, row[6] or 0.0)
+            for row, k in zip(rows, kernels, strict=True)
+        }
+
+    @staticmethod
+    def _kernels(question: AskedQuestion, rows: Sequence[Any]) -> list[float]:
+        comparable = [
+            place
+            for place, row in enumerate(rows)
+            if question.codes and row[3] == question.embedder and len(row[4] or b"") == len(question.codes)
+        ]
+        cosines = [1.0 if row[2] == question.digest else 0.0 for row in rows]
+        if comparable:
+            joined = b"".join(rows[place][4] for place in comparable)
+            codes = np.frombuffer(joined, np.int8).reshape(-1, len(question.codes))
+            asked = np.frombuffer(question.codes, np.int8)[None]
+            found = next(compare_codes(codes, invert_lengths(codes), asked)).tolist()
+            for place, cosine in zip(comparable, found, strict=True):
+                cosines[place] = max(cosines[place], cosine)
+        return [kernel(cosine, question.theta) for cosine in cosines]
+
+    def add(self, question: AskedQuestion, standing: Standing, namespace: str, now: datetime) -> None:
+        """Insert an entry of the question."""
+        self._connection.execute(
+            _NEW,
+            (
+                question.digest, standing.note_id, namespace, question.text, question.codes or None,
+                question.embedder, question.agent_id, int(question.is_private), standing.a, standing.b,
+                format_time(now),
+            ),
+        )  # fmt: skip
+        self.touched.add(self._connection.last_insert_rowid())
+
+    def _sketch(self, sketches: Mapping[str, bytes]) -> None:
+        """A note that has a sketch keeps it: many small changes make a rewrite, too."""
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO question_texts(note_id,sketch) SELECT ?1,?2"
+            " WHERE EXISTS(SELECT 1 FROM question_memory WHERE note_id=?1)",
+            list(sketches.items()),
+        )
+
+    # -- upkeep --------------------------------------------------------------------------------
+
+    def halve(self, note_id: str, old: bytes, new: bytes) -> int:
+        """Halve all entries of a note whose sketch is `old`, which becomes `new`; how many."""
+        self._connection.execute(
+            "UPDATE question_texts SET sketch=? WHERE note_id=? AND sketch=?", (new, note_id, old)
+        )
+        if not self._connection.changes():
+            return 0
+        return self._change("UPDATE question_memory SET a=a/2,b=b/2 WHERE note_id=? RETURNING id", (note_id,))
+
+    def forget(self, wanted: QuestionFilter) -> int:
+        """Drop entries; how many."""
+        where, given = _condition(wanted)
+        dropped = self._change(f"DELETE FROM question_memory WHERE {where} RETURNING id", given)  # noqa: S608
+        if dropped:
+            self._drop_texts()
+        return dropped
+
+    def trim(self, most: int) -> int:
+        """Drop the entries beyond the `most` last ones; how many."""
+        surplus = self.count(QuestionFilter()) - most
+        if surplus <= 0:
+            return 0
+        dropped = self._change(
+            "DELETE FROM question_memory WHERE id IN"
+            " (SELECT id FROM question_memory ORDER BY last_at,id LIMIT ?) RETURNING id",
+            (surplus,),
+        )
+        self._drop_texts()
+        return dropped
+
+    def _drop_texts(self) -> None:
+        self._connection.execute(
+            "DELETE FROM question_texts WHERE note_id NOT IN (SELECT note_id FROM question_memory)"
+        )
+
+    def _change(self, sql: str, given: Sequence[Any]) -> int:
+        ids = [row[0] for row in self._connection.execute(sql, tuple(given))]
+        self.touched.update(ids)
+        return len(ids)
+
+    def embed(self, embedder: str, codes: Iterable[tuple[int, bytes]]) -> int:
+        """Give entries their vectors; how many entries have none of this embedder yet."""
+        rows = [(vector, embedder, entry) for entry, vector in codes]
+        self._connection.executemany("UPDATE question_memory SET vector=?,embedder=? WHERE id=?", rows)
+        self.touched.update(entry for _, _, entry in rows)
+        counted: list[Any] = self._connection.execute(
+            "SELECT COUNT(*) FROM question_memory WHERE embedder<>?", (embedder,)
+        ).fetchall()
+        return int(counted[0][0])
+
+    # -- the matrix ----------------------------------------------------------------------------
+
+    def load(self, matrix: QuestionMatrix, after: int, most: int) -> int | None:
+        """Put at most `most` entries behind `after` into the matrix; the last of them, None at the end."""
+        rows: list[Any] = self._connection.execute(
+            f"{_VECTORS} WHERE id>? ORDER BY id LIMIT ?", (after, most)
+        ).fetchall()
+        matrix.put(_vectors(rows, matrix.embedder))
+        return rows[-1][0] if len(rows) == most else None
+
+    def publish(self, matrix: QuestionMatrix) -> None:
+        """Have the matrix agree with the touched entries as they are stored now."""
+        touched, self.touched = self.touched, set()
+        if not touched or matrix.embedder is None:
+            return
+        rows: list[Any] = self._connection.execute(
+            f"{_VECTORS} WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608 - constants
+            (json.dumps(list(touched)),),
+        ).fetchall()
+        matrix.drop(touched - {row[0] for row in rows})
+        matrix.put(_vectors(rows, matrix.embedder))
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def get(self, ids: Iterable[int]) -> dict[int, RememberedQuestion]:
+        """Entries by id."""
+        rows = self._connection.execute(
+            f"SELECT {_SHOWN} FROM question_memory WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
+            (json.dumps(list(ids)),),
+        )
+        return {row[0]: _remembered(row) for row in rows}
+
+    def of_note(self, note_id: str, most: int) -> list[RememberedQuestion]:
+        """The entries of a note that are trusted most."""
+        rows = self._connection.execute(
+            f"SELECT {_SHOWN} FROM question_memory WHERE note_id=?"  # noqa: S608
+            " ORDER BY a/(a+b+1.5) DESC,last_at DESC,id LIMIT ?",
+            (note_id, most),
+        )
+        return [_remembered(row) for row in rows]
+
+    def count(self, wanted: QuestionFilter) -> int:
+        """How many entries there are of some."""
+        where, given = _condition(wanted)
+        sql = f"SELECT COUNT(*) FROM question_memory WHERE {where}"  # noqa: S608 - constants
+        rows: list[Any] = self._connection.execute(sql, given).fetchall()
+        return int(rows[0][0])
+
+    def unembedded(self, embedder: str, most: int = EMBEDDED) -> list[Unembedded]:
+        """At most so many entries without a vector of this embedder."""
+        rows = self._connection.execute(
+            "SELECT id,question FROM question_memory WHERE embedder<>? ORDER BY id LIMIT ?", (embedder, most)
+        )
+        return [Unembedded(*row) for row in rows]
+
+    def sketch(self, note_id: str) -> bytes | None:
+        """The sketch of a note's text; None of a note without entries."""
+        rows: list[Any] = self._connection.execute(
+            "SELECT sketch FROM question_texts WHERE note_id=?", (note_id,)
+        ).fetchall()
+        return rows[0][0] if rows else None
+
+    def notes(self) -> list[str]:
+        """The notes that have entries."""
+        rows = self._connection.execute("SELECT DISTINCT note_id FROM question_memory")
+        return [str(row[0]) for row in rows]
+
+
+def _vectors(rows: Iterable[Any], embedder: str | None) -> list[QuestionVector]:
+    """Of another embedder there is no vector."""
+    return [
+        QuestionVector(entry, note_id, vector or b"" if of == embedder else b"", a or 0.0, b or 0.0)
+        for entry, note_id, vector, a, b, of in rows
+    ]
+
+
+def _condition(wanted: QuestionFilter) -> tuple[str, list[Any]]:
+    parts, given = ["1"], list[Any]()
+    if wanted.note_ids is not None:
+        parts.append("note_id IN (SELECT value FROM json_each(?))")
+        given.append(json.dumps(list(wanted.note_ids)))
+    if wanted.agent_id is not None:
+        parts.append("agent_id=?")
+        given.append(wanted.agent_id)
+    for operator, moment in ((">=", wanted.since), ("<=", wanted.until)):
+        if moment is not None:
+            parts.append(f"last_at{operator}?")
+            given.append(format_time(moment))
+    return " AND ".join(parts), given
+
+
+def _remembered(row: Sequence[Any]) -> RememberedQuestion:
+    entry, note_id, namespace, question, a, b, agent_id, is_private, last_at = row
+    return RememberedQuestion(
+        id=entry,
+        note_id=note_id,
+        namespace=namespace,
+        question=question,
+        a=a or 0.0,
+        b=b or 0.0,
+        agent_id=agent_id,
+        is_private=bool(is_private),
+        last_at=read_time(last_at),
+    )
