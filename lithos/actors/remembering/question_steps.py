@@ -39,8 +39,9 @@ class QuestionUpkeep:
     def _halve(self, command: HalveQuestions, now: datetime) -> Done[int]:
         return Done(self._stats.writing.questions.halve(command.note_id, command.old, command.new))
 
-    def _embed(self, command: EmbedQuestions, now: datetime) -> Done[int]:
-        return Done(self._stats.writing.questions.embed(command.embedder, command.codes))
+    def _embed(self, command: EmbedQuestions, now: datetime) -> Done[None]:
+        self._stats.writing.questions.embed(command.embedder, command.codes)
+        return Done(None)
 
     def _load(self, command: LoadQuestions, now: datetime) -> Done[int | None]:
         matrix = self._stats.remembered

@@ -194,8 +194,8 @@ class HalveQuestions(LearningCommand[int]):
 
 
 @frozen
-class EmbedQuestions(LearningCommand[int]):
-    """Give entries the vectors that an embedder made of their texts; the reply is how many are left."""
+class EmbedQuestions(LearningCommand[None]):
+    """Give entries the vectors that an embedder made of their texts; no reply."""
 
     embedder: str
     codes: tuple[tuple[int, bytes], ...]

@@ -73,7 +73,9 @@ class QuestionUpkeep:
         try:
             await self.memory.load()
             embedder = name_embedder(self._semantic.static_identity())
-            while waiting := await self._learning.unembedded_questions(embedder):
+            last = 0
+            while waiting := await self._learning.unembedded_questions(embedder, last):
+                last = waiting[-1].id
                 made = await self._semantic.static_codes([each.question for each in waiting])
                 if name_embedder(made.embedder) != embedder:
                     return  # `keep` comes again for the new model

@@ -51,6 +51,8 @@ from lithos.telemetry import get_logger
 
 T = TypeVar("T")
 
+log = get_logger("lithos.feedback")
+
 LEARNING_DEADLINE = 30.0
 #: Notes per command of what concerns all of them: some 25 ms of the memory actor.
 SLICE = 500
@@ -72,12 +74,12 @@ class Learning:
 
     async def summary(self, floor: float) -> SalienceSummary:
         """Summary of the salience of all notes; `floor` is a salience."""
+        await self._count_pairs()
         return await self._read(lambda tables: tables.nodes.summarize(floor))
 
     async def coactivated(self, seeds: Sequence[str], namespaces: Sequence[str] | None) -> dict[str, int]:
         """Coactivation counts of other notes with the seeds, by note; `namespaces` None means any."""
-        with honest_outcome("Ask again."):
-            await self._mailbox.ask(WritePairs(), within=LEARNING_DEADLINE)
+        await self._count_pairs()
         return await self._read(lambda tables: tables.nodes.companions(seeds, namespaces))
 
     async def receipt(self, receipt_id: str) -> Receipt | None:
@@ -134,9 +136,9 @@ class Learning:
         """What a note was cited for: the entries that are trusted most."""
         return await self._read(lambda tables: tables.questions.of_note(node_id, most))
 
-    async def unembedded_questions(self, embedder: str) -> list[Unembedded]:
-        """Some entries that have no vector of this embedder yet."""
-        return await self._read(lambda tables: tables.questions.unembedded(embedder))
+    async def unembedded_questions(self, embedder: str, after: int) -> list[Unembedded]:
+        """Some entries behind one that have no vector of this embedder yet."""
+        return await self._read(lambda tables: tables.questions.unembedded(embedder, after))
 
     async def questioned_notes(self) -> list[str]:
         """The notes that have entries in the memory of questions."""
@@ -187,6 +189,14 @@ class Learning:
         rest = await self._ask(attrs.evolve(command, desired={}, kept=kept))
         return total + rest
 
+    async def _count_pairs(self) -> None:
+        """Have the pairs counted that retrievals have deferred; where that fails they are missing."""
+        try:
+            with honest_outcome("Ask again."):
+                await self._mailbox.ask(WritePairs(), within=LEARNING_DEADLINE)
+        except LithosError as failure:
+            log.warning("pairs wait", reason=failure.message)
+
     async def _ask(self, command: LearningCommand[T]) -> T:
         with honest_outcome("Look at the statistics again before you retry."):
             return await self._mailbox.ask(command, within=LEARNING_DEADLINE)
@@ -197,9 +207,6 @@ class Learning:
                 return query(self._store.reading)  # looked up here: the first write replaces the tables
 
         return await self._reading.run(look)
-
-
-log = get_logger("lithos.feedback")
 
 
 class Lessons:

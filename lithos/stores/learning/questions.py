@@ -152,48 +152,44 @@ class QuestionRows:
         )
         if not self._connection.changes():
             return 0
-        return self._change("UPDATE question_memory SET a=a/2,b=b/2 WHERE note_id=? RETURNING id", (note_id,))
+        rows = self._connection.execute(
+            "UPDATE question_memory SET a=a/2,b=b/2 WHERE note_id=? RETURNING id", (note_id,)
+        )
+        ids = [row[0] for row in rows]
+        self.touched.update(ids)
+        return len(ids)
 
     def forget(self, wanted: QuestionFilter) -> int:
         """Drop entries; how many."""
-        where, given = _condition(wanted)
-        dropped = self._change(f"DELETE FROM question_memory WHERE {where} RETURNING id", given)  # noqa: S608
-        if dropped:
-            self._drop_texts()
-        return dropped
+        return self._drop(*_condition(wanted))
 
     def trim(self, most: int) -> int:
         """Drop the entries beyond the `most` last ones; how many."""
         surplus = self.count(QuestionFilter()) - most
         if surplus <= 0:
             return 0
-        dropped = self._change(
-            "DELETE FROM question_memory WHERE id IN"
-            " (SELECT id FROM question_memory ORDER BY last_at,id LIMIT ?) RETURNING id",
-            (surplus,),
-        )
-        self._drop_texts()
-        return dropped
+        return self._drop("id IN (SELECT id FROM question_memory ORDER BY last_at,id LIMIT ?)", [surplus])
 
-    def _drop_texts(self) -> None:
-        self._connection.execute(
-            "DELETE FROM question_texts WHERE note_id NOT IN (SELECT note_id FROM question_memory)"
-        )
+    def _drop(self, where: str, given: Sequence[Any]) -> int:
+        """Drop entries, and the sketches of notes that have none any more."""
+        rows: list[Any] = self._connection.execute(
+            f"DELETE FROM question_memory WHERE {where} RETURNING id,note_id",  # noqa: S608 - constants
+            tuple(given),
+        ).fetchall()
+        self.touched.update(row[0] for row in rows)
+        if rows:
+            self._connection.execute(
+                "DELETE FROM question_texts WHERE note_id IN (SELECT value FROM json_each(?))"
+                " AND NOT EXISTS (SELECT 1 FROM question_memory m WHERE m.note_id=question_texts.note_id)",
+                (json.dumps(list({row[1] for row in rows})),),
+            )
+        return len(rows)
 
-    def _change(self, sql: str, given: Sequence[Any]) -> int:
-        ids = [row[0] for row in self._connection.execute(sql, tuple(given))]
-        self.touched.update(ids)
-        return len(ids)
-
-    def embed(self, embedder: str, codes: Iterable[tuple[int, bytes]]) -> int:
-        """Give entries their vectors; how many entries have none of this embedder yet."""
+    def embed(self, embedder: str, codes: Iterable[tuple[int, bytes]]) -> None:
+        """Give entries their vectors."""
         rows = [(vector, embedder, entry) for entry, vector in codes]
         self._connection.executemany("UPDATE question_memory SET vector=?,embedder=? WHERE id=?", rows)
         self.touched.update(entry for _, _, entry in rows)
-        counted: list[Any] = self._connection.execute(
-            "SELECT COUNT(*) FROM question_memory WHERE embedder<>?", (embedder,)
-        ).fetchall()
-        return int(counted[0][0])
 
     # -- the matrix ----------------------------------------------------------------------------
 
@@ -243,10 +239,11 @@ class QuestionRows:
         rows: list[Any] = self._connection.execute(sql, given).fetchall()
         return int(rows[0][0])
 
-    def unembedded(self, embedder: str, most: int = EMBEDDED) -> list[Unembedded]:
-        """At most so many entries without a vector of this embedder."""
+    def unembedded(self, embedder: str, after: int = 0) -> list[Unembedded]:
+        """At most `EMBEDDED` entries behind one that have no vector of this embedder."""
         rows = self._connection.execute(
-            "SELECT id,question FROM question_memory WHERE embedder<>? ORDER BY id LIMIT ?", (embedder, most)
+            "SELECT id,question FROM question_memory WHERE id>? AND embedder<>? ORDER BY id LIMIT ?",
+            (after, embedder, EMBEDDED),
         )
         return [Unembedded(*row) for row in rows]
 
