@@ -169,7 +169,7 @@ class Session:
                     )
 
     async def _measure(
-        self, server: Server, queries: Iterable[JudgedQuery], mode: str = "retrieve"
+        self, server: Server, queries: Sequence[JudgedQuery], mode: str = "retrieve"
     ) -> Measured:
         return await measure(ranker(server, mode, NOTES), self._documents, queries)
 

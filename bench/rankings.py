@@ -34,9 +34,7 @@ class Measured:
         """The means over these queries, times 100."""
         return {name: mean(self._values(name, queries)) for name in MEASURES}
 
-    def over(
-        self, other: Measured, queries: Sequence[JudgedQuery]
-    ) -> dict[str, tuple[float, float, float]]:
+    def over(self, other: Measured, queries: Sequence[JudgedQuery]) -> dict[str, tuple[float, float, float]]:
         """The differences to another way with their 95 % intervals, queries resampled in pairs."""
         return {
             name: paired_difference(self._values(name, queries), other._values(name, queries))
@@ -55,24 +53,29 @@ class Measured:
         return [getattr(self.scores[query.id], measure) for query in queries]
 
 
-async def measure(
-    rank: Rank, documents: Mapping[str, str], queries: Iterable[JudgedQuery]
-) -> Measured:
-    """Ask all queries; `documents` has the document of each note, which counts by its best note."""
-    rankings: dict[str, tuple[str, ...]] = {}
-    scores: dict[str, Score] = {}
+async def ask_all(rank: Rank, queries: Iterable[JudgedQuery]) -> dict[str, list[str]]:
+    """The ids of the notes that each query finds, by query id."""
+    found: dict[str, list[str]] = {}
     waiting = iter(list(queries))
 
     async def work() -> None:
         for query in waiting:
-            notes = await rank(query.text)
-            ranking = list(dict.fromkeys(documents[note] for note in notes))
-            rankings[query.id] = tuple(ranking[:DEPTH])
-            scores[query.id] = score_ranking(ranking, query.grades)
+            found[query.id] = await rank(query.text)
 
     async with trio.open_nursery() as nursery:
         for _ in range(_TOGETHER):
             nursery.start_soon(work)
+    return found
+
+
+async def measure(rank: Rank, documents: Mapping[str, str], queries: Sequence[JudgedQuery]) -> Measured:
+    """Ask all queries; `documents` has the document of each note, which counts by its best note."""
+    found = await ask_all(rank, queries)
+    rankings = {
+        query.id: tuple(dict.fromkeys(documents[note] for note in found[query.id]))[:DEPTH]
+        for query in queries
+    }
+    scores = {query.id: score_ranking(rankings[query.id], query.grades) for query in queries}
     return Measured(rankings, scores)
 
 
