@@ -317,6 +317,7 @@ SERIES: Final = (
         ),
         _split(
             "Just back from {v}, I {d}!|{v} was wonderful, although I {d}.|You won't believe it, in {v} I {d}."
+            "|My trip to {v} was far too short, still I {d}."
         ),
         _couples(
             "How was the long weekend?={v}! And I {d}.|Where are the photos from?={v}. That's where I {d}."
@@ -336,7 +337,7 @@ SERIES: Final = (
         ),
         _split(
             "I finished {v} yesterday and {d}.|{v} is back on the shelf. Let me tell you, I {d}."
-            "|My reading group chose {v}, and I {d}."
+            "|My reading group chose {v}, and I {d}.|What a book, {v}! I {d}."
         ),
         _couples(
             "What are you reading?={v}. Well, I'm through: I {d}.|Any novel to recommend?=Not sure. {v}: I {d}."
@@ -355,7 +356,7 @@ SERIES: Final = (
         ),
         _split(
             "Tried {v} on Sunday and {d}.|I served {v} to the in-laws, and of course I {d}."
-            "|Kitchen report: {v}, and I {d}."
+            "|Kitchen report: {v}, and I {d}.|I cooked {v} for the first time and {d}."
         ),
         _couples(
             "What's that stain on your notebook?=From the {v}. I {d}.|Hungry already?=No, I made {v} and {d}."
@@ -375,6 +376,7 @@ SERIES: Final = (
         ),
         _split(
             "We had tickets for {v}, I {d}.|My ears still ring from {v}, I {d}.|Went out to hear {v} and {d}."
+            "|At the concert yesterday, {v}, I {d}."
         ),
         _couples(
             "You sound hoarse, late night?={v}! I {d}.|Did you use the voucher I gave you?=Yes, for {v}. I {d}."
@@ -394,7 +396,7 @@ SERIES: Final = (
         ),
         _split(
             "Look what the courier brought: {v}! I {d}.|I treated myself to {v}, I {d}."
-            "|I could not resist {v} and {d}."
+            "|I could not resist {v} and {d}.|I bought {v} after all and {d}."
         ),
         _couples(
             "What's in the big box?={v}. I {d}.|Did you spend your bonus yet?=Some of it on {v}, I {d}."
@@ -414,7 +416,7 @@ SERIES: Final = (
         ),
         _split(
             "{v} gave out again, so I {d}.|Spent the whole morning on {v}, and finally {d}."
-            "|Victory over {v}: I {d}."
+            "|Victory over {v}: I {d}.|I tried to fix {v} myself and {d}."
         ),
         _couples(
             "Why are your hands black?=Because of {v}. I {d}.|Is it warm and dry at yours again?=Yes, {v} is fine, I {d}."
@@ -434,6 +436,7 @@ SERIES: Final = (
         ),
         _split(
             "Remember {v}? I {d} and it is gone.|Two days on {v}, then I {d}.|I can close the ticket about {v}: I {d}."
+            "|The bug of the month was {v}, and I {d}."
         ),
         _couples(
             "Production is green again, what was it?={v}. I {d}.|What did you do all day at the office?=Chased {v}, then I {d}."
@@ -453,7 +456,7 @@ SERIES: Final = (
         ),
         _split(
             "Somebody put a ribbon on {v} for me, it {d}.|I was so touched, {v}! It {d}."
-            "|Unwrapped {v} this morning, it {d}."
+            "|Unwrapped {v} this morning, it {d}.|Best present of the year: {v}! It {d}."
         ),
         _couples(
             "What was in the parcel with the bow?={v}! It {d}.|You're smiling, what is it?=I got {v}. It {d}."
