@@ -2,7 +2,7 @@
 
 `{v}` is the value of a fact, `{d}` a detail of it, `{p}` who is asked about, `{q}` the other speaker, `{m}`
 a month. A question uses other words than most of the statements, as somebody who was not there would.
-`pairs` are statements that make sense only after what the other one asked.
+`topics` announce what comes; `pairs` are statements that make sense only after what the other one asked.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ class Trait:
     """Something of which a person has one at a time; `changes` say a later value that supersedes it."""
 
     name: str
+    topics: tuple[str, ...]
     values: tuple[str, ...]
     says: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
@@ -31,6 +32,7 @@ class Series:
     """Something that happens to a person several times, each with a detail."""
 
     name: str
+    topics: tuple[str, ...]
     values: tuple[tuple[str, str], ...]
     says: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
@@ -57,6 +59,7 @@ PEOPLE: Final = tuple(
 TRAITS: Final = (
     Trait(
         "employer",
+        _split("Work news:|About my job:|The company question is settled."),
         _split(
             "Northwind|Halcyon Labs|the harbour office|Brightwater|Quillon|Tessera|Palisade|the city archive"
         ),
@@ -76,6 +79,7 @@ TRAITS: Final = (
     ),
     Trait(
         "home",
+        _split("About my home:|Moving update:|On where I live:"),
         _split("Ghent|Porto|Leipzig|Tromsø|Bilbao|Cork|Trieste|Uppsala|Graz|Aarhus"),
         _split(
             "The boxes are unpacked at last, {v} already feels cosy."
@@ -92,6 +96,7 @@ TRAITS: Final = (
     ),
     Trait(
         "pet",
+        _split("Pet news:|Animal lover that I am:|About the new pet:"),
         _split(
             "a hedgehog called Biscuit|a greyhound named Pilot|two ferrets, Salt and Pepper|an old parrot, Mango"
             "|a tabby called Turing|a tortoise named Achilles|a rescue donkey, Bruno|a gecko called Neon"
@@ -109,6 +114,7 @@ TRAITS: Final = (
     ),
     Trait(
         "allergy",
+        _split("My allergy again:|Health update:|Allergic as I am:"),
         _split("walnuts|shellfish|celery|penicillin|sesame|kiwis|latex|birch pollen|lupin flour"),
         _split(
             "Had to leave early, my face swells up as soon as there are {v} around."
@@ -123,6 +129,7 @@ TRAITS: Final = (
     ),
     Trait(
         "instrument",
+        _split("Music news:|About that instrument:|Playing again:"),
         _split("cello|oboe|accordion|banjo|marimba|trombone|harp|clavichord|bagpipes"),
         _split(
             "My neighbours hate me since I practise the {v} every evening."
@@ -137,6 +144,7 @@ TRAITS: Final = (
     ),
     Trait(
         "sibling",
+        _split("Family stuff:|About my sibling:|On brothers and sisters:"),
         _split(
             "Vera, a midwife|Anselm, a glassblower|Noor, a pilot|Bastian, a tax inspector|Wanda, a beekeeper"
             "|Iker, a stuntman|Philippa, a judge|Otto, a locksmith"
@@ -153,6 +161,7 @@ TRAITS: Final = (
     ),
     Trait(
         "vehicle",
+        _split("On my commute:|Transport update:|New vehicle, by the way:"),
         _split(
             "a yellow cargo bike|an old Saab|a folding bicycle|a moped from 1982|a camper van|a hand-me-down Volvo"
             "|an electric scooter|a tandem"
@@ -170,6 +179,7 @@ TRAITS: Final = (
     ),
     Trait(
         "diet",
+        _split("About my diet:|Food rules:|My meals are different now:"),
         _split(
             "vegan|pescatarian|without gluten|low in salt|without sugar|only raw food until noon|keto|halal"
         ),
@@ -189,6 +199,7 @@ TRAITS: Final = (
     ),
     Trait(
         "fear",
+        _split("My old phobia:|I was afraid again.|Scared as always:"),
         _split("lifts|wasps|deep water|dentists|flying|thunder|clowns|heights|moths"),
         _split(
             "My heart was racing the whole time, you know how I am with {v}."
@@ -201,6 +212,7 @@ TRAITS: Final = (
     ),
     Trait(
         "editor",
+        _split("About my editor:|Coding update:|Tools talk:"),
         _split("Helix|Emacs|Sublime|Kakoune|Zed|Nano|BBEdit|Vim|Geany"),
         _split(
             "I moved all my key bindings over to {v}, it took an evening."
@@ -215,6 +227,7 @@ TRAITS: Final = (
     ),
     Trait(
         "port",
+        _split("Port news:|About the staging server:|Note the port:"),
         _split("8431|9077|7300|6113|8899|5544|9412|7070|6221"),
         _split(
             "My staging service listens on {v}, the firewall rule is in."
@@ -233,6 +246,7 @@ TRAITS: Final = (
     ),
     Trait(
         "deadline",
+        _split("Work pressure:|Paperwork, paperwork.|I have to hand something in:"),
         _split(
             "the grant report|the visa papers|the thesis draft|the tax return|the quarterly audit|the museum loan"
             "|the patent filing|the choir budget"
@@ -249,6 +263,7 @@ TRAITS: Final = (
     ),
     Trait(
         "birthday",
+        _split("My birthday:|About the day I was born:|Birthday planning:"),
         _split(
             "the 3rd of May|the 29th of February|the 17th of August|the 11th of November|the 8th of January"
             "|the 24th of June|the 30th of September|the 2nd of April"
@@ -264,6 +279,7 @@ TRAITS: Final = (
     ),
     Trait(
         "injury",
+        _split("I hurt myself.|Injury update:|Recovering slowly:"),
         _split("left ankle|right shoulder|lower back|wrist|knee|collarbone|big toe|elbow"),
         _split(
             "No running for me, the {v} is in a splint."
@@ -275,6 +291,7 @@ TRAITS: Final = (
     ),
     Trait(
         "saving",
+        _split("Saving up again:|About money:|My dream purchase:"),
         _split(
             "a sailing boat|a kiln|a year off|a telescope|a piano|a solar roof|a greenhouse|a printing press"
         ),
@@ -291,6 +308,7 @@ TRAITS: Final = (
     ),
     Trait(
         "volunteering",
+        _split("About volunteering:|Charity work:|Helping out again:"),
         _split(
             "the animal shelter|the night bus|the repair café|the food bank|the lifeboat station|the school library"
             "|the hospice|the community garden"
@@ -309,6 +327,7 @@ TRAITS: Final = (
 SERIES: Final = (
     Series(
         "trip",
+        _split("Travel report:|About my trip:|Back from a journey."),
         _couples(
             "Lisbon=lost my wallet on the tram|Oslo=ate the best fish soup|Tbilisi=stayed in a monastery"
             "|Marrakesh=got hopelessly lost in the souk|Reykjavik=missed the flight home"
@@ -329,6 +348,7 @@ SERIES: Final = (
     ),
     Series(
         "book",
+        _split("Book club news:|Reading update:|About that novel:"),
         _couples(
             "The Leopard=cried at the end|Middlemarch=gave up after 200 pages|Solaris=want to read it again at once"
             "|Beloved=could not put it down|Stoner=found it too slow|Dune=liked the worms only"
@@ -349,6 +369,7 @@ SERIES: Final = (
     ),
     Series(
         "dish",
+        _split("I cooked again.|From my kitchen, a new dish:|Meal of the week:"),
         _couples(
             "moussaka=burnt the top|ramen=made the noodles by hand|gumbo=forgot the okra|pierogi=froze forty of them"
             "|bouillabaisse=smelled of fish for days|tamales=ran out of husks|borscht=ruined a white shirt"
@@ -368,6 +389,7 @@ SERIES: Final = (
     ),
     Series(
         "concert",
+        _split("Live music at last:|Concert report:|About the performance:"),
         _couples(
             "the Kronos Quartet=stood behind a pillar|a Fado singer=got a signed record|the brass band finale=danced "
             "barefoot|an organ recital=fell asleep|the punk reunion=lost my voice|a gamelan night=sat on the floor"
@@ -388,6 +410,7 @@ SERIES: Final = (
     ),
     Series(
         "purchase",
+        _split("I bought something.|New purchase:|Spending again:"),
         _couples(
             "a sewing machine=paid 140 euros|a kayak=haggled it down to 300|noise-cancelling headphones=paid 219"
             "|an espresso machine=spent half a month's rent|a wool coat=got it for 45 at the flea market"
@@ -408,6 +431,7 @@ SERIES: Final = (
     ),
     Series(
         "repair",
+        _split("Repairs, repairs.|Fixing things again:|Household chores:"),
         _couples(
             "the boiler=replaced the valve|the front door=planed two millimetres off|the bike chain=took it off with "
             "pliers|the laptop hinge=glued it|the gutter=cleared a nest out of it|the toaster=found a coin inside"
@@ -428,6 +452,7 @@ SERIES: Final = (
     ),
     Series(
         "bug",
+        _split("Bug report:|Software troubles:|Solved one problem:"),
         _couples(
             "the login loop=cleared a stale cookie|the memory leak=closed the forgotten cursor|the double invoice="
             "added a unique key|the frozen import=raised the batch size|the wrong time zone=stored everything in UTC"
@@ -448,6 +473,7 @@ SERIES: Final = (
     ),
     Series(
         "gift",
+        _split("A present!|Gift news:|I received something."),
         _couples(
             "a fountain pen=came from my boss|a jar of honey=came from the neighbour|a knitted scarf=came from my aunt"
             "|an orchid=came from the landlord|a jigsaw=came from my godchild|a bottle of mead=came from the team"
@@ -503,7 +529,7 @@ SMALL_TALK: Final = (
     ),
     _split(
         "The weather was {a} again|My train was {a} today|The office feels {a} without you"
-        "|I had a {a} night|The meeting was {a}|That series we talked about turned out {a}|The queue at the post "
+        "|My night was {a}|The meeting was {a}|That series we talked about turned out {a}|The queue at the post "
         "office was {a}|My mother called, it was {a}|Lunch was {a}|The news is {a}|Our neighbours were {a}"
         "|The new intern is {a}|The coffee machine is {a}|My inbox is {a}"
     ),

@@ -36,8 +36,9 @@ TURNS = 25
 EPISODES = 3
 #: Superseded facts per speaker.
 CHANGED = 2
-#: Probability that a fact is told as an answer, that somebody reacts to it, and that filler is a decoy.
-ELLIPTICAL, REACTING, DECOY = 0.35, 0.5, 0.15
+#: Probability that a fact is told as an answer, that one told otherwise is announced by its topic, that
+#: somebody reacts to a fact, and that filler is a decoy.
+ELLIPTICAL, ANNOUNCED, REACTING, DECOY = 0.35, 0.5, 0.5, 0.15
 #: Questions of a conversation by kind.
 QUESTIONS = {"single": 60, "several": 20, "time": 20}
 _FIRST_DAY = datetime(2024, 1, 8)
@@ -148,8 +149,8 @@ class _Writer:
                 self._tell(key, speaker, range(half), trait, (values[speaker], ""))
                 if key in self._changed:
                     later = range(half + 1, SESSIONS)
-                    said = self.rng.choice(trait.changes)
-                    self._add(f"{key}:now", speaker, later, said, (values[speaker + 2], ""))
+                    said, value = self._announced(trait, trait.changes), values[speaker + 2]
+                    self._add(f"{key}:now", speaker, later, said, (value, ""))
 
     def _tell_series(self) -> None:
         for series in SERIES:
@@ -174,7 +175,14 @@ class _Writer:
             prompt, said = self.rng.choice(kind.pairs)
             self._add(key, speaker, sessions, said, value, prompt=prompt)
         else:
-            self._add(key, speaker, sessions, self.rng.choice(kind.says), value)
+            self._add(key, speaker, sessions, self._announced(kind, kind.says), value)
+
+    def _announced(self, kind: Trait | Series, forms: Sequence[str]) -> str:
+        """One of the forms, its topic named before it or not."""
+        openers = kind.topics if self.rng.random() < ANNOUNCED else OPENERS
+        said = self.rng.choice(forms)
+        said = f"{{V}}{said[3:]}" if said.startswith("{v}") else said
+        return f"{self.rng.choice(openers)} {said}".strip()
 
     def _add(
         self,
@@ -187,10 +195,9 @@ class _Writer:
         prompt: str = "",
     ) -> None:
         """A fact in the emptiest of these sessions."""
-        text = _capitalised(said.format(v=value[0], d=value[1]))
+        text = _capitalised(said.format(v=value[0], V=_capitalised(value[0]), d=value[1]))
         lines = [_Line(1 - speaker, prompt)] if prompt else []
-        opener = "" if prompt else self.rng.choice(OPENERS)
-        lines.append(_Line(speaker, " ".join(filter(None, (opener, text, self.rng.choice(TAILS)))), key))
+        lines.append(_Line(speaker, f"{text} {self.rng.choice(TAILS)}".strip(), key))
         if self.rng.random() < REACTING:
             reaction = self.rng.choice(REACTIONS).format(p=self.speakers[speaker], v=value[0])
             lines.append(_Line(1 - speaker, _capitalised(reaction)))

@@ -34,6 +34,7 @@ from lithos.app.server import Server
 PARTS = ("modes", "used", "taught", "recovery")
 #: What a vault may look like; the last is nearest to a real one.
 MEASURED_LAYOUTS = ("passages", "pages", "titled")
+LEGS = ("fulltext", "semantic")
 USES = 1_000
 ROUNDS = 2
 #: Shares of the answers that cite a wrong note too.
@@ -131,9 +132,18 @@ class Session:
     def _report_modes(self, modes: Sequence[str]) -> None:
         hybrid = self._day_one["hybrid"]
         for kind, queries in by_kind(self.collection.queries):
+            better_leg = self._better_leg(queries)
             for mode in modes:
-                against = {} if mode == "hybrid" else {"hybrid": hybrid}
+                against = better_leg if mode == "hybrid" else {"hybrid": hybrid}
                 self._report("modes", queries, self._day_one[mode], against, mode=mode, kind=kind)
+
+    def _better_leg(self, queries: Sequence[JudgedQuery]) -> dict[str, Measured]:
+        """The better of full text and semantic search, where both were measured."""
+        legs = [self._day_one[mode] for mode in LEGS if mode in self._day_one]
+        if len(legs) < len(LEGS):
+            return {}
+        ndcg = [leg.figures(queries)["ndcg"] for leg in legs]
+        return {"leg": legs[ndcg.index(max(ndcg))]}
 
     async def _use(self) -> None:
         queries = self.collection.queries
