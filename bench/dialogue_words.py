@@ -51,9 +51,9 @@ def _couples(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((one.strip(), other.strip()) for one, other in couples)
 
 
-PEOPLE: Final = tuple(
-    "Ada Ben Chiara Dmitri Esther Farid Greta Hiro Imani Jonas Katya Luca Mireille Nadim Olga Pedro Quinn "
-    "Rosa Sven Tamsin".split()
+PEOPLE: Final = _split(
+    "Ada|Ben|Chiara|Dmitri|Esther|Farid|Greta|Hiro|Imani|Jonas|Katya|Luca|Mireille"
+    "|Nadim|Olga|Pedro|Quinn|Rosa|Sven|Tamsin"
 )
 
 TRAITS: Final = (
@@ -98,7 +98,8 @@ TRAITS: Final = (
         "pet",
         _split("Pet news:|Animal lover that I am:|About the new pet:"),
         _split(
-            "a hedgehog called Biscuit|a greyhound named Pilot|two ferrets, Salt and Pepper|an old parrot, Mango"
+            "a hedgehog called Biscuit|a greyhound named Pilot"
+            "|two ferrets, Salt and Pepper|an old parrot, Mango"
             "|a tabby called Turing|a tortoise named Achilles|a rescue donkey, Bruno|a gecko called Neon"
         ),
         _split(
@@ -108,7 +109,8 @@ TRAITS: Final = (
         ),
         _couples("So who is the new flatmate you were hinting at?=Not a person! It's {v}."),
         _split(
-            "What animal does {p} keep?|Does {p} have a pet, and what is its name?|Which creature lives with {p}?"
+            "What animal does {p} keep?"
+            "|Does {p} have a pet, and what is its name?|Which creature lives with {p}?"
         ),
         both="Which animals do {p} and {q} keep?",
     ),
@@ -146,7 +148,8 @@ TRAITS: Final = (
         "sibling",
         _split("Family stuff:|About my sibling:|On brothers and sisters:"),
         _split(
-            "Vera, a midwife|Anselm, a glassblower|Noor, a pilot|Bastian, a tax inspector|Wanda, a beekeeper"
+            "Vera, a midwife|Anselm, a glassblower|Noor, a pilot"
+            "|Bastian, a tax inspector|Wanda, a beekeeper"
             "|Iker, a stuntman|Philippa, a judge|Otto, a locksmith"
         ),
         _split(
@@ -156,14 +159,16 @@ TRAITS: Final = (
         ),
         _couples("Are you an only child?=No no, there is {v}."),
         _split(
-            "Who is {p}'s brother or sister?|What does {p}'s sibling do for a living?|Name the sibling of {p}."
+            "Who is {p}'s brother or sister?"
+            "|What does {p}'s sibling do for a living?|Name the sibling of {p}."
         ),
     ),
     Trait(
         "vehicle",
         _split("On my commute:|Transport update:|New vehicle, by the way:"),
         _split(
-            "a yellow cargo bike|an old Saab|a folding bicycle|a moped from 1982|a camper van|a hand-me-down Volvo"
+            "a yellow cargo bike|an old Saab|a folding bicycle"
+            "|a moped from 1982|a camper van|a hand-me-down Volvo"
             "|an electric scooter|a tandem"
         ),
         _split(
@@ -221,7 +226,8 @@ TRAITS: Final = (
         ),
         _couples("What are you typing all of this in?={v}, always. Please no holy war."),
         _split(
-            "Which text editor does {p} use?|What program does {p} write code in?|What is {p}'s favourite editor?"
+            "Which text editor does {p} use?"
+            "|What program does {p} write code in?|What is {p}'s favourite editor?"
         ),
         both="Which text editors do {p} and {q} use?",
     ),
@@ -236,7 +242,8 @@ TRAITS: Final = (
         ),
         _couples("Which one do I have to open for your box?={v}, TCP only."),
         _split(
-            "Which port does {p}'s service use?|What port number did {p} configure?|On which port is {p}'s staging"
+            "Which port does {p}'s service use?"
+            "|What port number did {p} configure?|On which port is {p}'s staging"
             " server reachable?"
         ),
         changes=_split(
@@ -248,7 +255,8 @@ TRAITS: Final = (
         "deadline",
         _split("Work pressure:|Paperwork, paperwork.|I have to hand something in:"),
         _split(
-            "the grant report|the visa papers|the thesis draft|the tax return|the quarterly audit|the museum loan"
+            "the grant report|the visa papers|the thesis draft|the tax return"
+            "|the quarterly audit|the museum loan"
             "|the patent filing|the choir budget"
         ),
         _split(
@@ -258,7 +266,8 @@ TRAITS: Final = (
         ),
         _couples("What keeps you up so late?={v}. It's due and nobody else will do it."),
         _split(
-            "What work does {p} have to hand in?|Which paperwork puts {p} under pressure?|What was {p} up late for?"
+            "What work does {p} have to hand in?"
+            "|Which paperwork puts {p} under pressure?|What was {p} up late for?"
         ),
     ),
     Trait(
@@ -302,7 +311,8 @@ TRAITS: Final = (
         ),
         _couples("Why are you so stingy lately?=Because I want {v} and it isn't cheap."),
         _split(
-            "What is {p} saving up for?|What does {p} put money aside for?|Which big purchase does {p} dream of?"
+            "What is {p} saving up for?|What does {p} put money aside for?"
+            "|Which big purchase does {p} dream of?"
         ),
         both="What are {p} and {q} saving for?",
     ),
@@ -310,7 +320,8 @@ TRAITS: Final = (
         "volunteering",
         _split("About volunteering:|Charity work:|Helping out again:"),
         _split(
-            "the animal shelter|the night bus|the repair café|the food bank|the lifeboat station|the school library"
+            "the animal shelter|the night bus|the repair café|the food bank"
+            "|the lifeboat station|the school library"
             "|the hospice|the community garden"
         ),
         _split(
@@ -335,7 +346,8 @@ SERIES: Final = (
             "|Valletta=got stung by a jellyfish|Sofia=bought an icon at the flea market"
         ),
         _split(
-            "Just back from {v}, I {d}!|{v} was wonderful, although I {d}.|You won't believe it, in {v} I {d}."
+            "Just back from {v}, I {d}!|{v} was wonderful, although I {d}."
+            "|You won't believe it, in {v} I {d}."
             "|My trip to {v} was far too short, still I {d}."
         ),
         _couples(
@@ -350,7 +362,8 @@ SERIES: Final = (
         "book",
         _split("Book club news:|Reading update:|About that novel:"),
         _couples(
-            "The Leopard=cried at the end|Middlemarch=gave up after 200 pages|Solaris=want to read it again at once"
+            "The Leopard=cried at the end|Middlemarch=gave up after 200 pages"
+            "|Solaris=want to read it again at once"
             "|Beloved=could not put it down|Stoner=found it too slow|Dune=liked the worms only"
             "|Piranesi=finished it in one night|Emma=laughed on every page|Rebecca=guessed the ending"
             "|Kim=skipped half of it"
@@ -360,7 +373,8 @@ SERIES: Final = (
             "|My reading group chose {v}, and I {d}.|What a book, {v}! I {d}."
         ),
         _couples(
-            "What are you reading?={v}. Well, I'm through: I {d}.|Any novel to recommend?=Not sure. {v}: I {d}."
+            "What are you reading?={v}. Well, I'm through: I {d}."
+            "|Any novel to recommend?=Not sure. {v}: I {d}."
         ),
         _split("What did {p} think of {v}?|How did {p} like the novel {v}?"),
         _split("Which books has {p} read?|What novels did {p} read?"),
@@ -371,7 +385,8 @@ SERIES: Final = (
         "dish",
         _split("I cooked again.|From my kitchen, a new dish:|Meal of the week:"),
         _couples(
-            "moussaka=burnt the top|ramen=made the noodles by hand|gumbo=forgot the okra|pierogi=froze forty of them"
+            "moussaka=burnt the top|ramen=made the noodles by hand"
+            "|gumbo=forgot the okra|pierogi=froze forty of them"
             "|bouillabaisse=smelled of fish for days|tamales=ran out of husks|borscht=ruined a white shirt"
             "|paella=fed eleven people|strudel=tore the dough twice|dal=used far too much chilli"
         ),
@@ -391,17 +406,21 @@ SERIES: Final = (
         "concert",
         _split("Live music at last:|Concert report:|About the performance:"),
         _couples(
-            "the Kronos Quartet=stood behind a pillar|a Fado singer=got a signed record|the brass band finale=danced "
-            "barefoot|an organ recital=fell asleep|the punk reunion=lost my voice|a gamelan night=sat on the floor"
+            "the Kronos Quartet=stood behind a pillar"
+            "|a Fado singer=got a signed record|the brass band finale=danced "
+            "barefoot|an organ recital=fell asleep"
+            "|the punk reunion=lost my voice|a gamelan night=sat on the floor"
             "|the gospel choir=sang along|a techno set=stayed until six|the opera=left at the interval"
             "|a tango orchestra=trod on three feet"
         ),
         _split(
-            "We had tickets for {v}, I {d}.|My ears still ring from {v}, I {d}.|Went out to hear {v} and {d}."
+            "We had tickets for {v}, I {d}."
+            "|My ears still ring from {v}, I {d}.|Went out to hear {v} and {d}."
             "|At the concert yesterday, {v}, I {d}."
         ),
         _couples(
-            "You sound hoarse, late night?={v}! I {d}.|Did you use the voucher I gave you?=Yes, for {v}. I {d}."
+            "You sound hoarse, late night?={v}! I {d}."
+            "|Did you use the voucher I gave you?=Yes, for {v}. I {d}."
         ),
         _split("What did {p} do at the performance of {v}?|What happened when {p} listened to {v}?"),
         _split("Which concerts has {p} been to?|What live music did {p} hear?"),
@@ -412,9 +431,11 @@ SERIES: Final = (
         "purchase",
         _split("I bought something.|New purchase:|Spending again:"),
         _couples(
-            "a sewing machine=paid 140 euros|a kayak=haggled it down to 300|noise-cancelling headphones=paid 219"
+            "a sewing machine=paid 140 euros|a kayak=haggled it down to 300"
+            "|noise-cancelling headphones=paid 219"
             "|an espresso machine=spent half a month's rent|a wool coat=got it for 45 at the flea market"
-            "|a standing desk=paid 380 with delivery|a chess clock=got it for 20|a drill=borrowed the money for it"
+            "|a standing desk=paid 380 with delivery"
+            "|a chess clock=got it for 20|a drill=borrowed the money for it"
             "|a tent=paid 199 and it leaks|a rug=paid 75 to a neighbour"
         ),
         _split(
@@ -433,9 +454,12 @@ SERIES: Final = (
         "repair",
         _split("Repairs, repairs.|Fixing things again:|Household chores:"),
         _couples(
-            "the boiler=replaced the valve|the front door=planed two millimetres off|the bike chain=took it off with "
-            "pliers|the laptop hinge=glued it|the gutter=cleared a nest out of it|the toaster=found a coin inside"
-            "|the garden pump=changed the seal|the piano stool=turned a new leg|the router=soldered the plug"
+            "the boiler=replaced the valve"
+            "|the front door=planed two millimetres off|the bike chain=took it off with "
+            "pliers|the laptop hinge=glued it"
+            "|the gutter=cleared a nest out of it|the toaster=found a coin inside"
+            "|the garden pump=changed the seal"
+            "|the piano stool=turned a new leg|the router=soldered the plug"
             "|the kitchen tap=called a plumber in the end"
         ),
         _split(
@@ -443,7 +467,8 @@ SERIES: Final = (
             "|Victory over {v}: I {d}.|I tried to fix {v} myself and {d}."
         ),
         _couples(
-            "Why are your hands black?=Because of {v}. I {d}.|Is it warm and dry at yours again?=Yes, {v} is fine, I {d}."
+            "Why are your hands black?=Because of {v}. I {d}."
+            "|Is it warm and dry at yours again?=Yes, {v} is fine, I {d}."
         ),
         _split("How did {p} fix {v}?|What was done about {v} at {p}'s place?"),
         _split("What has {p} mended?|Which household things did {p} repair?"),
@@ -454,17 +479,22 @@ SERIES: Final = (
         "bug",
         _split("Bug report:|Software troubles:|Solved one problem:"),
         _couples(
-            "the login loop=cleared a stale cookie|the memory leak=closed the forgotten cursor|the double invoice="
-            "added a unique key|the frozen import=raised the batch size|the wrong time zone=stored everything in UTC"
-            "|the blank PDF=embedded the font|the slow search=added an index|the lost webhook=retried with back-off"
+            "the login loop=cleared a stale cookie"
+            "|the memory leak=closed the forgotten cursor|the double invoice="
+            "added a unique key|the frozen import=raised the batch size"
+            "|the wrong time zone=stored everything in UTC"
+            "|the blank PDF=embedded the font|the slow search=added an index"
+            "|the lost webhook=retried with back-off"
             "|the broken umlauts=set the encoding|the flaky test=froze the clock"
         ),
         _split(
-            "Remember {v}? I {d} and it is gone.|Two days on {v}, then I {d}.|I can close the ticket about {v}: I {d}."
+            "Remember {v}? I {d} and it is gone.|Two days on {v}, then I {d}."
+            "|I can close the ticket about {v}: I {d}."
             "|The bug of the month was {v}, and I {d}."
         ),
         _couples(
-            "Production is green again, what was it?={v}. I {d}.|What did you do all day at the office?=Chased {v}, then I {d}."
+            "Production is green again, what was it?={v}. I {d}."
+            "|What did you do all day at the office?=Chased {v}, then I {d}."
         ),
         _split("How did {p} solve {v}?|What was {p}'s remedy for {v}?"),
         _split("Which software problems has {p} solved?|What bugs did {p} fix?"),
@@ -475,9 +505,12 @@ SERIES: Final = (
         "gift",
         _split("A present!|Gift news:|I received something."),
         _couples(
-            "a fountain pen=came from my boss|a jar of honey=came from the neighbour|a knitted scarf=came from my aunt"
-            "|an orchid=came from the landlord|a jigsaw=came from my godchild|a bottle of mead=came from the team"
-            "|a cookbook=came from the postwoman|a bird feeder=came from grandpa|a vinyl record=came from an ex"
+            "a fountain pen=came from my boss"
+            "|a jar of honey=came from the neighbour|a knitted scarf=came from my aunt"
+            "|an orchid=came from the landlord|a jigsaw=came from my godchild"
+            "|a bottle of mead=came from the team"
+            "|a cookbook=came from the postwoman"
+            "|a bird feeder=came from grandpa|a vinyl record=came from an ex"
             "|a lucky coin=came from a stranger"
         ),
         _split(
@@ -495,7 +528,8 @@ SERIES: Final = (
 )
 
 OPENERS: Final = _split(
-    "Oh, by the way.|Guess what.|Hm, so.|News from me!|Before I forget:|Well.|Funny story.|You asked, so:||||||"
+    "Oh, by the way.|Guess what.|Hm, so.|News from me!|Before I forget:"
+    "|Well.|Funny story.|You asked, so:||||||"
 )
 TAILS: Final = _split(
     "How are things with you?|Long story.|Anyway, your turn.|I'll tell you more on the phone.|What a week."
@@ -503,43 +537,53 @@ TAILS: Final = _split(
 )
 #: What the other one answers: about the topic, without the fact.
 REACTIONS: Final = _split(
-    "Oh wow, {p}, I did not see that coming.|Ha, that sounds like you, {p}.|No way! Tell me everything, {p}."
+    "Oh wow, {p}, I did not see that coming."
+    "|Ha, that sounds like you, {p}.|No way! Tell me everything, {p}."
     "|I'm jealous.|Take care of yourself, {p}.|That reminds me of my uncle, he had the same with {v}."
-    "|{v}? Really?|Good for you, {p}!|Hm, I would have done it differently.|I thought you were joking about {v}."
+    "|{v}? Really?|Good for you, {p}!|Hm, I would have done it differently."
+    "|I thought you were joking about {v}."
 )
 #: Mentions of topics that say nothing of either speaker.
 DECOYS: Final = _split(
-    "My colleague has three pets and no time for any of them.|Somebody at the gym switched to a new diet again."
-    "|Companies these days, always new offers, never a contract.|A friend of a friend moved cities for love."
-    "|The radio said allergies are worse this spring.|My old boss played an instrument in every meeting, seriously."
+    "My colleague has three pets and no time for any of them."
+    "|Somebody at the gym switched to a new diet again."
+    "|Companies these days, always new offers, never a contract."
+    "|A friend of a friend moved cities for love."
+    "|The radio said allergies are worse this spring."
+    "|My old boss played an instrument in every meeting, seriously."
     "|Is it just me or does everybody have a phobia now?|I read that birthdays are the loneliest days."
     "|They argued about text editors for an hour on that podcast.|My cousin's car would not start, again."
     "|The library wants volunteers, there's a poster.|People save money for years and then buy rubbish."
     "|I should travel more, everybody posts pictures.|A concert would be nice, some day."
     "|Cooking shows make me hungry and lazy at once.|Everything in this house needs a repair."
     "|The bug tracker at work has nine hundred open tickets.|I never know what present to buy for anyone."
-    "|Which port was it again that they always block at the hotel?|My knee predicted the rain better than the app."
+    "|Which port was it again that they always block at the hotel?"
+    "|My knee predicted the rain better than the app."
     "|So many books, so little time.|The deadline of the other team moved, not ours."
     "|Siblings fight, then they need each other.|One day I'll shop only in flea markets."
 )
 SMALL_TALK: Final = (
     _split(
-        "Morning!|Hi {p}!|Hey, are you there?|Good evening.|Back again.|Hello hello.|Sorry, was on a call.|Hey {p}."
+        "Morning!|Hi {p}!|Hey, are you there?|Good evening.|Back again."
+        "|Hello hello.|Sorry, was on a call.|Hey {p}."
         "|Quick one.|So.|Hm.|Still awake?"
     ),
     _split(
         "The weather was {a} again|My train was {a} today|The office feels {a} without you"
-        "|My night was {a}|The meeting was {a}|That series we talked about turned out {a}|The queue at the post "
+        "|My night was {a}|The meeting was {a}"
+        "|That series we talked about turned out {a}|The queue at the post "
         "office was {a}|My mother called, it was {a}|Lunch was {a}|The news is {a}|Our neighbours were {a}"
         "|The new intern is {a}|The coffee machine is {a}|My inbox is {a}"
     ),
     _split(
-        "as always.|and I need a nap.|, what about yours?|, don't ask.|but I survived.|, so I went for a walk."
-        "|, which is a first.|and nobody said a word.|, can you believe it?|, typical Monday.|, I blame {p}."
+        "as always.|and I need a nap.|, what about yours?|, don't ask."
+        "|but I survived.|, so I went for a walk."
+        "|, which is a first.|and nobody said a word."
+        "|, can you believe it?|, typical Monday.|, I blame {p}."
         "|, we should meet soon.|and then the lights went out.|, at least there was cake."
     ),
 )
-ADJECTIVES: Final = tuple(
-    "dreadful lovely endless strange quiet loud boring splendid chaotic late sticky short hopeless decent odd "
-    "grim hilarious soggy pleasant exhausting".split()
+ADJECTIVES: Final = _split(
+    "dreadful|lovely|endless|strange|quiet|loud|boring|splendid|chaotic|late|sticky|short|hopeless"
+    "|decent|odd|grim|hilarious|soggy|pleasant|exhausting"
 )

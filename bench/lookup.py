@@ -178,9 +178,8 @@ def _report(rows: Sequence[Row], options: argparse.Namespace) -> None:
         chances = fitted.probabilities(table)
         threshold = threshold_at(chances, is_answered, ALLOWED)
         print(fitted.as_code(f"COEFFICIENTS_{options.tier.upper()}", "python -m bench.lookup --fit"))
-        print(
-            f"#: At most {ALLOWED:.0%} false hits on all of them together.\nCONFIDENCE: Final = {threshold:.3f}"
-        )
+        print(f"#: At most {ALLOWED:.0%} false hits on all of them together.")
+        print(f"CONFIDENCE: Final = {threshold:.3f}")
 
 
 def _curve(

@@ -87,7 +87,7 @@ def _half_of_documents(queries: Sequence[JudgedQuery], rng: random.Random) -> se
 
 @frozen
 class Agents:
-    """How agents cite: each relevant note with probability `citing`, a wrong one in a share of the answers."""
+    """How agents cite: relevant notes with probability `citing`, a wrong one in a share of the answers."""
 
     citing: float = CITING
     wrong: float = 0.1

@@ -1,4 +1,4 @@
-"""Vaults of collections: notes and indexes, built once, kept between runs, served from a copy in this process."""
+"""Vaults of collections: notes and indexes, built once and kept between runs; served in this process."""
 
 from __future__ import annotations
 
