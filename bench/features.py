@@ -22,8 +22,8 @@ from lithos.services.search.search import SearchRequest
 LOOKED_AT: Final = 30
 #: In the order of the coefficients. `cos` is the candidate's similarity, `cos1` the highest of all and `dcos`
 #: its distance to the second; `share` and `cover` are the share of the question's content stems in one
-#: passage and in the note; `dlex` is (best - second) / best of BM25, `dscore` the candidate's score minus the next
-#: note's; `lex1` and `sem1` are 1 where it leads a leg; `lenq` is the logarithm of the number of stems.
+#: passage and in the note; `dlex` is (best - second) / best of BM25, `dscore` the candidate's score minus the
+#: next note's; `lex1` and `sem1` are 1 where it leads a leg; `lenq` is the logarithm of the number of stems.
 NAMES: Final = ("cos", "cos1", "dcos", "share", "cover", "dlex", "lex1", "sem1", "dscore", "lenq")
 
 
