@@ -562,6 +562,11 @@ DECOYS: Final = _split(
     "|So many books, so little time.|The deadline of the other team moved, not ours."
     "|Siblings fight, then they need each other.|One day I'll shop only in flea markets."
 )
+#: What follows the announcement of a topic of which nothing is told.
+NOTHINGS: Final = _split(
+    "more on that tomorrow.|I'd rather not say yet.|nothing to report.|still thinking about it."
+    "|ask me next week.|the same old story.|you don't want to know."
+)
 SMALL_TALK: Final = (
     _split(
         "Morning!|Hi {p}!|Hey, are you there?|Good evening.|Back again."

@@ -2,7 +2,7 @@
 
 Every conversation has 20 sessions of 25 short turns over ten months. Some turns tell a fact, often only
 together with the question of the other one before them; the rest is small talk, reactions to facts, and
-mentions of the same topics that say nothing. Both speakers have facts of the same kinds, and all
+mentions of the same topics, by the same people, that say nothing. Both speakers have facts of the same kinds, and all
 conversations lie in one vault, so the name decides. A later turn may supersede a fact.
 """
 
@@ -18,6 +18,7 @@ from attrs import define, field, frozen
 from bench.dialogue_words import (
     ADJECTIVES,
     DECOYS,
+    NOTHINGS,
     OPENERS,
     PEOPLE,
     REACTIONS,
@@ -37,8 +38,8 @@ EPISODES = 3
 #: Superseded facts per speaker.
 CHANGED = 2
 #: Probability that a fact is told as an answer, that one told otherwise is announced by its topic, that
-#: somebody reacts to a fact, and that filler is a decoy.
-ELLIPTICAL, ANNOUNCED, REACTING, DECOY = 0.35, 0.5, 0.5, 0.15
+#: somebody reacts to a fact, that filler mentions a topic, and that it announces one and tells nothing.
+ELLIPTICAL, ANNOUNCED, REACTING, DECOY, EMPTY = 0.35, 0.8, 0.5, 0.15, 0.15
 #: Questions of a conversation by kind.
 QUESTIONS = {"single": 60, "several": 20, "time": 20}
 _FIRST_DAY = datetime(2024, 1, 8)
@@ -237,8 +238,12 @@ class _Writer:
             when += timedelta(minutes=self.rng.randrange(1, 4))
 
     def _filler(self, other: str) -> str:
-        if self.rng.random() < DECOY:
+        drawn = self.rng.random()
+        if drawn < DECOY:
             return self.rng.choice(DECOYS)
+        if drawn < DECOY + EMPTY:
+            topics = self.rng.choice((*TRAITS, *SERIES)).topics
+            return f"{self.rng.choice(topics)} {_capitalised(self.rng.choice(NOTHINGS))}"
         parts = [self.rng.choice(some) for some in SMALL_TALK]
         text = " ".join(parts).replace(" ,", ",")
         return text.format(p=other, a=self.rng.choice(ADJECTIVES))
