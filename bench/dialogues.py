@@ -2,8 +2,8 @@
 
 Every conversation has 20 sessions of 25 short turns over ten months. Some turns tell a fact, often only
 together with the question of the other one before them; the rest is small talk, reactions to facts, and
-mentions of the same topics, by the same people, that say nothing. Both speakers have facts of the same kinds, and all
-conversations lie in one vault, so the name decides. A later turn may supersede a fact.
+mentions of the same topics, by the same people, that say nothing. Both speakers have facts of the same
+kinds, and all conversations lie in one vault, so the name decides. A later turn may supersede a fact.
 """
 
 from __future__ import annotations
