@@ -15,6 +15,8 @@ from datetime import datetime, timedelta
 
 from attrs import define, field, frozen
 
+from bench.dialogue_series import SERIES, Series
+from bench.dialogue_traits import TRAITS, Trait
 from bench.dialogue_words import (
     ADJECTIVES,
     DECOYS,
@@ -22,12 +24,8 @@ from bench.dialogue_words import (
     OPENERS,
     PEOPLE,
     REACTIONS,
-    SERIES,
     SMALL_TALK,
     TAILS,
-    TRAITS,
-    Series,
-    Trait,
 )
 
 CONVERSATIONS = 10
