@@ -21,20 +21,21 @@ _NAMESPACE = uuid.UUID("2f8b4a70-90f5-4f4c-9a60-5b6a2f1c7d11")
 _FOLDER_SIZE = 500
 #: The title of every note that has none of its own: one that says something would be a hint.
 TITLE = "Note"
-#: What notes are made of: chunks without a title, chunks titled with their first words, whole documents
-#: without a title, and whole documents titled with the query of kind `title` that asks for them.
-LAYOUTS = ("chunks", "opened", "documents", "titled")
+#: What notes are made of: passages (chunks) without a title, passages titled with their first words, whole
+#: pages without a title, and whole pages titled with the query of kind `title` that asks for them.
+LAYOUTS = ("passages", "opened", "pages", "titled")
 _OPENING_WORDS = 6
 
 
 @frozen
 class Chunk:
-    """A piece of a document, or all of it, which becomes one note."""
+    """A piece of a document, or all of it, which becomes one note; `path` says where, if it matters."""
 
     id: str
     doc: str
     text: str
     title: str = TITLE
+    path: str = ""
 
     @property
     def note_id(self) -> str:
@@ -60,16 +61,22 @@ class Collection:
     queries: tuple[JudgedQuery, ...]
 
     def sample(self, queries: int | None, seed: int = 7) -> Collection:
-        """The same notes with fewer queries."""
+        """The same notes with fewer queries: all of some documents, so that related queries stay together."""
         if queries is None or queries >= len(self.queries):
             return self
-        return evolve(self, queries=tuple(random.Random(seed).sample(self.queries, queries)))
+        by_document: dict[str, list[str]] = defaultdict(list)
+        for query in self.queries:
+            by_document[max(query.grades, key=lambda doc: (query.grades[doc], doc))].append(query.id)
+        documents = sorted(by_document)
+        random.Random(seed).shuffle(documents)
+        chosen = [query_id for doc in documents for query_id in by_document[doc]][:queries]
+        return evolve(self, queries=tuple(query for query in self.queries if query.id in set(chosen)))
 
     def laid_out(self, layout: str) -> Collection:
         """The same documents as other notes; queries that became titles are no queries any more."""
         if layout == "opened":
             return self._with(layout, [evolve(chunk, title=_opening(chunk.text)) for chunk in self.chunks])
-        if layout == "chunks":
+        if layout == "passages":
             return self
         texts: dict[str, list[str]] = defaultdict(list)
         for chunk in self.chunks:
@@ -91,16 +98,16 @@ class Collection:
         """Changes with whatever is written to the notes."""
         digest = hashlib.sha256()
         for chunk in self.chunks:
-            digest.update(f"{chunk.id}\0{chunk.title}\0{chunk.text}\0".encode())
+            digest.update(f"{chunk.id}\0{chunk.path}\0{chunk.title}\0{chunk.text}\0".encode())
         return digest.hexdigest()[:16]
 
     def write_notes(self, knowledge: Path) -> None:
-        """One note per chunk, in folders of some hundred."""
+        """One note per chunk, in folders of some hundred unless it has a path of its own."""
         for number, chunk in enumerate(self.chunks):
-            folder = knowledge / f"part-{number // _FOLDER_SIZE:03}"
-            folder.mkdir(parents=True, exist_ok=True)
+            path = knowledge / (chunk.path or f"part-{number // _FOLDER_SIZE:03}/{number:06}.md")
+            path.parent.mkdir(parents=True, exist_ok=True)
             head = f"---\nid: {chunk.note_id}\nauthor: bench\n---\n\n# {chunk.title}\n\n"
-            (folder / f"{number:06}.md").write_bytes(f"{head}{chunk.text}\n".encode())
+            path.write_bytes(f"{head}{chunk.text}\n".encode())
 
 
 def read_collection(folder: Path) -> Collection:

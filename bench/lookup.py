@@ -1,40 +1,62 @@
-"""`lithos_cache_lookup` as a decision: how often it hits rightly, misses, and hits where nothing answers.
+"""`lithos_cache_lookup` as a decision: right and wrong answers, and hits where nothing answers.
 
-`python -m bench.lookup COLLECTIONS --data DIR` takes half of the documents away, so that about half of the
-queries have no answer, and looks all of them up. A rule `S:A` is `search.semantic_threshold` and
-`search.cache_threshold`. Of queries with an answer `right`, `wrong` and `missed` are percentages, of those
-without one `false_hits`; `balance` is what is left of 100 after misses and false hits.
+`python -m bench.lookup COLLECTIONS --data DIR` takes half of the documents away, three times anew, so that
+about half of the queries have no answer, and looks all of them up. Of the queries with an answer `right` and
+`wrong` are percentages, of those without one `false_hits`. `tool` is what the tool says, as it is configured.
+The curves are the best note's scores at thresholds with 1, 2, 5, 10 and 20 % false hits: its similarity, the
+agreement (the mean of similarity and of the share of the question's words in one passage), and a
+logistic function of all features, fitted to the other four fifths of the questions.
+
+`--fit` prints the coefficients fitted to everything as a Python table, with the threshold of 5 % false hits.
+`--table FILE` keeps the features for further fits.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import attrs
+import numpy as np
 import trio
 from attrs import evolve, frozen
+from numpy.typing import NDArray
 
+from bench.features import NAMES, features_of
 from bench.judged import LAYOUTS, Collection, JudgedQuery, read_collections
-from bench.quality import add_collection_options, serving_collection
+from bench.logistic import Matrix, fit_logistic, folds, operate, threshold_at
+from bench.quality import MEASURED_LAYOUTS, add_collection_options, distinct_layouts
 from bench.report import print_report
+from bench.vaults import Vaults, vault_folder
 from lithos.app.server import Server
-from lithos.config.sections import SearchConfig
 from lithos.services.notes.knowledge import CacheRequest
 
-RULES = (
-    "0.3:0",
-    "0.5:0",
-    "0.6:0",
-    "0.7:0",
-    "0.3:0.5",
-    "0.3:0.55",
-    "0.3:0.6",
-    "0.3:0.65",
-    "0.3:0.7",
-    "0.3:0.8",
-)
+DRAWS = 3
+FOLDS = 5
+FALSE_HITS = (0.01, 0.02, 0.05, 0.1, 0.2)
+#: Which share of false hits the printed threshold allows.
+ALLOWED = 0.05
+
+
+@frozen
+class Row:
+    """One look-up: the features of the best note, whether it answers, and whether any note does.
+
+    `verdict` is what the tool said: hit right, hit wrong, or miss.
+    """
+
+    collection: str
+    layout: str
+    draw: int
+    query: str
+    is_answered: bool
+    is_right: bool
+    verdict: str
+    features: Mapping[str, float]
 
 
 @frozen
@@ -61,57 +83,149 @@ def halve(collection: Collection, seed: int = 7) -> Halved:
     return Halved(evolve(collection, name=f"{collection.name}-halved", chunks=chunks), unanswered)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.lookup", description=__doc__)
-    add_collection_options(parser)
-    parser.add_argument("--layout", choices=LAYOUTS, default="chunks", help="what the notes are made of")
-    parser.add_argument("--rules", nargs="+", default=RULES, metavar="S:A")
-    options = parser.parse_args()
-    for collection in read_collections(options.collections, options.only):
-        halved = halve(collection.laid_out(options.layout).sample(options.sample))
-        for rule in options.rules:
-            trio.run(_measure, halved, options.data, rule)
-
-
-async def _measure(halved: Halved, kept: Path | None, rule: str) -> None:
-    similarity, agreement = map(float, rule.split(":"))
-    search = SearchConfig(semantic_threshold=similarity, cache_threshold=agreement)
-    documents = halved.kept.documents()
-    async with serving_collection(halved.kept, kept, search) as server:
-        outcomes = [
-            await _look_up(server, documents, query, query.id in halved.unanswered)
-            for query in halved.kept.queries
-        ]
-    answered = [outcome for outcome in outcomes if not outcome.startswith("un")]
-    missed, right = _share(answered, "missed"), _share(answered, "right")
-    false_hits = _share([outcome for outcome in outcomes if outcome.startswith("un")], "unanswered hit")
-    print_report(
-        "lookup",
-        collection=halved.kept.name,
-        rule=rule,
-        answered=len(answered),
-        unanswered=len(outcomes) - len(answered),
-        right=right,
-        wrong=round(100 - missed - right, 1),
-        missed=missed,
-        false_hits=false_hits,
-        balance=round(100 - missed - false_hits, 1),
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.lookup",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_collection_options(parser)
+    parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=MEASURED_LAYOUTS)
+    parser.add_argument("--draws", type=int, default=DRAWS, help="halves of each collection")
+    parser.add_argument("--fit", action="store_true", help="print coefficients fitted to all questions")
+    parser.add_argument("--ridge", type=float, default=1.0, help="penalty of the fit")
+    parser.add_argument("--table", type=Path, help="file of the features; read where it exists, else written")
+    return parser.parse_args(arguments)
 
 
-async def _look_up(
-    server: Server, documents: Mapping[str, str], query: JudgedQuery, is_unanswered: bool
-) -> str:
+def main() -> None:
+    options = parse_arguments()
+    if options.table is not None and options.table.exists():
+        rows = read_table(options.table)
+    else:
+        rows = _collect_all(options)
+        if options.table is not None:
+            write_table(options.table, rows)
+    _report(rows, options)
+
+
+def _collect_all(options: argparse.Namespace) -> list[Row]:
+    rows: list[Row] = []
+    with vault_folder(options.data) as folder:
+        vaults = Vaults(folder, options.tier)
+        for collection in read_collections(options.collections, options.only):
+            for layout, laid_out in distinct_layouts(collection, options.layouts):
+                for draw in range(options.draws):
+                    halved = halve(laid_out.sample(options.sample), seed=7 + draw)
+                    rows += trio.run(_collect, collection.name, layout, draw, halved, vaults)
+    return rows
+
+
+async def _collect(name: str, layout: str, draw: int, halved: Halved, vaults: Vaults) -> list[Row]:
+    notes = {chunk.note_id: chunk for chunk in halved.kept.chunks}
+    rows = []
+    async with vaults.serving(halved.kept) as server:
+        for query in halved.kept.queries:
+            evidence = await features_of(server, query.text, notes)
+            rows.append(
+                Row(
+                    name,
+                    layout,
+                    draw,
+                    query.id,
+                    is_answered=query.id not in halved.unanswered,
+                    is_right=evidence.note is not None and notes[evidence.note].doc in query.grades,
+                    verdict=await _look_up(server, halved.kept.documents(), query),
+                    features=evidence.features,
+                )
+            )
+    return rows
+
+
+async def _look_up(server: Server, documents: Mapping[str, str], query: JudgedQuery) -> str:
     answer = await server.knowledge.look_up(CacheRequest(query=query.text))
-    if is_unanswered:
-        return "unanswered" if answer.entry is None else "unanswered hit"
     if answer.entry is None:
-        return "missed"
+        return "miss"
     return "right" if documents[answer.entry.note.id] in query.grades else "wrong"
 
 
-def _share(outcomes: Sequence[str], wanted: str) -> float:
-    return round(100 * outcomes.count(wanted) / max(1, len(outcomes)), 1)
+def write_table(path: Path, rows: Sequence[Row]) -> None:
+    path.write_text("".join(f"{json.dumps(attrs.asdict(row))}\n" for row in rows), encoding="utf-8")
+
+
+def read_table(path: Path) -> list[Row]:
+    return [Row(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _report(rows: Sequence[Row], options: argparse.Namespace) -> None:
+    table = as_matrix(rows)
+    is_right, is_answered = _flags(rows)
+    outcome = is_right & is_answered
+    scores = {
+        "similarity": table[:, NAMES.index("cos")],
+        "agreement": (table[:, NAMES.index("cos")] + table[:, NAMES.index("share")]) / 2,
+        "fitted": predict_held_out(rows, table, outcome, options.ridge),
+    }
+    for collection, layout in dict.fromkeys((row.collection, row.layout) for row in rows):
+        chosen = np.array([(row.collection, row.layout) == (collection, layout) for row in rows])
+        what = {"collection": collection, "layout": layout, "tier": options.tier}
+        some = [row for row, is_chosen in zip(rows, chosen, strict=True) if is_chosen]
+        print_report("lookup", **what, rule="tool", **tool_figures(some))
+        for rule, values in scores.items():
+            print_report("lookup", **what, rule=rule, roc=_curve(values, is_right, is_answered, chosen))
+    if options.fit:
+        fitted = fit_logistic(NAMES, table, outcome, options.ridge)
+        chances = fitted.probabilities(table)
+        threshold = threshold_at(chances, is_answered, ALLOWED)
+        print(fitted.as_code(f"COEFFICIENTS_{options.tier.upper()}", "python -m bench.lookup --fit"))
+        print(f"#: At most {ALLOWED:.0%} false hits on all of them together.")
+        print(f"CONFIDENCE: Final = {threshold:.3f}")
+
+
+def _curve(
+    scores: Matrix, is_right: NDArray[np.bool_], is_answered: NDArray[np.bool_], chosen: NDArray[np.bool_]
+) -> dict[str, dict[str, float]]:
+    some = scores[chosen], is_right[chosen], is_answered[chosen]
+    return {
+        f"{share:.0%}": attrs.asdict(operate(*some, threshold_at(some[0], some[2], share)))
+        for share in FALSE_HITS
+    }
+
+
+def as_matrix(rows: Sequence[Row]) -> Matrix:
+    """The features, one row each, columns as in `NAMES`."""
+    return np.array([[row.features[name] for name in NAMES] for row in rows], dtype=np.float64)
+
+
+def _flags(rows: Sequence[Row]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    return np.array([row.is_right for row in rows]), np.array([row.is_answered for row in rows])
+
+
+def predict_held_out(rows: Sequence[Row], table: Matrix, outcome: NDArray[np.bool_], ridge: float) -> Matrix:
+    """Each row's probability by a function fitted without its question, in whatever layout and draw."""
+    fold_of = folds([f"{row.collection}:{row.query}" for row in rows], FOLDS)
+    chances = np.zeros(len(rows))
+    for fold in range(FOLDS):
+        held_out = fold_of == fold
+        if held_out.any():
+            fitted = fit_logistic(NAMES, table[~held_out], outcome[~held_out], ridge)
+            chances[held_out] = fitted.probabilities(table[held_out])
+    return chances
+
+
+def tool_figures(rows: Sequence[Row]) -> dict[str, float]:
+    """What the tool made of these look-ups, over all draws."""
+    answered = Counter(row.verdict for row in rows if row.is_answered)
+    unanswered = Counter(row.verdict for row in rows if not row.is_answered)
+    with_answer, without = max(1, answered.total()), max(1, unanswered.total())
+    return {
+        "answered": answered.total(),
+        "unanswered": unanswered.total(),
+        "right": round(100 * answered["right"] / with_answer, 1),
+        "wrong": round(100 * answered["wrong"] / with_answer, 1),
+        "missed": round(100 * answered["miss"] / with_answer, 1),
+        "false_hits": round(100 * (1 - unanswered["miss"] / without), 1) if unanswered else 0.0,
+    }
 
 
 if __name__ == "__main__":

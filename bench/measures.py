@@ -46,8 +46,13 @@ def mean(values: Sequence[float]) -> float:
 def paired_difference(
     ours: Sequence[float], theirs: Sequence[float], seed: int = 7
 ) -> tuple[float, float, float]:
-    """The mean of `ours - theirs` times 100 with its 95 % interval: queries drawn anew, 10,000 times."""
-    differences: NDArray[np.float64] = 100 * (np.asarray(ours) - np.asarray(theirs))
+    """The mean of `ours - theirs` times 100 with its 95 % interval (paired bootstrap).
+
+    Both are values of the same queries in the same order. Queries are drawn anew 10,000 times.
+    """
+    differences: NDArray[np.float64] = 100 * (np.asarray(ours, float) - np.asarray(theirs, float))
+    if not len(differences):
+        return math.nan, math.nan, math.nan
     rng = np.random.default_rng(seed)
     drawn = [
         differences[rng.integers(0, len(differences), len(differences))].mean() for _ in range(RESAMPLINGS)

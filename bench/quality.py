@@ -1,71 +1,58 @@
-"""How good the search modes are on judged collections: nDCG@10, MRR@10 and Recall@10.
+"""How good search and retrieval are on judged collections: nDCG@10, MRR@10 and Recall@10, with intervals.
 
-`python -m bench.quality COLLECTIONS --data DIR`. COLLECTIONS is a folder of collections (see
-`bench/judged.py`); without it `LITHOS_EVAL` names the folder. Every chunk becomes a note (`--layout` knows
-other ways), a document counts by its best note. The server runs in this process; DIR keeps the notes and
-indexes for the next run.
+`python -m bench.quality COLLECTIONS --data DIR >> RESULTS` measures everything; each result is a JSON line,
+and `python -m bench.quality_tables RESULTS` makes tables of them. COLLECTIONS is a folder of collections (see
+`bench/judged.py`); without it `LITHOS_EVAL` names the folder. A document counts by its best note. The server
+runs in this process; DIR keeps the notes and indexes for the next run.
+
+Parts: `modes` are the search modes and `lithos_retrieve` on its first day. `used` is `lithos_retrieve` after
+1,000 retrievals without feedback. `taught` is simulated use (`bench/use.py`): two rounds of questions with
+citations, 10 or 30 % of the answers with a wrong one; then the same questions, the same needs in other words
+(`again`), other questions of the same documents (`related`) and of documents that nobody asked about
+(`unrelated`). `recovery` is a misled round, and three honest ones after it. Intervals are 95 % of the
+differences to hybrid search and to retrieval before, queries resampled in pairs.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-import attrs
 import trio
-from attrs import frozen
+from attrs import define, field
 
 from bench.judged import LAYOUTS, Collection, JudgedQuery, read_collections
-from bench.measures import Score, mean, paired_difference, score_ranking
+from bench.rankings import MODES, NOTES, Measured, measure, ranker
 from bench.report import print_report
-from lithos.app import running_server
+from bench.use import HONEST, MISLED, Agents, Study, plan_study, teach_round, use_without_feedback
+from bench.vaults import Vaults, vault_folder
 from lithos.app.server import Server
-from lithos.config.catalogue import Config
-from lithos.config.sections import LcmaConfig, SearchConfig, StorageConfig
-from lithos.core.text.analysis import fold, words
-from lithos.services.search.search import SearchRequest
 
-#: Notes asked for: enough for ten documents of several chunks each.
-NOTES = 50
+PARTS = ("modes", "used", "taught", "recovery")
+#: What a vault may look like; the last is nearest to a real one.
+MEASURED_LAYOUTS = ("passages", "pages", "titled")
 LEGS = ("fulltext", "semantic")
-#: `retrieve` as every query would find it on the first day, and as it is after all queries before it.
-RETRIEVES = ("retrieve", "retrieve_used")
-FORGETFUL = LcmaConfig(rerank_weights={"coactivation": 0.0}, rerank_usage_weight=0.0)
-Rank = Callable[[str], Awaitable[list[str]]]
-
-
-@frozen
-class Measured:
-    """The scores of one way to search, by query."""
-
-    mode: str
-    scores: Mapping[str, Score]
-
-    def figures(self, queries: Sequence[JudgedQuery]) -> dict[str, float]:
-        """The means over these queries."""
-        chosen = [self.scores[query.id] for query in queries]
-        return {
-            field.name: mean([getattr(score, field.name) for score in chosen])
-            for field in attrs.fields(Score)
-        }
-
-    def ndcg(self, queries: Sequence[JudgedQuery]) -> list[float]:
-        return [self.scores[query.id].ndcg for query in queries]
+USES = 1_000
+ROUNDS = 2
+#: Shares of the answers that cite a wrong note too.
+ERRORS = (0.1, 0.3)
+HONEST_ROUNDS = 3
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.quality", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.quality",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     add_collection_options(parser)
-    parser.add_argument("--modes", nargs="+", default=[*LEGS, "hybrid", *RETRIEVES])
-    parser.add_argument("--layout", choices=LAYOUTS, default="chunks", help="what the notes are made of")
-    parser.add_argument("--fusion", choices=("blend", "rrf"), default="blend")
-    parser.add_argument("--weight", type=float, default=SearchConfig().semantic_weight)
-    parser.add_argument("--threshold", type=float, default=SearchConfig().semantic_threshold)
+    parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=MEASURED_LAYOUTS)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
+    parser.add_argument("--errors", nargs="+", type=float, default=ERRORS, help="shares of wrong citations")
     return parser.parse_args(arguments)
 
 
@@ -82,137 +69,151 @@ def add_collection_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, help="folder that keeps notes and indexes between runs")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these collections only")
     parser.add_argument("--sample", type=int, metavar="N", help="only N queries of each collection")
+    parser.add_argument("--tier", choices=("static", "accurate"), default="static", help="embeddings")
 
 
 def main() -> None:
     options = parse_arguments()
-    search = SearchConfig(
-        fusion=options.fusion, semantic_weight=options.weight, semantic_threshold=options.threshold
-    )
-    for collection in read_collections(options.collections, options.only):
-        sampled = collection.laid_out(options.layout).sample(options.sample)
-        measured = trio.run(_measure_all, sampled, options.data, search, options.modes)
-        for kind, queries in _groups(sampled):
-            _report(sampled.name, kind, queries, measured, search)
+    with vault_folder(options.data) as folder:
+        vaults = Vaults(folder, options.tier)
+        for collection in read_collections(options.collections, options.only):
+            for layout, laid_out in distinct_layouts(collection, options.layouts):
+                sampled = laid_out.sample(options.sample)
+                session = Session(collection.name, layout, sampled, vaults, plan_study(sampled.queries))
+                trio.run(session.run, options.parts, options.modes, options.errors)
 
 
-async def _measure_all(
-    collection: Collection, kept: Path | None, search: SearchConfig, modes: Sequence[str]
-) -> list[Measured]:
-    measured = []
-    for mode in modes:
-        lcma = FORGETFUL if mode == "retrieve" else LcmaConfig()
-        async with serving_collection(collection, kept, search, lcma) as server:
-            measured.append(await _measure(server, collection, mode))
-    return measured
+def distinct_layouts(collection: Collection, layouts: Iterable[str]) -> Iterator[tuple[str, Collection]]:
+    """The collection in each layout, without those that make the same notes and queries as one before."""
+    seen: set[tuple[str, int]] = set()
+    for layout in layouts:
+        laid_out = collection.laid_out(layout)
+        what = (laid_out.fingerprint(), len(laid_out.queries))
+        if what not in seen:
+            yield layout, laid_out
+        seen.add(what)
 
 
-async def _measure(server: Server, collection: Collection, mode: str) -> Measured:
-    rank, documents = ranker(server, mode), collection.documents()
-    scores: dict[str, Score] = {}
-    for query in collection.queries:
-        notes = await rank(query.text)
-        ranking = list(dict.fromkeys(documents[note] for note in notes))
-        scores[query.id] = score_ranking(ranking, query.grades)
-    return Measured(mode, scores)
+@define
+class Session:
+    """The measurements of one collection in one layout and tier; rankings of the first day are made once."""
+
+    name: str
+    layout: str
+    collection: Collection
+    vaults: Vaults
+    study: Study
+    _day_one: dict[str, Measured] = field(factory=dict)
+    _documents: dict[str, str] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._documents = self.collection.documents()
+
+    async def run(self, parts: Sequence[str], modes: Sequence[str], errors: Sequence[float]) -> None:
+        """Measure and print."""
+        await self._measure_day_one(modes if "modes" in parts else ("hybrid", "retrieve"))
+        if "modes" in parts:
+            self._report_modes(modes)
+        if "used" in parts:
+            await self._use()
+        for error in errors if "taught" in parts else ():
+            await self._teach(error)
+        if "recovery" in parts:
+            await self._recover()
+
+    async def _measure_day_one(self, modes: Sequence[str]) -> None:
+        async with self.vaults.serving(self.collection, learns_by_use=False) as server:
+            for mode in dict.fromkeys((*modes, "hybrid", "retrieve")):
+                measured = await self._measure(server, self.collection.queries, mode)
+                if mode in ("hybrid", "retrieve"):
+                    measured = measured.joined(await self._measure(server, self.study.again, mode))
+                self._day_one[mode] = measured
+
+    def _report_modes(self, modes: Sequence[str]) -> None:
+        hybrid = self._day_one["hybrid"]
+        for kind, queries in by_kind(self.collection.queries):
+            better_leg = self._better_leg(queries)
+            for mode in modes:
+                against = better_leg if mode == "hybrid" else {"hybrid": hybrid}
+                self._report("modes", queries, self._day_one[mode], against, mode=mode, kind=kind)
+
+    def _better_leg(self, queries: Sequence[JudgedQuery]) -> dict[str, Measured]:
+        """The better of full text and semantic search, where both were measured."""
+        legs = [self._day_one[mode] for mode in LEGS if mode in self._day_one]
+        if len(legs) < len(LEGS):
+            return {}
+        ndcg = [leg.figures(queries)["ndcg"] for leg in legs]
+        return {"leg": legs[ndcg.index(max(ndcg))]}
+
+    async def _use(self) -> None:
+        queries = self.collection.queries
+        async with self.vaults.serving(self.collection) as server:
+            await use_without_feedback(server, queries, USES)
+            used = await self._measure(server, queries)
+        changed = used.changed(self._day_one["retrieve"], queries)
+        self._report("used", queries, used, self._before(), retrievals=USES, changed_rankings=changed)
+
+    async def _teach(self, error: float) -> None:
+        agents = Agents(wrong=error)
+        async with self.vaults.serving(self.collection) as server:
+            cited = [
+                await teach_round(server, self._documents, self.study.asked, agents, number)
+                for number in range(1, ROUNDS + 1)
+            ]
+            for group, queries in self.study.groups().items():
+                taught = await self._measure(server, queries)
+                self._report(
+                    "taught", queries, taught, self._before(), group=group, error=error, citations=sum(cited)
+                )
+
+    async def _recover(self) -> None:
+        async with self.vaults.serving(self.collection) as server:
+            for number in range(HONEST_ROUNDS + 1):
+                agents = HONEST if number else MISLED
+                await teach_round(server, self._documents, self.study.asked, agents, number)
+                for group in ("same", "again"):
+                    queries = self.study.groups()[group]
+                    measured = await self._measure(server, queries)
+                    self._report(
+                        "recovery", queries, measured, self._before(), group=group, honest_rounds=number
+                    )
+
+    async def _measure(
+        self, server: Server, queries: Sequence[JudgedQuery], mode: str = "retrieve"
+    ) -> Measured:
+        return await measure(ranker(server, mode, NOTES), self._documents, queries)
+
+    def _before(self) -> dict[str, Measured]:
+        return {"hybrid": self._day_one["hybrid"], "before": self._day_one["retrieve"]}
+
+    def _report(
+        self,
+        part: str,
+        queries: Sequence[JudgedQuery],
+        measured: Measured,
+        against: dict[str, Measured],
+        **what: Any,
+    ) -> None:
+        print_report(
+            "quality",
+            collection=self.name,
+            layout=self.layout,
+            tier=self.vaults.tier,
+            part=part,
+            **what,
+            queries=len(queries),
+            figures=measured.figures(queries),
+            against={name: other.figures(queries) for name, other in against.items()},
+            over={name: measured.over(other, queries) for name, other in against.items()},
+        )
 
 
-def ranker(server: Server, mode: str) -> Rank:
-    """A function from a query to the ids of notes, best first."""
-
-    async def search(query: str) -> list[str]:
-        text = as_plain_words(query) if mode == "fulltext" else query
-        answer = await server.retrieval.search(SearchRequest(query=text, mode=mode, limit=NOTES))
-        assert not answer.failed, answer.message
-        return [hit.entry.note.id for hit in answer.hits]
-
-    async def retrieve(query: str) -> list[str]:
-        answer = await server.tools.call("lithos_retrieve", {"query": query, "limit": NOTES})
-        assert answer is not None
-        assert not answer["degraded"], answer
-        return [row["id"] for row in answer["results"]]
-
-    return retrieve if mode in RETRIEVES else search
-
-
-def as_plain_words(query: str) -> str:
-    """The words of a text without anything the query language knows."""
-    return " ".join(word for _, word in words(fold(query)))
-
-
-@asynccontextmanager
-async def serving_collection(
-    collection: Collection, kept: Path | None, search: SearchConfig, lcma: LcmaConfig | None = None
-) -> AsyncIterator[Server]:
-    """A server that has the collection as its notes, everything searchable.
-
-    It works on a copy of what is kept, since retrieving teaches it.
-    """
-    with _folder(kept) as folder, tempfile.TemporaryDirectory(prefix="lithos-quality-") as work:
-        built = await _build(collection, folder)
-        data = Path(work) / "data"
-        shutil.copytree(built, data)
-        config = Config(storage=StorageConfig(data_dir=data), search=search, lcma=lcma or LcmaConfig())
-        async with running_server(config) as server:
-            await server.searchable()
-            yield server
-
-
-@contextmanager
-def _folder(kept: Path | None) -> Iterator[Path]:
-    if kept is not None:
-        yield kept
-        return
-    with tempfile.TemporaryDirectory(prefix="lithos-quality-") as folder:
-        yield Path(folder)
-
-
-async def _build(collection: Collection, folder: Path) -> Path:
-    """Notes and indexes, from the last run if there is one; built aside, so that half of it never counts."""
-    built = folder / f"{collection.name}-{collection.fingerprint()}"
-    if built.exists():
-        return built
-    aside = built.with_suffix(".part")
-    shutil.rmtree(aside, ignore_errors=True)
-    collection.write_notes(aside / "knowledge")
-    async with running_server(Config(storage=StorageConfig(data_dir=aside))) as server:
-        await server.searchable()
-    return aside.rename(built)
-
-
-def _groups(collection: Collection) -> Iterator[tuple[str, list[JudgedQuery]]]:
+def by_kind(queries: Sequence[JudgedQuery]) -> Iterator[tuple[str, list[JudgedQuery]]]:
     """All queries, then those of each kind if there are several."""
-    yield "all", list(collection.queries)
-    kinds = sorted({query.kind for query in collection.queries})
+    yield "all", list(queries)
+    kinds = sorted({query.kind for query in queries})
     for kind in kinds if len(kinds) > 1 else ():
-        yield kind, [query for query in collection.queries if query.kind == kind]
-
-
-def _report(
-    name: str,
-    kind: str,
-    queries: Sequence[JudgedQuery],
-    measured: Sequence[Measured],
-    search: SearchConfig,
-) -> None:
-    by_mode = {one.mode: one for one in measured}
-    legs = [by_mode[mode].ndcg(queries) for mode in LEGS if mode in by_mode]
-    better = max(legs, key=mean, default=[])
-    gains = {
-        f"{mode}_over_better_leg": paired_difference(by_mode[mode].ndcg(queries), better)
-        for mode in ("hybrid", *RETRIEVES)
-        if better and mode in by_mode
-    }
-    print_report(
-        "quality",
-        collection=name,
-        kind=kind,
-        queries=len(queries),
-        fusion=search.fusion,
-        weight=search.semantic_weight,
-        **{mode: one.figures(queries) for mode, one in by_mode.items()},
-        **gains,
-    )
+        yield kind, [query for query in queries if query.kind == kind]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.measures import score_ranking
-from bench.quality import as_plain_words
+from bench.rankings import as_plain_words
 from tests.servers import Lithos, serving
 
 DATA = Path(__file__).parents[2] / "data"

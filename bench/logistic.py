@@ -1,0 +1,107 @@
+"""Logistic regression by Newton's method, and the trade of right answers for false hits (ROC)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+#: Steps of Newton's method, and the change of the largest coefficient below which it has converged.
+_STEPS, _CLOSE = 100, 1e-10
+
+
+@frozen
+class Logistic:
+    """`1 / (1 + exp(-(intercept + sum of weight x feature)))`; weights by feature name."""
+
+    intercept: float
+    weights: dict[str, float]
+
+    def probabilities(self, rows: Matrix) -> Matrix:
+        """One per row; columns in the order of `weights`."""
+        return _sigmoid(self.intercept + rows @ np.array(list(self.weights.values())))
+
+    def as_code(self, name: str, made_by: str) -> str:
+        """The coefficients as a Python table."""
+        lines = [f"#: Made by `{made_by}`.", f"{name}: Final = {{", f'    "intercept": {self.intercept:.3f},']
+        lines += [f'    "{feature}": {weight:.3f},' for feature, weight in self.weights.items()]
+        return "\n".join([*lines, "}"])
+
+
+def fit_logistic(
+    names: Sequence[str], rows: Matrix, is_true: NDArray[np.bool_], ridge: float = 1.0
+) -> Logistic:
+    """Maximum likelihood with a ridge penalty on the weights of the standardised columns.
+
+    Iteratively reweighted least squares; `ridge` counts like so many rows. The intercept is not penalised.
+    A column with one value gets the weight 0. Raises `ValueError` unless both outcomes occur.
+    """
+    if is_true.all() or not is_true.any():
+        raise ValueError("both outcomes must occur to fit a probability")
+    means, scales = rows.mean(axis=0), rows.std(axis=0)
+    scales = np.where(scales > 0, scales, 1.0)
+    design = np.column_stack([np.ones(len(rows)), (rows - means) / scales])
+    penalty = np.diag([0.0, *[ridge] * rows.shape[1]])
+    penalty += 1e-9 * np.eye(len(penalty))
+    found = np.zeros(design.shape[1])
+    for _ in range(_STEPS):
+        chances = _sigmoid(design @ found)
+        gradient = design.T @ (is_true - chances) - penalty @ found
+        curvature = (design * (chances * (1 - chances))[:, None]).T @ design + penalty
+        step = np.linalg.solve(curvature, gradient)
+        found += step
+        if np.abs(step).max() < _CLOSE:
+            break
+    weights = found[1:] / scales
+    named = dict(zip(names, map(float, weights), strict=True))
+    return Logistic(float(found[0] - weights @ means), named)
+
+
+def _sigmoid(values: Matrix) -> Matrix:
+    return 1 / (1 + np.exp(-np.clip(values, -500, 500)))
+
+
+@frozen
+class Operating:
+    """One point of the curve: percentages of the answerable and of the unanswerable questions."""
+
+    threshold: float
+    right: float
+    wrong: float
+    false_hits: float
+
+
+def operate(
+    scores: Matrix, is_right: NDArray[np.bool_], is_answered: NDArray[np.bool_], threshold: float
+) -> Operating:
+    """What becomes of questions when scores above the threshold are hits."""
+    hit = scores > threshold
+    answered, unanswered = max(1, int(is_answered.sum())), max(1, int((~is_answered).sum()))
+    return Operating(
+        threshold=round(float(threshold), 4),
+        right=_percent(hit & is_answered & is_right, answered),
+        wrong=_percent(hit & is_answered & ~is_right, answered),
+        false_hits=_percent(hit & ~is_answered, unanswered),
+    )
+
+
+def threshold_at(scores: Matrix, is_answered: NDArray[np.bool_], false_hits: float) -> float:
+    """The lowest threshold with at most this share (0..1) of false hits; hits are above it."""
+    unanswered = np.sort(scores[~is_answered])[::-1]
+    allowed = int(false_hits * len(unanswered))
+    return float(unanswered[allowed]) if allowed < len(unanswered) else -1.0
+
+
+def folds(keys: Sequence[str], count: int, seed: int = 7) -> NDArray[np.int64]:
+    """The fold of each key; the same key is always in the same one."""
+    distinct = sorted(set(keys))
+    drawn = np.random.default_rng(seed).permutation(len(distinct)) % count
+    fold_of = dict(zip(distinct, drawn, strict=True))
+    return np.array([fold_of[key] for key in keys])
+
+
+def _percent(which: NDArray[np.bool_], of: int) -> float:
+    return round(100 * float(which.sum()) / of, 1)

@@ -1,0 +1,109 @@
+"""Rankings of documents by a running server, and their scores against judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+import attrs
+import trio
+from attrs import frozen
+
+from bench.judged import JudgedQuery
+from bench.measures import DEPTH, Score, mean, paired_difference, score_ranking
+from lithos.app.server import Server
+from lithos.core.text.analysis import fold, words
+from lithos.services.search.search import SearchRequest
+
+#: Notes asked for: enough for ten documents of several passages each.
+NOTES = 50
+MODES = ("fulltext", "semantic", "hybrid", "retrieve")
+MEASURES = tuple(field.name for field in attrs.fields(Score))
+#: Queries under way at once; vector queries of about the same time share a pass over the vectors.
+_TOGETHER = 3
+Rank = Callable[[str], Awaitable[list[str]]]
+
+
+@frozen
+class Measured:
+    """The rankings (first ten documents) and scores of one way to search, by query id."""
+
+    rankings: Mapping[str, tuple[str, ...]]
+    scores: Mapping[str, Score]
+
+    def figures(self, queries: Sequence[JudgedQuery]) -> dict[str, float]:
+        """The means over these queries, times 100."""
+        return {name: mean(self._values(name, queries)) for name in MEASURES}
+
+    def over(self, other: Measured, queries: Sequence[JudgedQuery]) -> dict[str, tuple[float, float, float]]:
+        """The differences to another way with their 95 % intervals, queries resampled in pairs."""
+        return {
+            name: paired_difference(self._values(name, queries), other._values(name, queries))
+            for name in MEASURES
+        }
+
+    def changed(self, other: Measured, queries: Sequence[JudgedQuery]) -> int:
+        """How many of these queries have other documents, or another order, in the first ten."""
+        return sum(self.rankings[query.id] != other.rankings[query.id] for query in queries)
+
+    def joined(self, other: Measured) -> Measured:
+        """Both, of different queries."""
+        return Measured({**self.rankings, **other.rankings}, {**self.scores, **other.scores})
+
+    def _values(self, measure: str, queries: Sequence[JudgedQuery]) -> list[float]:
+        return [getattr(self.scores[query.id], measure) for query in queries]
+
+
+async def ask_all(rank: Rank, queries: Iterable[JudgedQuery]) -> dict[str, list[str]]:
+    """The ids of the notes that each query finds, by query id."""
+    found: dict[str, list[str]] = {}
+    waiting = iter(list(queries))
+
+    async def work() -> None:
+        for query in waiting:
+            found[query.id] = await rank(query.text)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(_TOGETHER):
+            nursery.start_soon(work)
+    return found
+
+
+async def measure(rank: Rank, documents: Mapping[str, str], queries: Sequence[JudgedQuery]) -> Measured:
+    """Ask all queries; `documents` has the document of each note, which counts by its best note."""
+    found = await ask_all(rank, queries)
+    rankings = {
+        query.id: tuple(dict.fromkeys(documents[note] for note in found[query.id]))[:DEPTH]
+        for query in queries
+    }
+    scores = {query.id: score_ranking(rankings[query.id], query.grades) for query in queries}
+    return Measured(rankings, scores)
+
+
+def ranker(server: Server, mode: str, notes: int = NOTES) -> Rank:
+    """A function from a query to the ids of notes, best first."""
+
+    async def search(query: str) -> list[str]:
+        text = as_plain_words(query) if mode == "fulltext" else query
+        answer = await server.retrieval.search(SearchRequest(query=text, mode=mode, limit=notes))
+        if answer.failed:
+            raise RuntimeError(f"{mode} answered without {answer.failed}: {answer.message}")
+        return [hit.entry.note.id for hit in answer.hits]
+
+    async def retrieve(query: str) -> list[str]:
+        answer = await called(server, "lithos_retrieve", query=query, limit=notes)
+        return [row["id"] for row in answer["results"]]
+
+    return retrieve if mode == "retrieve" else search
+
+
+async def called(server: Server, tool: str, **arguments: object) -> Mapping[str, object]:
+    """The answer of a tool. Raises `RuntimeError` for a refusal and for an answer of a part of the server."""
+    answer = await server.tools.call(tool, arguments)
+    if answer is None or answer.get("status") == "error" or answer.get("degraded"):
+        raise RuntimeError(f"{tool} answered {answer}")
+    return answer
+
+
+def as_plain_words(query: str) -> str:
+    """The words of a text without anything the query language knows."""
+    return " ".join(word for _, word in words(fold(query)))

@@ -1,0 +1,126 @@
+"""The decision of cache look-ups: the fit, the curve, and the halved collections."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bench.features import NAMES
+from bench.judged import Chunk, Collection, JudgedQuery
+from bench.logistic import Logistic, fit_logistic, folds, operate, threshold_at
+from bench.lookup import Row, as_matrix, halve, predict_held_out, read_table, tool_figures, write_table
+
+
+def drawn(count: int, weights: dict[str, float], intercept: float) -> tuple[np.ndarray, np.ndarray]:
+    """Rows on different scales, and outcomes with the probabilities of a logistic function."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(count, len(weights))) * np.array([1.0, 0.1, 20.0]) + np.array([0.0, 0.5, -3.0])
+    chances = Logistic(intercept, weights).probabilities(rows)
+    return rows, rng.random(count) < chances
+
+
+def test_a_fit_recovers_the_coefficients_that_made_the_outcomes() -> None:
+    known = {"a": 1.5, "b": -8.0, "c": 0.05}
+    rows, outcomes = drawn(40_000, known, intercept=2.0)
+    fitted = fit_logistic(list(known), rows, outcomes, ridge=1.0)
+    assert fitted.intercept == pytest.approx(2.0, abs=0.25)
+    for name, weight in known.items():
+        assert fitted.weights[name] == pytest.approx(weight, rel=0.1)
+
+
+def test_at_the_maximum_the_gradient_of_the_penalised_likelihood_is_zero() -> None:
+    rows, outcomes = drawn(500, {"a": 1.0, "b": 2.0, "c": 0.1}, intercept=0.0)
+    fitted = fit_logistic(["a", "b", "c"], rows, outcomes, ridge=3.0)
+    residuals = outcomes - fitted.probabilities(rows)
+    scales = rows.std(axis=0)
+    penalty = 3.0 * np.array(list(fitted.weights.values())) * scales
+    assert residuals.sum() == pytest.approx(0, abs=1e-5)
+    assert ((rows - rows.mean(axis=0)) / scales).T @ residuals == pytest.approx(penalty, abs=1e-5)
+
+
+def test_separable_rows_and_constant_columns_have_finite_weights() -> None:
+    rows = np.array([[0.0, 7.0], [1.0, 7.0], [2.0, 7.0], [3.0, 7.0]])
+    fitted = fit_logistic(["a", "constant"], rows, np.array([False, False, True, True]))
+    assert 0 < fitted.weights["a"] < 10
+    assert fitted.weights["constant"] == 0
+
+
+def test_one_outcome_alone_cannot_be_fitted() -> None:
+    with pytest.raises(ValueError, match="both outcomes"):
+        fit_logistic(["a"], np.ones((3, 1)), np.array([True, True, True]))
+
+
+def test_coefficients_are_printed_as_a_table_that_can_be_read_back() -> None:
+    code = Logistic(-4.8912, {"cos": 6.05, "dcos": -4.04}).as_code("TABLE", "the command")
+    scope: dict[str, object] = {}
+    exec(code.replace(": Final", ""), scope)
+    assert scope["TABLE"] == {"intercept": -4.891, "cos": 6.05, "dcos": -4.04}
+    assert "the command" in code
+
+
+def test_a_threshold_keeps_its_share_of_false_hits() -> None:
+    scores = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
+    answered = np.array([True, False, True, False, True, False])
+    right = np.array([True, False, False, False, True, False])
+    at = operate(scores, right, answered, threshold_at(scores, answered, 0.34))
+    assert (at.right, at.wrong, at.false_hits) == (33.3, 33.3, 33.3)
+    none = operate(scores, right, answered, threshold_at(scores, answered, 0.0))
+    assert (none.right, none.false_hits) == (33.3, 0.0)
+    everything = operate(scores, right, answered, threshold_at(scores, answered, 1.0))
+    assert (everything.right, everything.wrong, everything.false_hits) == (66.7, 33.3, 100.0)
+
+
+def test_equal_scores_do_not_exceed_the_allowed_false_hits() -> None:
+    scores, answered = np.full(10, 0.5), np.array([True, False] * 5)
+    at = operate(scores, answered, answered, threshold_at(scores, answered, 0.2))
+    assert at.false_hits == 0
+
+
+def test_a_question_is_in_one_fold_whatever_its_layout_and_draw() -> None:
+    keys = [f"q{number % 50}" for number in range(300)]
+    numbers = folds(keys, 5)
+    assert {key: {int(fold) for k, fold in zip(keys, numbers, strict=True) if k == key} for key in keys} == {
+        key: {int(numbers[keys.index(key)])} for key in keys
+    }
+    assert np.bincount(numbers).tolist() == [60] * 5
+
+
+def row(number: int, verdict: str, *, is_answered: bool) -> Row:
+    features = dict.fromkeys(NAMES, number % 11 / 11 + 2 * is_answered)
+    return Row("docs", "pages", 0, f"q{number}", is_answered, is_answered, verdict, features)
+
+
+def test_held_out_probabilities_and_the_table_survive_a_file(tmp_path) -> None:
+    rows = [
+        row(number, "right" if number % 2 else "miss", is_answered=number % 2 == 1) for number in range(60)
+    ]
+    write_table(tmp_path / "table", rows)
+    assert read_table(tmp_path / "table") == rows
+    outcome = np.array([each.is_right for each in rows])
+    chances = predict_held_out(rows, as_matrix(rows), outcome, ridge=1.0)
+    assert chances[outcome].min() > 0.5 > chances[~outcome].max()
+
+
+def test_the_verdicts_of_the_tool_are_counted_apart_for_questions_without_an_answer() -> None:
+    rows = [
+        row(1, "right", is_answered=True),
+        row(2, "wrong", is_answered=True),
+        row(3, "miss", is_answered=True),
+    ]
+    rows += [row(4, "wrong", is_answered=False), row(5, "miss", is_answered=False)]
+    figures = tool_figures(rows)
+    assert (figures["right"], figures["wrong"], figures["missed"], figures["false_hits"]) == (
+        33.3,
+        33.3,
+        33.3,
+        50.0,
+    )
+
+
+def test_half_of_the_documents_go_and_questions_about_them_have_no_answer() -> None:
+    chunks = tuple(Chunk(str(number), f"d{number // 2}", "text") for number in range(40))
+    queries = tuple(JudgedQuery(f"q{number}", "", "", {f"d{number}": 1}) for number in range(20))
+    halved = halve(Collection("c", chunks, queries))
+    kept = {chunk.doc for chunk in halved.kept.chunks}
+    assert len(kept) == 10
+    assert halved.unanswered == {f"q{number}" for number in range(20) if f"d{number}" not in kept}

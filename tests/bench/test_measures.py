@@ -1,0 +1,50 @@
+"""Measures of rankings, and intervals of their differences."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from bench.judged import JudgedQuery
+from bench.measures import Score, paired_difference, score_ranking
+from bench.rankings import Measured
+
+
+def test_the_measures_of_a_ranking_are_those_computed_by_hand() -> None:
+    """Grades 2 and 1 at places 1 and 3, a third relevant document missing."""
+    score = score_ranking(["a", "x", "b"], {"a": 2, "b": 1, "c": 1})
+    ideal = 3 + 1 / math.log2(3) + 1 / 2
+    assert score.ndcg == pytest.approx((3 + 1 / 2) / ideal)
+    assert (score.mrr, score.recall) == (1.0, pytest.approx(2 / 3))
+
+
+def test_nothing_counts_after_the_tenth_place() -> None:
+    ranking = [*map(str, range(10)), "a"]
+    assert score_ranking(ranking, {"a": 1}) == Score(0.0, 0.0, 0.0)
+
+
+def test_the_interval_of_a_constant_difference_has_no_width() -> None:
+    assert paired_difference([0.5, 0.7, 0.9], [0.4, 0.6, 0.8]) == (10.0, 10.0, 10.0)
+
+
+def test_the_bootstrap_interval_is_that_of_the_normal_approximation() -> None:
+    """400 differences of +1 and -1 in equal parts: standard error 1/20."""
+    middle, low, high = paired_difference([1.0, 0.0] * 200, [0.0, 1.0] * 200)
+    assert middle == 0
+    assert low == pytest.approx(-9.8, abs=0.7)
+    assert high == pytest.approx(9.8, abs=0.7)
+
+
+def test_the_interval_pairs_queries() -> None:
+    """Values that vary much, all better by the same: unpaired intervals would be wide."""
+    theirs = [number / 100 for number in range(90)]
+    _, low, high = paired_difference([value + 0.05 for value in theirs], theirs)
+    assert (low, high) == (5.0, 5.0)
+
+
+def test_rankings_that_differ_in_order_have_changed() -> None:
+    queries = [JudgedQuery(name, name, "", {"a": 1}) for name in ("1", "2", "3")]
+    before = Measured({"1": ("a", "b"), "2": ("a", "b"), "3": ()}, {})
+    after = Measured({"1": ("b", "a"), "2": ("a", "b"), "3": ("a",)}, {})
+    assert after.changed(before, queries) == 2
