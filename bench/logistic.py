@@ -24,19 +24,33 @@ class Logistic:
         """One per row; columns in the order of `weights`."""
         return _sigmoid(self.intercept + rows @ np.array(list(self.weights.values())))
 
-    def as_code(self, name: str, made_by: str) -> str:
-        """The coefficients as a Python table."""
-        lines = [f"#: Made by `{made_by}`.", f"{name}: Final = {{", f'    "intercept": {self.intercept:.3f},']
-        lines += [f'    "{feature}": {weight:.3f},' for feature, weight in self.weights.items()]
-        return "\n".join([*lines, "}"])
+    def as_code(self, name: str, threshold: float) -> str:
+        """The coefficients as an entry of `lithos.core.learning.match.CALIBRATIONS`."""
+        weights = [f'        "{feature}": {weight:.3f},' for feature, weight in self.weights.items()]
+        return "\n".join(
+            [
+                f'"{name}": Calibration(',
+                f"    intercept={self.intercept:.3f},",
+                "    weights={",
+                *weights,
+                "    },",
+                f"    threshold={threshold:.3f},",
+                "),",
+            ]
+        )
 
 
 def fit_logistic(
-    names: Sequence[str], rows: Matrix, is_true: NDArray[np.bool_], ridge: float = 1.0
+    names: Sequence[str],
+    rows: Matrix,
+    is_true: NDArray[np.bool_],
+    ridge: float = 1.0,
+    counts: Matrix | None = None,
 ) -> Logistic:
     """Maximum likelihood with a ridge penalty on the weights of the standardised columns.
 
     Iteratively reweighted least squares; `ridge` counts like so many rows. The intercept is not penalised.
+    A row counts like as many as `counts` has for it (None: 1).
     A column with one value gets the weight 0. Raises `ValueError` unless both outcomes occur.
     """
     if is_true.all() or not is_true.any():
@@ -47,10 +61,11 @@ def fit_logistic(
     penalty = np.diag([0.0, *[ridge] * rows.shape[1]])
     penalty += 1e-9 * np.eye(len(penalty))
     found = np.zeros(design.shape[1])
+    repeated = np.ones(len(rows)) if counts is None else counts
     for _ in range(_STEPS):
         chances = _sigmoid(design @ found)
-        gradient = design.T @ (is_true - chances) - penalty @ found
-        curvature = (design * (chances * (1 - chances))[:, None]).T @ design + penalty
+        gradient = design.T @ (repeated * (is_true - chances)) - penalty @ found
+        curvature = (design * (repeated * chances * (1 - chances))[:, None]).T @ design + penalty
         step = np.linalg.solve(curvature, gradient)
         found += step
         if np.abs(step).max() < _CLOSE:

@@ -7,7 +7,8 @@ The curves are the best note's scores at thresholds with 1, 2, 5, 10 and 20 % fa
 agreement (the mean of similarity and of the share of the question's words in one passage), and a
 logistic function of all features, fitted to the other four fifths of the questions.
 
-`--fit` prints the coefficients fitted to everything as a Python table, with the threshold of 5 % false hits.
+`--fit` prints the coefficients fitted to everything as an entry of `CALIBRATIONS` (lithos/core/learning/match.py),
+with the lowest threshold that has at most 5 % false hits on each collection in each layout.
 `--table FILE` keeps the features for further fits.
 """
 
@@ -126,7 +127,7 @@ async def _collect(name: str, layout: str, draw: int, halved: Halved, vaults: Va
     rows = []
     async with vaults.serving(halved.kept) as server:
         for query in halved.kept.queries:
-            evidence = await features_of(server, query.text, notes)
+            evidence = await features_of(server, query.text)
             rows.append(
                 Row(
                     name,
@@ -162,24 +163,23 @@ def _report(rows: Sequence[Row], options: argparse.Namespace) -> None:
     is_right, is_answered = _flags(rows)
     outcome = is_right & is_answered
     scores = {
-        "similarity": table[:, NAMES.index("cos")],
-        "agreement": (table[:, NAMES.index("cos")] + table[:, NAMES.index("share")]) / 2,
+        "similarity": table[:, NAMES.index("cosine")],
+        "agreement": (table[:, NAMES.index("cosine")] + table[:, NAMES.index("share")]) / 2,
         "fitted": predict_held_out(rows, table, outcome, options.ridge),
     }
-    for collection, layout in dict.fromkeys((row.collection, row.layout) for row in rows):
-        chosen = np.array([(row.collection, row.layout) == (collection, layout) for row in rows])
+    for collection, layout in dict.fromkeys(map(part_of, rows)):
+        chosen = np.array([part_of(row) == (collection, layout) for row in rows])
         what = {"collection": collection, "layout": layout, "tier": options.tier}
         some = [row for row, is_chosen in zip(rows, chosen, strict=True) if is_chosen]
         print_report("lookup", **what, rule="tool", **tool_figures(some))
         for rule, values in scores.items():
             print_report("lookup", **what, rule=rule, roc=_curve(values, is_right, is_answered, chosen))
     if options.fit:
-        fitted = fit_logistic(NAMES, table, outcome, options.ridge)
+        fitted = fit_logistic(NAMES, table, outcome, options.ridge, counts_of(rows))
         chances = fitted.probabilities(table)
-        threshold = threshold_at(chances, is_answered, ALLOWED)
-        print(fitted.as_code(f"COEFFICIENTS_{options.tier.upper()}", "python -m bench.lookup --fit"))
-        print(f"#: At most {ALLOWED:.0%} false hits on all of them together.")
-        print(f"CONFIDENCE: Final = {threshold:.3f}")
+        parts = [np.array([part_of(row) == part for row in rows]) for part in {part_of(row) for row in rows}]
+        threshold = max(threshold_at(chances[some], is_answered[some], ALLOWED) for some in parts)
+        print(fitted.as_code(options.tier, threshold))
 
 
 def _curve(
@@ -190,6 +190,20 @@ def _curve(
         f"{share:.0%}": attrs.asdict(operate(*some, threshold_at(some[0], some[2], share)))
         for share in FALSE_HITS
     }
+
+
+def part_of(row: Row) -> tuple[str, str]:
+    """Collection and layout."""
+    return row.collection, row.layout
+
+
+def counts_of(rows: Sequence[Row]) -> Matrix:
+    """How much a row counts in a fit: by the square root of how few rows its collection has.
+
+    So a small collection is neither outvoted by a large one, nor as loud.
+    """
+    sizes = Counter(row.collection for row in rows)
+    return np.array([(max(sizes.values()) / sizes[row.collection]) ** 0.5 for row in rows])
 
 
 def as_matrix(rows: Sequence[Row]) -> Matrix:
@@ -208,7 +222,8 @@ def predict_held_out(rows: Sequence[Row], table: Matrix, outcome: NDArray[np.boo
     for fold in range(FOLDS):
         held_out = fold_of == fold
         if held_out.any():
-            fitted = fit_logistic(NAMES, table[~held_out], outcome[~held_out], ridge)
+            counts = counts_of(rows)[~held_out]
+            fitted = fit_logistic(NAMES, table[~held_out], outcome[~held_out], ridge, counts)
             chances[held_out] = fitted.probabilities(table[held_out])
     return chances
 

@@ -9,6 +9,7 @@ from bench.features import NAMES
 from bench.judged import Chunk, Collection, JudgedQuery
 from bench.logistic import Logistic, fit_logistic, folds, operate, threshold_at
 from bench.lookup import Row, as_matrix, halve, predict_held_out, read_table, tool_figures, write_table
+from lithos.core.learning.match import Calibration
 
 
 def drawn(count: int, weights: dict[str, float], intercept: float) -> tuple[np.ndarray, np.ndarray]:
@@ -51,11 +52,16 @@ def test_one_outcome_alone_cannot_be_fitted() -> None:
 
 
 def test_coefficients_are_printed_as_a_table_that_can_be_read_back() -> None:
-    code = Logistic(-4.8912, {"cos": 6.05, "dcos": -4.04}).as_code("TABLE", "the command")
-    scope: dict[str, object] = {}
-    exec(code.replace(": Final", ""), scope)
-    assert scope["TABLE"] == {"intercept": -4.891, "cos": 6.05, "dcos": -4.04}
-    assert "the command" in code
+    code = Logistic(-4.8912, {"cosine": 6.05, "ahead": -4.04}).as_code("static", 0.65)
+    (found,) = eval(f"{{{code}}}", {"Calibration": Calibration}).items()
+    assert found == ("static", Calibration(-4.891, {"cosine": 6.05, "ahead": -4.04}, 0.65))
+
+
+def test_a_row_that_counts_double_is_two_rows() -> None:
+    rows, outcomes = np.array([[0.0], [1.0], [2.0]]), np.array([False, True, True])
+    doubled = fit_logistic(["a"], rows[[0, 1, 2, 2]], outcomes[[0, 1, 2, 2]], ridge=1e-6)
+    counted = fit_logistic(["a"], rows, outcomes, ridge=1e-6, counts=np.array([1.0, 1.0, 2.0]))
+    assert counted.intercept == pytest.approx(doubled.intercept, rel=0.05)
 
 
 def test_a_threshold_keeps_its_share_of_false_hits() -> None:

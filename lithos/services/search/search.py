@@ -155,6 +155,11 @@ class Search:
         self._record(request, hits)
         return SearchAnswer(hits, ranked.failed, ranked.message)
 
+    @property
+    def threshold(self) -> float:
+        """The configured least similarity of a semantic match."""
+        return self._settings.threshold
+
     async def rank_hybrid(self, query: str, filters: Filters, wanted: int) -> HybridRanking:
         """Every note that a hybrid search with legs of `wanted` notes finds, best first.
 
