@@ -7,7 +7,7 @@ The curves are the best note's scores at thresholds with 1, 2, 5, 10 and 20 % fa
 agreement (the mean of similarity and of the share of the question's words in one passage), and a
 logistic function of all features, fitted to the other four fifths of the questions.
 
-`--fit` prints the coefficients fitted to everything as an entry of `CALIBRATIONS` (lithos/core/learning/match.py),
+`--fit` prints the coefficients fitted to everything as an entry of `CALIBRATIONS` (`core.learning.match`),
 with the lowest threshold that has at most 5 % false hits on each collection in each layout.
 `--table FILE` keeps the features for further fits.
 """

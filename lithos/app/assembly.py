@@ -78,6 +78,7 @@ class Assembly:
             clock,
             self.actors.reading,
         )
+        questions = make_question_memory(self.actors, texts)
         knowledge = Knowledge(
             self.actors.catalogue,
             self.actors.writer.mailbox,
@@ -85,9 +86,9 @@ class Assembly:
             retrieval,
             texts,
             clock,
+            questions.cited_before,
         )
         entities = self._make_entities(texts, knowledge)
-        questions = make_question_memory(self.actors, texts)
         question_upkeep = make_question_upkeep(self.actors, texts, questions)
         feedback = self._make_feedback(knowledge, questions)
         projection = Projection(self.actors.catalogue, self.actors.learning)

@@ -74,12 +74,13 @@ def hash_stem(stem: str) -> int:
 class Covered(NamedTuple):
     """How a note has the words of a query, each 0..1.
 
-    `coverage` is LC, `lead` that of the note alone; `share` and `words` are the shares of the content stems
-    that it has at all, by idf and by number.
+    `coverage` is LC, `lead` that of the note alone, `passage` that of its best passage; `share` and `words`
+    are the shares of the content stems that it has at all, by idf and by number.
     """
 
     coverage: float = 0.0
     lead: float = 0.0
+    passage: float = 0.0
     share: float = 0.0
     words: float = 0.0
 
@@ -113,7 +114,7 @@ def lead_coverage(notes: Sequence[LeadText], idf: Mapping[str, float]) -> list[C
     had = np.unique(note * len(shares) + term)
     by_idf = np.bincount(had // len(shares), weights=shares[had % len(shares)], minlength=len(texts))
     by_number = np.bincount(had // len(shares), minlength=len(texts)) / len(shares)
-    columns = np.stack([0.5 * of_notes + 0.5 * best, of_notes, by_idf, by_number], axis=1)
+    columns = np.stack([0.5 * of_notes + 0.5 * best, of_notes, best, by_idf, by_number], axis=1)
     for i, row in zip(known, np.minimum(columns, 1).tolist(), strict=True):
         covered[i] = Covered(*row)
     return covered

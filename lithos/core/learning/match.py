@@ -16,6 +16,8 @@ from attrs import frozen
 
 #: Rows of a ranking whose probability is computed; all others are weak.
 CANDIDATES: Final = 3
+#: The mean score of the tenth row on the development collections; small vaults have fewer rows.
+TENTH_SCORE: Final = 0.38
 #: The rows, and the similarities, that say how crowded the place is where a question falls.
 TENTH: Final = 10
 THIRTIETH: Final = 30
@@ -32,12 +34,12 @@ class Features:
 
     `cosine` is its best passage's, `nearest` the highest of all notes, `ahead` how much that is above the
     second note's (or the threshold, if no second passed it). `share` and `words` are the shares of the
-    question's content stems that the note has, by idf and by number; `lead` is the lead of the note alone.
+    question's content stems that the note has, by idf and by number; `lead` is the lead of the note alone,
+    `passage` that of its best passage.
     `lexical` is its BM25 score by the highest possible, `lexical_ahead` how much the best BM25 score is above
     the second, by the best. `leads_words` and `leads_meaning` are 1 for the first of a leg. `margin` is its
-    final score minus that of the next row, `depth` minus that of the tenth (0 where there are no such rows);
-    `crowd` is the thirtieth highest similarity, high where many notes are about the same; `length` is the
-    logarithm of the number of stems.
+    final score minus that of the next row, `depth` minus that of the tenth; `crowd` is the thirtieth highest
+    similarity, high where many notes are about the same; `length` the logarithm of the number of stems.
     """
 
     cosine: float
@@ -46,6 +48,7 @@ class Features:
     share: float
     words: float
     lead: float
+    passage: float
     lexical: float
     lexical_ahead: float
     leads_words: float
@@ -73,7 +76,7 @@ CALIBRATIONS: Final[Mapping[str, Calibration]] = {
     "static": Calibration(
         intercept=-3.822,
         weights={
-            "cosine": 2.903, "nearest": 0.080, "ahead": 0.332, "share": 0.003, "words": 1.272, "lead": 1.714,
+            "cosine": 2.903, "nearest": 0.080, "ahead": 0.332, "share": 0.003, "words": 1.272, "lead": 1.714, "passage": 0.0,
             "lexical": -0.327, "lexical_ahead": -0.245, "leads_words": 0.0, "leads_meaning": -0.249,
             "margin": 1.158, "depth": 3.818, "crowd": -4.348, "length": -0.048,
         },

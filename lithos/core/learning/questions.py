@@ -29,6 +29,9 @@ PRIOR: Final = 1.5
 EVIDENCE_WEIGHT: Final = 0.8
 #: Evidence above which a note is a candidate although no search found it.
 CANDIDATE: Final = 0.05
+#: Cosine of two questions, and weight of an entry, from which what was cited for one answers the other.
+SAME_NEED: Final = 0.9
+SURE: Final = 0.3
 #: What a citation adds to near entries of the note, and what it takes from near entries of the other notes
 #: that were shown, both times the kernel.
 CITED_NEARBY: Final = 0.5

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import trio
 from attrs import frozen
@@ -40,6 +40,10 @@ WRITE_DEADLINE = 60.0
 #: that saves takes some milliseconds, one that is left open with the file for years is not waited for.
 BUSY_PATIENCE = 5.0
 BUSY_PAUSE, LONGEST_BUSY_PAUSE = 0.02, 0.5
+
+
+#: The ids of notes cited for a question much like this one, the nearest first.
+CitedBefore: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
 
 
 @frozen
@@ -114,7 +118,10 @@ class Knowledge:
         retrieval: Search,
         texts: NoteTexts,
         clock: Callable[[], datetime],
+        cited_before: CitedBefore,
     ) -> None:
+        """`cited_before` gives the ids of notes that were cited for a question much like the one given."""
+        self._cited_before = cited_before
         self._catalogue = catalogue
         self._writer = writer
         self._coordinator = coordinator
@@ -210,7 +217,14 @@ class Knowledge:
             if entry is not None and has_all(entry.note.tags, request.tags):
                 return [_Candidate(entry, "source_url")]
         answers = await self._retrieval.find_answers(request.query, request.limit, request.tags)
-        return [_Candidate(answer.entry, "match", answer.probability) for answer in answers]
+        found = {
+            answer.entry.note.id: _Candidate(answer.entry, "match", answer.probability) for answer in answers
+        }
+        cited = [self._catalogue.get(note_id) for note_id in await self._cited_before(request.query)]
+        for entry in [entry for entry in cited if entry is not None][: request.limit]:
+            if has_all(entry.note.tags, request.tags) and entry.note.status != "quarantined":
+                found.setdefault(entry.note.id, _Candidate(entry, "cited_before"))
+        return list(found.values())
 
     def _is_outdated(self, entry: Entry, max_age_hours: float | None) -> bool:
         now = self._clock()

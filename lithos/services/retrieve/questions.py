@@ -12,11 +12,13 @@ import attrs
 import trio
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable, StaticQuestion
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, Receipt
 from lithos.core.learning.questions import (
     QUESTION_KEPT,
+    SAME_NEED,
+    SURE,
     LoadQuestions,
     RememberedQuestion,
     digest_question,
@@ -70,17 +72,30 @@ class QuestionMemory:
 
     async def weigh(self, query: str) -> Sequence[Evidence]:
         """The notes with evidence for a query, the most first; none while there is no model."""
+        asked = await self._compare(query)
+        if asked is None:
+            return ()
+        theta = threshold(asked.highest)
+        return await self._comparing.run(lambda: self.matrix.weigh(asked.codes, theta))
+
+    async def cited_before(self, query: str) -> Sequence[str]:
+        """The notes that were cited for a question much like this one, the nearest first."""
+        asked = await self._compare(query) if query.strip() else None
+        if asked is None:
+            return ()
+        return await self._comparing.run(lambda: self.matrix.cited_near(asked.codes, SAME_NEED, SURE))
+
+    async def _compare(self, query: str) -> StaticQuestion | None:
+        """The vector of a query, to compare with the matrix; None when there is nothing to compare."""
         try:
             await self.load()
             if not len(self.matrix):
-                return ()
+                return None
             asked = await self._semantic.static_question(query)
         except SemanticUnavailable:
-            return ()
-        if name_embedder(asked.embedder) != self.matrix.embedder:
-            return ()  # of another model since a moment ago
-        theta = threshold(asked.highest)
-        return await self._comparing.run(lambda: self.matrix.weigh(asked.codes, theta))
+            return None
+        # Of another model since a moment ago?
+        return asked if name_embedder(asked.embedder) == self.matrix.embedder else None
 
     async def load(self) -> None:
         """Have the matrix hold the entries of the present model. Raises `SemanticUnavailable`."""

@@ -20,6 +20,7 @@ from lithos.core.learning.match import (
     CALIBRATIONS,
     CANDIDATES,
     TENTH,
+    TENTH_SCORE,
     Calibration,
     Features,
     LexicalLeg,
@@ -196,7 +197,7 @@ def _features(
     best_word = max(leg.scores, key=leg.scores.__getitem__, default=None)
     best_meaning = max(similarities, key=similarities.__getitem__, default=None)
     following = [score for _, score in first[1:]] + [0.0]
-    tenth = first[-1][1] if len(first) == TENTH else 0.0
+    tenth = first[-1][1] if len(first) == TENTH else min([TENTH_SCORE, *(score for _, score in first)])
     around = crowd(similarities.values(), threshold)
     found: dict[int, Features] = {}
     for (serial, score), next_score in zip(first[:CANDIDATES], following, strict=False):
@@ -208,6 +209,7 @@ def _features(
             share=of_note.share,
             words=of_note.words,
             lead=of_note.lead,
+            passage=of_note.passage,
             lexical=leg.share_of_highest(serial),
             lexical_ahead=leg.ahead(),
             leads_words=float(serial == best_word),

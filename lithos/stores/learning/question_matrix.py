@@ -132,6 +132,17 @@ class QuestionMatrix:
             if not self._row_of:
                 self._clear(self._codes.shape[1])
 
+    def cited_near(self, codes: Codes, cosine: float, weight: float) -> list[str]:
+        """The notes cited, with more than this weight, for a question at least so near; the nearest first."""
+        with self._lock:
+            if not self._row_of or len(codes) != self._codes.shape[1] or not codes.any():
+                return []
+            cosines = next(compare_codes(self._codes[: self._used], self._inverse[: self._used], codes[None]))
+            rows = np.flatnonzero((cosines >= cosine) & (self._weights[: self._used] > weight))
+            owners = self._owners[rows[np.lexsort((self._ids[rows], -cosines[rows]))]]
+            notes = self._notes
+        return list(dict.fromkeys(notes[owner] for owner in owners.tolist()))
+
     def weigh(self, codes: Codes, theta: float) -> list[Evidence]:
         """The notes with evidence for the question whose vector this is (dims,), the most first.
 

@@ -31,7 +31,7 @@ async def test_look_ups_without_an_answer_are_misses_and_many_with_one_are_hits(
     """behaviour 264: the notes that answer every other question are taken away, first these, then those.
 
     `python -m bench.lookup` holds the development collections to 5 % false hits. The samples here have twins
-    on purpose (E1047 and E1074, releases 4.1 and 5.0) and 80 such questions, of which one is 1.25 %.
+    on purpose: E1047 and E1074, releases 4.1 and 5.0.
     """
     verdicts: Counter[tuple[bool, str]] = Counter()
     for sample, removed in product(("vault", "docstrings"), (0, 1)):
@@ -45,7 +45,7 @@ async def test_look_ups_without_an_answer_are_misses_and_many_with_one_are_hits(
                 verdicts[bool(left), await judge(lithos, query, left)] += 1
     answered = sum(count for (is_answered, _), count in verdicts.items() if is_answered)
     assert 60 < answered < 100, verdicts
-    assert verdicts[False, "wrong"] <= 0.08 * (verdicts.total() - answered), verdicts
+    assert verdicts[False, "wrong"] <= 0.05 * (verdicts.total() - answered), verdicts
     assert verdicts[True, "right"] >= 0.25 * answered, verdicts
 
 
