@@ -21,11 +21,12 @@ from pathlib import Path
 import numpy as np
 import trio
 
-from lithos.actors.blocking import Blocking
+from lithos.actors.blocking import Blocking, Threads
+from lithos.actors.indexing.accurate import STATIC, AccurateTier
+from lithos.actors.indexing.coverage import Progress
 from lithos.actors.indexing.indexer import Indexer
-from lithos.actors.indexing.ports import Asked, EmbeddedNotes, VectorPort, VectorQueries
+from lithos.actors.indexing.ports import Asked, EmbeddedNotes, Searched, VectorPort, VectorQueries
 from lithos.stores.indexes import IndexFailed
-from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.stores.indexes.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
 from lithos.stores.indexes.vectors import VectorIndex, stored_identity
 from lithos.telemetry import get_logger
@@ -61,12 +62,16 @@ class SemanticBackend:
         load: Callable[[str], Embedder],
         directory: Path,
         model_name: str,
+        accurate: AccurateTier | None = None,
     ) -> None:
         self.port = port
+        #: The tier above these vectors; None where `search.tier` is `static`.
+        self.accurate = accurate
         self.model_name = model_name
         self._blocking = blocking
         self._load = load
         self._queries = VectorQueries()
+        self._looking = Threads(2)
         self._directory = directory
         #: Set once every note is embedded, or the model turned out to be unusable.
         self.settled = trio.Event()
@@ -93,6 +98,13 @@ class SemanticBackend:
     def chunk_count(self) -> int:
         """Vectors in use."""
         return self.port.vectors.chunk_count() if self.port.vectors else 0
+
+    def progress(self) -> Progress:
+        """The tier that answers, and how many chunks of how many it could have."""
+        if self.accurate is not None:
+            return self.accurate.progress()
+        total = self.port.target.vectors.chunk_total if self.port.target else 0
+        return Progress(STATIC, 0, total)
 
     async def load(
         self, indexer: Indexer, after: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
@@ -173,6 +185,8 @@ class SemanticBackend:
 
     async def close(self) -> None:
         """Save and close."""
+        if self.accurate is not None:
+            await self.accurate.close()
         await self.save()
         for notes in (self.port.former, self.port.target):
             if notes is not None:
@@ -202,11 +216,6 @@ class SemanticBackend:
                 "mode fulltext."
             )
 
-    def encode(self, query: str) -> np.ndarray | None:
-        """The query's vector; None when the model knows none of its words."""
-        vector = self._answering().embedder.encode([query])[0]
-        return vector if vector.any() else None
-
     def _answering(self) -> EmbeddedNotes:
         answering = self.port.former or self.port.target
         self._require()
@@ -214,13 +223,29 @@ class SemanticBackend:
             raise SemanticUnavailable("The embedding model is still loading; retry in a moment.")
         return answering
 
-    def ask(self, query: str, notes: int, threshold: float) -> Asked:
-        """Start a nearest-neighbour query for notes; returns its future."""
-        return self._queries.ask(self._answering(), query, notes, threshold)
+    def ask(self, query: str, notes: int, threshold: float, among: Sequence[int] | None = None) -> Asked:
+        """Start a nearest-neighbour query for notes, of `among` where they are given; returns its future.
 
-    def search_among(
-        self, vector: np.ndarray, serials: Sequence[int], notes: int, threshold: float
-    ) -> list[VectorHit]:
-        """Nearest-neighbour search among these notes only (candidates), best first."""
-        assert self.port.vectors is not None
-        return self.port.vectors.search_among(vector, serials, threshold, notes)
+        The tier that answers is the one in use now. A query without a word that the static model knows
+        finds nothing there. Raises `SemanticUnavailable`.
+        """
+        static = self._answering()
+        accurate = self.accurate.answering if self.accurate is not None else None
+        searched: Searched = static if accurate is None else accurate
+        return self._queries.ask(searched, query, notes, threshold, among)
+
+    async def nearest_static(self, query: str) -> tuple[np.ndarray, float] | None:
+        """The query's static vector and its highest cosine with any chunk, 0..1, whatever tier answers.
+
+        None when the static model knows none of its words. Raises `SemanticUnavailable`.
+        """
+        static = self._answering()
+
+        def look() -> tuple[np.ndarray, float] | None:
+            vector = static.embedder.encode([query])[0]
+            if not vector.any():
+                return None
+            hits = static.vectors.search(vector, 1, 0.0)
+            return vector, hits[0].similarity if hits else 0.0
+
+        return await self._looking.run(look)

@@ -77,6 +77,8 @@ class Agreement:
 MODES = ("hybrid", "fulltext", "semantic", "graph")
 #: The least number of candidates that each ranking of a hybrid search contributes.
 LEG_NOTES = 200
+#: Share of the semantic score in `blend` by whether the accurate tier answers (search spec, section 5).
+SEMANTIC_WEIGHTS: Final = {False: 0.2, True: 0.4}
 #: Hybrid hits from which a graph search without seeds starts.
 SEEDS = 5
 WARMING_WAIT = 10.0
@@ -93,7 +95,8 @@ class SearchSettings:
     cache_threshold: float
     max_results: int
     fusion: Literal["blend", "rrf"]
-    semantic_weight: float
+    #: None: by the tier that answers, `SEMANTIC_WEIGHTS`.
+    semantic_weight: float | None
     sizes: ChunkSizes
 
 
@@ -271,7 +274,7 @@ class Search:
             raise _backend_failure(reasons)
         message = f"Answered without {' and '.join(failures)}: {reasons}" if failures else ""
         return _Ranked(
-            self._fuse(lexical, list(map(_serial_and_similarity, semantic))),
+            self._fuse(lexical, list(map(_serial_and_similarity, semantic)), is_accurate=asked.is_accurate),
             semantic,
             dict(lexical),
             query_terms(request.query[:LONGEST_QUERY]),
@@ -280,11 +283,16 @@ class Search:
         )
 
     def _fuse(
-        self, lexical: Sequence[tuple[int, float]], semantic: Sequence[tuple[int, float]]
+        self,
+        lexical: Sequence[tuple[int, float]],
+        semantic: Sequence[tuple[int, float]],
+        *,
+        is_accurate: bool,
     ) -> Iterable[tuple[int, float]]:
         if self._settings.fusion == "rrf":
             return reciprocal_rank([[serial for serial, _ in leg] for leg in (lexical, semantic)])
-        return blend(lexical, semantic, self._settings.semantic_weight)
+        weight = self._settings.semantic_weight
+        return blend(lexical, semantic, SEMANTIC_WEIGHTS[is_accurate] if weight is None else weight)
 
     async def _rank_graph(self, request: SearchRequest, threshold: float) -> _Ranked:
         start = _NOTHING

@@ -10,7 +10,7 @@ KEYS = [
     "documents", "chunks", "chroma_chunk_count", "agents", "active_tasks", "open_claims", "tags",
     "duplicate_urls", "index_drift_detected", "tantivy_doc_count", "unresolved_links", "expired_docs",
     "expired_claims", "tantivy_last_updated", "chroma_last_updated", "vector_last_updated",
-    "graph_node_count", "graph_edge_count",
+    "graph_node_count", "graph_edge_count", "embedding_tier", "embedding_done", "embedding_total",
 ]  # fmt: skip
 
 
