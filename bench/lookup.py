@@ -75,7 +75,7 @@ def main() -> None:
 
 async def _measure(halved: Halved, kept: Path | None, rule: str) -> None:
     similarity, agreement = map(float, rule.split(":"))
-    search = SearchConfig(semantic_threshold=similarity, cache_threshold=agreement)
+    search = SearchConfig(semantic_threshold=similarity, cache_threshold=agreement, tier="static")
     documents = halved.kept.documents()
     async with serving_collection(halved.kept, kept, search) as server:
         outcomes = [

@@ -87,7 +87,10 @@ def add_collection_options(parser: argparse.ArgumentParser) -> None:
 def main() -> None:
     options = parse_arguments()
     search = SearchConfig(
-        fusion=options.fusion, semantic_weight=options.weight, semantic_threshold=options.threshold
+        fusion=options.fusion,
+        semantic_weight=options.weight,
+        semantic_threshold=options.threshold,
+        tier="static",
     )
     for collection in read_collections(options.collections, options.only):
         sampled = collection.laid_out(options.layout).sample(options.sample)

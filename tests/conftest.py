@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,9 @@ from trio.testing import MockClock
 from lithos.telemetry import NOISY
 
 DEADLINE = 60.0
+
+#: Commands that tests run in this process do not load the accurate tier; its own tests ask for it.
+os.environ.setdefault("LITHOS_SEARCH__TIER", "static")
 
 
 def pytest_configure(config: pytest.Config) -> None:

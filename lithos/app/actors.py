@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from lithos.actors.blocking import Threads
+from lithos.actors.blocking import BackgroundThread, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Journalled, make_id
@@ -230,7 +230,7 @@ class Actors:
             directory=directory / ACCURATE,
             sizes=self.sizes,
             is_busy=lambda: self.vector_indexer.is_in_demand or self.vector_indexer.mailbox.depth > 0,
-            thread=Threads(),
+            thread=BackgroundThread("lithos-accurate"),
             reading=Threads(),
         )
         return AccurateTier(parts, search.tier)

@@ -45,8 +45,9 @@ STATIC: Final = "static"
 CHUNKS_AT_ONCE: Final = 48
 #: Chunks of one call into a thread: some 60 ms, for which a stop has to wait.
 CHUNKS_A_CALL: Final = 8
-#: While clients search or write, a pause of so many times the work before it.
-PAUSES: Final = 1.0
+#: While clients search or write, a pause of so many times the work before it, in seconds at most the second.
+PAUSES: Final = 0.5
+LONGEST_PAUSE: Final = 0.1
 #: A snapshot takes a second for 50,000 chunks: saving takes at most a twentieth of the time.
 SAVE_SHARE: Final = 20.0
 SAVE_LEAST: Final = 1.0
@@ -167,7 +168,8 @@ class AccurateTier:
             while not target.vectors.chunk_total:
                 await self._wait(math.inf)
         try:
-            await self._parts.thread.run(partial(self._open, target))
+            # Not in the background thread, whose priority the threads of the model would inherit.
+            await self._parts.reading.run(partial(self._open, target))
         except EmbedderUnavailable as problem:
             self.reason = problem.reason
             self._parts.port.on_applied = None
@@ -320,7 +322,7 @@ class AccurateTier:
             begun = trio.current_time()
             rows[some] = await self._parts.thread.run(partial(embedder.encode, [texts[i] for i in some]))
             if self._parts.is_busy():
-                await trio.sleep(PAUSES * (trio.current_time() - begun))
+                await trio.sleep(min(LONGEST_PAUSE, PAUSES * (trio.current_time() - begun)))
         return rows
 
     async def _save_when_due(self) -> None:

@@ -64,6 +64,19 @@ def load_transformer(threads: int = 1, folder: Path | None = None) -> Transforme
     raise _unavailable(f"{type(error).__name__}: {error}") from error
 
 
+def find_trouble() -> str | None:
+    """Why the model cannot be loaded, None when nothing is against it; a look that takes little memory."""
+    if not is_installed():
+        return f"onnxruntime is not installed. To install it: {INSTALL}"
+    looked = outcome.capture(lambda: (_import_runtime(), [_read(name, None) for name in HASHES]))
+    if isinstance(looked, outcome.Error):
+        error = looked.error
+        if not isinstance(error, Exception):
+            raise error
+        return error.reason if isinstance(error, EmbedderUnavailable) else f"{type(error).__name__}: {error}"
+    return None
+
+
 def _unavailable(cause: str) -> EmbedderUnavailable:
     first_line = next(iter(cause.strip().splitlines()), "").rstrip(".")
     return EmbedderUnavailable(NAME, f"{first_line}. To install it again: {INSTALL}")
@@ -179,6 +192,8 @@ class Transformer:
                 tokens[row, : len(ids[i])] = ids[i]
                 mask[row, : len(ids[i])] = 1
             result[batch] = self._session.run(["v"], {"input_ids": tokens, "attention_mask": mask})[0]
+        if not np.isfinite(result).all():
+            raise ValueError("it computed something that is no number")
         return result
 
 

@@ -286,8 +286,8 @@ class VectorIndex:
     def close(self) -> None:
         """Release the memory without saving. A search afterwards finds nothing."""
         with self._lock:
-            self._rows, self._notes, self.chunk_total = ChunkRows(self.identity.dims), {}, 0
-            self._dirty = False
+            self._rows, self._notes = ChunkRows(self.identity.dims), {}
+            self._dirty, self.chunk_total = False, 0
 
 
 def stored_identity(directory: Path) -> EmbedderIdentity | None:
