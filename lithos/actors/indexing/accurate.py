@@ -166,6 +166,7 @@ class AccurateTier:
         self._parts.port.on_applied = self._take_change
         if self._wanted == "auto":  # who asks for the tier is told at once what it lacks
             while not target.vectors.chunk_total:
+                self.settled.set()
                 await self._wait(math.inf)
         try:
             # Not in the background thread, whose priority the threads of the model would inherit.
