@@ -1,4 +1,4 @@
-"""The accurate tier: the model alone, a whole vault embedded with and without clients, searches in both tiers.
+"""The accurate tier: the model alone, a vault embedded with and without clients, searches in both tiers.
 
 `python -m bench.accurate --notes 10000 --clients 8`. The figures: chunks a second of processor time and
 milliseconds of it a query, of the model alone; hybrid searches of one client and of many in the static tier
@@ -114,8 +114,7 @@ def _measure_searches(server: Serving, options: argparse.Namespace, texts: list[
 def _measure_filling(server: Serving) -> dict[str, float]:
     """From the start of the process: its own seconds, static tier included, and those of the wall."""
     begun = time.perf_counter()
-    while not _is_accurate(server):
-        time.sleep(LOOK)
+    _wait_accurate(server)
     return {
         "filling_s": round(server.searchable + time.perf_counter() - begun, 1),
         "filling_processor_s": round(server.processor_seconds(), 1),
@@ -139,8 +138,7 @@ async def _search_meanwhile(server: Serving, clients: int, texts: list[str]) -> 
     async with trio.open_nursery() as nursery:
         for _ in range(clients):
             nursery.start_soon(search)
-        while not await trio.to_thread.run_sync(_is_accurate, server):
-            await trio.sleep(LOOK)
+        await trio.to_thread.run_sync(_wait_accurate, server)
         nursery.cancel_scope.cancel()
     return {
         "beside_s": round(time.perf_counter() - begun, 1),
@@ -150,9 +148,9 @@ async def _search_meanwhile(server: Serving, clients: int, texts: list[str]) -> 
     }
 
 
-def _is_accurate(server: Serving) -> bool:
-    told = _embedding(server)
-    return told["tier"] == "accurate" and told["done"] == told["total"]
+def _wait_accurate(server: Serving) -> None:
+    while (told := _embedding(server))["tier"] != "accurate" or told["done"] < told["total"]:
+        time.sleep(LOOK)
 
 
 def _embedding(server: Serving) -> dict[str, Any]:

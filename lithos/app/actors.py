@@ -229,7 +229,6 @@ class Actors:
             load=partial(self._load_accurate, search.accurate_threads),
             directory=directory / ACCURATE,
             sizes=self.sizes,
-            is_busy=lambda: self.vector_indexer.is_in_demand or self.vector_indexer.mailbox.depth > 0,
             thread=BackgroundThread("lithos-accurate"),
             reading=Threads(),
         )

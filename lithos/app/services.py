@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lithos.actors.blocking import Threads
 from lithos.app.actors import Actors, usage_settings
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import LcmaConfig

@@ -417,7 +417,10 @@ def test_a_sound_directory_gives_only_ok_lines(ward: Ward) -> None:
 @pytest.mark.parametrize(
     ("tier", "told"),
     [
-        ("auto", "Searches would find more by meaning with the accurate tier: pip install 'lithos-server[acc"),
+        (
+            "auto",
+            "Searches would find more by meaning with the accurate tier: pip install 'lithos-server[acc",
+        ),
         ("static", "The accurate tier is switched off"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A real server with the real model, killed again and again while it embeds: it goes on where it was saved."""
+"""A real server with the real model, killed again and again while it embeds: it goes on where it saved."""
 
 from __future__ import annotations
 

@@ -45,9 +45,6 @@ STATIC: Final = "static"
 CHUNKS_AT_ONCE: Final = 48
 #: Chunks of one call into a thread: some 60 ms, for which a stop has to wait.
 CHUNKS_A_CALL: Final = 8
-#: While clients search or write, a pause of so many times the work before it, in seconds at most the second.
-PAUSES: Final = 0.5
-LONGEST_PAUSE: Final = 0.1
 #: A snapshot takes a second for 50,000 chunks: saving takes at most a twentieth of the time.
 SAVE_SHARE: Final = 20.0
 SAVE_LEAST: Final = 1.0
@@ -105,7 +102,7 @@ class TieredNotes:
 
 @frozen(kw_only=True, eq=False)
 class AccurateParts:
-    """What the tier works with; `load` raises `EmbedderUnavailable`, `is_busy` says that clients work."""
+    """What the tier works with; `load` raises `EmbedderUnavailable`, `thread` has a low priority."""
 
     port: VectorPort
     catalogue: Catalogue
@@ -113,7 +110,6 @@ class AccurateParts:
     load: Callable[[], QueryEmbedder]
     directory: Path
     sizes: ChunkSizes
-    is_busy: Callable[[], bool]
     thread: Blocking
     reading: Blocking
 
@@ -320,10 +316,7 @@ class AccurateTier:
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         for start in range(0, len(order), CHUNKS_A_CALL):
             some = order[start : start + CHUNKS_A_CALL]
-            begun = trio.current_time()
             rows[some] = await self._parts.thread.run(partial(embedder.encode, [texts[i] for i in some]))
-            if self._parts.is_busy():
-                await trio.sleep(min(LONGEST_PAUSE, PAUSES * (trio.current_time() - begun)))
         return rows
 
     async def _save_when_due(self) -> None:
@@ -333,7 +326,7 @@ class AccurateTier:
             await self.save()
 
     async def save(self) -> None:
-        """Write a snapshot, from which an interrupted run goes on; a failure is logged and tried again later."""
+        """Write a snapshot, from which an interrupted run goes on; a failure means a later try."""
         coverage, vectors = self._coverage, self._vectors
         if coverage is None or vectors is None:
             return

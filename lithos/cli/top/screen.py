@@ -181,7 +181,7 @@ def describe_embedding(view: View) -> list[str]:
     if "tier" not in part:
         return []
     done, total = part["done"], part["total"]
-    progress = f", accurate {done} of {total} chunks" if done < total and (done or part["tier"] != "static") else ""
+    progress = f", accurate {done} of {total} chunks" if 0 < done < total else ""
     return [f"{part['tier']} embeddings{progress}"]
 
 

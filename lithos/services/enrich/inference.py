@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final, Protocol
 
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking, slices
+from lithos.actors.blocking import slices
 from lithos.actors.indexing.semantic import SemanticState, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.sections import LlmConfig

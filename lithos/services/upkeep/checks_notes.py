@@ -269,7 +269,7 @@ def check_embedder(
 
 
 def check_accurate(tier: str) -> Iterator[Finding]:
-    """Whether the accurate tier can be used; that it is not installed is no fault where nobody asked for it."""
+    """Whether the accurate tier can be used; not installed is no fault unless it is asked for."""
     if tier == "static":
         yield ok("The accurate tier is switched off (search.tier).")
         return

@@ -53,7 +53,7 @@ def load_transformer(threads: int = 1, folder: Path | None = None) -> Transforme
 
     Raises `EmbedderUnavailable` with the reason, and what to do, whatever went wrong.
     """
-    # A broken installation raises ImportError, OSError, AttributeError, and onnxruntime exceptions of its own.
+    # A broken installation raises ImportError, OSError, AttributeError, and exceptions of onnxruntime.
     loaded = outcome.capture(_load, threads, folder)
     if isinstance(loaded, outcome.Value):
         transformer: Transformer = loaded.value
@@ -68,7 +68,7 @@ def find_trouble() -> str | None:
     """Why the model cannot be loaded, None when nothing is against it; a look that takes little memory."""
     if not is_installed():
         return f"onnxruntime is not installed. To install it: {INSTALL}"
-    looked = outcome.capture(lambda: (_import_runtime(), [_read(name, None) for name in HASHES]))
+    looked = outcome.capture(lambda: (_import_runtime(), [_verified(name, None) for name in HASHES]))
     if isinstance(looked, outcome.Error):
         error = looked.error
         if not isinstance(error, Exception):
@@ -88,17 +88,19 @@ def _load(threads: int, folder: Path | None) -> Transformer:
     from tokenizers import Tokenizer  # noqa: PLC0415 - slow to import
 
     runtime = _import_runtime()
-    model, words = (_read(name, folder) for name in HASHES)
-    tokenizer = Tokenizer.from_buffer(words)
+    model, words = (_verified(name, folder) for name in HASHES)
+    tokenizer = Tokenizer.from_file(str(words))
     tokenizer.no_padding()
     tokenizer.enable_truncation(LONGEST)
     options = runtime.SessionOptions()
     options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False  # of use for batches of one shape only, for 20 MB
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    # From the file: bytes would be copied, and stay for 20 MB.
+    session = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     transformer = Transformer(tokenizer, session)
     found = transformer.encode(["a probe"])
     if found.shape != (1, DIMS) or not np.isclose(np.linalg.norm(found), 1, atol=1e-3):
@@ -117,19 +119,20 @@ def _import_runtime() -> Any:
     return onnxruntime
 
 
-def _read(name: str, folder: Path | None) -> bytes:
-    """The bytes of a file of the model, which are what they must be."""
+def _verified(name: str, folder: Path | None) -> Path:
+    """A file of the model, whose bytes are what they must be."""
     if folder is None:
         with as_file(files("lithos.models") / NAME) as found:
             folder = found
     path = folder / name
     try:
-        data = path.read_bytes()
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as failure:
         raise _unavailable(f"{path} cannot be read ({failure.strerror or failure})") from failure
-    if hashlib.sha256(data).hexdigest() != HASHES[name]:
+    if digest != HASHES[name]:
         raise _unavailable(f"{path} is damaged: its SHA-256 is not the one expected")
-    return data
+    return path
 
 
 def identity() -> EmbedderIdentity:

@@ -122,7 +122,7 @@ async def test_auto_takes_accurate_where_onnxruntime_is(tmp_path: Path, model: F
         assert (told["status"], told["tier"], told["done"], told["total"]) == ("ok", "accurate", 1, 1)
         assert await meant(lithos, "pets kitten") == ["Pets"]
         stats = await lithos.call("lithos_stats")
-        assert (stats["embedding_tier"], stats["embedding_done"], stats["embedding_total"]) == ("accurate", 1, 1)
+        assert [stats[f"embedding_{name}"] for name in ("tier", "done", "total")] == ["accurate", 1, 1]
         scrape = (await lithos.server.gauges.scrape()).decode()
         assert 'lithos_embedding_tier{tier="accurate"} 1.0' in scrape
         assert "lithos_embedding_done_chunks 1.0" in scrape

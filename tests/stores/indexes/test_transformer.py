@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -123,9 +122,9 @@ def test_the_model_of_the_package_is_the_one_expected() -> None:
 
 
 @pytest.fixture
-def copied(tmp_path: Path) -> Iterator[Path]:
+def copied(tmp_path: Path) -> Path:
     shutil.copytree(FOLDER, tmp_path / "model")
-    yield tmp_path / "model"
+    return tmp_path / "model"
 
 
 @pytest.mark.parametrize("name", sorted(HASHES))
