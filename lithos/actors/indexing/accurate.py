@@ -126,7 +126,11 @@ class AccurateTier:
         self._coverage: Coverage | None = None
         self._token: trio.lowlevel.TrioToken | None = None
         self._woken = trio.Event()
-        self._save_due = 0.0
+        self._saved_at, self._save_took = -math.inf, 0.0
+        #: Chunks embedded since the last save.
+        self._unsaved = 0
+        #: When a save that failed is tried again.
+        self._save_again = -math.inf
         #: Why the tier cannot be used, until it can.
         self.reason: str | None = None
         #: Set once there is nothing more to wait for: every note was embedded, or the tier cannot be used.
@@ -267,7 +271,7 @@ class AccurateTier:
         assert self._coverage is not None
         assert self._vectors is not None
         again = math.inf if self._coverage.is_complete else retry
-        return min(again, self._save_due if self._vectors.dirty else math.inf)
+        return min(again, self._save_due() if self._vectors.dirty else math.inf)
 
     async def _try_again(self) -> None:
         await trio.sleep(RETRY)
@@ -284,6 +288,8 @@ class AccurateTier:
         coverage, vectors, parts = self._coverage, self._vectors, self._parts
         assert coverage is not None
         assert vectors is not None
+        if not serials:
+            return
         entries = {serial: parts.catalogue.at_serial(serial) for serial in serials}
         gone = [serial for serial, entry in entries.items() if entry is None]
         present = [entry for entry in entries.values() if entry is not None]
@@ -303,6 +309,7 @@ class AccurateTier:
             begin = end
         if vector_entries or gone:
             await parts.thread.run(lambda: vectors.apply(vector_entries, gone))
+            self._unsaved += len(rows)
         for serial in gone:
             coverage.filled(serial, None)
         for upsert in upserts:
@@ -320,10 +327,15 @@ class AccurateTier:
         return rows
 
     async def _save_when_due(self) -> None:
-        assert self._coverage is not None
         assert self._vectors is not None
-        if self._vectors.dirty and trio.current_time() >= self._save_due:
+        if self._vectors.dirty and trio.current_time() >= self._save_due():
             await self.save()
+
+    def _save_due(self) -> float:
+        pause = max(SAVE_LEAST, SAVE_SHARE * self._save_took)
+        if self._unsaved <= CHUNKS_AT_ONCE:
+            pause = max(pause, SAVE_IDLE)
+        return max(self._saved_at + pause, self._save_again)
 
     async def save(self) -> None:
         """Write a snapshot, from which an interrupted run goes on; a failure means a later try."""
@@ -337,11 +349,10 @@ class AccurateTier:
             await self._parts.thread.run(partial(_save, vectors, self._parts.directory, stamps))
         except (IndexFailed, OSError) as failure:
             log.error("accurate vectors not saved", reason=str(failure), next_try_s=RETRY)
-            self._save_due = trio.current_time() + RETRY
+            self._save_again = trio.current_time() + RETRY
             return
-        took = trio.current_time() - begun
-        pause = SAVE_IDLE if coverage.is_drained else max(SAVE_LEAST, SAVE_SHARE * took)
-        self._save_due = trio.current_time() + pause
+        self._saved_at = trio.current_time()
+        self._save_took, self._unsaved = self._saved_at - begun, 0
 
     async def close(self) -> None:
         """Save, and release the memory; the task must have ended."""

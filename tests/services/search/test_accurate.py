@@ -77,6 +77,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What failed is tried again at once, and nothing waits before it is saved."""
     monkeypatch.setattr(lithos.actors.indexing.accurate, "RETRY", 0.05)
     monkeypatch.setattr(lithos.actors.indexing.accurate, "SAVE_LEAST", 0.0)
+    monkeypatch.setattr(lithos.actors.indexing.accurate, "SAVE_IDLE", 0.0)
 
 
 def tier_of(lithos: Lithos) -> AccurateTier:
