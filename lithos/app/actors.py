@@ -19,11 +19,12 @@ from lithos.actors.blocking import BackgroundThread, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Journalled, make_id
-from lithos.actors.indexing.accurate import ACCURATE, AccurateParts, AccurateTier, QueryEmbedder
+from lithos.actors.indexing.accurate import ACCURATE, AccurateParts, AccurateTier
 from lithos.actors.indexing.graph_cache import GraphCache
 from lithos.actors.indexing.indexer import Indexer, Visibility
 from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.indexing.tiers import QueryEmbedder
 from lithos.actors.kit import Mailbox, supervise
 from lithos.actors.remembering.actor import Memory
 from lithos.actors.watching.guard import DeletionGuard

@@ -14,9 +14,9 @@ from prometheus_client.core import Metric
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.indexing.accurate import STATIC, TIER
 from lithos.actors.indexing.indexer import Indexer, Visibility
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticState
+from lithos.actors.indexing.tiers import STATIC, TIER
 from lithos.actors.kit import Mailbox
 from lithos.actors.remembering.actor import Memory
 from lithos.actors.watching.guard import WAY_OUT, DeletionGuard

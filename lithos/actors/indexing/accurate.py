@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import numpy as np
 import trio
@@ -22,12 +22,13 @@ from attrs import frozen
 from lithos.actors.blocking import Blocking
 from lithos.actors.indexing.coverage import Coverage, NoteText, Progress
 from lithos.actors.indexing.messages import Upsert
-from lithos.actors.indexing.ports import ChunkSizes, EmbeddedNotes, VectorPort, Wanted, digest_texts
+from lithos.actors.indexing.ports import ChunkSizes, EmbeddedNotes, VectorPort, digest_texts
 from lithos.actors.indexing.repair import LOOK_SLICE, load_note
+from lithos.actors.indexing.tiers import STATIC, TIER, QueryEmbedder, TieredNotes
 from lithos.catalogue.catalogue import Catalogue
 from lithos.stores.indexes import IndexFailed
-from lithos.stores.indexes.chunk_rows import VectorEntry, VectorHit
-from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, Matrix
+from lithos.stores.indexes.chunk_rows import VectorEntry
+from lithos.stores.indexes.embedder import EmbedderUnavailable, Matrix
 from lithos.stores.indexes.transformer import is_installed
 from lithos.stores.indexes.vector_files import read_stamps, write_stamps
 from lithos.stores.indexes.vectors import VectorIndex
@@ -38,8 +39,6 @@ log = get_logger("lithos.accurate")
 
 #: Below the directory of the static vectors.
 ACCURATE: Final = "accurate"
-TIER: Final = "accurate"
-STATIC: Final = "static"
 
 #: Chunks of the notes taken at once: half a second of work, which is lost when the process ends.
 CHUNKS_AT_ONCE: Final = 48
@@ -52,52 +51,6 @@ SAVE_LEAST: Final = 1.0
 SAVE_IDLE: Final = 60.0
 #: Seconds until something that failed is tried again: a full disk, a note that cannot be read, the model.
 RETRY: Final = 30.0
-
-
-class QueryEmbedder(Embedder, Protocol):
-    """An `Embedder` that remembers the vectors of queries."""
-
-    def encode_query(self, text: str) -> Matrix:
-        """The row of a query (dims,)."""
-        ...
-
-
-@frozen(eq=False)
-class TieredNotes:
-    """Accurate vectors, and the static ones of the notes that have no current accurate ones (`Searched`)."""
-
-    embedder: QueryEmbedder
-    vectors: VectorIndex
-    static: EmbeddedNotes
-    stale: Callable[[], frozenset[int]]
-    on_failure: Callable[[IndexFailed], None]
-    is_accurate: bool = True
-
-    def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
-        """The hits of each query; by the static vectors alone when the model fails."""
-        try:
-            return [self._find(each) for each in wanted]
-        except IndexFailed as failure:
-            self.on_failure(failure)
-            return self.static.find(wanted)
-
-    def _find(self, wanted: Wanted) -> list[VectorHit]:
-        vector = self.embedder.encode_query(wanted.text)
-        # Taken before the scan: what becomes current meanwhile still counts by its static vectors.
-        stale = self.stale()
-        if wanted.among is None:
-            hits = self.vectors.search(vector, wanted.most + len(stale), wanted.threshold)
-            others: Sequence[int] = list(stale)
-        else:
-            current = [serial for serial in wanted.among if serial not in stale]
-            hits = self.vectors.search_among(vector, current, wanted.threshold, wanted.most)
-            others = [serial for serial in wanted.among if serial in stale]
-        if stale:
-            hits = [hit for hit in hits if hit.serial not in stale]
-        if others:
-            more = self.static.find([Wanted(wanted.text, wanted.most, wanted.threshold, others)])[0]
-            hits = sorted([*hits, *more], key=lambda hit: (-hit.similarity, hit.serial))
-        return hits[: wanted.most]
 
 
 @frozen(kw_only=True, eq=False)

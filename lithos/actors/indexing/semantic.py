@@ -22,10 +22,11 @@ import numpy as np
 import trio
 
 from lithos.actors.blocking import Blocking, Threads
-from lithos.actors.indexing.accurate import STATIC, AccurateTier
+from lithos.actors.indexing.accurate import AccurateTier
 from lithos.actors.indexing.coverage import Progress
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.ports import Asked, EmbeddedNotes, Searched, VectorPort, VectorQueries
+from lithos.actors.indexing.tiers import STATIC
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
 from lithos.stores.indexes.vectors import VectorIndex, stored_identity
