@@ -79,7 +79,8 @@ def launched(
 ) -> Iterator[tuple[subprocess.Popen[str], str, float]]:
     """Start `lithos serve` on a free port; its process, its address, and the `perf_counter` of its start.
 
-    Entered when it listens, stopped at the end of the block.
+    Entered when it listens, stopped at the end of the block. Embeddings are those of the static tier, unless
+    the environment says otherwise, wherever onnxruntime is installed.
     """
     command = shutil.which("lithos", path=str(Path(sys.executable).parent)) or "lithos"
     began = time.perf_counter()
@@ -88,7 +89,7 @@ def launched(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, **(environment or {})},
+        env={"LITHOS_SEARCH__TIER": "static", **os.environ, **(environment or {})},
     )
     try:
         assert process.stdout is not None

@@ -103,6 +103,9 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "lcma_salience_mean": ("Mean of their salience; 0.5 when there are none.", ()),
     "lcma_salience_below_floor_ratio": ("Share of them below lcma.salience_floor.", ()),
     "semantic_state": ("1 for the state the embedding model is in.", ("state",)),
+    "embedding_tier": ("1 for the tier of embeddings that answers queries.", ("tier",)),
+    "embedding_done_chunks": ("Chunks with a vector of the accurate tier.", ()),
+    "embedding_chunks": ("Chunks of all notes.", ()),
 }
 
 

@@ -27,6 +27,9 @@ settings.register_profile("gate", derandomize=True)
 if os.environ.get("HYPOTHESIS_PROFILE"):
     settings.load_profile(os.environ["HYPOTHESIS_PROFILE"])
 
+#: Commands that tests run in this process do not load the accurate tier; its own tests ask for it.
+os.environ.setdefault("LITHOS_SEARCH__TIER", "static")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "autojump: run this async test on an autojumping mock clock")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 
+import lithos.actors.indexing.accurate
 import lithos.app.assembly
 from lithos.actors.coordinating.messages import Flush
 from lithos.app import running_server
@@ -123,17 +124,27 @@ async def serving(
     clock: Callable[[], datetime] = utc_now,
     load: Load = load_once,
     settled: bool = True,
+    transformer: Callable[[int], Any] | None = None,
     **sections: Any,
 ) -> AsyncIterator[Lithos]:
-    """Run a server on `data`; `sections` are those of `Config`, `storage` and `server` as mappings."""
+    """Run a server on `data`; `sections` are those of `Config`, `storage` and `server` as mappings.
+
+    `transformer` loads the accurate tier's model, which has all notes once the server is settled; without it
+    onnxruntime counts as not installed.
+    """
     storage = StorageConfig(data_dir=data, **sections.pop("storage", {}))
     server = ServerConfig(**{"watch_files": False} | sections.pop("server", {}))
     config = Config(storage=storage, server=server, **sections)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lithos.app.assembly, "load_embedder", load)
+        patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: transformer is not None)
+        if transformer is not None:
+            patch.setattr(lithos.app.assembly, "load_transformer", transformer)
         async with running_server(config, clock=clock) as running:
             if settled:
                 await running.searchable()
+                if transformer is not None and running.semantic.accurate is not None:
+                    await running.semantic.accurate.settled.wait()
             yield Lithos(running, data)
 
 

@@ -18,7 +18,9 @@ PACKAGE = Path(__file__).parents[1] / "lithos"
 ROOMS = ("core", "stores", "catalogue", "actors", "services", "tools", "front", "app", "cli", "__main__")
 LEAVES = ("config", "metrics", "otlp", "telemetry")
 
-STORE_LIBRARIES = {"apsw", "model2vec", "numkong", "rustworkx", "sqlite3", "tantivy", "usearch"}
+STORE_LIBRARIES = {
+    "apsw", "model2vec", "numkong", "onnxruntime", "rustworkx", "sqlite3", "tantivy", "tokenizers", "usearch",
+}  # fmt: skip
 IMPURE = {
     "anyio", "asyncio", "glob", "io", "logging", "multiprocessing", "os", "random", "secrets", "shutil",
     "socket", "subprocess", "sys", "tempfile", "threading", "time", "trio",

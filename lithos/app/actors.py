@@ -9,19 +9,22 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 import trio
 
-from lithos.actors.blocking import Threads
+from lithos.actors.blocking import BackgroundThread, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Journalled, make_id
+from lithos.actors.indexing.accurate import ACCURATE, AccurateParts, AccurateTier
 from lithos.actors.indexing.graph_cache import GraphCache
 from lithos.actors.indexing.indexer import Indexer, Visibility
 from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.indexing.tiers import QueryEmbedder
 from lithos.actors.kit import Mailbox, supervise
 from lithos.actors.remembering.actor import Memory
 from lithos.actors.watching.guard import DeletionGuard
@@ -111,12 +114,14 @@ class Actors:
         clock: Callable[[], datetime],
         reading: Threads,
         load_embedder: Callable[[str], Embedder],
+        load_accurate: Callable[[int], QueryEmbedder],
     ) -> None:
         self.config = config
         self.stores = stores
         self.clock = clock
         self.reading = reading
         self._load_embedder = load_embedder
+        self._load_accurate = load_accurate
         self.metrics = Metrics()
         #: Set once no client has to wait for a library of the front, or there is none.
         self.front_loaded = trio.Event()
@@ -210,7 +215,25 @@ class Actors:
     def _make_semantic(self) -> SemanticBackend:
         model = self.config.search.embedding_model
         directory = self.config.storage.data_dir / ".usearch"
-        return SemanticBackend(VectorPort(self.sizes), self._embedding, self._load_embedder, directory, model)
+        port = VectorPort(self.sizes)
+        accurate = self._make_accurate(port, directory)
+        return SemanticBackend(port, self._embedding, self._load_embedder, directory, model, accurate)
+
+    def _make_accurate(self, port: VectorPort, directory: Path) -> AccurateTier | None:
+        search = self.config.search
+        if search.tier == "static":
+            return None
+        parts = AccurateParts(
+            port=port,
+            catalogue=self.catalogue,
+            files=self.stores.files,
+            load=partial(self._load_accurate, search.accurate_threads),
+            directory=directory / ACCURATE,
+            sizes=self.sizes,
+            thread=BackgroundThread("lithos-accurate"),
+            reading=Threads(),
+        )
+        return AccurateTier(parts, search.tier)
 
     def scan(self) -> ScanResult:
         """Fill the catalogue from the folder. Blocks."""
@@ -261,6 +284,8 @@ class Actors:
         await background.start(self.keeper.run)
         background.start_soon(self.semantic.load, self.vector_indexer, self._first_things)
         background.start_soon(self.vector_indexer.converge)
+        if self.semantic.accurate is not None:
+            background.start_soon(self.semantic.accurate.run, self.semantic.settled)
         background.start_soon(self.graph_cache.keep, self._first_things)
         await background.start(self.fulltext_indexer.converge)
 

@@ -39,6 +39,7 @@ from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.event_stream import EventStreams
 from lithos.stores.indexes.embedder import load_embedder
+from lithos.stores.indexes.transformer import load_transformer
 from lithos.tools.contract.registry import ToolMeter, Tools, in_order
 from lithos.tools.memory import EdgeTools, MemoryTools, RetrieveTools
 from lithos.tools.notes.graph import GraphTools
@@ -56,7 +57,7 @@ class Assembly:
     def __init__(
         self, config: Config, stores: Stores, clock: Callable[[], datetime], reading: Threads
     ) -> None:
-        self.actors = Actors(config, stores, clock, reading, load_embedder)
+        self.actors = Actors(config, stores, clock, reading, load_embedder, load_transformer)
         self.startup_seconds = 0.0
 
     async def start(self, nursery: trio.Nursery, background: trio.Nursery) -> Server:

@@ -244,7 +244,11 @@ class Doctor:
         def keep(embedder: Embedder) -> None:
             self._embedder = embedder
 
-        return checks_notes.check_embedder(self._config.search.embedding_model, self._load, keep)
+        search = self._config.search
+        return (
+            *checks_notes.check_embedder(search.embedding_model, self._load, keep),
+            *checks_notes.check_accurate(search.tier),
+        )
 
     def _look_at_indexes(self, survey: Survey) -> Iterable[Finding]:
         search = self._config.search

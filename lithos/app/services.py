@@ -217,5 +217,4 @@ def _make_inference(actors: Actors, texts: NoteTexts) -> EdgeInference | None:
         actors.learning,
         actors.clock,
         actors.metrics,
-        Threads(),
     )

@@ -243,7 +243,17 @@ class SearchConfig:
     )
     max_results: int = setting(50, "Upper bound of `limit` in a search.", whole(1, 10_000))
     fusion: Literal["blend", "rrf"] = setting("blend", "How hybrid search unites its two lists.")
-    semantic_weight: float = setting(0.2, "Share of the semantic score in `blend`.", FRACTION)
+    semantic_weight: float | None = setting(
+        None,
+        "Share of the semantic score in `blend`; unset, 0.2 in the static tier and 0.4 in the accurate one.",
+        FRACTION,
+    )
+    tier: Literal["auto", "static", "accurate"] = setting(
+        "auto", "Which vectors searches use; `auto` is accurate where onnxruntime is installed."
+    )
+    accurate_threads: int = setting(
+        1, "Threads that a text of the accurate tier is embedded with.", whole(1, 64)
+    )
     lead_weight: float = setting(
         0.5,
         "Weight of how early a note has the words of the query, among the 60 best; 0: none.",

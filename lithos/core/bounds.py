@@ -165,6 +165,9 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "actors.writing.publisher.Publisher._unjournalled": _PER_NOTE,
     "actors.writing.publisher.Publisher._unrecorded": _PER_NOTE,
     "actors.writing.publisher.Publisher._withheld": _PER_NOTE,
+    "actors.indexing.coverage.Coverage._lacking": _PER_NOTE_ID,
+    "actors.indexing.coverage.Coverage._stamps": _PER_NOTE_ID,
+    "actors.indexing.coverage.Coverage._todo": _PER_NOTE_ID,
     "actors.indexing.ports.VectorQueries._waiting": Bound("searches under way", "their vectors"),
     "actors.watching.pending.Pending._compare": _LIBRARY,
     "actors.watching.pending.Pending._missing": _LIBRARY,
@@ -234,6 +237,9 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "stores.lock._ours": Bound("data directories of this process", "a path each"),
     "stores.notes.tree._Walk.linked": _CALL,
     "stores.notes.tree._Walk.seen": _CALL,
+    "stores.indexes.transformer.Transformer._queries": Bound(
+        "`stores.indexes.transformer.QUERIES_KEPT`", "1.5 kB, and a query up to 4 kB each"
+    ),
     "stores.indexes.vectors.VectorIndex._notes": _PER_NOTE_ID,
     "stores.indexes.vectors.VectorIndex._rows": Bound("one per chunk", "numbers"),
     "tools.contract.arguments.ArgumentReader._readers": _FIXED,

@@ -16,6 +16,7 @@ from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import Indexer, Visibility
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticState
+from lithos.actors.indexing.tiers import STATIC, TIER
 from lithos.actors.kit import Mailbox
 from lithos.actors.remembering.actor import Memory
 from lithos.actors.watching.guard import WAY_OUT, DeletionGuard
@@ -84,7 +85,7 @@ class ServerState:
         counts = await self.reading.run(lambda: self.coordination.counts(now))
         links = self.catalogue.graph.counts()
         documents, indexed = len(self.catalogue), self.fulltext.document_count()
-        vectors = self.semantic.port.vectors
+        vectors, embedding = self.semantic.port.vectors, self.semantic.progress()
         vector_time = format_optional(vectors.last_updated if vectors else None)
         return {
             "documents": documents,
@@ -105,6 +106,9 @@ class ServerState:
             "vector_last_updated": vector_time,
             "graph_node_count": links.nodes,
             "graph_edge_count": links.edges,
+            "embedding_tier": embedding.tier,
+            "embedding_done": embedding.done,
+            "embedding_total": embedding.total,
         }
 
     async def report(self) -> tuple[int, dict[str, Any]]:
@@ -157,9 +161,19 @@ class ServerState:
 
     def _model(self) -> Component:
         semantic = self.semantic
-        details = {"model": semantic.model_name, "state": semantic.state.value}
+        told = semantic.progress()
+        details = {
+            "model": semantic.model_name,
+            "state": semantic.state.value,
+            "tier": told.tier,
+            "done": told.done,
+            "total": told.total,
+        }
         if semantic.state is SemanticState.DEGRADED:
             return Component("degraded", semantic.reason, details)
+        if semantic.accurate is not None and semantic.accurate.reason is not None:
+            reason = f"the accurate tier cannot be used, the static one answers: {semantic.accurate.reason}"
+            return Component("degraded", reason, details)
         return Component("ok" if semantic.is_answering else "warming", None, details)
 
     def _watcher(self) -> Component:
@@ -289,6 +303,11 @@ class Gauges:
         yield Sample("event_queue_utilisation", self._broadcaster.utilisation, ("fullest",))
         for each in SemanticState:
             yield Sample("semantic_state", float(each is state.semantic.state), (each.value,))
+        embedding = state.semantic.progress()
+        for tier in (STATIC, TIER):
+            yield Sample("embedding_tier", float(tier == embedding.tier), (tier,))
+        yield Sample("embedding_done_chunks", embedding.done)
+        yield Sample("embedding_chunks", embedding.total)
 
     def _actors(self) -> Iterator[Sample]:
         for mailbox in self._mailboxes:

@@ -148,6 +148,11 @@ def configure(text: str) -> Callable[[Ward], Any]:
     return lambda ward: (ward.data / "config.yaml").write_text(text)
 
 
+def ask_for_the_accurate_tier(ward: Ward) -> None:
+    ward.monkeypatch.setenv("LITHOS_SEARCH__TIER", "accurate")
+    ward.monkeypatch.setitem(sys.modules, "onnxruntime", None)
+
+
 def forbid_writing(ward: Ward) -> None:
     real = os.open
 
@@ -343,6 +348,10 @@ FAULTS = {
         "embedder", "warn", "'nobody/knows-it' is not on this machine", "downloads it",
         configure("search: {embedding_model: nobody/knows-it}\n"),
     ),
+    "accurate tier asked for and not there": Fault(
+        "embedder", "warn", "onnxruntime is not installed", "pip install 'lithos-server[accurate]'",
+        ask_for_the_accurate_tier,
+    ),
     "full-text index damaged": Fault(
         "indexes", "fail", "full-text index is damaged", "lithos reconcile", damage_fulltext
     ),
@@ -403,6 +412,26 @@ def test_a_sound_directory_gives_only_ok_lines(ward: Ward) -> None:
     assert [line.split(":")[0] for line in lines[:-1]] == [f"ok    {name}" for name in HEALTHY]
     assert (lines[-1], done.code, done.err) == (f"{len(HEALTHY)} ok, 0 warn, 0 fail", 0, "")
     assert snapshot(ward.data) == before
+
+
+@pytest.mark.parametrize(
+    ("tier", "told"),
+    [
+        (
+            "auto",
+            "Searches would find more by meaning with the accurate tier: pip install 'lithos-server[acc",
+        ),
+        ("static", "The accurate tier is switched off"),
+    ],
+)
+def test_that_the_accurate_tier_is_not_installed_is_a_hint_and_no_fault(
+    ward: Ward, tier: str, told: str
+) -> None:
+    ward.monkeypatch.setenv("LITHOS_SEARCH__TIER", tier)
+    ward.monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    done = ward.program.run("doctor", "--json")
+    (found,) = (each for each in done.answer["checks"] if each["name"] == "embedder")
+    assert (found["status"], told in found["message"]) == ("ok", True), found
 
 
 def test_the_lock_of_a_dead_owner_is_no_fault(ward: Ward) -> None:

@@ -22,9 +22,9 @@ STOP_BOUND = 15.0
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This environment without settings of Lithos."""
+    """This environment without settings of Lithos, but for the tier of embeddings, which is static."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LITHOS_", "OTEL_"))}
-    return kept | dict(extra or {})
+    return kept | {"LITHOS_SEARCH__TIER": "static"} | dict(extra or {})
 
 
 def run_lithos(

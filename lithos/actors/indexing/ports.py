@@ -4,20 +4,22 @@
 notes are embedded with another model. `VectorQueries` answers queries in a worker thread, those of about
 the same time in one pass: a pass over all vectors takes as long for four queries as for one. It does not
 hold the interpreter (GIL) and pushes everything else out of a core's cache; meanwhile the event loop runs
-the full-text query on the other core. The first query starts a pass, later ones are in the next.
+the full-text query on the other core. The first query starts a pass, later ones are in the next. The query
+is embedded in the same pass, which takes a transformer two milliseconds.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 from attrs import define, field, frozen
 from outcome import Error, Outcome, Value
 
 from lithos.actors.blocking import start_call
+from lithos.actors.indexing.coverage import NoteText
 from lithos.actors.indexing.messages import Upsert
 from lithos.catalogue.catalogue import Entry
 from lithos.core.text.chunk import Chunk, chunk_text, headings_of
@@ -86,12 +88,56 @@ def _index_entry(upsert: Upsert, sizes: ChunkSizes) -> FulltextEntry:
     )
 
 
+def digest_texts(texts: Sequence[str]) -> int:
+    """A number that tells whether the same texts are embedded again, 63 bits."""
+    digest = hashlib.blake2b(digest_size=8)
+    for text in texts:
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8) + encoded)
+    return int.from_bytes(digest.digest()) >> 1
+
+
+@frozen
+class Wanted:
+    """A query: the `most` notes nearest to the text, of the notes `among` where they are given."""
+
+    text: str
+    most: int
+    threshold: float
+    among: Sequence[int] | None = None
+
+
+class Searched(Protocol):
+    """Vectors that answer queries; `find` blocks."""
+
+    @property
+    def is_accurate(self) -> bool:
+        """Whether they are those of the accurate tier, whose similarities weigh more."""
+        ...
+
+    def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
+        """The hits of each query, best first; raises `IndexFailed`."""
+        ...
+
+
 @frozen
 class EmbeddedNotes:
     """A model and the vectors made with it, which are never compared with those of another."""
 
     embedder: Embedder
     vectors: VectorIndex
+    is_accurate: bool = False
+
+    def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
+        """The hits of each query, best first; a text without a known word finds nothing."""
+        vectors = self.embedder.encode([each.text for each in wanted])
+        everywhere = [i for i, each in enumerate(wanted) if each.among is None]
+        together = [VectorQuery(vectors[i], wanted[i].most, wanted[i].threshold) for i in everywhere]
+        found = dict(zip(everywhere, self.vectors.search_together(together), strict=True))
+        for i, each in enumerate(wanted):
+            if each.among is not None:
+                found[i] = self.vectors.search_among(vectors[i], each.among, each.threshold, each.most)
+        return [found[i] for i in range(len(wanted))]
 
 
 class VectorPort:
@@ -109,6 +155,8 @@ class VectorPort:
         self.leaves_a_core: Callable[[], bool] = lambda: False
         #: Why the vectors lack changes that were accepted, if they do.
         self.behind: str | None = None
+        #: Is told, in the thread of `apply`, what `target` took, before anybody else is.
+        self.on_applied: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None
 
     @property
     def vectors(self) -> VectorIndex | None:
@@ -133,24 +181,36 @@ class VectorPort:
     def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
         target, former = self.target, self.former
         assert target is not None
-        self._embed(target, upserts, removals)
+        self._embed(target, upserts, removals, self.on_applied)
         if former is not None:
             held = former.vectors.stamps()
             news = [upsert for upsert in upserts if held.get(upsert.entry.serial) != self._stamp(upsert)]
             self._embed(former, news, removals)
 
-    def _embed(self, notes: EmbeddedNotes, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
+    def _embed(
+        self,
+        notes: EmbeddedNotes,
+        upserts: Sequence[Upsert],
+        removals: Sequence[int],
+        tell: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None,
+    ) -> None:
         documents = [upsert.document for upsert in upserts]
         chunks = [self.sizes.chunks(document.note.title, document.content) for document in documents]
         texts = [chunk.embedded for of_note in chunks for chunk in of_note]
         vectors = notes.embedder.encode(texts, one_core=self.leaves_a_core())
         entries: list[VectorEntry] = []
+        told: list[NoteText] = []
         begin = 0
         for upsert, of_note in zip(upserts, chunks, strict=True):
             end = begin + len(of_note)
             entries.append(VectorEntry(upsert.entry.serial, self._stamp(upsert), vectors[begin:end]))
+            if tell is not None:
+                digest = digest_texts(texts[begin:end])
+                told.append(NoteText(upsert.entry.serial, self._stamp(upsert), end - begin, digest))
             begin = end
         notes.vectors.apply(entries, removals)
+        if tell is not None:
+            tell(told, removals)
 
     def _stamp(self, upsert: Upsert) -> int:
         return self.expected(upsert.entry)
@@ -165,6 +225,8 @@ class Asked:
     """A query in flight, a future: the caller does other work first and then awaits the hits."""
 
     _outcome: Outcome[list[VectorHit]] | None = None
+    #: Whether the accurate tier answers it, which is decided when it is asked.
+    is_accurate: bool = field(default=False, kw_only=True)
     _answered: trio.Event = field(factory=trio.Event, init=False)
 
     async def hits(self) -> list[VectorHit]:
@@ -184,11 +246,9 @@ class Asked:
 
 @frozen
 class _Waiting:
-    notes: EmbeddedNotes
-    text: str
-    most: int
-    threshold: float
-    asked: Asked = field(factory=Asked, init=False)
+    notes: Searched
+    wanted: Wanted
+    asked: Asked
 
 
 class VectorQueries:
@@ -198,13 +258,15 @@ class VectorQueries:
         self._waiting: list[_Waiting] = []
         self._is_passing = False
 
-    def ask(self, notes: EmbeddedNotes, text: str, most: int, threshold: float) -> Asked:
-        """Start a query for the `most` notes nearest to a text; a text without a known word finds none."""
-        waiting = _Waiting(notes, text, most, threshold)
-        self._waiting.append(waiting)
+    def ask(
+        self, notes: Searched, text: str, most: int, threshold: float, among: Sequence[int] | None = None
+    ) -> Asked:
+        """Start a query for the `most` notes nearest to a text, of `among` where they are given."""
+        asked = Asked(is_accurate=notes.is_accurate)
+        self._waiting.append(_Waiting(notes, Wanted(text, most, threshold, among), asked))
         if not self._is_passing:
             self._start()
-        return waiting.asked
+        return asked
 
     def _start(self) -> None:
         """Start a pass with the waiting queries of the same vectors as the first."""
@@ -219,17 +281,7 @@ class VectorQueries:
                 self._start()
             _hand_out(together, outcome)
 
-        start_call(lambda: _search(notes, together), finish)
-
-
-def _search(notes: EmbeddedNotes, together: Sequence[_Waiting]) -> list[list[VectorHit]]:
-    vectors = notes.embedder.encode([each.text for each in together])
-    return notes.vectors.search_together(
-        [
-            VectorQuery(vector, each.most, each.threshold)
-            for vector, each in zip(vectors, together, strict=True)
-        ]
-    )
+        start_call(lambda: notes.find([each.wanted for each in together]), finish)
 
 
 def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit]]]) -> None:

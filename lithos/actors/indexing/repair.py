@@ -86,7 +86,7 @@ class Repair:
         return wanted
 
     async def _load_all(self, entries: Sequence[Entry]) -> list[Upsert | None]:
-        return await self._reading.run(lambda: [_load(self._files, entry) for entry in entries])
+        return await self._reading.run(lambda: [load_note(self._files, entry) for entry in entries])
 
     async def _post(self, message: IndexMessage) -> Envelope[IndexMessage, Indexed]:
         envelope = await self._mailbox.post(message)
@@ -103,7 +103,7 @@ class Repair:
         return True
 
 
-def _load(files: NoteFiles, entry: Entry) -> Upsert | None:
+def load_note(files: NoteFiles, entry: Entry) -> Upsert | None:
     """The note as its file has it now, or None when it cannot be read: the scan reports that."""
     try:
         source = files.read(entry.path)

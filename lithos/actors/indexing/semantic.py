@@ -18,15 +18,17 @@ from enum import Enum
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import trio
 from attrs import frozen
 
 from lithos.actors.blocking import Blocking, Threads
+from lithos.actors.indexing.accurate import AccurateTier
+from lithos.actors.indexing.coverage import Progress
 from lithos.actors.indexing.indexer import Indexer
-from lithos.actors.indexing.ports import Asked, EmbeddedNotes, VectorPort, VectorQueries
+from lithos.actors.indexing.ports import Asked, EmbeddedNotes, Searched, VectorPort, VectorQueries
+from lithos.actors.indexing.tiers import STATIC
 from lithos.stores.indexes import IndexFailed
-from lithos.stores.indexes.chunk_rows import Codes, VectorHit, encode_rows
+from lithos.stores.indexes.chunk_rows import Codes, encode_rows
 from lithos.stores.indexes.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
 from lithos.stores.indexes.vectors import VectorIndex, stored_identity
 from lithos.telemetry import get_logger
@@ -79,13 +81,16 @@ class SemanticBackend:
         load: Callable[[str], Embedder],
         directory: Path,
         model_name: str,
+        accurate: AccurateTier | None = None,
     ) -> None:
         self.port = port
+        #: The tier above these vectors; None where `search.tier` is `static`.
+        self.accurate = accurate
         self.model_name = model_name
         self._blocking = blocking
         self._load = load
         self._queries = VectorQueries()
-        self._asking = Threads(2)
+        self._looking = Threads(2)
         self._directory = directory
         #: Set once every note is embedded, or the model turned out to be unusable.
         self.settled = trio.Event()
@@ -112,6 +117,13 @@ class SemanticBackend:
     def chunk_count(self) -> int:
         """Vectors in use."""
         return self.port.vectors.chunk_count() if self.port.vectors else 0
+
+    def progress(self) -> Progress:
+        """The tier that answers, and how many chunks of how many it could have."""
+        if self.accurate is not None:
+            return self.accurate.progress()
+        total = self.port.target.vectors.chunk_total if self.port.target else 0
+        return Progress(STATIC, 0, total)
 
     async def load(
         self, indexer: Indexer, after: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
@@ -192,6 +204,8 @@ class SemanticBackend:
 
     async def close(self) -> None:
         """Save and close."""
+        if self.accurate is not None:
+            await self.accurate.close()
         await self.save()
         for notes in (self.port.former, self.port.target):
             if notes is not None:
@@ -221,11 +235,6 @@ class SemanticBackend:
                 "mode fulltext."
             )
 
-    def encode(self, query: str) -> np.ndarray | None:
-        """The query's vector; None when the model knows none of its words."""
-        vector = self._answering().embedder.encode([query])[0]
-        return vector if vector.any() else None
-
     def _answering(self) -> EmbeddedNotes:
         answering = self.port.former or self.port.target
         self._require()
@@ -246,25 +255,25 @@ class SemanticBackend:
             highest = nearest[0].similarity if nearest else 0.0
             return StaticQuestion(static.embedder.identity, encode_rows(vector[None])[0], highest)
 
-        return await self._asking.run(look)
+        return await self._looking.run(look)
 
     async def static_codes(self, texts: Sequence[str]) -> StaticTexts:
         """The vectors of texts in the static tier; raises `SemanticUnavailable`."""
         static = self._answering()
-        codes = await self._asking.run(lambda: encode_rows(static.embedder.encode(texts, one_core=True)))
+        codes = await self._looking.run(lambda: encode_rows(static.embedder.encode(texts, one_core=True)))
         return StaticTexts(static.embedder.identity, codes)
 
     def static_identity(self) -> EmbedderIdentity:
         """The embedder of the static tier; raises `SemanticUnavailable`."""
         return self._answering().embedder.identity
 
-    def ask(self, query: str, notes: int, threshold: float) -> Asked:
-        """Start a nearest-neighbour query for notes; returns its future."""
-        return self._queries.ask(self._answering(), query, notes, threshold)
+    def ask(self, query: str, notes: int, threshold: float, among: Sequence[int] | None = None) -> Asked:
+        """Start a nearest-neighbour query for notes, of `among` where they are given; returns its future.
 
-    def search_among(
-        self, vector: np.ndarray, serials: Sequence[int], notes: int, threshold: float
-    ) -> list[VectorHit]:
-        """Nearest-neighbour search among these notes only (candidates), best first."""
-        assert self.port.vectors is not None
-        return self.port.vectors.search_among(vector, serials, threshold, notes)
+        The tier that answers is the one in use now. A query without a word that the static model knows
+        finds nothing there. Raises `SemanticUnavailable`.
+        """
+        static = self._answering()
+        accurate = self.accurate.answering if self.accurate is not None else None
+        searched: Searched = static if accurate is None else accurate
+        return self._queries.ask(searched, query, notes, threshold, among)

@@ -156,6 +156,7 @@ async def _stats(session: Session, asker: Asker) -> int:
         "Agents": "agents",
         "Active tasks": "active_tasks",
         "Open claims": "open_claims",
+        "Embedding tier": "embedding_tier",
     }
     pairs = {name: answer[key] for name, key in names.items()}
     print_pairs("Lithos Statistics", {**pairs, "Data directory": data})

@@ -171,8 +171,18 @@ def describe_state(view: View) -> str:
         f"{view.url}  lithos {view.version}  {view.status}  up {format_seconds(view.uptime_s)}\n"
         f"{view.documents} documents  {view.calls_per_s:g} calls/s  processor {view.processor:.0%}  "
         f"memory {view.memory_mib:.0f} MiB  {view.listeners} event listeners\n"
-        + (" | ".join(faults) or "all components are ok")
+        + " | ".join([*(faults or ["all components are ok"]), *describe_embedding(view)])
     )
+
+
+def describe_embedding(view: View) -> list[str]:
+    """The tier of embeddings that answers, and how far the accurate one is; nothing of an older server."""
+    part = view.components.get("embedding_model", {})
+    if "tier" not in part:
+        return []
+    done, total = part["done"], part["total"]
+    progress = f", accurate {done} of {total} chunks" if 0 < done < total else ""
+    return [f"{part['tier']} embeddings{progress}"]
 
 
 def tool_cells(view: View) -> list[tuple[str, ...]]:

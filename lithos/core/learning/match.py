@@ -76,7 +76,18 @@ CALIBRATIONS: Final[Mapping[str, Calibration]] = {
     "static": Calibration(
         intercept=-3.822,
         weights={
-            "cosine": 2.903, "nearest": 0.080, "ahead": 0.332, "share": 0.003, "words": 1.272, "lead": 1.714, "passage": 0.0,
+            "cosine": 2.903, "nearest": 0.080, "ahead": 0.332, "share": 0.003, "words": 1.272, "lead": 1.714,
+            "passage": 0.0,
+            "lexical": -0.327, "lexical_ahead": -0.245, "leads_words": 0.0, "leads_meaning": -0.249,
+            "margin": 1.158, "depth": 3.818, "crowd": -4.348, "length": -0.048,
+        },
+        threshold=0.62,
+    ),
+    "accurate": Calibration(
+        intercept=-3.822,
+        weights={
+            "cosine": 2.903, "nearest": 0.080, "ahead": 0.332, "share": 0.003, "words": 1.272, "lead": 1.714,
+            "passage": 0.0,
             "lexical": -0.327, "lexical_ahead": -0.245, "leads_words": 0.0, "leads_meaning": -0.249,
             "margin": 1.158, "depth": 3.818, "crowd": -4.348, "length": -0.048,
         },

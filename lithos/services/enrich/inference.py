@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final, Protocol
 
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking, slices
+from lithos.actors.blocking import slices
 from lithos.actors.indexing.semantic import SemanticState, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.sections import LlmConfig
@@ -61,7 +60,7 @@ class Ledger(Protocol):
 class NearestAmong(Protocol):
     """Nearest-neighbour query; raises `SemanticUnavailable` and `IndexFailed`."""
 
-    def search_among(
+    async def search_among(
         self, query: str, serials: Sequence[int], notes: int, threshold: float
     ) -> list[VectorHit]: ...
 
@@ -97,7 +96,6 @@ class EdgeInference:
         ledger: Ledger,
         clock: Callable[[], datetime],
         metrics: Metrics,
-        searching: Blocking,
     ) -> None:
         self._settings = settings
         self._chat = chat
@@ -108,7 +106,6 @@ class EdgeInference:
         self._ledger = ledger
         self._clock = clock
         self._metrics = metrics
-        self._searching = searching
         self._calls_left = 0
         #: Why no more notes can be judged in this drain.
         self._stopped: str | None = None
@@ -187,9 +184,8 @@ class EdgeInference:
             serials += [one.serial for one in some if _is_beside(one, entry)]
         asked = settings.neighbour_k
         while True:
-            search = partial(self._nearest.search_among, query, serials, asked, settings.min_similarity)
             try:
-                hits = await self._searching.run(search)
+                hits = await self._nearest.search_among(query, serials, asked, settings.min_similarity)
             except (SemanticUnavailable, IndexFailed):
                 self._stopped = NO_VECTORS
                 raise _Later(NO_VECTORS) from None

@@ -72,12 +72,9 @@ class SearchScouts:
             return ()
         if ask.admitted is not None:
             serials = [entry.serial for entry in ask.admitted]
-            vector = self._semantic.encode(ask.query)
+            among = self._semantic.ask(ask.query, ask.limit, self._threshold, serials)
             self._require_all()
-            if vector is None:
-                return ()
-            hits = self._semantic.search_among(vector, serials, ask.limit, self._threshold)
-            return self._candidates(ask, map(_as_found, hits), NEAR)
+            return self._candidates(ask, map(_as_found, await among.hits()), NEAR)
 
         async def search(asked: int) -> list[_Found]:
             looking = self._semantic.ask(ask.query, asked, self._threshold)

@@ -34,20 +34,17 @@ class Nearest:
 
     def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> Asked:
         """Start a nearest-neighbour query; its errors are raised by `hits`."""
-        if filters == Filters():
-            asked = capture(self._semantic.ask, query, notes, threshold)
-            return Asked(asked) if isinstance(asked, Error) else asked.unwrap()
-        passing = [entry.serial for entry in self._catalogue if passes(entry, filters)]
-        return Asked(capture(self.search_among, query, passing, notes, threshold))
+        among = None
+        if filters != Filters():
+            among = [entry.serial for entry in self._catalogue if passes(entry, filters)]
+        asked = capture(self._semantic.ask, query, notes, threshold, among)
+        return Asked(asked) if isinstance(asked, Error) else asked.unwrap()
 
-    def search_among(
+    async def search_among(
         self, query: str, serials: Sequence[int], notes: int, threshold: float
     ) -> list[VectorHit]:
         """The nearest neighbours of the query among these notes."""
-        vector = self._semantic.encode(query)
-        if vector is None:
-            return []
-        return self._semantic.search_among(vector, serials, notes, threshold)
+        return await self._semantic.ask(query, notes, threshold, serials).hits()
 
 
 def passes(entry: Entry, filters: Filters) -> bool:
@@ -63,7 +60,7 @@ def passes(entry: Entry, filters: Filters) -> bool:
 
 #: The most notes of the semantic ranking, as in a hybrid search.
 NEAREST = 200
-#: Up to so many notes are compared with the query one by one, some 4 ms on the event loop.
+#: Up to so many notes are compared with the query one by one.
 COMPARED = 500
 
 
@@ -111,7 +108,7 @@ class GraphSearch:
             return []
         try:
             if len(serials) <= COMPARED:
-                found = self._nearest.search_among(query, serials, NEAREST, threshold)
+                found = await self._nearest.search_among(query, serials, NEAREST, threshold)
             else:
                 found = await self._nearest.search(query, Filters(), 5 * NEAREST, threshold)
         except (SemanticUnavailable, IndexFailed):

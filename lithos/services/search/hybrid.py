@@ -40,6 +40,8 @@ from lithos.stores.indexes.fulltext_query import Filters
 LEG_NOTES: Final = 200
 #: Candidates of each ranking for each result wanted, where these are more.
 LEG_SHARE: Final = 5
+#: Share of the semantic score in `blend`, by whether the accurate tier answers.
+SEMANTIC_WEIGHTS: Final = {False: 0.2, True: 0.4}
 #: Characters of a full-text query. Every pair in a run of unsegmented script is a term of its own, and
 #: 300,000 of them stop the event loop for twenty seconds. Meaning still gets the whole query.
 LONGEST_QUERY: Final = 4_000
@@ -55,7 +57,8 @@ class SearchSettings:
     cache_confidence: float | None
     max_results: int
     fusion: Literal["blend", "rrf"]
-    semantic_weight: float
+    #: None: by the tier that answers.
+    semantic_weight: float | None
     lead_weight: float
     sizes: ChunkSizes
 
@@ -74,6 +77,8 @@ class HybridRanking:
     terms: Sequence[str]
     features: Mapping[int, Features]
     is_all: bool
+    #: Whether the accurate tier answered.
+    is_accurate: bool = False
     failed: tuple[str, ...] = ()
     message: str = ""
 
@@ -93,24 +98,18 @@ class Hybrid:
         self._settings = settings
 
     @property
-    def calibration(self) -> Calibration:
-        """The coefficients of match strength for the tier in use."""
-        return CALIBRATIONS["static"]
-
-    @property
     def highest(self) -> float:
         """What scores are divided by to be 0..1."""
         return 1 + self._settings.lead_weight
 
-    @property
-    def confidence(self) -> float:
-        """The probability from which on a note is an answer."""
+    def confidence(self, ranking: HybridRanking) -> float:
+        """The probability from which on a note of a ranking is an answer."""
         configured = self._settings.cache_confidence
-        return self.calibration.threshold if configured is None else configured
+        return _calibration(ranking).threshold if configured is None else configured
 
     def chances(self, ranking: HybridRanking) -> dict[int, float]:
         """The probability that a note answers, for the first three."""
-        calibration = self.calibration
+        calibration = _calibration(ranking)
         return {serial: probability(known, calibration) for serial, known in ranking.features.items()}
 
     async def rank(self, query: str, filters: Filters, limit: int, threshold: float) -> HybridRanking:
@@ -142,13 +141,16 @@ class Hybrid:
         if len(failures) == 2:
             raise backend_failure(reasons)
         leg = LexicalLeg(scores=dict(lexical), idf=idf)
-        scores, features = self._order(lexical, semantic, leg, threshold)
+        weight = self._settings.semantic_weight
+        weight = SEMANTIC_WEIGHTS[asked.is_accurate] if weight is None else weight
+        scores, features = self._order(lexical, semantic, leg, threshold, weight)
         return HybridRanking(
             scores=scores,
             chunks=semantic,
             lexical=leg.scores,
             terms=query_terms(words),
             features={} if failures else features,
+            is_accurate=asked.is_accurate,
             is_all=len(lexical) < wanted and len(semantic) < wanted,
             failed=tuple(failures),
             message=f"Answered without {' and '.join(failures)}: {reasons}" if failures else "",
@@ -160,6 +162,7 @@ class Hybrid:
         semantic: Sequence[VectorHit],
         leg: LexicalLeg,
         threshold: float,
+        weight: float,
     ) -> tuple[Iterator[tuple[int, float]], Mapping[int, Features]]:
         """Fusion, the best of it ordered by lead coverage too; and the features of the first three."""
         similarities = dict(map(_serial_and_similarity, semantic))
@@ -169,7 +172,7 @@ class Hybrid:
             covered.update(self._fulltext.coverage(leg.idf, serials))
             return {serial: each.coverage for serial, each in covered.items()}
 
-        ordered = add_lead(self._fuse(lexical, similarities), cover, self._settings.lead_weight)
+        ordered = add_lead(self._fuse(lexical, similarities, weight), cover, self._settings.lead_weight)
         first = list(islice(ordered, TENTH))
         if not self._settings.lead_weight:
             cover([serial for serial, _ in first[:CANDIDATES]])
@@ -177,12 +180,16 @@ class Hybrid:
         return chain(first, ordered), features
 
     def _fuse(
-        self, lexical: Sequence[tuple[int, float]], similarities: Mapping[int, float]
+        self, lexical: Sequence[tuple[int, float]], similarities: Mapping[int, float], weight: float
     ) -> Iterator[tuple[int, float]]:
         if self._settings.fusion == "rrf":
             ranks = reciprocal_rank([[serial for serial, _ in lexical], list(similarities)])
             return iter([(serial, score / HIGHEST_RECIPROCAL) for serial, score in ranks])
-        return blend(lexical, list(similarities.items()), self._settings.semantic_weight)
+        return blend(lexical, list(similarities.items()), weight)
+
+
+def _calibration(ranking: HybridRanking) -> Calibration:
+    return CALIBRATIONS["accurate" if ranking.is_accurate else "static"]
 
 
 def _features(

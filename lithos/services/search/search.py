@@ -193,12 +193,13 @@ class Search:
         ranking = await self.hybrid.rank(query, Filters(tags=tags), CANDIDATES, self._settings.threshold)
         if ranking.failed:
             raise backend_failure(ranking.message)
+        confidence = self.hybrid.confidence(ranking)
         likely = [
             (entry, chance)
             for serial, chance in list(self.hybrid.chances(ranking).items())[:limit]
             if (entry := self._catalogue.at_serial(serial)) is not None
         ]
-        return [CachedAnswer(entry, chance) for entry, chance in likely if chance >= self.hybrid.confidence]
+        return [CachedAnswer(entry, chance) for entry, chance in likely if chance >= confidence]
 
     def _threshold(self, given: float | None) -> float:
         if given is None:
@@ -247,7 +248,7 @@ class Search:
 
     def strengths(self, ranking: HybridRanking) -> Mapping[int, Strength]:
         """Match strength by serial of the first rows; all others are weak. Empty while a leg is missing."""
-        confidence = self.hybrid.confidence
+        confidence = self.hybrid.confidence(ranking)
         return {
             serial: strength(chance, confidence) for serial, chance in self.hybrid.chances(ranking).items()
         }

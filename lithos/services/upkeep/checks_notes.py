@@ -23,6 +23,7 @@ from lithos.services.upkeep.reconcile import reconcile_graph
 from lithos.services.upkeep.reconcile_indices import IndexSettings, find_index_faults
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, is_at_hand
+from lithos.stores.indexes.transformer import INSTALL, find_trouble, is_installed
 from lithos.stores.notes.displaced import DISPLACED, Displaced
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.protection import Protection, file_system_of
@@ -265,6 +266,23 @@ def check_embedder(
         return
     keep(embedder)
     yield ok(f"{model} loads, {embedder.identity.dims} dimensions.")
+
+
+def check_accurate(tier: str) -> Iterator[Finding]:
+    """Whether the accurate tier can be used; not installed is no fault unless it is asked for."""
+    if tier == "static":
+        yield ok("The accurate tier is switched off (search.tier).")
+        return
+    trouble = find_trouble()
+    if trouble is None:
+        yield ok("The accurate tier can be used.")
+    elif tier == "auto" and not is_installed():
+        yield ok(f"Searches would find more by meaning with the accurate tier: {INSTALL}")
+    else:
+        yield warn(
+            f"The accurate tier cannot be used, the static one answers: {trouble}.",
+            f"Run {INSTALL} and restart the server, or set search.tier to static.",
+        )
 
 
 def check_indexes(survey: Survey, settings: IndexSettings) -> Iterator[Finding]:

@@ -117,7 +117,7 @@ def check_databases(private: Path, *, is_live: bool) -> Iterator[Finding]:
             sound.append(name)
     aside = sorted(
         path.name
-        for folder in (private, private.parent / ".usearch")
+        for folder in (private, private.parent / ".usearch", private.parent / ".usearch" / "accurate")
         for path in folder.glob("*.corrupt-*")
         if not path.name.endswith(("-wal", "-shm"))
     )

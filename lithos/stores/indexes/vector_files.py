@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import cattrs
+import numpy as np
 from attrs import frozen
 
 from lithos.stores.indexes.embedder import EmbedderIdentity
@@ -148,6 +149,31 @@ def _next_generation(directory: Path) -> int:
         assert match is not None
         found.append(int(match[1] or match[2]))
     return max(found) + 1
+
+
+_STAMP_ROW: Final = np.dtype([("serial", np.uint64), ("stamp", np.uint64)])
+_STAMPS: Final = "stamps.*.npy"
+
+
+def write_stamps(directory: Path, generation: int, stamps: Mapping[int, int]) -> None:
+    """Keep a stamp per note beside a generation, for a store whose own stamps mean something else.
+
+    Raises `OSError`.
+    """
+    path = directory / _STAMPS.replace("*", str(generation))
+    np.save(path, np.array(list(stamps.items()), _STAMP_ROW))
+    for other in directory.glob(_STAMPS):
+        if other != path:
+            other.unlink(missing_ok=True)
+
+
+def read_stamps(directory: Path, generation: int) -> dict[int, int]:
+    """The stamps that were kept beside a generation; nothing where they are missing or unreadable."""
+    try:
+        rows = np.load(directory / _STAMPS.replace("*", str(generation)), allow_pickle=False)
+        return dict(rows.tolist())
+    except (OSError, ValueError, TypeError, EOFError):
+        return {}
 
 
 def quarantine_store(directory: Path, damaged: Path) -> Path:

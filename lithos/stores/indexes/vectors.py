@@ -84,6 +84,10 @@ class VectorIndex:
         self._notes: dict[int, _IndexedNote] = {}
         self._rows = ChunkRows(identity.dims)
         self._dirty = True
+        #: Chunks of all notes, also those that cannot be found (rows of zeros).
+        self.chunk_total = 0
+        #: Of the snapshot on disk that this was loaded from or saved as last; 0 for none.
+        self.generation = 0
 
     @classmethod
     def open(cls, directory: Path, identity: EmbedderIdentity) -> Self:
@@ -116,7 +120,7 @@ class VectorIndex:
             raise StoreDamaged(vectors_path, f"holds {len(index)} chunks instead of {manifest.chunks}")
         rows = np.load(self._directory / vector_files.notes_name(manifest.generation), allow_pickle=False)
         self._fill(index, rows.tolist())
-        self._dirty = False
+        self._dirty, self.generation = False, manifest.generation
         written = (self._directory / vector_files.MANIFEST).stat().st_mtime
         self.last_updated = datetime.fromtimestamp(written, UTC)
 
@@ -133,6 +137,7 @@ class VectorIndex:
             for serial, stamp, chunks in part:
                 start = self._rows.put(serial, codes[begin : begin + chunks])
                 self._notes[serial] = _IndexedNote(stamp, chunks, start)
+                self.chunk_total += chunks
                 begin += chunks
 
     @property
@@ -148,6 +153,16 @@ class VectorIndex:
         """Return the stamp of every indexed note by serial, notes without a searchable chunk included."""
         with self._lock:
             return {serial: note.stamp for serial, note in self._notes.items()}
+
+    def sizes(self) -> dict[int, tuple[int, int]]:
+        """Return stamp and number of chunks of every indexed note by serial."""
+        with self._lock:
+            return {serial: (note.stamp, note.chunks) for serial, note in self._notes.items()}
+
+    def stamp_of(self, serial: int) -> int | None:
+        """Return the stamp of an indexed note."""
+        note = self._notes.get(serial)
+        return None if note is None else note.stamp
 
     def apply(self, upserts: Sequence[VectorEntry], removals: Collection[int]) -> None:
         """Delete the notes `removals`, then upsert `upserts`, replacing their chunks.
@@ -177,12 +192,14 @@ class VectorIndex:
         note = self._notes.pop(serial, None)
         if note is not None:
             self._rows.free(note.start, note.chunks)
+            self.chunk_total -= note.chunks
 
     def _put(self, entries: Sequence[VectorEntry]) -> None:
         for entry in entries:
             self._forget(entry.serial)
             start = self._rows.put(entry.serial, encode_rows(entry.vectors))
             self._notes[entry.serial] = _IndexedNote(entry.stamp, len(entry.vectors), start)
+            self.chunk_total += len(entry.vectors)
 
     def search(self, vector: Matrix, notes: int, threshold: float) -> list[VectorHit]:
         """Return the `notes` notes nearest to `vector` (dims,), best first, ties by serial.
@@ -240,7 +257,7 @@ class VectorIndex:
         rows = np.array(notes, _NOTE_ROW)
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            vector_files.write_generation(
+            written = vector_files.write_generation(
                 self._directory,
                 self.identity,
                 self._rows.found,
@@ -249,7 +266,7 @@ class VectorIndex:
             )
         except (OSError, RuntimeError) as error:
             raise IndexFailed(f"The vector index could not be saved in {self._directory}: {error}") from error
-        self._dirty = False
+        self._dirty, self.generation = False, written.generation
 
     def _write_vectors(self, path: Path) -> None:
         index = _make_index(self.identity)
@@ -270,7 +287,7 @@ class VectorIndex:
         """Release the memory without saving. A search afterwards finds nothing."""
         with self._lock:
             self._rows, self._notes = ChunkRows(self.identity.dims), {}
-            self._dirty = False
+            self._dirty, self.chunk_total = False, 0
 
 
 def stored_identity(directory: Path) -> EmbedderIdentity | None:

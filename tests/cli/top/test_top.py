@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio.testing
@@ -20,7 +21,7 @@ from lithos.cli import main
 from lithos.cli.commands.events import Feed
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import CommandFailed, load_session
-from lithos.cli.top.screen import Screen, describe_event, format_seconds, run_screen
+from lithos.cli.top.screen import Screen, describe_event, describe_state, format_seconds, run_screen
 from lithos.cli.top.view import TOOLS, Histogram, Poll, View, compare, read_scrape
 from lithos.cli.top.watch import Audience, follow_events, watch
 from lithos.metrics import Metrics, Sample
@@ -116,6 +117,21 @@ def test_actors_claims_and_state_are_read_from_what_the_server_really_renders() 
 def test_seconds_are_told_in_two_units() -> None:
     times = [format_seconds(seconds) for seconds in (-1, 7.9, 187, 7500, 4 * 86400 + 3 * 3600)]
     assert times == ["0s", "7s", "3m07s", "2h05m", "4d03h"]
+
+
+@pytest.mark.parametrize(
+    ("tier", "done", "told"),
+    [
+        ("static", 0, "static embeddings"),
+        ("static", 7, "static embeddings, accurate 7 of 9 chunks"),
+        ("accurate", 9, "accurate embeddings"),
+    ],
+)
+def test_the_tier_of_embeddings_and_its_progress_are_shown(tier: str, done: int, told: str) -> None:
+    model = {"status": "ok", "tier": tier, "done": done, "total": 9}
+    health = HEALTH | {"components": {"embedding_model": model}}
+    poll = attrs.evolve(polled(0.0, scrape_text()), health=health)
+    assert describe_state(compare(poll, poll)).endswith(f"all components are ok | {told}")
 
 
 def some_view(claimant: str) -> View:

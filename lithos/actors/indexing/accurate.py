@@ -1,0 +1,342 @@
+"""The accurate tier: a second vector index, filled in the background with a transformer's vectors.
+
+Every note is searchable by its static vectors when it is acknowledged; the transformer follows, newest notes
+first, in one task that has one thread. Queries change to the accurate vectors once `Coverage` has enough, and
+then a note without current ones is compared by its static vectors. What is kept on disk is checked against
+the notes' stamps at the start, so that an interrupted run goes on where it was saved last. Nothing here is on
+the way of a write, and no failure here is one of the static tier, which goes on answering.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.indexing.coverage import Coverage, NoteText, Progress
+from lithos.actors.indexing.messages import Upsert
+from lithos.actors.indexing.ports import ChunkSizes, EmbeddedNotes, VectorPort, digest_texts
+from lithos.actors.indexing.repair import LOOK_SLICE, load_note
+from lithos.actors.indexing.tiers import STATIC, TIER, QueryEmbedder, TieredNotes
+from lithos.catalogue.catalogue import Catalogue
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.chunk_rows import VectorEntry
+from lithos.stores.indexes.embedder import EmbedderUnavailable, Matrix
+from lithos.stores.indexes.transformer import is_installed
+from lithos.stores.indexes.vector_files import read_stamps, write_stamps
+from lithos.stores.indexes.vectors import VectorIndex
+from lithos.stores.notes.files import NoteFiles
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.accurate")
+
+#: Below the directory of the static vectors.
+ACCURATE: Final = "accurate"
+
+#: Chunks of the notes taken at once: half a second of work, which is lost when the process ends.
+CHUNKS_AT_ONCE: Final = 48
+#: Chunks of one call into a thread: some 60 ms, for which a stop has to wait.
+CHUNKS_A_CALL: Final = 8
+#: A snapshot takes a second for 50,000 chunks: saving takes at most a twentieth of the time.
+SAVE_SHARE: Final = 20.0
+SAVE_LEAST: Final = 1.0
+#: Seconds after which what came in singly is saved.
+SAVE_IDLE: Final = 60.0
+#: Seconds until something that failed is tried again: a full disk, a note that cannot be read, the model.
+RETRY: Final = 30.0
+
+
+@frozen(kw_only=True, eq=False)
+class AccurateParts:
+    """What the tier works with; `load` raises `EmbedderUnavailable`, `thread` has a low priority."""
+
+    port: VectorPort
+    catalogue: Catalogue
+    files: NoteFiles
+    load: Callable[[], QueryEmbedder]
+    directory: Path
+    sizes: ChunkSizes
+    thread: Blocking
+    reading: Blocking
+
+
+class AccurateTier:
+    """Fills the accurate vectors, saves them, and says whether queries go to them."""
+
+    def __init__(self, parts: AccurateParts, wanted: Literal["auto", "accurate"]) -> None:
+        self._parts = parts
+        self._wanted = wanted
+        self._embedder: QueryEmbedder | None = None
+        self._vectors: VectorIndex | None = None
+        self._answering: TieredNotes | None = None
+        self._coverage: Coverage | None = None
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._woken = trio.Event()
+        self._saved_at, self._save_took = -math.inf, 0.0
+        #: Chunks embedded since the last save.
+        self._unsaved = 0
+        #: When a save that failed is tried again.
+        self._save_again = -math.inf
+        #: Why the tier cannot be used, until it can.
+        self.reason: str | None = None
+        #: Set once there is nothing more to wait for: every note was embedded, or the tier cannot be used.
+        self.settled = trio.Event()
+
+    @property
+    def answering(self) -> TieredNotes | None:
+        """What queries go to; None: to the static vectors."""
+        coverage = self._coverage
+        if coverage is None or not coverage.is_enough or self.reason is not None:
+            return None
+        return self._answering
+
+    def progress(self) -> Progress:
+        """The tier that answers, and how far this one is."""
+        target = self._parts.port.target
+        total = target.vectors.chunk_total if target is not None else 0
+        done, total = self._coverage.counts() if self._coverage is not None else (0, total)
+        return Progress(STATIC if self.answering is None else TIER, done, total)
+
+    async def run(self, static: trio.Event) -> None:
+        """Background task: once the static tier is `static` and has notes, embed them, for good.
+
+        Nothing is loaded before there is a note.
+        """
+        await static.wait()
+        target = self._parts.port.target
+        # Without a static model there is nothing to fall back on, nor a count of what is to be done.
+        if target is None or (self._wanted == "auto" and not is_installed()):
+            self.settled.set()
+            return
+        self._token = trio.lowlevel.current_trio_token()
+        self._parts.port.on_applied = self._take_change
+        if self._wanted == "auto":  # who asks for the tier is told at once what it lacks
+            while not target.vectors.chunk_total:
+                self.settled.set()
+                await self._wait(math.inf)
+        try:
+            # Not in the background thread, whose priority the threads of the model would inherit.
+            await self._parts.reading.run(partial(self._open, target))
+        except EmbedderUnavailable as problem:
+            self.reason = problem.reason
+            self._parts.port.on_applied = None
+            log.error("accurate embeddings unavailable", reason=problem.reason)
+            self.settled.set()
+            return
+        await self._plan(target)
+        await self._fill()
+
+    def _open(self, target: EmbeddedNotes) -> None:
+        embedder = self._parts.load()
+        try:
+            vectors = VectorIndex.open(self._parts.directory, embedder.identity)
+        except OSError as failure:
+            log.error("accurate vectors cannot be read", reason=str(failure))
+            vectors = VectorIndex(self._parts.directory, embedder.identity)
+        if vectors.quarantined is not None:
+            log.warning("damaged accurate vectors set aside", path=str(vectors.quarantined))
+        self._embedder, self._vectors = embedder, vectors
+        coverage = Coverage(lambda: target.vectors.chunk_total, vectors.stamp_of)
+        self._answering = TieredNotes(embedder, vectors, target, coverage.stale, self._note_failure)
+        self._coverage = coverage
+
+    def _take_change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:
+        """What the static index took; called in its thread."""
+        if self._coverage is not None:
+            self._coverage.change(notes, removals)
+        assert self._token is not None
+        try:
+            self._token.run_sync_soon(self._wake)
+        except trio.RunFinishedError:
+            log.debug("a change after the end of the event loop")
+
+    def _note_failure(self, failure: IndexFailed) -> None:
+        """The model failed; it is tried again later. Called in any thread."""
+        log.error("the accurate model failed", reason=str(failure))
+        self.reason = str(failure)
+
+    def _wake(self) -> None:
+        self._woken.set()
+
+    async def _wait(self, until: float) -> None:
+        """Wait for a change, or until a time."""
+        with trio.move_on_at(until):
+            await self._woken.wait()
+        self._woken = trio.Event()
+
+    async def _plan(self, target: EmbeddedNotes) -> None:
+        """Compare what was kept on disk with the notes."""
+        times = []
+        for number, entry in enumerate(self._parts.catalogue):
+            if number % LOOK_SLICE == LOOK_SLICE - 1:
+                await trio.lowlevel.checkpoint()
+            times.append((entry.note.updated_at, entry.serial))
+
+        def compare() -> None:
+            coverage, vectors = self._coverage, self._vectors
+            assert coverage is not None
+            assert vectors is not None
+            sizes = target.vectors.sizes()
+            order = [serial for _, serial in sorted(times) if serial in sizes]
+            notes = [NoteText(serial, *sizes[serial]) for serial in order]
+            held = vectors.stamps()
+            stamps = read_stamps(self._parts.directory, vectors.generation) if held else {}
+            known = {serial: stamp for serial, stamp in stamps.items() if serial in held}
+            coverage.plan(notes, known, held.keys() - sizes.keys())
+
+        await self._parts.thread.run(compare)
+        log.info("accurate embeddings", **_told(self.progress()))
+
+    async def _fill(self) -> None:
+        """Embed what is lacking, for ever."""
+        coverage = self._coverage
+        assert coverage is not None
+        retry = trio.current_time() + RETRY
+        while True:
+            if self.reason is not None:
+                await self._try_again()
+                continue
+            try:
+                await self._embed(coverage.take(CHUNKS_AT_ONCE))
+            except IndexFailed as failure:
+                self._note_failure(failure)
+                coverage.retry()
+                continue
+            if coverage.is_complete and not self.settled.is_set():
+                log.info("accurate embeddings complete", **_told(self.progress()))
+                self.settled.set()
+            await self._save_when_due()
+            if coverage.is_drained:
+                await self._wait(self._next_due(retry))
+            if trio.current_time() >= retry:
+                coverage.retry()
+                retry = trio.current_time() + RETRY
+
+    def _next_due(self, retry: float) -> float:
+        """When something is to be done though nothing changes."""
+        assert self._coverage is not None
+        assert self._vectors is not None
+        again = math.inf if self._coverage.is_complete else retry
+        return min(again, self._save_due() if self._vectors.dirty else math.inf)
+
+    async def _try_again(self) -> None:
+        await trio.sleep(RETRY)
+        assert self._embedder is not None
+        try:
+            await self._parts.thread.run(partial(self._embedder.encode, ["a probe"]))
+        except IndexFailed as failure:
+            self._note_failure(failure)
+        else:
+            self.reason = None
+
+    async def _embed(self, serials: Sequence[int]) -> None:
+        """Bring these notes up to date. Raises `IndexFailed`."""
+        coverage, vectors, parts = self._coverage, self._vectors, self._parts
+        assert coverage is not None
+        assert vectors is not None
+        if not serials:
+            return
+        entries = {serial: parts.catalogue.at_serial(serial) for serial in serials}
+        gone = [serial for serial, entry in entries.items() if entry is None]
+        present = [entry for entry in entries.values() if entry is not None]
+        loaded = await parts.reading.run(lambda: [load_note(parts.files, entry) for entry in present])
+        upserts = [upsert for upsert in loaded if upsert is not None]
+        texts = await parts.thread.run(lambda: [_texts_of(parts.sizes, upsert) for upsert in upserts])
+        changed = [
+            (upsert.entry.serial, of_note)
+            for upsert, of_note in zip(upserts, texts, strict=True)
+            if vectors.stamp_of(upsert.entry.serial) != of_note.digest
+        ]
+        rows = await self._encode([text for _, of_note in changed for text in of_note.texts])
+        vector_entries, begin = [], 0
+        for serial, of_note in changed:
+            end = begin + len(of_note.texts)
+            vector_entries.append(VectorEntry(serial, of_note.digest, rows[begin:end]))
+            begin = end
+        if vector_entries or gone:
+            await parts.thread.run(lambda: vectors.apply(vector_entries, gone))
+            self._unsaved += len(rows)
+        for serial in gone:
+            coverage.filled(serial, None)
+        for upsert in upserts:
+            coverage.filled(upsert.entry.serial, parts.port.expected(upsert.entry))
+
+    async def _encode(self, texts: Sequence[str]) -> Matrix:
+        """The rows of these texts, some at a time, those of about one length together."""
+        embedder = self._embedder
+        assert embedder is not None
+        rows = np.zeros((len(texts), embedder.identity.dims), np.float32)
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        for start in range(0, len(order), CHUNKS_A_CALL):
+            some = order[start : start + CHUNKS_A_CALL]
+            rows[some] = await self._parts.thread.run(partial(embedder.encode, [texts[i] for i in some]))
+        return rows
+
+    async def _save_when_due(self) -> None:
+        assert self._vectors is not None
+        if self._vectors.dirty and trio.current_time() >= self._save_due():
+            await self.save()
+
+    def _save_due(self) -> float:
+        pause = max(SAVE_LEAST, SAVE_SHARE * self._save_took)
+        if self._unsaved <= CHUNKS_AT_ONCE:
+            pause = max(pause, SAVE_IDLE)
+        return max(self._saved_at + pause, self._save_again)
+
+    async def save(self) -> None:
+        """Write a snapshot, from which an interrupted run goes on; a failure means a later try."""
+        coverage, vectors = self._coverage, self._vectors
+        if coverage is None or vectors is None:
+            return
+        begun = trio.current_time()
+        # Taken before the vectors: a stamp that is kept is one whose vectors are.
+        stamps = coverage.stamps()
+        try:
+            await self._parts.thread.run(partial(_save, vectors, self._parts.directory, stamps))
+        except (IndexFailed, OSError) as failure:
+            log.error("accurate vectors not saved", reason=str(failure), next_try_s=RETRY)
+            self._save_again = trio.current_time() + RETRY
+            return
+        self._saved_at = trio.current_time()
+        self._save_took, self._unsaved = self._saved_at - begun, 0
+
+    async def close(self) -> None:
+        """Save, and release the memory; the task must have ended."""
+        await self.save()
+        self._parts.port.on_applied = None
+        coverage, self._coverage = self._coverage, None
+        if coverage is not None and self._vectors is not None:
+            self._vectors.close()
+
+
+def _save(vectors: VectorIndex, directory: Path, stamps: Mapping[int, int]) -> None:
+    """Raises `IndexFailed` and `OSError`."""
+    if vectors.dirty:
+        vectors.save()
+    if vectors.generation:
+        write_stamps(directory, vectors.generation, stamps)
+
+
+@frozen
+class _Texts:
+    """What is embedded of a note."""
+
+    texts: Sequence[str]
+    digest: int
+
+
+def _texts_of(sizes: ChunkSizes, upsert: Upsert) -> _Texts:
+    chunks = sizes.chunks(upsert.document.note.title, upsert.document.content)
+    texts = [chunk.embedded for chunk in chunks]
+    return _Texts(texts, digest_texts(texts))
+
+
+def _told(progress: Progress) -> dict[str, object]:
+    return {"tier": progress.tier, "done": progress.done, "total": progress.total}

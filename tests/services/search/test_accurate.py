@@ -1,0 +1,424 @@
+"""The accurate tier in a whole server: the switch, what is stale, resumption, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+
+import lithos.actors.indexing.accurate
+from lithos.actors.indexing.accurate import AccurateTier
+from lithos.config.sections import SearchConfig
+from lithos.core.learning.ranking import blend
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.embedder import EmbedderIdentity, EmbedderUnavailable, Matrix
+from lithos.stores.indexes.vectors import VectorIndex
+from tests.servers import Lithos, put_note, serving
+
+DIMS = 48
+#: Words of one meaning, which only the accurate model knows to be one.
+SAME = {"kitten": "cat", "puppy": "dog"}
+
+
+class FakeTransformer:
+    """One direction for each meaning of a word; `gate` holds back the embedding of notes."""
+
+    def __init__(self) -> None:
+        self.identity = EmbedderIdentity("accurate", DIMS, "int8", "ef" * 32)
+        self.gate = threading.Event()
+        self.gate.set()
+        self.begun = threading.Event()
+        self.embedded: list[str] = []
+        self.failure: str | None = None
+        self.threads: list[int] = []
+
+    def load(self, threads: int) -> FakeTransformer:
+        self.threads.append(threads)
+        return self
+
+    def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
+        self.begun.set()
+        assert self.gate.wait(30)
+        self._check()
+        self.embedded += texts
+        return np.array([self._row(text) for text in texts], np.float32).reshape(-1, DIMS)
+
+    def encode_query(self, text: str) -> Matrix:
+        self._check()
+        return np.asarray(self._row(text), np.float32)
+
+    def _check(self) -> None:
+        if self.failure:
+            raise IndexFailed(self.failure)
+
+    def _row(self, text: str) -> Any:
+        row = np.full(DIMS, 1e-3)
+        for word in text.lower().split():
+            seed = zlib.crc32(SAME.get(word, word).encode())
+            row += np.random.default_rng(seed).normal(size=DIMS)
+        return row / np.linalg.norm(row)
+
+
+@pytest.fixture
+def model() -> FakeTransformer:
+    return FakeTransformer()
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed is tried again at once, and nothing waits before it is saved."""
+    monkeypatch.setattr(lithos.actors.indexing.accurate, "RETRY", 0.05)
+    monkeypatch.setattr(lithos.actors.indexing.accurate, "SAVE_LEAST", 0.0)
+    monkeypatch.setattr(lithos.actors.indexing.accurate, "SAVE_IDLE", 0.0)
+
+
+def tier_of(lithos: Lithos) -> AccurateTier:
+    tier = lithos.server.semantic.accurate
+    assert tier is not None
+    return tier
+
+
+async def model_health(lithos: Lithos) -> dict[str, Any]:
+    _, body = await lithos.server.state.report()
+    return dict(body["components"]["embedding_model"])
+
+
+async def until(lithos: Lithos, done: int, tier: str) -> None:
+    """Wait for progress, looking every hundredth of a second."""
+    with trio.fail_after(20):
+        while True:
+            told = await model_health(lithos)
+            if (told["done"], told["tier"]) == (done, tier):
+                return
+            await trio.sleep(0.01)
+
+
+async def meant(lithos: Lithos, query: str, **more: Any) -> list[str]:
+    return await lithos.found(query, mode="semantic", threshold=0.5, **more)
+
+
+def make_vault(data: Path, notes: int = 6) -> None:
+    for number in range(notes):
+        put_note(data, f"n{number}.md", f"# Note{number}\n\nword{number} cat{number}\n")
+
+
+def stored(data: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((data / ".usearch" / "accurate" / "manifest.json").read_text())
+    return told
+
+
+async def test_auto_takes_accurate_where_onnxruntime_is(tmp_path: Path, model: FakeTransformer) -> None:
+    """behaviour 262"""
+    put_note(tmp_path, "pets.md", "# Pets\n\ncat\n")
+    async with serving(tmp_path, transformer=model.load) as lithos:
+        told = await model_health(lithos)
+        assert (told["status"], told["tier"], told["done"], told["total"]) == ("ok", "accurate", 1, 1)
+        assert await meant(lithos, "pets kitten") == ["Pets"]
+        stats = await lithos.call("lithos_stats")
+        assert [stats[f"embedding_{name}"] for name in ("tier", "done", "total")] == ["accurate", 1, 1]
+        scrape = (await lithos.server.gauges.scrape()).decode()
+        assert 'lithos_embedding_tier{tier="accurate"} 1.0' in scrape
+        assert "lithos_embedding_done_chunks 1.0" in scrape
+    assert model.threads == [1]
+
+
+async def test_auto_is_static_without_onnxruntime_and_nothing_is_wrong(tmp_path: Path) -> None:
+    """behaviour 262"""
+    put_note(tmp_path, "pets.md", "# Pets\n\ncat\n")
+    async with serving(tmp_path) as lithos:
+        told = await model_health(lithos)
+        assert (told["status"], told["tier"], told["done"], told["total"]) == ("ok", "static", 0, 1)
+        assert "error" not in told
+    assert not (tmp_path / ".usearch" / "accurate").exists()
+
+
+async def test_accurate_without_onnxruntime_is_degraded_and_static_answers(tmp_path: Path) -> None:
+    """behaviour 262"""
+    put_note(tmp_path, "pets.md", "# Pets\n\na cat\n")
+
+    def load(_: int) -> Any:
+        raise EmbedderUnavailable("accurate", "onnxruntime is not installed. To install it: pip install it")
+
+    async with serving(
+        tmp_path, transformer=load, search=SearchConfig(tier="accurate", semantic_threshold=0.1)
+    ) as lithos:
+        told = await model_health(lithos)
+        assert (told["status"], told["tier"]) == ("degraded", "static")
+        assert "pip install it" in told["error"]
+        assert await lithos.found("a cat", mode="semantic") == ["Pets"]
+        await lithos.create("Later", "a dog")
+        assert "Later" in await lithos.found("later dog", mode="semantic")
+
+
+async def test_static_never_loads_the_accurate_model(tmp_path: Path, model: FakeTransformer) -> None:
+    make_vault(tmp_path)
+    async with serving(tmp_path, transformer=model.load, search=SearchConfig(tier="static")) as lithos:
+        assert lithos.server.semantic.accurate is None
+        assert (await model_health(lithos))["tier"] == "static"
+    assert model.threads == []
+
+
+async def test_nothing_is_loaded_before_there_is_a_note(tmp_path: Path, model: FakeTransformer) -> None:
+    async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
+        await lithos.server.searchable()
+        await trio.testing.wait_all_tasks_blocked()
+        assert model.threads == []
+        await lithos.create("Pets", "cat")
+        await until(lithos, 1, "accurate")
+    assert model.threads == [1]
+
+
+async def test_static_answers_until_almost_all_is_embedded(tmp_path: Path, model: FakeTransformer) -> None:
+    """behaviour 262"""
+    put_note(tmp_path, "pets.md", "# Pets\n\ncat\n")
+    model.gate.clear()
+    async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
+        await lithos.server.searchable()
+        await trio.to_thread.run_sync(partial(model.begun.wait, 10))
+        assert (await model_health(lithos))["tier"] == "static"
+        assert await lithos.found("pets cat", mode="semantic") == ["Pets"]
+        model.gate.set()
+        await until(lithos, 1, "accurate")
+
+
+@pytest.mark.parametrize("notes", [1, 60], ids=["static", "accurate"])
+async def test_every_write_is_searchable_by_meaning_at_once(
+    tmp_path: Path, model: FakeTransformer, notes: int
+) -> None:
+    """behaviour 262: new and changed text is found, former text is not, deleted notes are not."""
+    make_vault(tmp_path, notes)
+    async with serving(tmp_path, transformer=model.load) as lithos:
+        model.gate.clear()
+        note_id = await lithos.create("Fresh", "zebra savannah")
+        assert (await model_health(lithos))["tier"] == ("static" if notes == 1 else "accurate")
+        assert (await lithos.found("fresh zebra savannah", mode="semantic", limit=1)) == ["Fresh"]
+        await lithos.write("Fresh", "volcano eruption", id=note_id)
+        assert (await lithos.found("fresh volcano eruption", mode="semantic", limit=1)) == ["Fresh"]
+        model.gate.set()
+        await until(lithos, notes + 1, "accurate")
+        assert await meant(lithos, "fresh volcano eruption") == ["Fresh"]
+        model.gate.clear()
+        await lithos.write("Fresh", "zebra savannah", id=note_id)
+        assert "Fresh" not in await lithos.found("volcano eruption", mode="semantic", threshold=0.6)
+        await lithos.call("lithos_delete", id=note_id, agent="tester")
+        assert "Fresh" not in await lithos.found("fresh zebra savannah", mode="semantic", threshold=0.0)
+        model.gate.set()
+        await until(lithos, notes, "accurate")
+
+
+async def test_filters_and_graph_searches_use_the_tier_too(tmp_path: Path, model: FakeTransformer) -> None:
+    make_vault(tmp_path, 150)
+    async with serving(tmp_path, transformer=model.load) as lithos:
+        await lithos.create("Cats", "cat", tags=["t"])
+        await until(lithos, 151, "accurate")
+        assert await meant(lithos, "cats kitten", tags=["t"]) == ["Cats"]
+        model.gate.clear()
+        await lithos.create("Stale", "giraffe neck", tags=["t"])
+        assert (await model_health(lithos))["tier"] == "accurate"
+        assert (await lithos.found("stale giraffe neck", mode="semantic", tags=["t"]))[0] == "Stale"
+        model.gate.set()
+
+
+async def test_the_newest_notes_are_embedded_first(tmp_path: Path, model: FakeTransformer) -> None:
+    for number in (2, 0, 3, 1):
+        frontmatter = f"---\nupdated_at: 2026-01-0{number + 1}T00:00:00Z\n---\n"
+        put_note(tmp_path, f"n{number}.md", f"{frontmatter}# N{number}\n\n" + f"word{number} here. " * 2500)
+    async with serving(tmp_path, transformer=model.load):
+        pass
+    numbers = [next(letter for letter in text if letter.isdigit()) for text in model.embedded]
+    assert list(dict.fromkeys(numbers)) == ["3", "2", "1", "0"]
+
+
+async def test_a_restart_embeds_nothing_again_and_a_new_text_only(
+    tmp_path: Path, model: FakeTransformer
+) -> None:
+    """behaviour 262"""
+    make_vault(tmp_path)
+    async with serving(tmp_path, transformer=model.load):
+        assert len(model.embedded) == 6
+    assert (stored(tmp_path)["chunks"], stored(tmp_path)["embedder"]["name"]) == (6, "accurate")
+    put_note(tmp_path, "n3.md", "# Note3\n\nnothing as before\n")
+    (tmp_path / "knowledge" / "n4.md").unlink()
+    again = FakeTransformer()
+    async with serving(tmp_path, transformer=again.load) as lithos:
+        assert len(again.embedded) == 1
+        assert "nothing as before" in again.embedded[0]
+        assert (await model_health(lithos))["tier"] == "accurate"
+    assert stored(tmp_path)["chunks"] == 5
+
+
+async def test_a_run_that_was_interrupted_goes_on(tmp_path: Path, model: FakeTransformer) -> None:
+    """behaviour 262: what was saved is not done again, whatever became of the rest."""
+    make_vault(tmp_path, 120)
+    async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
+        with trio.fail_after(20):
+            while len(model.embedded) < 48:
+                await trio.sleep(0.005)
+        model.gate.clear()
+        lithos.server.semantic.accurate.close = trio.lowlevel.checkpoint  # type: ignore[method-assign, union-attr]
+        model.gate.set()
+    kept = stored(tmp_path)["chunks"]
+    assert kept >= 48
+    again = FakeTransformer()
+    async with serving(tmp_path, transformer=again.load) as lithos:
+        assert len(again.embedded) == 120 - kept
+        assert (await model_health(lithos))["done"] == 120
+
+
+async def test_metadata_alone_is_not_embedded_again_even_after_a_restart(
+    tmp_path: Path, model: FakeTransformer
+) -> None:
+    async with serving(tmp_path, transformer=model.load) as lithos:
+        note_id = await lithos.create("Pets", "cat")
+        await until(lithos, 1, "accurate")
+        await lithos.write("Pets", "cat", id=note_id, tags=["one"])
+        assert (await model_health(lithos))["tier"] == "accurate"
+    (note,) = (tmp_path / "knowledge").rglob("*.md")
+    note.write_text(note.read_text().replace("one", "two"))
+    async with serving(tmp_path, transformer=model.load) as lithos:
+        assert await lithos.listed(tags=["two"]) == ["Pets"]
+        assert (await model_health(lithos))["tier"] == "accurate"
+    assert len(model.embedded) == 1
+
+
+async def test_a_damaged_store_is_set_aside_and_made_anew(tmp_path: Path, model: FakeTransformer) -> None:
+    make_vault(tmp_path)
+    async with serving(tmp_path, transformer=model.load):
+        pass
+    (vectors,) = (tmp_path / ".usearch" / "accurate").glob("vectors.*")
+    vectors.write_bytes(vectors.read_bytes()[:-100])
+    async with serving(tmp_path, transformer=model.load) as lithos:
+        assert (await model_health(lithos))["tier"] == "accurate"
+        assert len(model.embedded) == 12
+    assert list((tmp_path / ".usearch" / "accurate").glob("vectors.*.corrupt-*"))
+
+
+async def test_a_full_disk_stops_nothing_and_is_tried_again(
+    tmp_path: Path, model: FakeTransformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """issue 13, faults"""
+    make_vault(tmp_path)
+    real, is_full, refused = VectorIndex.save, True, trio.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def save(index: VectorIndex) -> None:
+        if is_full and index.identity.name == "accurate":
+            token.run_sync_soon(refused.set)
+            raise IndexFailed("No space left on device")
+        real(index)
+
+    monkeypatch.setattr(VectorIndex, "save", save)
+    async with serving(tmp_path, transformer=model.load) as lithos:
+        await refused.wait()
+        assert (await model_health(lithos))["tier"] == "accurate"
+        await lithos.create("More", "cat")
+        await until(lithos, 7, "accurate")
+        assert not (tmp_path / ".usearch" / "accurate" / "manifest.json").exists()
+        is_full = False
+        with trio.fail_after(10):
+            while not (tmp_path / ".usearch" / "accurate" / "manifest.json").exists():
+                await trio.sleep(0.02)
+    assert stored(tmp_path)["chunks"] == 7
+
+
+async def test_a_directory_that_cannot_be_made_stops_nothing(tmp_path: Path, model: FakeTransformer) -> None:
+    make_vault(tmp_path)
+    (tmp_path / ".usearch").mkdir()
+    (tmp_path / ".usearch" / "accurate").write_text("a file in its place")
+    async with serving(tmp_path, transformer=model.load) as lithos:
+        assert (await model_health(lithos))["tier"] == "accurate"
+        await lithos.create("More", "cat")
+        await until(lithos, 7, "accurate")
+
+
+async def test_a_model_that_fails_leaves_static_answers_and_is_tried_again(
+    tmp_path: Path, model: FakeTransformer
+) -> None:
+    """issue 13, faults"""
+    make_vault(tmp_path)
+    async with serving(tmp_path, transformer=model.load) as lithos:
+        model.failure = "no memory for the accurate model"
+        assert "Note1" in await lithos.found("note1 word1", mode="semantic")
+        told = await model_health(lithos)
+        assert (told["status"], told["tier"]) == ("degraded", "static")
+        assert "no memory" in told["error"]
+        await lithos.create("More", "cat")
+        model.failure = None
+        await until(lithos, 7, "accurate")
+        assert (await model_health(lithos))["status"] == "ok"
+
+
+async def test_notes_that_are_rewritten_while_it_runs_end_with_their_last_text(
+    tmp_path: Path, model: FakeTransformer
+) -> None:
+    """issue 13, faults: 5,000 notes rewritten while it runs, here fewer"""
+    make_vault(tmp_path, 60)
+    async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
+        await lithos.server.searchable()
+        ids = [item["id"] for item in (await lithos.call("lithos_list", limit=100))["items"]]
+        for turn in range(2):
+            async with trio.open_nursery() as nursery:
+                for number, note_id in enumerate(ids):
+                    text = f"turn{turn} text{number}"
+                    nursery.start_soon(partial(lithos.write, f"Again{number}", text, id=note_id))
+        await until(lithos, 60, "accurate")
+        for number in (0, 17, 59):
+            assert (await meant(lithos, f"again{number} turn1 text{number}", limit=1)) == [f"Again{number}"]
+        assert await meant(lithos, "note5 word5 cat5") == []
+
+
+async def test_a_note_that_cannot_be_read_is_tried_again_and_holds_up_nothing(
+    tmp_path: Path, model: FakeTransformer
+) -> None:
+    make_vault(tmp_path, 4)
+    model.gate.clear()
+    async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
+        await lithos.server.searchable()
+        await trio.to_thread.run_sync(partial(model.begun.wait, 10))
+        await lithos.create("Nine", "cat")
+        (hidden,) = (tmp_path / "knowledge").rglob("nine.md")
+        away = hidden.rename(hidden.with_suffix(".away"))
+        model.gate.set()
+        await until(lithos, 4, "static")
+        away.rename(hidden)
+        await until(lithos, 5, "accurate")
+
+
+@pytest.mark.parametrize("given", [None, 0.7])
+@pytest.mark.parametrize("tier", ["static", "auto"])
+async def test_the_semantic_score_weighs_by_the_tier_unless_a_weight_is_given(
+    tmp_path: Path, model: FakeTransformer, monkeypatch: pytest.MonkeyPatch, tier: Any, given: float | None
+) -> None:
+    weights: list[float] = []
+
+    def spy(lexical: Any, semantic: Any, weight: float) -> Any:
+        weights.append(weight)
+        return blend(lexical, semantic, weight)
+
+    monkeypatch.setattr("lithos.services.search.hybrid.blend", spy)
+    put_note(tmp_path, "a.md", "# Alpha\n\ncat\n")
+    config = SearchConfig(tier=tier, semantic_weight=given)
+    async with serving(tmp_path, transformer=model.load, search=config) as lithos:
+        assert await lithos.found("alpha cat") == ["Alpha"]
+    by_tier = {"static": 0.2, "auto": 0.4}
+    assert weights == [by_tier[tier] if given is None else given]
+
+
+async def test_static_vectors_of_queries_are_there_in_either_tier(
+    tmp_path: Path, model: FakeTransformer
+) -> None:
+    put_note(tmp_path, "a.md", "# Transaction\n\nA database commits a transaction.\n")
+    async with serving(tmp_path, transformer=model.load) as lithos:
+        found = await lithos.server.semantic.static_question("database transaction")
+        assert found.codes.shape == (256,)
+        assert 0.3 < found.highest <= 1
+        assert (await model_health(lithos))["tier"] == "accurate"
+        assert not (await lithos.server.semantic.static_question("")).codes.any()

@@ -1,0 +1,180 @@
+"""The accurate model: what it computes, within which bounds, and what is said when it cannot be loaded."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithos.models
+from lithos.stores.indexes import IndexFailed, transformer
+from lithos.stores.indexes.embedder import EmbedderUnavailable
+from lithos.stores.indexes.transformer import (
+    DIMS,
+    HASHES,
+    INSTALL,
+    LONGEST,
+    QUERIES_KEPT,
+    TOKENS_AT_ONCE,
+    Transformer,
+    find_trouble,
+    identity,
+    is_installed,
+    load_transformer,
+)
+
+FOLDER = Path(next(iter(lithos.models.__path__))) / "accurate"
+
+
+@pytest.fixture(scope="module")
+def model() -> Transformer:
+    return load_transformer()
+
+
+class Words:
+    """A tokenizer: one token a word."""
+
+    def encode(self, text: str) -> Any:
+        return SimpleNamespace(ids=[1] * min(LONGEST, len(text.split())))
+
+
+class Session:
+    """Gives the number of tokens of each text, and remembers the shapes it was given."""
+
+    def __init__(self) -> None:
+        self.shapes: list[tuple[int, int]] = []
+        self.value = 1.0
+
+    def run(self, _: list[str], inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+        mask = inputs["attention_mask"]
+        self.shapes.append(mask.shape)
+        return [np.repeat(mask.sum(axis=1, dtype=np.float32)[:, None] * self.value, DIMS, axis=1)]
+
+
+def test_vectors_have_length_one_and_tell_meanings_apart(model: Transformer) -> None:
+    texts = ["how to renew a passport", "extending your travel document", "a recipe for onion soup"]
+    rows = model.encode(texts)
+    assert rows.shape == (3, DIMS)
+    assert rows.dtype == np.float32
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-4)
+    assert rows[0] @ rows[1] > rows[0] @ rows[2] + 0.2
+
+
+def test_a_text_has_its_vector_whatever_is_embedded_with_it(model: Transformer) -> None:
+    """Padding is masked; int8 activations are quantised per batch, hence not to the last digit."""
+    texts = ["one", "two words and some more of them " * 12, "three"]
+    together = model.encode(texts)
+    for text, row in zip(texts, together, strict=True):
+        assert float(model.encode([text])[0] @ row) > 0.97
+
+
+def test_texts_of_every_length_and_none_have_vectors(model: Transformer) -> None:
+    rows = model.encode(["", "x" * 100_000, "word " * 20_000, "日本語のテキスト"])
+    assert np.isfinite(rows).all()
+    assert model.encode([]).shape == (0, DIMS)
+
+
+def test_batches_have_at_most_512_padded_tokens() -> None:
+    session = Session()
+    texts = ["w " * count for count in [1, 300, 7, 256, 100, 100, 100, 100, 100, 3, 200]]
+    rows = Transformer(Words(), session).encode(texts)
+    assert max(count * longest for count, longest in session.shapes) <= TOKENS_AT_ONCE
+    assert len(session.shapes) < len(texts)
+    assert rows[:, 0].tolist() == [1, 256, 7, 256, 100, 100, 100, 100, 100, 3, 200]
+
+
+def test_a_query_asked_again_is_not_embedded_again_and_few_are_kept() -> None:
+    session = Session()
+    model = Transformer(Words(), session)
+    first = model.encode_query("one two")
+    assert model.encode_query("one two") is first
+    assert len(session.shapes) == 1
+    for number in range(QUERIES_KEPT):
+        model.encode_query(f"query {number}")
+    assert len(model._queries) == QUERIES_KEPT
+    model.encode_query("one two")
+    assert len(session.shapes) == QUERIES_KEPT + 2
+
+
+def test_a_query_of_100000_characters_is_cut_before_it_is_kept() -> None:
+    model = Transformer(Words(), Session())
+    model.encode_query("w " * 50_000)
+    assert max(map(len, model._queries)) <= 16 * LONGEST
+
+
+def test_a_failure_of_the_runtime_is_one_of_the_index() -> None:
+    session = Session()
+    session.value = np.nan
+    with pytest.raises(IndexFailed, match="no number"):
+        Transformer(Words(), session).encode(["one"])
+
+
+def test_the_model_of_the_package_is_the_one_expected() -> None:
+    assert is_installed()
+    assert find_trouble() is None
+    assert (FOLDER / "LICENSE").read_text().count("Apache License")
+    assert identity().dims == DIMS
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    shutil.copytree(FOLDER, tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize("name", sorted(HASHES))
+def test_damaged_weights_are_never_loaded(copied: Path, name: str) -> None:
+    """issue 13, faults"""
+    with (copied / name).open("r+b") as file:
+        file.seek(1000)
+        file.write(b"\xff")
+    with pytest.raises(EmbedderUnavailable, match="is damaged") as refused:
+        load_transformer(1, copied)
+    assert name in refused.value.reason
+    assert INSTALL in refused.value.reason
+
+
+def test_missing_weights_are_told(copied: Path) -> None:
+    (copied / "model.onnx").unlink()
+    with pytest.raises(EmbedderUnavailable, match="cannot be read"):
+        load_transformer(1, copied)
+
+
+def test_without_onnxruntime_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert not is_installed()
+    with pytest.raises(EmbedderUnavailable) as refused:
+        load_transformer()
+    assert refused.value.reason == f"onnxruntime is not installed. To install it: {INSTALL}"
+    assert INSTALL in (find_trouble() or "")
+
+
+def test_a_broken_onnxruntime_is_told_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "onnxruntime.py").write_text("raise OSError('libonnxruntime.so: file too short')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
+    assert is_installed()
+    with pytest.raises(EmbedderUnavailable) as refused:
+        load_transformer()
+    assert "OSError: libonnxruntime.so: file too short" in refused.value.reason
+    assert INSTALL in refused.value.reason
+    assert "file too short" in (find_trouble() or "")
+
+
+@pytest.mark.parametrize("version", ["1.3.0", "2.0.0"])
+def test_another_version_of_onnxruntime_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = SimpleNamespace(__version__=version, __spec__=SimpleNamespace(name="onnxruntime"))
+    monkeypatch.setitem(sys.modules, "onnxruntime", fake)  # type: ignore[arg-type]
+    with pytest.raises(EmbedderUnavailable, match=f"onnxruntime {version} is installed"):
+        load_transformer()
+
+
+def test_a_runtime_that_computes_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transformer, "encode", lambda *_, **__: np.zeros((1, DIMS), np.float32))
+    with pytest.raises(EmbedderUnavailable, match="something else"):
+        transformer.load_transformer()
