@@ -229,6 +229,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     ),
     "stores.notes.files.NoteFiles._kept": Bound("one per change of a batch, taken after each", "paths"),
     "stores.indexes.fulltext.FulltextIndex._lacking": _PER_NOTE_ID,
+    "stores.indexes.leads.Leads._kept": Bound("what fits", "`stores.indexes.leads.KEPT_BYTES`"),
     "stores.indexes.linkgraph.LinkGraph._ends": Bound("one per link between notes", _IDS),
     "stores.owner_record._held": Bound("data directories of this process", "a path each"),
     "stores.indexes.linkgraph.LinkGraph._starts": Bound("one per link between notes", _IDS),

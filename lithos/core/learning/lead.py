@@ -25,6 +25,7 @@ _HALVING: Final = 25
 LEADING: Final = 128
 #: Stems of a note that are kept: those of some 100,000 characters. Passages behind them have no lead.
 MOST_STEMS: Final = 16_384
+_BITS: Final = np.uint32(0xFFFF)
 
 Stems: TypeAlias = NDArray[np.uint32]
 
@@ -64,6 +65,11 @@ class LeadText:
             raise ValueError(f"{len(packed)} bytes that are no packed stems")
         return cls(stems, lengths)
 
+    @property
+    def size(self) -> int:
+        """Bytes of both."""
+        return self.stems.nbytes + self.lengths.nbytes
+
 
 @lru_cache(maxsize=65_536)
 def hash_stem(stem: str) -> int:
@@ -102,9 +108,7 @@ def lead_coverage(notes: Sequence[LeadText], idf: Mapping[str, float]) -> list[C
     wanted = np.array(sorted(weights), np.uint32)
     shares = np.array([weights[stem] for stem in wanted.tolist()])
     stems = np.concatenate([text.stems for text in texts])
-    matching = np.minimum(np.searchsorted(wanted, stems), len(wanted) - 1)
-    found = np.flatnonzero(wanted[matching] == stems)
-    term = matching[found]
+    found, term = _find(wanted, stems)
     of_passages = _leads(found, term, shares, np.concatenate([text.lengths for text in texts]))
     sizes = np.array([len(text.stems) for text in texts])
     of_notes = _leads(found, term, shares, sizes, LEADING)
@@ -118,6 +122,20 @@ def lead_coverage(notes: Sequence[LeadText], idf: Mapping[str, float]) -> list[C
     for i, row in zip(known, np.minimum(columns, 1).tolist(), strict=True):
         covered[i] = Covered(*row)
     return covered
+
+
+def _find(wanted: Stems, stems: Stems) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The places where a wanted stem (sorted) stands, and which it is.
+
+    A table of the lower bits leaves few places to look at: a fifth of the time of comparing all.
+    """
+    table = np.zeros(_BITS + 1, bool)
+    table[wanted & _BITS] = True
+    likely = np.flatnonzero(table[stems & _BITS])
+    values = stems[likely]
+    term = np.minimum(np.searchsorted(wanted, values), len(wanted) - 1)
+    is_found = wanted[term] == values
+    return likely[is_found], term[is_found]
 
 
 def _leads(

@@ -321,3 +321,19 @@ def test_stems_that_a_crash_left_behind_are_made_again(index: FulltextIndex, dir
     again = FulltextIndex.open(directory)
     assert again.stamps() == {}
     again.close()
+
+
+def test_stems_that_are_kept_follow_every_change(
+    index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.apply([passages(1, "granite"), passages(2, "slate")], [])
+    for _ in range(2):
+        assert leads_of(index, "granite", 1, 2) == {1: 1.0, 2: 0.0}
+    index.apply([passages(2, "granite", stamp=2)], [1])
+    assert leads_of(index, "granite", 1, 2) == {2: 1.0}
+    monkeypatch.setattr("lithos.stores.indexes.leads.KEPT_BYTES", 1)
+    index.apply([passages(2, "the granite", stamp=3)], [])
+    for _ in range(2):
+        assert leads_of(index, "granite", 2) == {2: round(1 / 1.04, 6)}
+    assert index._leads is not None
+    assert index._leads._kept == {}
