@@ -78,7 +78,8 @@ CALIBRATIONS: Final[Mapping[str, Calibration]] = {
         weights={
             "cosine": 3.112, "nearest": -0.140, "ahead": -0.337, "share": 0.433, "words": 0.603,
             "lead": 1.330, "passage": 1.258, "lexical": -0.886, "lexical_ahead": -0.727,
-            "leads_words": -0.057, "leads_meaning": -0.156, "margin": 1.702, "depth": 4.136, "crowd": -5.766, "length": 0.302,
+            "leads_words": -0.057, "leads_meaning": -0.156, "margin": 1.702, "depth": 4.136,
+            "crowd": -5.766, "length": 0.302,
         },
         threshold=0.623,
     ),
@@ -88,7 +89,8 @@ CALIBRATIONS: Final[Mapping[str, Calibration]] = {
         weights={
             "cosine": 3.112, "nearest": -0.140, "ahead": -0.337, "share": 0.433, "words": 0.603,
             "lead": 1.330, "passage": 1.258, "lexical": -0.886, "lexical_ahead": -0.727,
-            "leads_words": -0.057, "leads_meaning": -0.156, "margin": 1.702, "depth": 4.136, "crowd": -5.766, "length": 0.302,
+            "leads_words": -0.057, "leads_meaning": -0.156, "margin": 1.702, "depth": 4.136,
+            "crowd": -5.766, "length": 0.302,
         },
         threshold=0.623,
     ),
