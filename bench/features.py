@@ -29,7 +29,7 @@ class Evidence:
 
 async def features_of(server: Server, query: str) -> Evidence:
     """The first note of a hybrid search, and how it stands out."""
-    search = server.retrieval
+    search = server.search
     ranking = await search.hybrid.rank(query, Filters(), CANDIDATES, search.threshold)
     for serial, features in ranking.features.items():
         entry = server.state.catalogue.at_serial(serial)

@@ -84,7 +84,7 @@ def ranker(server: Server, mode: str, notes: int = NOTES) -> Rank:
 
     async def search(query: str) -> list[str]:
         text = as_plain_words(query) if mode == "fulltext" else query
-        answer = await server.retrieval.search(SearchRequest(query=text, mode=mode, limit=notes))
+        answer = await server.search.search(SearchRequest(query=text, mode=mode, limit=notes))
         if answer.failed:
             raise RuntimeError(f"{mode} answered without {answer.failed}: {answer.message}")
         return [hit.entry.note.id for hit in answer.hits]

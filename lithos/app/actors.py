@@ -141,7 +141,7 @@ class Actors:
         self.publisher = Publisher(self.coordinator.mailbox, indexers, stores.manifest, Threads())
         # The words of a first index are everybody's first answer: the model takes what they leave.
         self.semantic.port.leaves_a_core = lambda: not self.fulltext_indexer.is_converged
-        self.freshness = Visibility(self.fulltext_indexer, self.vector_indexer)
+        self.visibility = Visibility(self.fulltext_indexer, self.vector_indexer)
         self.keeper = Keeper(stores.files, stores.displaced, Threads(), clock)
         self.writer = self._make_writer(indexers)
         self.guard = make_guard(config, stores, self.catalogue)

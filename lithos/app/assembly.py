@@ -68,12 +68,12 @@ class Assembly:
     def _serve(self) -> Server:
         stores, clock = self.actors.stores, self.actors.clock
         texts = NoteTexts(stores.files, self.actors.catalogue)
-        retrieval = Search(
+        search = Search(
             self.actors.catalogue,
             texts,
             stores.fulltext,
             self.actors.semantic,
-            self.actors.freshness,
+            self.actors.visibility,
             self.actors.coordinator,
             _search_settings(self.actors.config, self.actors.sizes),
             clock,
@@ -84,7 +84,7 @@ class Assembly:
             self.actors.catalogue,
             self.actors.writer.mailbox,
             self.actors.coordinator,
-            retrieval,
+            search,
             texts,
             clock,
             questions.cited_before,
@@ -96,10 +96,10 @@ class Assembly:
         state = self._make_state()
         streams = EventStreams(self.actors.broadcaster, stores.coordination, self.actors.coordination_reading)
         return Server(
-            tools=self._make_tools(knowledge, retrieval, texts, state, feedback, questions),
+            tools=self._make_tools(knowledge, search, texts, state, feedback, questions),
             state=state,
             knowledge=knowledge,
-            retrieval=retrieval,
+            search=search,
             learning=self.actors.learning,
             catalogue=self.actors.catalogue,
             coordinator=self.actors.coordinator,
@@ -118,7 +118,7 @@ class Assembly:
             ),
             upkeep=make_upkeep(self.actors),
             semantic=self.actors.semantic,
-            freshness=self.actors.freshness,
+            visibility=self.actors.visibility,
             fulltext_indexer=self.actors.fulltext_indexer,
             vector_indexer=self.actors.vector_indexer,
             writer=self.actors.writer,
@@ -133,7 +133,7 @@ class Assembly:
     def _make_tools(
         self,
         knowledge: Knowledge,
-        retrieval: Search,
+        search: Search,
         texts: NoteTexts,
         state: ServerState,
         feedback: Feedback,
@@ -146,10 +146,10 @@ class Assembly:
         coordination = Coordination(self.actors.coordinator, rows, reading, self.actors.clock, taught)
         edges = self._make_edges(knowledge)
         graph = Graph(self.actors.catalogue, edges.list_edges if lcma else no_edges)
-        retrieve = make_retrieve(self.actors, edges, coordination, texts, retrieval, questions)
+        retrieve = make_retrieve(self.actors, edges, coordination, texts, search, questions)
         families = (
             NoteTools(knowledge, self.actors.clock).tools(),
-            SearchTools(retrieval, knowledge, self.actors.clock).tools(),
+            SearchTools(search, knowledge, self.actors.clock).tools(),
             GraphTools(graph).tools(),
             EdgeTools(edges).tools(),
             MemoryTools(self.actors.learning, self.actors.catalogue).tools(),
@@ -158,7 +158,7 @@ class Assembly:
             TaskTools(coordination).tools(),
             TaskGraphTools(coordination).tools(),
             SystemTools(state).tools(),
-            LegacyTools(graph, retrieval).tools() if self.actors.config.server.legacy_tools else (),
+            LegacyTools(graph, search).tools() if self.actors.config.server.legacy_tools else (),
         )
         return Tools(
             in_order(tool for family in families for tool in family),
@@ -203,7 +203,7 @@ class Assembly:
         config, stores = self.actors.config, self.actors.stores
         return ServerState(
             catalogue=self.actors.catalogue,
-            freshness=self.actors.freshness,
+            visibility=self.actors.visibility,
             fulltext=stores.fulltext,
             fulltext_indexer=self.actors.fulltext_indexer,
             vector_indexer=self.actors.vector_indexer,

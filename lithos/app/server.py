@@ -43,7 +43,7 @@ class Server:
     tools: Tools
     state: ServerState
     knowledge: Knowledge
-    retrieval: Search
+    search: Search
     learning: Learning
     catalogue: Catalogue
     coordinator: Coordinator
@@ -59,7 +59,7 @@ class Server:
     access_log: AccessLog
     upkeep: Upkeep
     semantic: SemanticBackend
-    freshness: Visibility
+    visibility: Visibility
     fulltext_indexer: Indexer
     vector_indexer: Indexer
     writer: Writer

@@ -87,12 +87,12 @@ def make_retrieve(
     edges: Edges,
     coordination: Coordination,
     texts: NoteTexts,
-    retrieval: Search,
+    search: Search,
     questions: QuestionMemory,
 ) -> Retrieve:
     """The service behind `lithos_retrieve`."""
-    search, lcma, catalogue = actors.config.search, actors.config.lcma, actors.catalogue
-    searches = SearchScouts(catalogue, actors.stores.fulltext, actors.semantic, search.semantic_threshold)
+    configured, lcma, catalogue = actors.config.search, actors.config.lcma, actors.catalogue
+    searches = SearchScouts(catalogue, actors.stores.fulltext, actors.semantic, configured.semantic_threshold)
     relations = RelationScouts(catalogue, edges.touching, actors.learning, coordination)
     dispatcher = Dispatcher(catalogue, actors.metrics)
     team = make_team(searches, NameScouts(catalogue), relations)
@@ -100,11 +100,11 @@ def make_retrieve(
     pipeline: Pipeline = (
         WeighingPipeline(catalogue, dispatcher, team, ranking)
         if lcma.ranking == "weights"
-        else EvidencePipeline(catalogue, retrieval, questions, dispatcher, team, ranking)
+        else EvidencePipeline(catalogue, search, questions, dispatcher, team, ranking)
     )
     parts = RetrieveParts(
         catalogue=catalogue,
-        freshness=actors.freshness,
+        visibility=actors.visibility,
         dispatcher=dispatcher,
         team=team,
         pipeline=pipeline,
@@ -116,7 +116,7 @@ def make_retrieve(
     )
     settings = RetrieveSettings(
         enabled=lcma.enabled,
-        max_results=search.max_results,
+        max_results=configured.max_results,
         temperature=lcma.temperature_default,
         defers_pairs=lcma.ranking == "evidence",
     )

@@ -58,7 +58,7 @@ class ServerState:
     """Reads the state of its parts; changes nothing."""
 
     catalogue: Catalogue
-    freshness: Visibility
+    visibility: Visibility
     fulltext: FulltextIndex
     fulltext_indexer: Indexer
     vector_indexer: Indexer
@@ -81,7 +81,7 @@ class ServerState:
     async def stats(self) -> dict[str, Any]:
         """The answer of `lithos_stats`."""
         now = self.clock()
-        await self.freshness.reach()
+        await self.visibility.reach()
         counts = await self.reading.run(lambda: self.coordination.counts(now))
         links = self.catalogue.graph.counts()
         documents, indexed = len(self.catalogue), self.fulltext.document_count()

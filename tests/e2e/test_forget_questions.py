@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import trio
 
 from tests.e2e.clients import WireClient
 from tests.e2e.process import run_lithos, running_lithos
@@ -17,6 +18,9 @@ async def test_a_running_server_forgets_at_once(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with running_lithos(data) as server:
         async with WireClient.open(server.address) as client:
+            with trio.fail_after(30):  # what is cited before there is a model counts once it has its vector
+                while "semantic search ready" not in server.log():
+                    await trio.sleep(0.05)
             notes = []
             for title in ("Zebra", "Okapi"):
                 answer = await client.call("lithos_write", title=title, content="striped", agent="ann")

@@ -94,6 +94,8 @@ class Screen(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.is_held = False
+        #: What came before there were widgets to show it; None since there are.
+        self._early: list[Callable[[], object]] | None = []
 
     def compose(self) -> ComposeResult:
         """A head and four panels."""
@@ -110,6 +112,9 @@ class Screen(App[None]):
         """Name the panels."""
         for name, title in _TITLES.items():
             self.query_one(f"#{name}").border_title = title
+        early, self._early = self._early or [], None
+        for show in early:
+            self.call_later(show)
 
     def action_hold(self) -> None:
         """Leave on the screen what is there, until the same key goes on."""
@@ -120,21 +125,28 @@ class Screen(App[None]):
 
     def show(self, view: View) -> None:
         """Draw the state, unless the person holds an earlier one."""
-        self.call_later(self._draw, view)
+        self._queue(partial(self._draw, view))
 
     def miss(self, reason: str) -> None:
         """Say why nothing is new."""
-        self.call_later(self._say, reason)
+        self._queue(partial(self._say, reason))
 
     def tell(self, event: Record) -> None:
         """Add a line for an event."""
-        self.call_later(self._add_event, describe_event(event))
+        self._queue(partial(self._add_event, describe_event(event)))
 
     def lack_events(self, reason: str) -> None:
         """Say in the place of events why there are none."""
-        self.call_later(self._add_event, reason)
+        self._queue(partial(self._add_event, reason))
 
     # ------------------------------------------------------------------------------------------------
+
+    def _queue(self, show: Callable[[], object]) -> None:
+        """Have the application do it next; while it is being composed, once that is done."""
+        if self._early is None:
+            self.call_later(show)
+        else:
+            self._early.append(show)
 
     def _draw(self, view: View) -> None:
         if self.is_held:

@@ -115,7 +115,7 @@ class Knowledge:
         catalogue: Catalogue,
         writer: WriterMailbox,
         coordinator: Coordinator,
-        retrieval: Search,
+        search: Search,
         texts: NoteTexts,
         clock: Callable[[], datetime],
         cited_before: CitedBefore,
@@ -125,7 +125,7 @@ class Knowledge:
         self._catalogue = catalogue
         self._writer = writer
         self._coordinator = coordinator
-        self._retrieval = retrieval
+        self._search = search
         self._texts = texts
         self._clock = clock
 
@@ -172,7 +172,7 @@ class Knowledge:
             raise InvalidInput("limit and offset must not be negative.")
         check_metadata_match(request.metadata_match)
         candidates: Sequence[Entry] = (
-            await self._retrieval.match_text(request.content_query, Filters())
+            await self._search.match_text(request.content_query, Filters())
             if request.content_query and request.content_query.strip()
             else list(self._catalogue)
         )
@@ -216,7 +216,7 @@ class Knowledge:
             entry = self._catalogue.get(owner) if owner else None
             if entry is not None and has_all(entry.note.tags, request.tags):
                 return [_Candidate(entry, "source_url")]
-        answers = await self._retrieval.find_answers(request.query, request.limit, request.tags)
+        answers = await self._search.find_answers(request.query, request.limit, request.tags)
         found = {
             answer.entry.note.id: _Candidate(answer.entry, "match", answer.probability) for answer in answers
         }

@@ -116,7 +116,7 @@ class RetrieveParts:
     """The dependencies of the pipeline."""
 
     catalogue: Catalogue
-    freshness: Visibility
+    visibility: Visibility
     dispatcher: Dispatcher
     team: Team
     pipeline: Pipeline
@@ -199,7 +199,7 @@ class Retrieve:
     async def _pursue(self, request: RetrieveRequest, receipt: Receipt, report: Report) -> RetrieveAnswer:
         """Run the pipeline without storing the receipt."""
         parts = self._parts
-        await parts.freshness.reach()
+        await parts.visibility.reach()
         ask = await self._ask(request, receipt.ts)
         context = request.max_context_nodes or request.limit
         selection = await parts.pipeline.select(ask, context, report)

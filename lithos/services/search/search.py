@@ -116,7 +116,7 @@ class Search:
         texts: NoteTexts,
         fulltext: FulltextIndex,
         semantic: SemanticBackend,
-        freshness: Visibility,
+        visibility: Visibility,
         coordinator: Coordinator,
         settings: SearchSettings,
         clock: Callable[[], datetime],
@@ -129,7 +129,7 @@ class Search:
         self._nearest = Nearest(catalogue, semantic)
         self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings)
         self._graph_search = GraphSearch(catalogue, self._nearest, reading)
-        self._freshness = freshness
+        self._visibility = visibility
         self._coordinator = coordinator
         self._settings = settings
         self._clock = clock
@@ -140,7 +140,7 @@ class Search:
             raise InvalidMode(f"There is no search mode {request.mode!r}. Use one of: {', '.join(MODES)}.")
         threshold = self._threshold(request.threshold)
         limit = max(1, min(request.limit, self._settings.max_results))
-        await self._freshness.reach(words=request.mode != "semantic", meaning=request.mode != "fulltext")
+        await self._visibility.reach(words=request.mode != "semantic", meaning=request.mode != "fulltext")
         if request.mode == "graph":
             ranked = await self._rank_graph(request, threshold)
         elif not request.query.strip():
@@ -174,7 +174,7 @@ class Search:
         node = _parse(query)
         if node is None:
             return []
-        await self._freshness.reach(meaning=False)
+        await self._visibility.reach(meaning=False)
         try:
             found = self._fulltext.search_all(node, filters)
         except IndexFailed as failure:
@@ -188,7 +188,7 @@ class Search:
         """
         if not query.strip():
             return []
-        await self._freshness.reach()
+        await self._visibility.reach()
         await self._wait_for_meaning()
         ranking = await self.hybrid.rank(query, Filters(tags=tags), CANDIDATES, self._settings.threshold)
         if ranking.failed:

@@ -49,9 +49,9 @@ class ProvenanceArguments:
 class LegacyTools:
     """Handlers; each takes its arguments class. Every profile lists them, where they exist at all."""
 
-    def __init__(self, graph: Graph, retrieval: Search) -> None:
+    def __init__(self, graph: Graph, search: Search) -> None:
         self._graph = graph
-        self._retrieval = retrieval
+        self._search = search
 
     def tools(self) -> Sequence[Tool]:
         """The family in listing order."""
@@ -95,7 +95,7 @@ class LegacyTools:
 
     async def search(self, given: SemanticArguments) -> Answer:
         """`lithos_semantic`."""
-        answer = await self._retrieval.search(
+        answer = await self._search.search(
             SearchRequest(
                 query=given.query,
                 mode="semantic",

@@ -50,8 +50,8 @@ class CacheArguments:
 class SearchTools:
     """Handlers; each takes its arguments class."""
 
-    def __init__(self, retrieval: Search, knowledge: Knowledge, clock: Callable[[], datetime]) -> None:
-        self._retrieval = retrieval
+    def __init__(self, search: Search, knowledge: Knowledge, clock: Callable[[], datetime]) -> None:
+        self._search = search
         self._knowledge = knowledge
         self._clock = clock
 
@@ -78,7 +78,7 @@ class SearchTools:
 
     async def search(self, arguments: SearchArguments) -> Answer:
         """`lithos_search`."""
-        answer = await self._retrieval.search(
+        answer = await self._search.search(
             SearchRequest(
                 query=arguments.query,
                 mode=arguments.mode,

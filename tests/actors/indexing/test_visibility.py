@@ -29,7 +29,7 @@ class Desk:
         )  # fmt: skip
         self.other_gate = Gate()
         self.other = Indexer("vectors", FakeIndex(), catalogue, files, self.other_gate)
-        self.freshness = Visibility(self.indexer, self.other)
+        self.visibility = Visibility(self.indexer, self.other)
         self.served = served(self.indexer.mailbox, self.indexer.start)
         self.other_served = served(self.other.mailbox, self.other.start)
 
@@ -47,12 +47,12 @@ async def test_with_nothing_to_wait_for_there_is_no_wait(desk: Desk) -> None:
     async with desk.served:
         with trio.CancelScope() as scope:
             scope.cancel()
-            await desk.freshness.reach()  # not even a checkpoint, where it would be cancelled
+            await desk.visibility.reach()  # not even a checkpoint, where it would be cancelled
         assert not scope.cancelled_caught
         await desk.accept(1)
         await trio.sleep(2 * LINGER)
         began = trio.current_time()
-        await desk.freshness.reach()
+        await desk.visibility.reach()
         assert trio.current_time() == began
 
 
@@ -62,7 +62,7 @@ async def test_a_lone_change_lingers_until_a_search_needs_it(desk: Desk) -> None
         await wait_all_tasks_blocked()
         assert desk.index.held == {}
         began = trio.current_time()
-        await desk.freshness.reach()
+        await desk.visibility.reach()
         assert list(desk.index.held) == [1]
         assert trio.current_time() == began
         await desk.accept(2)
@@ -78,7 +78,7 @@ async def test_a_search_waits_for_what_was_before_it_and_for_no_more(desk: Desk)
         reached = trio.Event()
 
         async def search() -> None:
-            await desk.freshness.reach()
+            await desk.visibility.reach()
             reached.set()
 
         nursery.start_soon(search)
@@ -97,7 +97,7 @@ async def test_a_search_waits_for_no_change_that_is_not_acknowledged_yet(desk: D
         await desk.indexer.accept(make_upsert(make_entry(1)))
         await wait_all_tasks_blocked()
         began = trio.current_time()
-        await desk.freshness.reach()
+        await desk.visibility.reach()
         assert trio.current_time() == began
         assert desk.index.held == {}
 
@@ -105,9 +105,9 @@ async def test_a_search_waits_for_no_change_that_is_not_acknowledged_yet(desk: D
 async def test_a_search_lets_others_be_expected_for_a_while(desk: Desk) -> None:
     async with desk.served:
         assert not desk.indexer.is_in_demand
-        await desk.freshness.reach(words=False)
+        await desk.visibility.reach(words=False)
         assert not desk.indexer.is_in_demand
-        await desk.freshness.reach()
+        await desk.visibility.reach()
         await trio.sleep(DEMAND / 2)
         assert desk.indexer.is_in_demand
         await trio.sleep(DEMAND)
@@ -120,10 +120,10 @@ async def test_only_the_wanted_index_is_waited_for(desk: Desk) -> None:
         desk.other_gate.shut()
         await desk.accept(1)
         began = trio.current_time()
-        await desk.freshness.reach(words=False)
+        await desk.visibility.reach(words=False)
         assert trio.current_time() == began
         desk.other.promise(await desk.other.accept(make_upsert(make_entry(1))))
-        await desk.freshness.reach()
+        await desk.visibility.reach()
         assert trio.current_time() == pytest.approx(began + PATIENCE), "both at the same time"
         desk.gate.open()
         desk.other_gate.open()
@@ -136,7 +136,7 @@ async def test_after_two_seconds_the_index_says_that_it_is_behind_until_it_has_c
         await wait_all_tasks_blocked()
         await desk.accept(*range(2, 8))
         began = trio.current_time()
-        await desk.freshness.reach()
+        await desk.visibility.reach()
         assert trio.current_time() == pytest.approx(began + PATIENCE)
         assert len(desk.behind) == 1
         assert "late" in str(desk.behind[0])
@@ -156,7 +156,7 @@ async def test_a_batch_that_fails_lets_searches_go_and_the_index_is_behind(desk:
     async with desk.served:
         await desk.accept(1)
         began = trio.current_time()
-        await desk.freshness.reach()
+        await desk.visibility.reach()
         assert trio.current_time() == began
         assert desk.behind[-1] is not None
         assert not desk.indexer.is_converged
@@ -168,7 +168,7 @@ async def test_a_comparison_ends_being_behind_only_of_an_index_that_is_not_late(
         await desk.indexer.converged()
         desk.index.failing = True
         await desk.accept(1)
-        await desk.freshness.reach()
+        await desk.visibility.reach()
         desk.index.failing = False
         await desk.indexer.converged()
         assert desk.behind[-1] is None
@@ -183,7 +183,7 @@ async def test_a_slow_index_holds_up_those_who_hand_it_changes(desk: Desk) -> No
         assert desk.indexer.mailbox.depth == desk.indexer.mailbox.stats.capacity
         desk.gate.open()
         await wait_all_tasks_blocked()
-        await desk.freshness.reach()
+        await desk.visibility.reach()
         assert len(desk.index.held) == 1_000
 
 

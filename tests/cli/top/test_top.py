@@ -182,6 +182,17 @@ def test_the_screen_shows_what_it_is_told_and_can_be_held(size: tuple[int, int])
     run_piloted(drive, size)
 
 
+def test_what_is_told_before_there_are_widgets_is_shown_once_there_are() -> None:
+    async def run() -> None:
+        screen = Screen()
+        screen.miss("No server yet")
+        async with asyncio.timeout(BOUND), screen.run_test() as pilot:
+            await pilot.pause()
+            assert "No server yet" in str(screen.query_one("#head", Static).content)
+
+    asyncio.run(run())
+
+
 def test_the_screen_ends_with_what_its_watch_failed_with() -> None:
     class Headless(Screen):
         async def run_async(self, **more: Any) -> None:

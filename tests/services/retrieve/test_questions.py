@@ -296,13 +296,13 @@ async def test_a_failed_leg_is_told_as_its_scout(
 
     async with serving(tmp_path) as lithos:
         await cook(lithos)
-        index = lithos.server.semantic.port if leg == "vector" else lithos.server.retrieval._fulltext
+        index = lithos.server.semantic.port if leg == "vector" else lithos.server.search._fulltext
         index.tell_behind("it is late")
         answer = await lithos.call("lithos_retrieve", query="bread oven")
         assert (answer["degraded"], answer["failed_scouts"]) == (True, [f"scout_{leg}"])
         assert {row["title"] for row in answer["results"]} >= {"Sourdough", "Flat bread"}
         index.tell_behind(None)
-        monkeypatch.setattr(lithos.server.retrieval, "rank_hybrid", crash)
+        monkeypatch.setattr(lithos.server.search, "rank_hybrid", crash)
         answer = await lithos.call("lithos_retrieve", query="Sourdough")
         assert answer["failed_scouts"] == ["scout_vector", "scout_lexical"]
         assert [row["title"] for row in answer["results"]] == ["Sourdough"]

@@ -175,7 +175,7 @@ async def test_a_stop_in_the_middle_keeps_the_old_vectors_and_goes_on_with_the_n
         shutil.copytree(tmp_path, crashed)  # what a kill would leave
         b.gate.set()
         request = SearchRequest(query="Note1 blue whale", mode="semantic")
-        assert (await lithos.server.retrieval.search(request)).hits
+        assert (await lithos.server.search.search(request)).hits
     for data in (tmp_path, crashed):
         again = WordModel("b")
         async with serving(data, load=Models(a, again).load, **configured("b")) as lithos:
