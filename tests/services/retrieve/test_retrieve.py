@@ -115,7 +115,7 @@ class Room:
         ranking = Ranking(self.catalogue, self.memory, weights, UsageSettings(), Inline())
         parts = RetrieveParts(
             catalogue=self.catalogue,
-            freshness=Current(),  # type: ignore[arg-type]
+            visibility=Current(),  # type: ignore[arg-type]
             dispatcher=dispatcher,
             team=team,
             pipeline=WeighingPipeline(self.catalogue, dispatcher, team, ranking),
