@@ -137,7 +137,7 @@ class Workload:
         def put(text: str, said: str) -> None:
             def act() -> None:
                 if in_place:
-                    file.write_text(text)
+                    write_over(file, text.encode())
                 else:
                     staged = file.with_name(".editor")
                     staged.write_text(text)
@@ -147,6 +147,18 @@ class Workload:
 
         put(whole + ("" if in_place else "\n"), body)
         return (lambda: put(whole + HALF, body + HALF.rstrip())) if in_place else None
+
+
+def write_over(file: Path, data: bytes) -> None:
+    """Write in place in one step, filled up with line breaks, so that nobody sees it empty or half.
+
+    Those states are each a save of its own to whoever looks; `tests/people` has them all.
+    """
+    opened = os.open(file, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.write(opened, data.ljust(os.fstat(opened).st_size, b"\n"))
+    finally:
+        os.close(opened)
 
 
 def read_note(answer: dict[str, Any]) -> Any:
