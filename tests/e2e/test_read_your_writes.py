@@ -9,6 +9,7 @@ import pytest
 import trio
 from mcp.client import Client
 
+from lithos.services.notes.resource_changes import QUIET
 from tests.e2e.clients import call, connected
 from tests.e2e.process import running_lithos
 
@@ -44,10 +45,16 @@ async def test_every_acknowledged_write_is_found_at_once(
     """behaviour 194"""
     data = tmp_path / "data"
     found: dict[int, int] = {}
+    all_done = trio.Event()
 
     async def work(url: str, agent: int) -> None:
         async with connected(transport, url=url, data=data) as client:
             found[agent] = await write_and_search(client, agent, each)
+            if len(found) == clients:
+                all_done.set()
+            await all_done.wait()
+            # The SDK's SSE client fails when it is notified while it closes; the last notice is due by then.
+            await trio.sleep(1.5 * QUIET)
 
     with ExitStack() as stack:
         url = "" if transport == "stdio" else stack.enter_context(running_lithos(data)).url

@@ -23,9 +23,9 @@ OPERATIONS = 120
 PATIENCE = 0.8
 #: Seconds for half a round, at most.
 ROUND_LIMIT = 60.0
-#: Seconds between two edits by hand, and between the halves of one in place.
+#: Seconds between two edits by hand, and at most between the steps of one in place.
 EDIT_EVERY = 0.15
-HALF_TIME = 0.03
+STEP_TIME = 0.03
 
 
 @frozen
@@ -139,12 +139,14 @@ class Campaign:
         knowledge = self.data / "knowledge"
         while True:
             await trio.sleep(self._random.uniform(0, 2 * EDIT_EVERY))
-            # In two pieces only once the rest of such a save is safe.
-            rest = self.workload.save(knowledge, in_place=self.outside_counts and self._random.random() < 0.5)
-            if rest is not None:
-                with trio.CancelScope(shield=True):
-                    await trio.sleep(HALF_TIME)
-                    rest()
+            # In pieces only once the rest of such a save is safe.
+            steps = self.workload.save(
+                knowledge, in_place=self.outside_counts and self._random.random() < 0.5
+            )
+            with trio.CancelScope(shield=True):
+                for step in steps:
+                    await trio.sleep(self._random.uniform(0, STEP_TIME))
+                    step()
 
 
 async def run_campaigns(

@@ -24,8 +24,14 @@ class Note:
     version: int = 1
     body: str = ""
     tag: str = ""
-    #: Another program saved it, and nobody was told which version that made.
+    #: It was saved, and nobody was told which version that made.
     is_unseen: bool = False
+    #: Version, body and tag when somebody was last told its version.
+    told: tuple[int, str, str] = (1, "", "")
+
+    def seen(self) -> Note:
+        """The note once somebody was told its version."""
+        return evolve(self, is_unseen=False, told=(self.version, self.body, self.tag))
 
 
 @frozen
@@ -55,28 +61,37 @@ class NoteModel:
         """A file as another program left it: the version that was in it, body, tag.
 
         Saves between which the server did not look are one edit to it, as long as nobody was told a version
-        of the first: what was told of one text is never told of another.
+        of the first; and none, when the last one puts back what was told. What was told of one text is never
+        told of another.
         """
         version, body, tag = saved
         if not self.outside_counts:
             return [Note(version, body, tag)]
-        last = state.version if state else 0
-        counted = [last, last + 1] if state is not None and state.is_unseen else [last + 1]
-        return [Note(max(each, version), body, tag, is_unseen=True) for each in counted]
+        if state is None:
+            return [Note(max(1, version), body, tag, is_unseen=True, told=(0, "", ""))]
+        last = state.version
+        counted = [last, last + 1] if state.is_unseen else [last + 1]
+        after = [
+            evolve(state, version=max(each, version), body=body, tag=tag, is_unseen=True) for each in counted
+        ]
+        known = state.told[0]
+        if state.is_unseen and state.told == (known, body, tag) and version <= known:
+            after.append(evolve(state, version=known, body=body, tag=tag, is_unseen=False))
+        return after
 
 
 def _seen(state: Note, result: Any, told: tuple[Any, ...]) -> list[Note]:
     if result == UNKNOWN:
         return [state]
-    return [evolve(state, is_unseen=False)] if result == told else []
+    return [state.seen()] if result == told else []
 
 
 def _write(state: Note, operation: Operation) -> Iterable[Hashable]:
     expected, changes = operation.argument
     if expected is not None and expected != state.version:
         return _seen(state, operation.result, ("refused", "version_conflict", state.version))
-    after = evolve(state, version=state.version + 1, is_unseen=False, **dict(changes))
-    return [after] if operation.result in (("ok", after.version), UNKNOWN) else []
+    after = evolve(state, version=state.version + 1, is_unseen=True, **dict(changes))
+    return _seen(after, operation.result, ("ok", after.version))
 
 
 @frozen

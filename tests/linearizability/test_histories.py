@@ -25,7 +25,7 @@ async def test_what_clients_in_a_race_see_can_be_explained(tmp_path: Path) -> No
             async with trio.open_nursery() as nursery:
                 for client in range(CLIENTS):
                     nursery.start_soon(workload.work, f"c{client}", lithos.call, CALLS)
-            assert workload.save(lithos.knowledge, in_place=False) is None
+            assert workload.save(lithos.knowledge, in_place=False) == []
             if number % 2:
                 workload.expire(lambda: clock.advance(hours=9))
     checked = Checked.of(workload, kills=0)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import IO, Any
 
 import yaml
 from attrs import define, field
@@ -120,45 +120,52 @@ class Workload:
             self.history.at_once(f"task {task}", "time", "expire", None, lambda: None)
         self.history.at_once(f"task {self.tasks[-1]}", "time", "expire", None, pass_time)
 
-    def save(self, knowledge: Path, *, in_place: bool) -> Callable[[], object] | None:
-        """Edit a note as another program does; of a save in place what is left to do."""
+    def save(self, knowledge: Path, *, in_place: bool) -> list[Callable[[], object]]:
+        """Edit a note as another program does; of a save in place the steps that are left to do.
+
+        Such a save empties the file and fills it through the same handle, twice. Who looks while it is empty
+        sees an empty note, and that is an edit of its own.
+        """
         path, note = self.random.choice(list(self.notes.items()))
         file = knowledge / path
         try:
             text = file.read_text()
         except FileNotFoundError:
-            return None
+            return []
+        if not text:
+            return []
         _, head, _ = text.split("---\n", 2)
         known = yaml.safe_load(head)
         version, tag, title = known["version"], (known["tags"] or [""])[0], known["title"]
         body = self._word("editor")
         whole = f"---\n{head}---\n\n# {title}\n\n{body}"
+        handle: IO[str]
 
-        def put(text: str, said: str) -> None:
-            def act() -> None:
-                if in_place:
-                    write_over(file, text.encode())
-                else:
-                    staged = file.with_name(".editor")
-                    staged.write_text(text)
-                    os.replace(staged, file)
-
+        def record(said: str, tag: str, act: Callable[[], object]) -> None:
             self.history.at_once(f"note {note}", "editor", "outside", (version, said, tag), act)
 
-        put(whole + ("" if in_place else "\n"), body)
-        return (lambda: put(whole + HALF, body + HALF.rstrip())) if in_place else None
+        def empty() -> None:
+            nonlocal handle
+            handle = file.open("w")
 
+        def fill(text: str) -> None:
+            with handle:
+                handle.write(text)
 
-def write_over(file: Path, data: bytes) -> None:
-    """Write in place in one step, filled up with line breaks, so that nobody sees it empty or half.
+        def replace() -> None:
+            staged = file.with_name(".editor")
+            staged.write_text(whole + "\n")
+            os.replace(staged, file)
 
-    Those states are each a save of its own to whoever looks; `tests/people` has them all.
-    """
-    opened = os.open(file, os.O_WRONLY | os.O_CREAT, 0o644)
-    try:
-        os.write(opened, data.ljust(os.fstat(opened).st_size, b"\n"))
-    finally:
-        os.close(opened)
+        if not in_place:
+            record(body, tag, replace)
+            return []
+        record("", "", empty)
+        return [
+            lambda: record(body, tag, lambda: fill(whole)),
+            lambda: record("", "", empty),
+            lambda: record(body + HALF.rstrip(), tag, lambda: fill(whole + HALF)),
+        ]
 
 
 def read_note(answer: dict[str, Any]) -> Any:

@@ -29,7 +29,10 @@ SAME = {"kitten": "cat", "puppy": "dog"}
 
 
 class FakeTransformer:
-    """One direction for each meaning of a word; `gate` holds back the embedding of notes."""
+    """One direction for each meaning of a word; `gate` holds back the embedding of notes.
+
+    Once `hold_at` texts were embedded, the rest waits for `released`.
+    """
 
     def __init__(self) -> None:
         self.identity = EmbedderIdentity("accurate", DIMS, "int8", "ef" * 32)
@@ -37,6 +40,8 @@ class FakeTransformer:
         self.gate.set()
         self.begun = threading.Event()
         self.embedded: list[str] = []
+        self.hold_at: int | None = None
+        self.released = threading.Event()
         self.failure: str | None = None
         self.threads: list[int] = []
 
@@ -46,6 +51,8 @@ class FakeTransformer:
 
     def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
         self.begun.set()
+        if self.hold_at is not None and len(self.embedded) >= self.hold_at:
+            assert self.released.wait(30)
         assert self.gate.wait(30)
         self._check()
         self.embedded += texts
@@ -258,15 +265,16 @@ async def test_a_restart_embeds_nothing_again_and_a_new_text_only(
 async def test_a_run_that_was_interrupted_goes_on(tmp_path: Path, model: FakeTransformer) -> None:
     """behaviour 262: what was saved is not done again, whatever became of the rest."""
     make_vault(tmp_path, 120)
+    model.hold_at = 48
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
         with trio.fail_after(20):
-            while len(model.embedded) < 48:
+            while not (tmp_path / ".usearch" / "accurate" / "manifest.json").exists():
                 await trio.sleep(0.005)
-        model.gate.clear()
         lithos.server.semantic.accurate.close = trio.lowlevel.checkpoint  # type: ignore[method-assign, union-attr]
-        model.gate.set()
+        model.failure = "the end"
+        model.released.set()
     kept = stored(tmp_path)["chunks"]
-    assert kept >= 48
+    assert 48 <= kept < 120
     again = FakeTransformer()
     async with serving(tmp_path, transformer=again.load) as lithos:
         assert len(again.embedded) == 120 - kept
