@@ -79,7 +79,7 @@ def test_texts_of_every_length_and_none_have_vectors(model: Transformer) -> None
     assert model.encode([]).shape == (0, DIMS)
 
 
-def test_batches_have_at_most_512_padded_tokens() -> None:
+def test_no_batch_has_more_padded_tokens_than_allowed() -> None:
     session = Session()
     texts = ["w " * count for count in [1, 300, 7, 256, 100, 100, 100, 100, 100, 3, 200]]
     rows = Transformer(Words(), session).encode(texts)
