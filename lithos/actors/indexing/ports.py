@@ -23,12 +23,16 @@ from lithos.actors.indexing.coverage import NoteText
 from lithos.actors.indexing.messages import Upsert
 from lithos.catalogue.catalogue import Entry
 from lithos.core.text.chunk import Chunk, chunk_text, headings_of
+from lithos.core.text.dates import dates_in_words, spell_dates
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorEntry, VectorHit, VectorQuery
 from lithos.stores.indexes.embedder import Embedder
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import FulltextEntry
 from lithos.stores.indexes.vectors import VectorIndex
+
+#: Raised when `Chunk.embedded` changes: 2, dates in words.
+EMBEDDED_FORM: Final = 2
 
 
 @frozen
@@ -43,8 +47,9 @@ class ChunkSizes:
         return chunk_text(title, content, chunk_size=self.size, chunk_max=self.maximum)
 
     def mix(self, stamp: int) -> int:
-        """Mix the chunk sizes into a stamp, so that other sizes make all notes stale."""
-        digest = hashlib.blake2b(f"{stamp}:{self.size}:{self.maximum}".encode(), digest_size=8).digest()
+        """Mix chunk sizes and the form of what is embedded into a stamp: others make all notes stale."""
+        form = f"{stamp}:{self.size}:{self.maximum}:{EMBEDDED_FORM}"
+        digest = hashlib.blake2b(form.encode(), digest_size=8).digest()
         return int.from_bytes(digest) >> 1
 
 
@@ -84,7 +89,8 @@ def _index_entry(upsert: Upsert, sizes: ChunkSizes) -> FulltextEntry:
         path=entry.path,
         namespace=entry.namespace,
         updated_at=note.updated_at,
-        passages=tuple(passage.text for passage in passages),
+        passages=tuple(spell_dates(passage.text) for passage in passages),
+        dates=dates_in_words(f"{note.title}\n{upsert.document.content}"),
     )
 
 
@@ -263,7 +269,7 @@ class VectorQueries:
     ) -> Asked:
         """Start a query for the `most` notes nearest to a text, of `among` where they are given."""
         asked = Asked(is_accurate=notes.is_accurate)
-        self._waiting.append(_Waiting(notes, Wanted(text, most, threshold, among), asked))
+        self._waiting.append(_Waiting(notes, Wanted(spell_dates(text), most, threshold, among), asked))
         if not self._is_passing:
             self._start()
         return asked

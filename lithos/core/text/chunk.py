@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
+from lithos.core.text.dates import spell_dates
 from lithos.core.text.pieces import matches_in_lines, matches_of_space
 
 CONTEXT_MAX: Final = 200
@@ -40,8 +41,8 @@ class Chunk:
 
     @property
     def embedded(self) -> str:
-        """What is embedded: the context line, a line break and the text."""
-        return f"{self.context}\n{self.text}" if self.context else self.text
+        """What is embedded: the context line, a line break and the text, with dates in words."""
+        return spell_dates(f"{self.context}\n{self.text}" if self.context else self.text)
 
 
 @frozen

@@ -22,7 +22,7 @@ from lithos.core.text.analysis import index_text
 from lithos.core.text.pieces import PIECE, cut_at_spaces
 
 #: Name of the index format; another one means: rebuild.
-FORMAT: Final = "L1"
+FORMAT: Final = "L2"
 ANALYZER_NAME: Final = "lithos"
 TEXT_FIELDS: Final = ("text", "title", "headings", "body", "entities")
 EXACT_FIELDS: Final = ("id", "tag", "entity", "author", "path", "namespace")
@@ -37,7 +37,8 @@ class FulltextEntry:
     """The indexed fields of one note.
 
     `serial` is its small number in the catalogue, `stamp` an unsigned 63-bit hash of everything else here;
-    `headings` holds the headings of the body, one a line, `passages` title and body in chunks.
+    `headings` holds the headings of the body, one a line, `passages` title and body in chunks, `dates` the
+    ISO dates of both in words.
     """
 
     serial: int
@@ -53,6 +54,7 @@ class FulltextEntry:
     namespace: str
     updated_at: datetime
     passages: tuple[str, ...] = ()
+    dates: str = ""
 
 
 def make_schema() -> Schema:
@@ -125,6 +127,8 @@ def make_document(entry: FulltextEntry) -> Document:
         document.add_text(name, prepared)
         if name != "headings":  # the body has them too
             document.add_text("text", prepared)
+    if entry.dates:
+        document.add_text("text", prepare_text(entry.dates))
     for entity in entry.entities:
         prepared = prepare_text(entity)
         document.add_text("entities", prepared)
