@@ -71,7 +71,7 @@ def _writers(catalogue: Catalogue) -> set[str]:
 def make_question_memory(actors: Actors, texts: NoteTexts) -> QuestionMemory:
     """The memory of questions in use."""
     matrix = actors.stores.stats.remembered
-    return QuestionMemory(actors.learning, matrix, actors.semantic, actors.catalogue, texts, Threads(2))
+    return QuestionMemory(actors.learning, matrix, actors.semantic, actors.catalogue, texts)
 
 
 def make_question_upkeep(actors: Actors, texts: NoteTexts, memory: QuestionMemory) -> QuestionUpkeep:

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import trio
 from attrs import frozen
@@ -32,6 +33,8 @@ from lithos.stores.indexes.chunk_rows import Codes, encode_rows
 from lithos.stores.indexes.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
 from lithos.stores.indexes.vectors import VectorIndex, stored_identity
 from lithos.telemetry import get_logger
+
+T = TypeVar("T")
 
 log = get_logger("lithos.semantic")
 
@@ -247,13 +250,17 @@ class SemanticBackend:
 
         Reads every vector of that tier, in a worker thread: a millisecond for 50,000 chunks.
         """
+        return await self.with_static_question(query, lambda question: question)
+
+    async def with_static_question(self, query: str, use: Callable[[StaticQuestion], T]) -> T:
+        """What `use` makes of `static_question`, in the same worker thread."""
         static = self._answering()
 
-        def look() -> StaticQuestion:
+        def look() -> T:
             vector = static.embedder.encode([query])[0]
             nearest = static.vectors.search(vector, 1, 0.0)
             highest = nearest[0].similarity if nearest else 0.0
-            return StaticQuestion(static.embedder.identity, encode_rows(vector[None])[0], highest)
+            return use(StaticQuestion(static.embedder.identity, encode_rows(vector[None])[0], highest))
 
         return await self._looking.run(look)
 

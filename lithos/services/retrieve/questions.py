@@ -5,13 +5,12 @@ Vectors are those of the static tier; what needs a model waits, or does without,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 import attrs
 import trio
 
-from lithos.actors.blocking import Blocking
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable, StaticQuestion
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, Receipt
@@ -29,6 +28,8 @@ from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Learning
 from lithos.stores.indexes.embedder import EmbedderIdentity
 from lithos.stores.learning.question_matrix import Evidence, QuestionMatrix
+
+T = TypeVar("T")
 
 #: Characters of a question in a reason.
 LONGEST_QUOTE: Final = 300
@@ -60,42 +61,40 @@ class QuestionMemory:
         semantic: SemanticBackend,
         catalogue: Catalogue,
         texts: NoteTexts,
-        comparing: Blocking,
     ) -> None:
         self._learning = learning
         self.matrix = matrix
         self._semantic = semantic
         self._catalogue = catalogue
         self._texts = texts
-        self._comparing = comparing
         self._loading = trio.Lock()
 
     async def weigh(self, query: str) -> Sequence[Evidence]:
         """The notes with evidence for a query, the most first; none while there is no model."""
-        asked = await self._compare(query)
-        if asked is None:
-            return ()
-        theta = threshold(asked.highest)
-        return await self._comparing.run(lambda: self.matrix.weigh(asked.codes, theta))
+        return await self._compare(
+            query, lambda asked: self.matrix.weigh(asked.codes, threshold(asked.highest))
+        )
 
     async def cited_before(self, query: str) -> Sequence[str]:
         """The notes that were cited for a question much like this one, the nearest first."""
-        asked = await self._compare(query) if query.strip() else None
-        if asked is None:
+        if not query.strip():
             return ()
-        return await self._comparing.run(lambda: self.matrix.cited_near(asked.codes, SAME_NEED, SURE))
+        return await self._compare(query, lambda asked: self.matrix.cited_near(asked.codes, SAME_NEED, SURE))
 
-    async def _compare(self, query: str) -> StaticQuestion | None:
-        """The vector of a query, to compare with the matrix; None when there is nothing to compare."""
+    async def _compare(self, query: str, look: Callable[[StaticQuestion], Sequence[T]]) -> Sequence[T]:
+        """What a look at the matrix finds, in a worker thread; nothing when there is nothing to compare."""
+
+        def compare(asked: StaticQuestion) -> Sequence[T]:
+            # Of another model since a moment ago?
+            return look(asked) if name_embedder(asked.embedder) == self.matrix.embedder else ()
+
         try:
             await self.load()
             if not len(self.matrix):
-                return None
-            asked = await self._semantic.static_question(query)
+                return ()
+            return await self._semantic.with_static_question(query, compare)
         except SemanticUnavailable:
-            return None
-        # Of another model since a moment ago?
-        return asked if name_embedder(asked.embedder) == self.matrix.embedder else None
+            return ()
 
     async def load(self) -> None:
         """Have the matrix hold the entries of the present model. Raises `SemanticUnavailable`."""
