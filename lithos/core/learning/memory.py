@@ -213,7 +213,9 @@ class AskedQuestion:
 class ApplyFeedback(LearningCommand[tuple[str, ...]]):
     """Learn from a completed task; the reply is the notes that misled for the third time or more.
 
-    The lists hold notes that exist and are in the receipt; `namespaces` maps cited ones to theirs.
+    The lists hold notes that exist and are in the receipt, but for `elsewhere`: what was cited though it was
+    found another way. That answers the question and is remembered as such, and has no other effect.
+    `namespaces` maps cited notes of both kinds to theirs.
     """
 
     task_id: str
@@ -222,6 +224,7 @@ class ApplyFeedback(LearningCommand[tuple[str, ...]]):
     cited: tuple[str, ...] = ()
     misleading: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
     namespaces: Mapping[str, str] = field(factory=dict)
     #: Whose query the notes answer; its question, and sketches of the texts of cited notes, are made of it
     #: when the lesson is applied.

@@ -42,6 +42,7 @@ from lithos.core.learning.memory import (
 from lithos.core.learning.questions import RememberedQuestion
 from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
 from lithos.services.notes.knowledge import Knowledge
+from lithos.services.retrieve.candidates import Gate
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.learning.questions import Unembedded
 from lithos.stores.learning.receipts import OldReceipt
@@ -240,6 +241,8 @@ class Lessons:
 #: Seconds for which a completion waits for its effects, even when its caller has gone.
 EFFECTS_DEADLINE = 30.0
 QUARANTINED = "quarantined"
+#: Notes cited without having been retrieved, of one completion, that are learned from.
+MOST_ELSEWHERE = 20
 
 
 class Feedback:
@@ -302,6 +305,7 @@ class Feedback:
             cited=present(feedback.cited),
             misleading=present(feedback.misleading),
             ignored=present(feedback.ignored),
+            elsewhere=present(feedback.elsewhere),
         )
 
     async def catch_up(self) -> None:
@@ -349,21 +353,41 @@ class Feedback:
         return receipt
 
     def _judge(self, command: CompleteTask, receipt: Receipt) -> ApplyFeedback:
-        """The lists, without notes that are gone or were not in the receipt."""
+        """The lists, without notes that are gone; those that were not in the receipt by themselves."""
         retrieved = [node.id for node in receipt.final_nodes if node.id in self._catalogue]
         cited = _among(command.cited_nodes or (), retrieved)
         misleading = _among(command.misleading_nodes or (), retrieved)
         judged = {*cited, *misleading}
-        entries = [entry for note_id in cited if (entry := self._catalogue.get(note_id)) is not None]
+        elsewhere = self._elsewhere(command, receipt, judged)
+        entries = [
+            entry for note_id in (*cited, *elsewhere) if (entry := self._catalogue.get(note_id)) is not None
+        ]
         return ApplyFeedback(
             task_id=command.task_id,
             id=uuid.uuid4().hex,
             cited=cited,
             misleading=misleading,
             ignored=tuple(dict.fromkeys(note_id for note_id in retrieved if note_id not in judged)),
+            elsewhere=elsewhere,
             namespaces={entry.note.id: entry.namespace for entry in entries},
             receipt_id=receipt.id,
         )
+
+    def _elsewhere(self, command: CompleteTask, receipt: Receipt, judged: set[str]) -> tuple[str, ...]:
+        """The first cited notes that are not in the receipt, of those that its asker may see."""
+        spaces = receipt.namespace_filter
+        gate = Gate(
+            namespaces=None if spaces is None else frozenset(spaces),
+            task_id=command.task_id,
+            agent_id=command.agent,
+        )
+        retrieved = {*judged, *(node.id for node in receipt.final_nodes)}
+        found = [
+            note_id
+            for note_id in dict.fromkeys(command.cited_nodes or ())
+            if note_id not in retrieved and (entry := self._catalogue.get(note_id)) and gate.shows(entry)
+        ]
+        return tuple(found[:MOST_ELSEWHERE])
 
     async def _quarantine(self, note_id: str, task_id: str) -> None:
         entry = self._catalogue.get(note_id)

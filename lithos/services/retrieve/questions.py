@@ -120,7 +120,7 @@ class QuestionMemory:
 
         Without a receipt, or with one of a query without words, it has none and teaches nothing of questions.
         """
-        if feedback.receipt_id is None or not (feedback.cited or feedback.misleading):
+        if feedback.receipt_id is None or not (feedback.cited or feedback.misleading or feedback.elsewhere):
             return feedback
         receipt = await self._learning.receipt(feedback.receipt_id)
         if receipt is None or not receipt.query.strip():
@@ -128,11 +128,12 @@ class QuestionMemory:
         question = await self._question(receipt, feedback)
         if question is None:
             return feedback
-        return attrs.evolve(feedback, question=question, sketches=await self._sketches(feedback.cited))
+        sketches = await self._sketches((*feedback.cited, *feedback.elsewhere))
+        return attrs.evolve(feedback, question=question, sketches=sketches)
 
     async def _question(self, receipt: Receipt, feedback: ApplyFeedback) -> AskedQuestion | None:
         """None when the model knows no word of the query."""
-        shown = (*feedback.cited, *feedback.misleading, *feedback.ignored)
+        shown = (*feedback.cited, *feedback.misleading, *feedback.ignored, *feedback.elsewhere)
         entries = [entry for note_id in shown if (entry := self._catalogue.get(note_id)) is not None]
         asked = AskedQuestion(
             text=receipt.query[:QUESTION_KEPT],

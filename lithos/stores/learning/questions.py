@@ -67,17 +67,18 @@ class QuestionRows:
         question = feedback.question
         if question is None or not most:
             return
-        shown = (*feedback.cited, *feedback.misleading, *feedback.ignored)
+        cited = (*feedback.cited, *feedback.elsewhere)
+        shown = (*cited, *feedback.misleading, *feedback.ignored)
         known = self._standings(question, shown)
         own = {standing.note_id for standing in known.values() if standing.is_asked}
         before = list(known.values())
-        new = [Standing(note_id, True, 1.0) for note_id in feedback.cited if note_id not in own]
-        after = list(learn([*before, *new], shown, feedback.cited, feedback.misleading))
+        new = [Standing(note_id, True, 1.0) for note_id in cited if note_id not in own]
+        after = list(learn([*before, *new], shown, cited, feedback.misleading))
         moment = format_time(now)
         for entry, old, standing in zip(known, before, after, strict=False):
             if standing == old:
                 continue
-            is_cited = standing.is_asked and standing.note_id in feedback.cited
+            is_cited = standing.is_asked and standing.note_id in cited
             changed = {
                 "a": standing.a,
                 "b": standing.b,

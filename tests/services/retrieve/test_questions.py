@@ -89,6 +89,32 @@ async def cited_for(lithos: Lithos, note: str) -> list[dict[str, Any]]:
     return answer.get("cited_for", [])
 
 
+# -- found another way ----------------------------------------------------------------------------
+
+
+async def test_a_note_that_was_found_another_way_answers_the_question_from_then_on(tmp_path: Path) -> None:
+    """behaviour 267: what is cited need not have been retrieved; its statistics stay as they were"""
+    async with serving(tmp_path, search=LITERAL) as lithos:
+        notes = await cook(lithos)
+        answer, secret = (
+            notes["Sourdough"],
+            await lithos.create("Secret", access_scope="agent_private", agent="eve"),
+        )
+        task = await create(lithos)
+        shown = await retrieve(lithos, QUESTION, task_id=task, agent_id="ann", limit=1)
+        assert answer not in [row["id"] for row in shown]
+        assert answer not in [row["id"] for row in await retrieve(lithos, REWORDED, limit=3)]
+        cited = [answer, secret, "no-such-note"]
+        await lithos.call("lithos_task_complete", task_id=task, agent="ann", cited_nodes=cited)
+        (entry,) = await cited_for(lithos, answer)
+        assert (entry["question"], entry["for"], entry["against"]) == (QUESTION, 1.0, 0.0)
+        assert await cited_for(lithos, secret) == []
+        stats = await lithos.call("lithos_node_stats", node_id=answer)
+        assert (stats["cited_count"], stats["salience"]) == (0, 0.5)
+        reasons = {row["id"]: row["reasons"] for row in await retrieve(lithos, REWORDED)}
+        assert reasons[answer][0] == f"cited for: {QUESTION}"
+
+
 # -- ranking -------------------------------------------------------------------------------------
 
 
