@@ -71,7 +71,7 @@ class Calibration:
     threshold: float
 
 
-#: Made by `python -m bench.lookup COLLECTIONS --fit` (see `bench/quality.md`), by tier.
+#: Made by `python -m bench.lookup COLLECTIONS --fit --tier TIER` (see `bench/quality.md`).
 CALIBRATIONS: Final[Mapping[str, Calibration]] = {
     "static": Calibration(
         intercept=-3.813,
@@ -83,16 +83,15 @@ CALIBRATIONS: Final[Mapping[str, Calibration]] = {
         },
         threshold=0.623,
     ),
-    # Those of the static tier, until a fit of its own.
     "accurate": Calibration(
-        intercept=-3.813,
+        intercept=-4.304,
         weights={
-            "cosine": 3.112, "nearest": -0.140, "ahead": -0.337, "share": 0.433, "words": 0.603,
-            "lead": 1.330, "passage": 1.258, "lexical": -0.886, "lexical_ahead": -0.727,
-            "leads_words": -0.057, "leads_meaning": -0.156, "margin": 1.702, "depth": 4.136,
-            "crowd": -5.766, "length": 0.302,
+            "cosine": 0.275, "nearest": 4.978, "ahead": -2.628, "share": 0.871, "words": -0.147,
+            "lead": 1.021, "passage": 1.207, "lexical": -0.626, "lexical_ahead": -0.022,
+            "leads_words": 0.012, "leads_meaning": 0.020, "margin": 2.162, "depth": 2.912,
+            "crowd": -4.674, "length": -0.381,
         },
-        threshold=0.623,
+        threshold=0.646,
     ),
 }  # fmt: skip
 
