@@ -22,7 +22,17 @@ from lithos.core.notes import yaml_nodes as yaml_text
 from lithos.core.notes.model import Document, Note
 from lithos.core.tasks import graph as gates
 from lithos.core.tasks import graph as task_metadata
-from lithos.core.text import analysis, chunk, entities, entity_phrases, entity_text, pieces, query, snippet
+from lithos.core.text import (
+    analysis,
+    chunk,
+    dates,
+    entities,
+    entity_phrases,
+    entity_text,
+    pieces,
+    query,
+    snippet,
+)
 from lithos.core.text import snippet as truncation
 from lithos.stores import sqlite
 from lithos.stores.indexes import fulltext_query, fulltext_schema, linkgraph
@@ -171,6 +181,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "lead.LeadText.unpack": lambda t: refusing(lambda _: lead.LeadText.unpack(_bytes(t)))(""),
     "lead.hash_stem": lead.hash_stem,
     "lead.lead_coverage": lambda t: lead.lead_coverage([lead.LeadText.of([t.split()])], {"a": 2.0}),
+    "dates.spell_dates": dates.spell_dates,
+    "dates.dates_in_words": dates.dates_in_words,
     "pieces.matches_of_space": lambda t: list(pieces.matches_of_space(_SPACES, t, 0, len(t))),
     "pieces.matches_in_lines": lambda t: list(pieces.matches_in_lines(_RULE, t, 0)),
     "pieces.matches_of_brackets": lambda t: list(pieces.matches_of_brackets(_BRACKETS, t)),
