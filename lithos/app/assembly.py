@@ -10,7 +10,7 @@ import trio
 
 from lithos import __version__
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.ports import ChunkSizes
+from lithos.actors.indexing.ports import ChunkSizes, FulltextPort
 from lithos.app.actors import Actors
 from lithos.app.server import Server
 from lithos.app.services import (
@@ -38,6 +38,7 @@ from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.event_stream import EventStreams
+from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.transformer import load_transformer
 from lithos.tools.contract.registry import ToolMeter, Tools, in_order
@@ -111,6 +112,13 @@ class Assembly:
             ),
             entities=entities,
             projection=projection,
+            live_check=LiveCheck(
+                catalogue=self.actors.catalogue,
+                visibility=self.actors.visibility,
+                fulltext=FulltextPort(stores.fulltext, self.actors.sizes),
+                semantic=self.actors.semantic,
+                projection=projection,
+            ),
             enrichment=make_enrichment(self.actors, texts, entities, projection, feedback, question_upkeep),
             questions=question_upkeep,
             access_log=AccessLog(

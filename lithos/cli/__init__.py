@@ -85,5 +85,13 @@ def _run(invocation: Invocation) -> int:
             code: int = getattr(import_module(f"lithos.cli.{module}"), function)(session)
             return code
     except CommandFailed as failure:
-        print(f"lithos: {failure}", file=sys.stderr)
+        from lithos.cli.output import report_failure
+
+        report_failure(failure, serves=serves)
         return failure.exit_code
+    except Exception as bug:
+        from lithos.cli.output import log_bug
+
+        if not serves or not log_bug(bug):
+            raise
+        return FAILED

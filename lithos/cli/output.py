@@ -7,8 +7,9 @@ import os
 import sys
 from typing import Any
 
-from lithos.cli.session import Session
-from lithos.telemetry import get_logger
+from lithos.cli.session import CommandFailed, Session
+from lithos.config.load import logs_json
+from lithos.telemetry import ensure_logging, get_logger
 
 
 def print_json(document: Any) -> None:
@@ -43,6 +44,24 @@ def _escape(char: str) -> str:
 
 
 log = get_logger("lithos.serve")
+
+
+def report_failure(failure: CommandFailed, *, serves: bool) -> None:
+    """Why the command ends, on stderr: a line of the log where `serve` logs JSON, else words for a person."""
+    if serves and logs_json(os.environ):
+        ensure_logging(sys.stderr)
+        log.error("not serving", reason=str(failure), exit_code=failure.exit_code)
+    else:
+        print(f"lithos: {failure}", file=sys.stderr)
+
+
+def log_bug(bug: Exception) -> bool:
+    """Log what nobody expected as a line with its traceback; False where the log is text for people."""
+    if not logs_json(os.environ):
+        return False
+    ensure_logging(sys.stderr)
+    log.error("the server failed", reason=repr(bug), exit_code=1, exc=bug)
+    return True
 
 
 def announce(session: Session, text: str, **fields: str) -> None:
