@@ -92,8 +92,8 @@ QUERY: Final[Mapping[str, tuple[str, str]]] = {
         "both",
     ),
     "since": (
-        "The `id` of the last event you have: first all later ones that fit, then live ones. Absent: from now "
-        "on. On `/events` the header `Last-Event-ID`, which browsers send when they reconnect, wins.",
+        "The `id` of the last event you have: first all later ones that fit, then live ones. Absent: from "
+        "now on. On `/events` the header `Last-Event-ID`, which browsers send when they reconnect, wins.",
         "both",
     ),
     "subscriber": (
@@ -144,6 +144,7 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
 #: Refusals of the HTTP port: status, code, what to do.
 HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
     (400, "invalid_after", "`/audit`: `after` is no time. Send ISO 8601."),
+    (400, "invalid_scope", "`/reconcile`: send `all`, `indices`, `graph` or `provenance_projection`."),
     (401, "unauthorized", "The server wants `Authorization: Bearer` and its token."),
     (403, "forbidden_host", "The name you called it by is not allowed: `server.allowed_hosts`."),
     (403, "forbidden_origin", "The web page that called is not allowed: `server.allowed_origins`."),

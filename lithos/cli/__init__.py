@@ -74,6 +74,10 @@ def _run(invocation: Invocation) -> int:
 
             return run_completion(invocation)
         session = load_session(invocation)
+        if serves:
+            from lithos.cli.output import log_bugs
+
+            log_bugs()
         from lithos.cli.failures import explained_failures
 
         with explained_failures():
@@ -89,9 +93,3 @@ def _run(invocation: Invocation) -> int:
 
         report_failure(failure, serves=serves)
         return failure.exit_code
-    except Exception as bug:
-        from lithos.cli.output import log_bug
-
-        if not serves or not log_bug(bug):
-            raise
-        return FAILED

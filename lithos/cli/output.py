@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from types import TracebackType
 from typing import Any
 
 from lithos.cli.session import CommandFailed, Session
@@ -55,13 +56,14 @@ def report_failure(failure: CommandFailed, *, serves: bool) -> None:
         print(f"lithos: {failure}", file=sys.stderr)
 
 
-def log_bug(bug: Exception) -> bool:
-    """Log what nobody expected as a line with its traceback; False where the log is text for people."""
-    if not logs_json(os.environ):
-        return False
-    ensure_logging(sys.stderr)
+def log_bugs() -> None:
+    """From now on what nobody expected ends the process with a line of the log, where that is JSON."""
+    if logs_json(os.environ):
+        sys.excepthook = _log_bug
+
+
+def _log_bug(_: type[BaseException], bug: BaseException, __: TracebackType | None) -> None:
     log.error("the server failed", reason=repr(bug), exit_code=1, exc=bug)
-    return True
 
 
 def announce(session: Session, text: str, **fields: str) -> None:

@@ -255,8 +255,10 @@ QUERY_PARAMETERS: Final[Mapping[str, Bound]] = {
     "agent_id": _HEAD,
     "doc_id": _HEAD,
     "limit": _HEAD,
+    "scope": _HEAD,
     "since": _HEAD,
     "subscriber": Bound("one per request", "`front.events.ws.NAME_LENGTH` characters"),
     "tags": _HEAD,
+    "titles": _HEAD,
     "types": _HEAD,
 }

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from lithos.actors.indexing.ports import FulltextPort
-from lithos.catalogue.note_graph import NoteGraph
 from lithos.core.findings import GRAPH, INDICES, PROVENANCE, SCOPES, Action, Failure, ScopeResult
 from lithos.core.learning.memory import ProjectProvenance
 from lithos.stores.indexes.linkgraph import Remembered
@@ -27,10 +26,10 @@ async def test_a_busy_server_has_no_faults(tmp_path: Path) -> None:
     """Vectors and link graph are saved seconds later; what was just written is no fault."""
     async with serving(tmp_path) as lithos:
         one = await lithos.create("One", "By [[Two]] and [[Nowhere]].")
-        await lithos.create("Two", "The log.", derived_from_ids=[one["id"]])
+        await lithos.create("Two", "The log.", derived_from_ids=[one])
         indices, graph, provenance = await check(lithos)
     assert (indices["status"], indices["actions"], indices["summary"]["scanned"]) == ("noop", [], 2)
-    assert graph["actions"] == [{"reason": "target_slug_not_found", "count": 1, "targets": ["nowhere"]}]
+    assert graph["actions"] == [{"reason": "target_slug_not_found", "count": 1, "targets": ["Nowhere"]}]
     assert (graph["status"], graph["summary"]["skipped"]) == ("noop", 1)
     assert provenance["dry_run"] is True
 
@@ -38,16 +37,14 @@ async def test_a_busy_server_has_no_faults(tmp_path: Path) -> None:
 async def test_real_faults_are_found_and_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(tmp_path) as lithos:
         one = await lithos.create("One", "By [[Two]].")
-        await lithos.create("Two", "The log.", derived_from_ids=[one["id"]])
+        await lithos.create("Two", "The log.", derived_from_ids=[one])
         learning = lithos.server.learning
         await learning.submit(ProjectProvenance(desired={}, gone=(), complete=True))
         held = lithos.server.catalogue.graph.remembered()
-        wrong = Remembered(held.fingerprint + 1, {**held.targets, "two": None})
-        graphs = [wrong, held]
-        monkeypatch.setattr(NoteGraph, "remembered", lambda _: graphs.pop(0))
+        wrong = Remembered(held.fingerprint + 1, {**held.targets, "Two": None})
+        monkeypatch.setattr(lithos.server.catalogue.graph, "remembered", lambda: wrong)
         monkeypatch.setattr(FulltextPort, "stamps", lambda _: {99: 1})
         for _ in range(2):
-            graphs[:] = [wrong, held]
             indices, graph, provenance = await check(lithos)
             assert indices["actions"] == [
                 {"reason": "doc_set_mismatch", "count": 1, "index": "fulltext", "missing": 2, "surplus": 1}

@@ -158,6 +158,10 @@ def test_a_command_that_is_no_server_fails_in_words(tmp_path: Path) -> None:
     assert failed.stderr.startswith("lithos: There are no notes in ")
 
 
+def modes_in(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
 def test_nobody_but_the_owner_reads_databases_and_indexes(tmp_path: Path) -> None:
     """As with umask 077, whatever the umask is; notes keep the mode that it gives."""
@@ -168,17 +172,14 @@ def test_nobody_but_the_owner_reads_databases_and_indexes(tmp_path: Path) -> Non
     try:
         with running_lithos(data) as server:
             call_tool(server, "lithos_write", title="B", content="b", agent="ada")
-            modes = {
-                path.relative_to(data).as_posix(): stat.S_IMODE(path.stat().st_mode)
-                for path in data.rglob("*")
-            }
+            databases = modes_in(data / ".lithos")
+        folders = modes_in(data)  # the link graph and vectors are saved at the end
     finally:
         os.umask(before)
-    folders = {".lithos", ".tantivy", ".usearch", ".graph"} & modes.keys()
-    assert folders >= {".lithos", ".tantivy", ".usearch"}
-    assert {name: modes[name] for name in folders} == dict.fromkeys(folders, 0o700)
-    databases = {name: mode for name, mode in modes.items() if ".db" in name}
-    assert {".lithos/coordination.db", ".lithos/coordination.db-wal", ".lithos/edges.db"} <= databases.keys()
+    private = (".lithos", ".tantivy", ".usearch", ".graph")
+    assert {name: folders[name] for name in private} == dict.fromkeys(private, 0o700)
+    databases = {name: mode for name, mode in databases.items() if ".db" in name}
+    assert {"coordination.db", "coordination.db-wal", "manifest.db"} <= databases.keys()
     assert set(databases.values()) == {0o600}
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import trio
 
-from lithos.cli.commands.queries import Asker, ask_tool
+from lithos.cli.commands.asking import Asker, ask_rows, ask_tool
 from lithos.cli.output import print_json, print_line, print_pairs
 from lithos.cli.session import CommandFailed, Session
 
@@ -143,13 +143,3 @@ async def _find_note(asker: Asker, wanted: str) -> Mapping[str, Any]:
     if not found:
         raise CommandFailed(f"{refusal} No note has it as its title either.")
     return await ask_tool(asker, "lithos_read", {"id": found[0]["id"], "agent_id": "cli"})
-
-
-async def ask_rows(asker: Asker, tool: str, arguments: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """All rows of a list, asked again from `next_offset` on where an answer was cut."""
-    answer = await ask_tool(asker, tool, arguments)
-    rows = list(answer[key])
-    while answer.get("next_offset"):
-        answer = await ask_tool(asker, tool, {**arguments, "offset": answer["next_offset"]})
-        rows += answer[key]
-    return rows

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import trio
 
+from lithos.cli.commands.asking import Asker, ask_tool
+from lithos.cli.commands.inspecting import inspect
 from lithos.cli.output import print_json, print_line, print_pairs
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.times import parse_time
@@ -22,22 +24,6 @@ MOST_ROWS = 1000
 READY_WAIT = 600.0
 #: A server that starts says its address within a moment, another query is over by then.
 OWNER_WAIT = 10.0
-
-
-class Asker(Protocol):
-    """The backend of a query: the running server over HTTP, or one in this process."""
-
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The answer of a tool."""
-        ...
-
-    async def health(self) -> Mapping[str, Any]:
-        """The body of `/health`."""
-        ...
-
-    async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The body of `/audit`, asked with its parameters."""
-        ...
 
 
 def run_query(session: Session) -> int:
@@ -130,8 +116,6 @@ async def _answer(session: Session, asker: Asker) -> int:
         return await _stats(session, asker)
     if command == "audit":
         return await _audit(session, asker)
-    from lithos.cli.commands.inspecting import inspect  # which asks by the functions of this module
-
     return await inspect(session, asker)
 
 
@@ -197,14 +181,6 @@ async def _audit(session: Session, asker: Asker) -> int:
         note = f"{row['title']}  ({row['doc_id']})" if row.get("title") else row["doc_id"]
         print_line(f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {note}")
     return 0
-
-
-async def ask_tool(asker: Asker, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A tool's answer; an envelope ends the command with its message."""
-    answer = await asker.call(tool, arguments) or {}
-    if answer.get("status") == "error":
-        raise CommandFailed(str(answer["message"]))
-    return answer
 
 
 def _one_line(snippet: str) -> str:

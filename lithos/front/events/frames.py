@@ -156,16 +156,11 @@ class Query:
     subscriber: str | None = None
 
 
-TYPES, TAGS, SINCE, SUBSCRIBER = "types", "tags", "since", "subscriber"
-#: The query parameters; access control reads `access_token` before.
-PARAMETERS: Final = (TYPES, TAGS, SINCE, SUBSCRIBER)
-
-
 def read_query(query_string: bytes) -> Query:
-    """Read the `PARAMETERS`; `types` and `tags` are comma lists."""
+    """Read `types`, `tags`, `since` and `subscriber`; `types` and `tags` are comma lists."""
     given = parse_qs(query_string.decode("latin-1"), errors="replace")
     types, tags = (
-        [part for value in given.get(name, []) for part in value.split(",")] for name in (TYPES, TAGS)
+        [part for value in given.get(name, []) for part in value.split(",")] for name in ("types", "tags")
     )
-    since, subscriber = (given.get(name, [""])[0].strip() or None for name in (SINCE, SUBSCRIBER))
+    since, subscriber = (given.get(name, [""])[0].strip() or None for name in ("since", "subscriber"))
     return Query(EventFilter.of(types, tags), since, subscriber)

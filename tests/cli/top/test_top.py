@@ -174,17 +174,17 @@ def test_the_screen_shows_what_it_is_told_and_can_be_held(size: tuple[int, int])
         assert "events degraded: disk full" in str(screen.query_one("#head", Static).content)
         assert [row[0] for row in cells(screen, "tools")] == ["lithos_read"]
         assert cells(screen, "claims") == [
-            ["1m00s", "ada", "draft", "\\[bold]no markup\\[/bold]\\x1b[2J"],
+            ["ada", "draft", "\\[bold]no markup\\[/bold]\\x1b[2J", "1m00s"],
         ], "what a task is called neither styles nor steers"
         assert [line.text.split()[1] for line in screen.query_one(RichLog).lines] == ["note.created"]
         await pilot.press("space")
         screen.show(some_view("eve"))
         await pilot.pause()
-        assert cells(screen, "claims")[0][1] == "ada"
+        assert cells(screen, "claims")[0][0] == "ada"
         await pilot.press("space")
         screen.show(some_view("eve"))
         await pilot.pause()
-        assert cells(screen, "claims")[0][1] == "eve"
+        assert cells(screen, "claims")[0][0] == "eve"
         await pilot.press("q")
 
     run_piloted(drive, size)
@@ -298,8 +298,8 @@ def test_the_live_view_waits_for_a_server_and_survives_its_restart(tmp_path: Pat
     assert [line.split()[1:3] for line in seen] == [["agent.registered", "a0"], ["agent.registered", "a1"]]
 
 
-def event_of(kind: str, agent: str = "ada", **payload: Any) -> dict[str, Any]:
-    return {"type": kind, "agent": agent, "payload": payload, "timestamp": "2026-03-04T05:06:07+00:00"}
+def event_of(kind: str, who: str = "ada", **payload: Any) -> dict[str, Any]:
+    return {"type": kind, "agent": who, "payload": payload, "timestamp": "2026-03-04T05:06:07+00:00"}
 
 
 def test_events_are_told_with_the_titles_of_their_tasks_and_notes() -> None:

@@ -219,13 +219,8 @@ class Plain:
             self.sent.append(message["body"])  # type: ignore[arg-type]
 
     async def serve(self) -> None:
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "query_string": self.query,
-            "headers": [],
-            "path": "/events",
-        }
+        scope: dict[str, object] = {"type": "http", "method": "GET", "path": "/events", "headers": []}
+        scope["query_string"] = self.query
         await self.station.sse(scope, self.receive, self.send)  # type: ignore[arg-type]
 
 
