@@ -14,12 +14,14 @@ from lithos.actors.indexing.ports import ChunkSizes, FulltextPort
 from lithos.app.actors import Actors
 from lithos.app.server import Server
 from lithos.app.services import (
+    begin_series,
     make_enrichment,
     make_library,
     make_question_memory,
     make_question_upkeep,
     make_retrieve,
     make_upkeep,
+    watch_disk,
     watch_learning,
 )
 from lithos.app.stores import Stores
@@ -194,6 +196,7 @@ class Assembly:
         mailboxes = self.actors.mailboxes()
         for mailbox in mailboxes:
             mailbox.stats.on_batch = partial(self._observe_batch, mailbox.name)
+            self.actors.metrics.begin("actor_processing_seconds", mailbox.name)
         gauges = Gauges(
             self.actors.metrics,
             state,
@@ -201,6 +204,8 @@ class Assembly:
             self.actors.broadcaster,
             startup_seconds=lambda: self.startup_seconds,
         )
+        watch_disk(gauges, self.actors.config.storage.data_dir)
+        begin_series(self.actors.metrics)
         watch_learning(gauges, self.actors.learning, self.actors.config.lcma.salience_floor)
         return gauges
 

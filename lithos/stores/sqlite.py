@@ -78,6 +78,7 @@ def open_database(
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         connection.execute("PRAGMA journal_mode=WAL").fetchall()
         connection.execute(f"PRAGMA synchronous={durability.value}")
+        connection.execute("PRAGMA fullfsync=ON")  # where a sync may stay in the disk's own memory (macOS)
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute(schema)
     except (apsw.NotADBError, apsw.CorruptError) as damage:
