@@ -163,7 +163,7 @@ class Metrics:
         self._registry.register(self._gauges)
 
     def begin(self, name: str, *labels: str) -> None:
-        """Have a counter or histogram show zero from the start; a rate misses the beginning of a new series."""
+        """Have a counter or histogram show zero from the start: rates miss the beginning of a series."""
         (self._counters.get(name) or self._histograms[name]).labels(*labels)
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
