@@ -532,7 +532,10 @@ def test_a_directory_of_upstream_is_recognised_and_what_carries_over_is_told(war
     )
     before = snapshot(ward.data)
     done = ward.program.run("doctor")
-    (line, advice) = [line for line in done.out.splitlines() if "upstream" in line.lower()][:2]
+    checks = ward.program.run("doctor", "--json").answer["checks"]
+    (found,) = [check["findings"] for check in checks if check["name"] == "upstream"]
+    line, advice = (finding["cause"] for finding in found)
+    assert "Upstream Lithos used this directory" in done.out
     assert ".chroma, storage.knowledge_dir, coordination.claim_ttl_minutes" in line
     assert "1 edges between notes" in line
     assert "nothing of it is lost or rewritten" in line

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import apsw
 
 from lithos.config.catalogue import OLDER_NAMES
 from lithos.core.findings import Finding, ok, warn
-from lithos.stores.sqlite import CorruptDatabase, snapshot
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 
 #: Files and folders that this server never makes, from the data directory on.
 _SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")
@@ -78,12 +77,12 @@ def _counts(data: Path, *, is_live: bool) -> list[str]:
             with snapshot(path, is_live=is_live and path == inside) as connection:
                 if connection is not None:
                     told += _rows(connection, tables)
-        except (CorruptDatabase, apsw.Error, OSError):
+        except (CorruptDatabase, DatabaseFailed, OSError):
             continue  # the check of the databases says so
     return told
 
 
-def _rows(connection: apsw.Connection, tables: Mapping[str, str]) -> Iterator[str]:
+def _rows(connection: Any, tables: Mapping[str, str]) -> Iterator[str]:
     known = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
     for table, name in tables.items():
         if table in known:
