@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-
 from lithos.config.catalogue import OLDER_NAMES
 from lithos.core.findings import Finding, ok, warn
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
