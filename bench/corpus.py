@@ -60,7 +60,7 @@ class Vocabulary:
 
 
 @cache
-def _vocabulary(topic: str) -> Vocabulary:
+def vocabulary_of(topic: str) -> Vocabulary:
     """Mostly function words, a sixth from the topic, and a long tail of rare words that all topics share."""
     common = COMMON.split()
     others = [word for other in TOPICS if other != topic for word in TOPICS[other].split()]
@@ -96,7 +96,7 @@ def _mix(words: Iterable[str]) -> list[str]:
     return sorted(set(words), key=lambda word: (crc32(word.encode()), word))
 
 
-def _topic_words(rng: random.Random, topic: str, count: int) -> list[str]:
+def topic_words(rng: random.Random, topic: str, count: int) -> list[str]:
     """Different words of a topic."""
     words = TOPICS[topic].split()
     return list(dict.fromkeys([*rng.choices(words, k=2 * count), *words]))[:count]
@@ -126,7 +126,7 @@ def places(notes: int, seed: int) -> list[Place]:
 
 
 def _title(rng: random.Random, topic: str, index: int) -> str:
-    first, second = _topic_words(rng, topic, 2)
+    first, second = topic_words(rng, topic, 2)
     (link,) = rng.choices(("and", "of the", "without", "under", "for", "after"))
     return f"{first.capitalize()} {link} {second} {index}"
 
@@ -152,7 +152,7 @@ class _Author:
         self.place = place
         self.others = others
         self.rng = random.Random(f"note {seed} {place.index}")
-        self.vocabulary = _vocabulary(place.topic)
+        self.vocabulary = vocabulary_of(place.topic)
         self.links = self.rng.choices(range(2 * links + 1))[0]
 
     def write(self) -> str:
@@ -176,7 +176,7 @@ class _Author:
         """None on one note in ten; extra keys on most."""
         if self.chance(0.1):
             return ""
-        tags = dict.fromkeys([self.place.topic, *_topic_words(self.rng, self.place.topic, 2)])
+        tags = dict.fromkeys([self.place.topic, *topic_words(self.rng, self.place.topic, 2)])
         created = EPOCH + timedelta(minutes=self.pick(range(500_000)))
         lines = [
             f"id: {uuid.uuid5(NAMESPACE, self.place.title)}",
@@ -203,7 +203,7 @@ class _Author:
 
     def code(self) -> str:
         kind = self.pick(range(len(CODE)))
-        first, second = _topic_words(self.rng, self.place.topic, 2)
+        first, second = topic_words(self.rng, self.place.topic, 2)
         return f"```{LANGUAGES[kind]}\n{CODE[kind].format(a=first, b=second)}\n```"
 
     def see_also(self, section: int, sections: int) -> list[str]:
@@ -224,7 +224,7 @@ def queries(seed: int, n: int) -> list[str]:
 
 def _query(rng: random.Random) -> str:
     (topic,) = rng.choices(tuple(TOPICS))
-    first, second, third = _topic_words(rng, topic, 3)
+    first, second, third = topic_words(rng, topic, 3)
     (form,) = rng.choices(
         (
             "{a}",

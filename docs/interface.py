@@ -72,6 +72,48 @@ _RESYNC: Final = """\
 be read from the notes and tasks themselves. Refused and failed calls tell nothing.
 """
 
+_EVENTS_QUERY: Final = """\
+## Asking for them
+
+`GET /events` answers server-sent events, `/events/ws` is a WebSocket. Query parameters of both, blanks around
+values and empty values ignored:
+"""
+
+#: Query parameters: what each means, and which endpoints read it.
+QUERY: Final[Mapping[str, tuple[str, str]]] = {
+    "types": (
+        "Only events of one of these types: a comma list, or given several times. A type that does not exist "
+        "matches nothing.",
+        "both",
+    ),
+    "tags": (
+        "Only events with one of these tags: a comma list, or given several times. Events without tags are "
+        "left out. With `types` both must fit.",
+        "both",
+    ),
+    "since": (
+        "The `id` of the last event you have: first all later ones that fit, then live ones. Absent: from "
+        "now on. On `/events` the header `Last-Event-ID`, which browsers send when they reconnect, wins.",
+        "both",
+    ),
+    "subscriber": (
+        "A name for a durable cursor: you go on after what you acknowledged. A new name starts now.",
+        "`/events/ws`",
+    ),
+    "access_token": (
+        "The token, for browsers, which cannot set the header `Authorization` here. It is never logged.",
+        "both",
+    ),
+}
+
+_EVENTS_FRAMES: Final = """\
+On `/events` only what has a `data` line is a message: an event, whose `id` line is the position to resume
+from, or `resync`, which has none. Everything else is a comment (a line that begins with `:`), which client
+libraries keep to themselves: `: keepalive` after 15 seconds of silence, and `: overflow` before the stream of
+a client that reads too slowly ends; it resumes after its last `id` and loses nothing. On `/events/ws` every
+frame is a JSON object: first `hello`, with the newest position and your cursor, then events and `resync`.
+"""
+
 #: Payload of each event type, in the order of the wire, and what it tells.
 EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "note.created": ("A note was written, or found in the folder.", ("id", "title", "path")),
@@ -102,6 +144,7 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
 #: Refusals of the HTTP port: status, code, what to do.
 HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
     (400, "invalid_after", "`/audit`: `after` is no time. Send ISO 8601."),
+    (400, "invalid_scope", "`/reconcile`: send `all`, `indices`, `graph` or `provenance_projection`."),
     (401, "unauthorized", "The server wants `Authorization: Bearer` and its token."),
     (403, "forbidden_host", "The name you called it by is not allowed: `server.allowed_hosts`."),
     (403, "forbidden_origin", "The web page that called is not allowed: `server.allowed_origins`."),
@@ -245,4 +288,10 @@ def render_events() -> str:
         _EVENTS_INTRODUCTION,
         make_table(("Type", "Payload", "What happened"), rows),
         _RESYNC,
+        _EVENTS_QUERY,
+        make_table(
+            ("Parameter", "Meaning", "Of"),
+            [(as_code(name), text, of) for name, (text, of) in QUERY.items()],
+        ),
+        _EVENTS_FRAMES,
     ])  # fmt: skip

@@ -7,9 +7,13 @@ mirror state: they are collected at each scrape and passed to `Metrics.render`.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from time import perf_counter, time_ns
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from resource import RLIMIT_NOFILE, RUSAGE_SELF, getrlimit, getrusage
+from time import perf_counter, process_time, time, time_ns
 from typing import Final
 
 from attrs import frozen
@@ -21,7 +25,7 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX: Final = "lithos_"
@@ -106,6 +110,10 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "embedding_tier": ("1 for the tier of embeddings that answers queries.", ("tier",)),
     "embedding_done_chunks": ("Chunks with a vector of the accurate tier.", ()),
     "embedding_chunks": ("Chunks of all notes.", ()),
+    "component_status": ("Health of a component: 0 ok, 1 degraded, 2 unavailable.", ("component",)),
+    "actor_mailbox_capacity": ("Messages that may wait for an actor.", ("actor",)),
+    "disk_free_bytes": ("Free room on the disk of the data directory.", ()),
+    "disk_size_bytes": ("Size of the disk of the data directory.", ()),
 }
 
 
@@ -148,8 +156,15 @@ class Metrics:
             for name, (text, labels) in _HISTOGRAMS.items()
         }
         self._gauges = _Gauges()
-        ProcessCollector(registry=self._registry)
+        if _PROCESS.is_dir():
+            ProcessCollector(registry=self._registry)
+        else:
+            self._registry.register(_OwnProcess())
         self._registry.register(self._gauges)
+
+    def begin(self, name: str, *labels: str) -> None:
+        """Have a counter or histogram show zero from the start: rates miss the beginning of a series."""
+        (self._counters.get(name) or self._histograms[name]).labels(*labels)
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Increment a counter; `labels` in the order of the definition."""
@@ -179,6 +194,27 @@ class Metrics:
         """The metric families that `render` encodes. Takes milliseconds: call it in a thread."""
         self._gauges.samples = list(samples)
         return list(self._registry.collect())
+
+
+#: Where Linux tells of a process, and the descriptors of this one elsewhere.
+_PROCESS: Final = Path("/proc/self")
+_DESCRIPTORS: Final = Path("/dev/fd")
+
+
+class _OwnProcess:
+    """The process metrics without `/proc`: memory is the peak, virtual memory is not known."""
+
+    def __init__(self) -> None:
+        self._began = time()
+
+    def collect(self) -> Iterator[Metric]:
+        yield CounterMetricFamily("process_cpu_seconds", "Processor time.", value=process_time())
+        yield GaugeMetricFamily("process_start_time_seconds", "Start since 1970.", value=self._began)
+        peak = getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        yield GaugeMetricFamily("process_resident_memory_bytes", "Peak of the memory.", value=peak)
+        yield GaugeMetricFamily("process_max_fds", "Most open files.", value=getrlimit(RLIMIT_NOFILE)[0])
+        with suppress(OSError):
+            yield GaugeMetricFamily("process_open_fds", "Open files.", value=len(os.listdir(_DESCRIPTORS)))
 
 
 class _Gauges:

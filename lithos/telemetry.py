@@ -133,6 +133,12 @@ def configure_logging(level: str, fmt: str, stream: TextIO, *, secrets: Iterable
     logging.captureWarnings(True)
 
 
+def ensure_logging(stream: TextIO) -> None:
+    """Log as JSON to `stream` unless `configure_logging` has set something: for failures that come before."""
+    if not any(isinstance(handler, _LineHandler) for handler in logging.getLogger().handlers):
+        configure_logging("info", "json", stream)
+
+
 class Redactor:
     """Takes secrets out of text and out of JSON-like values."""
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+import lithos.services.state as lithos_state
+from lithos.actors.watching.watcher import Watcher
 from lithos.metrics import CONTENT_TYPE, GAUGES, Metrics, Sample, metric_names
+from tests.e2e.process import running_lithos
+from tests.servers import serving
 
 DOCKER = Path(__file__).parent.parent / "docker"
 
@@ -29,6 +35,73 @@ def known_names() -> set[str]:
 def expressions() -> list[str]:
     dashboard = json.loads((DOCKER / "grafana-dashboard.json").read_text())
     return [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+
+
+def rules() -> list[dict[str, Any]]:
+    (group,) = yaml.safe_load((DOCKER / "alerts.yml").read_text())["groups"]
+    return list(group["rules"])
+
+
+def test_every_series_of_dashboard_and_alerts_is_there_on_a_fresh_server(tmp_path: Path) -> None:
+    """A panel or alert over a series that comes later shows nothing, and misses the first increase."""
+    with running_lithos(tmp_path / "data") as server, urlopen(f"{server.url}/metrics", timeout=30) as answer:
+        text = answer.read().decode()
+    shown = {
+        re.sub(r"_(bucket|sum|count)$", "", sample.name)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    used = set().union(*map(names_in, [*expressions(), *(rule["expr"] for rule in rules())]))
+    assert used - shown == set()
+    components = set(re.findall(r'^lithos_component_status\{component="(\w+)"\} 0\.0$', text, re.MULTILINE))
+    assert {"watcher", "events", "search", "knowledge_base"} <= components
+    assert re.search(r"^lithos_disk_free_bytes [1-9]", text, re.MULTILINE)
+
+
+async def test_the_status_of_components_follows_their_health(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as lithos:
+        gauges = lithos.server.gauges
+        await gauges.scrape()
+        monkeypatch.setattr(Watcher, "failure", property(lambda _: "no notices come"))
+        assert 'component="watcher"} 0.0' in (await gauges.scrape()).decode(), "looked at a moment ago"
+        monkeypatch.setattr(lithos_state, "HEALTH_AGE", 0.0)
+        assert 'component="watcher"} 1.0' in (await gauges.scrape()).decode()
+
+
+def test_there_are_alerts_for_what_a_person_must_know_and_each_says_what_to_do() -> None:
+    assert {rule["alert"] for rule in rules()} >= {
+        "LithosDown", "LithosDegraded", "LithosMailboxFull", "LithosDiskNearlyFull", "LithosWatcherBlind",
+    }  # fmt: skip
+    for rule in rules():
+        assert rule["annotations"]["summary"]
+        assert rule["annotations"]["description"]
+        assert rule["labels"]["severity"] in ("warning", "critical")
+        assert names_in(rule["expr"]) <= known_names()
+
+
+def test_prometheus_loads_the_alerts_and_compose_mounts_both_files() -> None:
+    assert yaml.safe_load((DOCKER / "prometheus.yml").read_text())["rule_files"] == ["alerts.yml"]
+    compose = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]["prometheus"]
+    mounted = [volume.split(":")[0] for volume in compose["volumes"]]
+    assert {"./prometheus.yml", "./alerts.yml"} <= set(mounted)
+    assert compose["profiles"] == ["watch"], "only who asks for it gets it"
+
+
+def test_panels_do_not_overlap_and_show_health_semantics_journal_queues_and_learning() -> None:
+    panels = json.loads((DOCKER / "grafana-dashboard.json").read_text())["panels"]
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
+    assert len({panel["id"] for panel in panels}) == len(set(places)) == len(panels)
+    used = " ".join(expressions())
+    for name in (
+        "component_status",
+        "semantic_state",
+        "event_journal_events",
+        "actor_mailbox_depth",
+        "lcma_",
+    ):
+        assert f"lithos_{name}" in used
 
 
 def test_every_metric_of_the_dashboard_exists() -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate import ADVICE, FOLDER, PAGES, find_differences
-from docs.interface import EVENTS, HTTP_REFUSALS, list_errors, list_tools
+from docs.generate import ADVICE, FOLDER, PAGES, find_differences, render_pages
+from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors, list_tools
 from lithos.cli.options import make_parser
 from lithos.config.catalogue import SETTINGS
+from lithos.core.bounds import QUERY_PARAMETERS
 from lithos.metrics import metric_names
 from lithos.tools.contract.registry import ORDER
 from tests.servers import Lithos, serving
@@ -216,3 +217,10 @@ def test_a_walk_that_climbs_or_comes_back_is_seen(files: list[str], foul: str) -
     )
     assert named_files(walks_of(page)["One"]) == files
     assert missing_files(page + "`core/gone.py`") == ["core/gone.py"]
+
+
+def test_every_query_parameter_of_the_event_streams_is_documented() -> None:
+    of_others = {"after", "agent_id", "doc_id", "limit", "scope", "titles"}  # `/audit` and `/reconcile`
+    assert set(QUERY) == {*QUERY_PARAMETERS, "access_token"} - of_others
+    page = render_pages()["events.md"]
+    assert all(f"| `{name}` |" in page for name in QUERY)

@@ -153,7 +153,7 @@ async def test_a_real_server_exports_every_series_it_shows(tmp_path: Path) -> No
         shown = shown_series((await lithos.server.gauges.scrape()).decode())
     assert exported.keys() == shown.keys()
     assert exported["lithos_documents", frozenset()] == 1
-    changing = ("lithos_actor_processing_seconds", "lithos_actor_mailbox_depth")
+    changing = ("lithos_actor_processing_seconds", "lithos_actor_mailbox_depth", "lithos_disk_free_bytes")
     for key in only_lithos(exported):
         assert key[0].startswith(changing) or exported[key] == shown[key], key
 

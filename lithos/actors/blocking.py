@@ -85,8 +85,12 @@ class BackgroundThread:
         return future.result()
 
 
+#: Elsewhere a priority belongs to a process, and the number of a thread might be that of another one.
+_THREADS_HAVE_PRIORITIES: Final = sys.platform == "linux"
+
+
 def _lower_priority() -> None:
-    if sys.platform == "linux":
+    if _THREADS_HAVE_PRIORITIES:
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import sys
 from typing import Any, Final
 
 import trio
@@ -26,10 +25,9 @@ TRIM_EVERY: Final = 30.0
 @functools.cache
 def _glibc() -> Any | None:
     """The C library of this process, if it is glibc."""
-    if not sys.platform.startswith("linux"):
-        return None
     library = ctypes.CDLL(None)
-    return library if hasattr(library, "gnu_get_libc_version") else None
+    wanted = ("gnu_get_libc_version", "mallopt", "malloc_trim")
+    return library if all(hasattr(library, name) for name in wanted) else None
 
 
 def limit_arenas() -> bool:

@@ -10,16 +10,18 @@ import trio
 
 from lithos import __version__
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.ports import ChunkSizes
+from lithos.actors.indexing.ports import ChunkSizes, FulltextPort
 from lithos.app.actors import Actors
 from lithos.app.server import Server
 from lithos.app.services import (
+    begin_series,
     make_enrichment,
     make_library,
     make_question_memory,
     make_question_upkeep,
     make_retrieve,
     make_upkeep,
+    watch_disk,
     watch_learning,
 )
 from lithos.app.stores import Stores
@@ -38,6 +40,7 @@ from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.event_stream import EventStreams
+from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.transformer import load_transformer
 from lithos.tools.contract.registry import ToolMeter, Tools, in_order
@@ -111,6 +114,13 @@ class Assembly:
             ),
             entities=entities,
             projection=projection,
+            live_check=LiveCheck(
+                catalogue=self.actors.catalogue,
+                visibility=self.actors.visibility,
+                fulltext=FulltextPort(stores.fulltext, self.actors.sizes),
+                semantic=self.actors.semantic,
+                projection=projection,
+            ),
             enrichment=make_enrichment(self.actors, texts, entities, projection, feedback, question_upkeep),
             questions=question_upkeep,
             access_log=AccessLog(
@@ -186,6 +196,7 @@ class Assembly:
         mailboxes = self.actors.mailboxes()
         for mailbox in mailboxes:
             mailbox.stats.on_batch = partial(self._observe_batch, mailbox.name)
+            self.actors.metrics.begin("actor_processing_seconds", mailbox.name)
         gauges = Gauges(
             self.actors.metrics,
             state,
@@ -193,6 +204,8 @@ class Assembly:
             self.actors.broadcaster,
             startup_seconds=lambda: self.startup_seconds,
         )
+        watch_disk(gauges, self.actors.config.storage.data_dir)
+        begin_series(self.actors.metrics)
         watch_learning(gauges, self.actors.learning, self.actors.config.lcma.salience_floor)
         return gauges
 

@@ -17,6 +17,7 @@ from lithos import __version__
 from lithos.app.stores import utc_now
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time
+from lithos.stores import PRIVATE_FOLDER
 from lithos.stores.backup import (
     FORMAT,
     BackupIndex,
@@ -66,7 +67,7 @@ def back_up(
     notes = data / config.storage.knowledge_subdir
     _check_target(data, notes, target)
     started = clock()
-    target.mkdir(parents=True, exist_ok=True)
+    target.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     is_live = is_owned(data / PRIVATE / "lock")
     saved: dict[str, SavedFile] = {}
     for name in DATABASES:

@@ -24,6 +24,7 @@ from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
 from lithos.services.upkeep import checks_notes, checks_storage
 from lithos.services.upkeep import checks_notes as checks_protection
 from lithos.services.upkeep.checks_notes import Look, check_watching, look_aside, run_check
+from lithos.services.upkeep.checks_upstream import check_upstream, find_upstream
 from lithos.services.upkeep.reconcile_indices import IndexSettings
 from lithos.services.upkeep.validation import Survey, survey_notes
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder
@@ -203,6 +204,8 @@ class Doctor:
             "databases",
             _aside(lambda: checks_storage.check_databases(private, is_live=self._ownership.is_live)),
         )
+        if find_upstream(data):
+            yield "upstream", _aside(self._look_at_upstream)
         yield "notes", self._look_at_notes
         yield "protection", _aside(lambda: checks_protection.check_protection(data / folder))
         yield "displaced texts", _aside(lambda: checks_protection.check_displaced(private))
@@ -219,6 +222,11 @@ class Doctor:
 
     async def _look_at_port(self) -> Iterable[Finding]:
         return await check_port(self._ownership, self._config)
+
+    def _look_at_upstream(self) -> Iterable[Finding]:
+        config, is_live = self._config, self._ownership.is_live
+        outcomes = config.server.write_outcomes
+        return check_upstream(config.storage.data_dir, is_live=is_live, outcomes=outcomes)
 
     async def _look_at_notes(self) -> Iterable[Finding]:
         storage = self._config.storage

@@ -31,6 +31,7 @@ from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog, Cursors
 from lithos.services.tasks.event_stream import EventStreams
 from lithos.services.tasks.retention import Upkeep
+from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.lock import OwnerLock
 from lithos.stores.owner_record import OwnerRecord
 from lithos.tools.contract.registry import Tools
@@ -53,6 +54,7 @@ class Server:
     cursors: Cursors
     entities: EntityExtraction
     projection: Projection
+    live_check: LiveCheck
     #: None where `lcma.enabled` is false.
     enrichment: Enrichment | None
     questions: QuestionUpkeep

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from shutil import disk_usage
+from typing import Final
+
 from lithos.actors.blocking import Threads
 from lithos.app.actors import Actors, usage_settings
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import LcmaConfig
 from lithos.core.learning.ranking import RerankWeights
-from lithos.metrics import Sample
+from lithos.metrics import Metrics, Sample
 from lithos.services.enrich.chat_client import ChatClient, ChatSettings
 from lithos.services.enrich.drain import DrainParts
 from lithos.services.enrich.entities import EntityExtraction
@@ -37,6 +41,10 @@ from lithos.services.tasks.agents import Cursors
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.retention import Upkeep, UpkeepBounds
 from lithos.stores.learning.forget_orders import ForgetOrders
+from lithos.telemetry import get_logger
+from lithos.tools.contract.registry import begin_tools
+
+log = get_logger("lithos.gauges")
 
 
 def make_library(actors: Actors, texts: NoteTexts, knowledge: Knowledge) -> Library:
@@ -183,6 +191,38 @@ def watch_learning(gauges: Gauges, learning: Learning, floor: float) -> None:
         ]
 
     gauges.ask(ask)
+
+
+_REJECTIONS: Final = (
+    "bad_request", "body_stalled", "body_too_large", "forbidden_host", "forbidden_origin", "head_too_large",
+    "unauthorized",
+)  # fmt: skip
+
+
+def watch_disk(gauges: Gauges, data: Path) -> None:
+    """Register the room on the disk of the data directory; left out where the system does not tell."""
+    reading = Threads()
+
+    async def ask() -> list[Sample]:
+        try:
+            found = await reading.run(lambda: disk_usage(data))
+        except OSError as failure:
+            log.warning("the disk cannot be asked", path=str(data), reason=str(failure))
+            return []
+        return [Sample("disk_free_bytes", found.free), Sample("disk_size_bytes", found.total)]
+
+    gauges.ask(ask)
+
+
+def begin_series(metrics: Metrics) -> None:
+    """Have the counters and histograms of dashboards and alerts show zero before anything happened."""
+    begin_tools(metrics)
+    for kind in ("sse", "ws"):
+        metrics.begin("event_subscriber_drops", kind)
+    for event in ("note.created", "note.updated", "note.deleted", "task.created", "task.completed"):
+        metrics.begin("events", event)
+    for reason in _REJECTIONS:
+        metrics.begin("http_rejected", reason)
 
 
 def _make_feed(actors: Actors, tasks: TaskStates) -> Feed:

@@ -15,6 +15,7 @@ from attrs import frozen
 from lithos.actors.blocking import Threads
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time
+from lithos.stores import PRIVATE_FOLDER
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.learning.edges import EdgeStore
@@ -69,7 +70,7 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
     data = config.storage.data_dir
     private, knowledge = data / ".lithos", data / config.storage.knowledge_subdir
     fresh = {above for folder in (private, knowledge) for above in _missing(folder)}
-    private.mkdir(parents=True, exist_ok=True)
+    private.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     now = utc_now()
     if lock is None:
         lock = OwnerLock(private / "lock")

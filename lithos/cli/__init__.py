@@ -74,6 +74,10 @@ def _run(invocation: Invocation) -> int:
 
             return run_completion(invocation)
         session = load_session(invocation)
+        if serves:
+            from lithos.cli.output import log_bugs
+
+            log_bugs()
         from lithos.cli.failures import explained_failures
 
         with explained_failures():
@@ -85,5 +89,7 @@ def _run(invocation: Invocation) -> int:
             code: int = getattr(import_module(f"lithos.cli.{module}"), function)(session)
             return code
     except CommandFailed as failure:
-        print(f"lithos: {failure}", file=sys.stderr)
+        from lithos.cli.output import report_failure
+
+        report_failure(failure, serves=serves)
         return failure.exit_code

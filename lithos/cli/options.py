@@ -95,7 +95,9 @@ def add_backups(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
         "--force", action="store_true", help="also where there is content; it is moved aside, not deleted"
     )
     export = add("export", "write notes, agents, tasks, claims, findings and edges as JSON lines")
-    export.add_argument("file", metavar="FILE", nargs="?", help="a new file (default for jsonl: stdout)")
+    export.add_argument(
+        "file", metavar="FILE", nargs="?", help="a new file; - for stdout (default for jsonl)"
+    )
     export.add_argument(
         "--format", choices=("jsonl", "tar"), help="tar: a backup in one archive (default: jsonl)"
     )
@@ -218,9 +220,9 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", help="what to look for")
     mode = parser.add_mutually_exclusive_group()
     for name, text in (
-        ("fulltext", "by words (default)"),
+        ("fulltext", "by words"),
         ("semantic", "by meaning"),
-        ("hybrid", "by both"),
+        ("hybrid", "by both (default)"),
     ):
         mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=text)
     parser.add_argument("-n", "--limit", type=int, help="most results (default: 5)")
@@ -235,10 +237,12 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
 
     add("health", "components and their state; exit 1 when degraded")
     add("agents", "agents that were here")
-    tasks = add("tasks", "open tasks, newest first")
+    tasks = add("tasks", "open tasks with claims, findings and blockers, newest first")
     tasks.add_argument("--all", dest="closed", action="store_true", help="closed ones too")
     document = add("doc", "one note; exit 1 when there is none")
-    document.add_argument("document", metavar="ID-or-PATH", help="note id, or path below knowledge/")
+    document.add_argument(
+        "document", metavar="ID-PATH-or-TITLE", help="note id, path below knowledge/, or title"
+    )
     document.add_argument("--content", action="store_true", help="print the text as well")
 
 

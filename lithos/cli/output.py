@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from types import TracebackType
 from typing import Any
 
-from lithos.cli.session import Session
-from lithos.telemetry import get_logger
+from lithos.cli.session import CommandFailed, Session
+from lithos.config.load import logs_json
+from lithos.telemetry import ensure_logging, get_logger
 
 
 def print_json(document: Any) -> None:
@@ -43,6 +45,25 @@ def _escape(char: str) -> str:
 
 
 log = get_logger("lithos.serve")
+
+
+def report_failure(failure: CommandFailed, *, serves: bool) -> None:
+    """Why the command ends, on stderr: a line of the log where `serve` logs JSON, else words for a person."""
+    if serves and logs_json(os.environ):
+        ensure_logging(sys.stderr)
+        log.error("not serving", reason=str(failure), exit_code=failure.exit_code)
+    else:
+        print(f"lithos: {failure}", file=sys.stderr)
+
+
+def log_bugs() -> None:
+    """From now on what nobody expected ends the process with a line of the log, where that is JSON."""
+    if logs_json(os.environ):
+        sys.excepthook = _log_bug
+
+
+def _log_bug(_: type[BaseException], bug: BaseException, __: TracebackType | None) -> None:
+    log.error("the server failed", reason=repr(bug), exit_code=1, exc=bug)
 
 
 def announce(session: Session, text: str, **fields: str) -> None:

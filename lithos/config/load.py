@@ -121,6 +121,11 @@ def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
     return LogSettings(level=level, format=form)
 
 
+def logs_json(environment: Mapping[str, str]) -> bool:
+    """Whether the log is JSON; a format that is not known is refused in the form of the default."""
+    return environment.get("LITHOS_LOG_FORMAT", "").strip().lower() != "text"
+
+
 def _find_file(layers: Iterable[Layer]) -> Path | None:
     given = [given for layer in layers for given in layer.given if given.key == "storage.data_dir"]
     chosen = _judge(given)[0].get("storage.data_dir")  # an invalid value is reported with all others

@@ -208,6 +208,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "services.tasks.event_stream.EventStream._pending": Bound(
         "`services.tasks.event_stream.PAGE`", "`stores.coordination.store.PAGE_BYTES` and one event"
     ),
+    "services.state.Gauges._statuses": Bound("one for each component of `/health`", "some bytes each"),
     "services.state.Gauges._watched": _FIXED,
     "services.search.graph_search.GraphSearch._places": _CALL,
     "services.retrieve.evidence._Looked.scores": _CALL,
@@ -255,8 +256,10 @@ QUERY_PARAMETERS: Final[Mapping[str, Bound]] = {
     "agent_id": _HEAD,
     "doc_id": _HEAD,
     "limit": _HEAD,
+    "scope": _HEAD,
     "since": _HEAD,
     "subscriber": Bound("one per request", "`front.events.ws.NAME_LENGTH` characters"),
     "tags": _HEAD,
+    "titles": _HEAD,
     "types": _HEAD,
 }

@@ -257,6 +257,8 @@ FAILURE_CODES: Final[Mapping[str, str]] = {
     PROVENANCE: "projection_apply_failed",
 }
 INTERNAL_ERROR: Final = "internal_error"
+#: Reasons that are only reported: nothing is repaired for them.
+REPORTED: Final = frozenset({"target_slug_not_found", "not_enabled"})
 
 
 @frozen
@@ -306,6 +308,24 @@ class ScopeResult:
     def has_failed(self) -> bool:
         """Whether anything went wrong."""
         return bool(self.failures)
+
+    @classmethod
+    def of_json(cls, told: Mapping[str, Any]) -> ScopeResult:
+        """The report that `as_json` made; raises `KeyError` and `TypeError` for what is none."""
+        actions: list[Action] = []
+        for each in told["actions"]:
+            details = {key: value for key, value in each.items() if key not in ("reason", "count")}
+            is_repair = each["reason"] not in REPORTED
+            actions.append(Action(each["reason"], details, is_repair=is_repair, count=each["count"]))
+        return cls(
+            scope=told["scope"],
+            dry_run=told["dry_run"],
+            supported=told["supported"],
+            scanned=told["summary"]["scanned"],
+            skipped=told["summary"]["skipped"],
+            actions=tuple(actions),
+            failures=tuple(Failure(**each) for each in told["failures"]),
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The report as printed."""

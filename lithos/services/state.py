@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import trio
 from attrs import frozen
@@ -34,6 +34,9 @@ from lithos.telemetry import get_logger
 
 Status = Literal["ok", "warming", "degraded", "unavailable"]
 CHECK_DEADLINE = 5.0
+#: Seconds for which a look at the components serves the scrapes of `/metrics`.
+HEALTH_AGE: Final = 10.0
+_SEVERITY: Final[Mapping[Status, int]] = {"ok": 0, "warming": 0, "degraded": 1, "unavailable": 2}
 
 
 @frozen
@@ -110,6 +113,10 @@ class ServerState:
             "embedding_done": embedding.done,
             "embedding_total": embedding.total,
         }
+
+    async def statuses(self) -> dict[str, Status]:
+        """The status of each component."""
+        return {name: component.status for name, component in (await self._components()).items()}
 
     async def report(self) -> tuple[int, dict[str, Any]]:
         """Status and body of `/health`: 503 when a component is unavailable."""
@@ -260,7 +267,9 @@ class Gauges:
         self._broadcaster = broadcaster
         self._startup_seconds = startup_seconds
         self._watched: dict[str, Callable[[], float]] = {}
-        self._asked: list[Callable[[], Awaitable[Sequence[Sample]]]] = [self._database]
+        self._asked: list[Callable[[], Awaitable[Sequence[Sample]]]] = [self._database, self._health]
+        self._statuses: Mapping[str, Status] = {}
+        self._looked_at = -HEALTH_AGE
 
     def ask(self, samples: Callable[[], Awaitable[Sequence[Sample]]]) -> None:
         """Register a source of samples for each scrape; left out when it raises `DatabaseFailed`."""
@@ -312,7 +321,18 @@ class Gauges:
     def _actors(self) -> Iterator[Sample]:
         for mailbox in self._mailboxes:
             yield Sample("actor_mailbox_depth", mailbox.depth, (mailbox.name,))
+            yield Sample("actor_mailbox_capacity", mailbox.stats.capacity, (mailbox.name,))
             yield Sample("actor_restarts", mailbox.stats.restarts, (mailbox.name,))
+
+    async def _health(self) -> list[Sample]:
+        """The components; one look writes a file to the disk of the notes, so it serves some scrapes."""
+        now = trio.current_time()
+        if now >= self._looked_at + HEALTH_AGE:
+            self._looked_at = now
+            self._statuses = await self._state.statuses()
+        return [
+            Sample("component_status", _SEVERITY[status], (name,)) for name, status in self._statuses.items()
+        ]
 
     async def _database(self) -> list[Sample]:
         store, now = self._state.coordination, self._state.clock()

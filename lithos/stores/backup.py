@@ -21,9 +21,10 @@ import apsw
 import cattrs
 from attrs import field, frozen
 
+from lithos.stores import PRIVATE_FOLDER
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.notes.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
-from lithos.stores.sqlite import snapshot, transaction
+from lithos.stores.sqlite import reserve_private, snapshot, transaction
 
 
 @frozen
@@ -243,7 +244,8 @@ def copy_database(source: Path, target: Path, *, is_live: bool) -> SavedFile | N
     with snapshot(source, is_live=is_live) as reading:
         if reading is None:
             return None
-        target.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        reserve_private(target)
         writing = apsw.Connection(str(target))
         try:
             with writing.backup("main", reading, "main") as copying:

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from lithos.stores import owner_record
+from lithos.stores import PRIVATE_FOLDER, owner_record
 from lithos.stores.holds import Held, Hold, Identity, hold, identity_of, is_held, places_of, try_flock
 from lithos.stores.owner_record import NO_LOCKS, OwnerRecord, encode_owner, read_owner
 from lithos.telemetry import get_logger
@@ -93,7 +93,7 @@ class OwnerLock:
 
     def acquire(self, started_at: str) -> None:
         """Acquire the lock, or raise `AlreadyOwned` without waiting for its owner."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         name = self.path.resolve()
         if name in _ours:
             raise AlreadyOwned(self.path, read_owner(self.path), os.getpid())
@@ -211,7 +211,7 @@ class OwnerLock:
         data, private, _ = places_of(self.path)
         found = identity_of(private)
         if found is None and identity_of(data) is not None:
-            private.mkdir(mode=0o700, exist_ok=True)
+            private.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         moved: str | None = None
         for place in places_of(self.path):
             first, now = self._holds.get(place), identity_of(place)

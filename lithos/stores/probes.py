@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 import apsw
 from attrs import frozen
@@ -112,6 +113,8 @@ def read_layout_version(path: Path) -> int | None:
 
 
 _LISTENING = "0A"
+#: Where Linux lists processes and sockets; elsewhere nothing is told.
+PROC: Final = Path("/proc")
 
 
 def name_listener(port: int) -> str | None:
@@ -120,7 +123,7 @@ def name_listener(port: int) -> str | None:
     Processes of other users are only known to an administrator.
     """
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
-    for process in Path("/proc").glob("[0-9]*") if sockets else ():
+    for process in PROC.glob("[0-9]*") if sockets else ():
         with suppress(OSError):  # it ended meanwhile, or is somebody else's
             for descriptor in os.listdir(process / "fd"):
                 if os.readlink(process / "fd" / descriptor) in sockets:
@@ -132,7 +135,7 @@ def _listening_inodes(port: int) -> Iterator[str]:
     """Lines are `number: address:port remote:port state … uid timeout inode`, numbers in hexadecimal."""
     for table in ("tcp", "tcp6"):
         with suppress(OSError):
-            for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            for line in (PROC / "net" / table).read_text().splitlines()[1:]:
                 fields = line.split()
                 if fields[3] == _LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
                     yield fields[9]

@@ -9,10 +9,11 @@ filled.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -20,6 +21,8 @@ from typing import Any, NoReturn
 from urllib.parse import quote
 
 import apsw
+
+from lithos.stores import PRIVATE_FOLDER
 
 BUSY_TIMEOUT_MS = 5_000
 
@@ -42,6 +45,15 @@ class CorruptDatabase(Exception):
         self.path = path
 
 
+def reserve_private(path: Path) -> None:
+    """Make an empty file that only its owner may read, where there is none: a new database for SQLite.
+
+    The files that SQLite puts beside a database have its mode. One that is there keeps the mode it has.
+    """
+    with suppress(OSError):  # SQLite tries the same, and says what is wrong in its own words
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
 def open_database(
     path: Path, schema: str, durability: Durability, *, read_whole: int | None = None
 ) -> apsw.Connection:
@@ -51,7 +63,8 @@ def open_database(
     its length and the beginning of each table are looked at. The connection may be used from any
     thread, by one at a time. Raises `CorruptDatabase`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    reserve_private(path)
     connection = apsw.Connection(str(path))
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -65,6 +78,7 @@ def open_database(
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         connection.execute("PRAGMA journal_mode=WAL").fetchall()
         connection.execute(f"PRAGMA synchronous={durability.value}")
+        connection.execute("PRAGMA fullfsync=ON")  # where a sync may stay in the disk's own memory (macOS)
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute(schema)
     except (apsw.NotADBError, apsw.CorruptError) as damage:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
+import subprocess
 import tarfile
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,11 +21,14 @@ import lithos.stores.backup
 from lithos.actors.blocking import Threads
 from lithos.app.backup import back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects
+from lithos.app.stores import utc_now
 from lithos.cli import main
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.stores.backup import BackupRefused
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.lock import AlreadyOwned, OwnerLock
+from tests.e2e.process import LITHOS, clean_environment
 from tests.servers import Lithos, put_note, serving
 
 LATER = timedelta(hours=1)
@@ -395,5 +400,29 @@ def test_the_commands_back_up_restore_and_export(tmp_path: Path, capsys: pytest.
     code, out, _ = run("export", tmp_path / "all.tar", "--format", "tar", "--json", "-d", target)
     assert (code, json.loads(out)["counts"]["notes"]) == (0, 1)
     assert run("export", "--format", "tar", "-d", target)[0] == 2
+    assert run("export", "-", "-d", target)[:2] == (0, run("export", "-d", target)[1])
     shutil.rmtree(backup)
     assert run("restore", backup, "-d", tmp_path / "third")[0] == 1
+
+
+def test_an_archive_goes_to_stdout_and_can_be_restored_from_it(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    put_note(data, "a.md", "# A\n\nzanzibar\n")
+    command = [*LITHOS, "export", "-", "--format", "tar", "-d", str(data)]
+    done = subprocess.run(command, capture_output=True, env=clean_environment(), check=True, timeout=30)
+    assert done.stderr == b"Exported 1 notes, 1 files\n"
+    (tmp_path / "all.tar").write_bytes(done.stdout)
+    restored = restore(config_of(tmp_path / "other"), tmp_path / "all.tar")
+    assert restored.index.counts["notes"] == 1
+    assert (tmp_path / "other" / "knowledge" / "a.md").read_text() == "# A\n\nzanzibar\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+def test_a_backup_is_for_its_owner_alone(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    put_note(data, "a.md", "# A\n")
+    CoordinationStore.open(data / ".lithos" / "coordination.db", utc_now()).close()
+    back_up(config_of(data), tmp_path / "backup")
+    copied = tmp_path / "backup" / ".lithos" / "coordination.db"
+    assert stat.S_IMODE((tmp_path / "backup").stat().st_mode) == 0o700
+    assert stat.S_IMODE(copied.stat().st_mode) == 0o600

@@ -27,6 +27,7 @@ from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core.learning.memory import NodeStats
 from lithos.services.upkeep import checks_storage
+from lithos.services.upkeep.checks_upstream import check_upstream
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock
 from lithos.stores.owner_record import OwnerRecord
@@ -518,3 +519,48 @@ def test_beside_a_server_that_is_well_all_is_ok(ward: Ward) -> None:
         assert told["owner"]["status"] == "fail"
         assert "LITHOS_AUTH_TOKEN" in told["owner"]["message"]
         assert "stop process" not in told["owner"]["message"]
+
+
+def test_a_directory_of_upstream_is_recognised_and_what_carries_over_is_told(ward: Ward) -> None:
+    """integration spec, section 1.1"""
+    assert "upstream" not in [
+        check["name"] for check in ward.program.run("doctor", "--json").answer["checks"]
+    ]
+    (ward.data / ".chroma").mkdir()
+    (ward.data / "config.yaml").write_text(
+        "storage:\n  knowledge_dir: knowledge\ncoordination:\n  claim_ttl_minutes: 30\n"
+    )
+    before = snapshot(ward.data)
+    done = ward.program.run("doctor")
+    checks = ward.program.run("doctor", "--json").answer["checks"]
+    (found,) = [check["findings"] for check in checks if check["name"] == "upstream"]
+    line, advice = (finding["cause"] for finding in found)
+    assert "Upstream Lithos used this directory" in done.out
+    assert ".chroma, storage.knowledge_dir, coordination.claim_ttl_minutes" in line
+    assert "1 edges between notes" in line
+    assert "nothing of it is lost or rewritten" in line
+    assert "server.write_outcomes" in advice
+    assert (done.code, done.out.count("\nfail")) == (0, 0)
+    assert snapshot(ward.data) == before
+    with (ward.data / "config.yaml").open("a") as config:
+        config.write("server:\n  write_outcomes: status\n")
+    assert "server.write_outcomes" not in ward.program.run("doctor").out
+
+
+def test_a_second_coordination_database_is_told(ward: Ward) -> None:
+    shutil.copyfile(ward.private / "coordination.db", ward.data / "coordination.db")
+    out = ward.program.run("doctor").out
+    assert "only the latter is served" in out
+    assert "exchange them" in out
+
+
+def test_an_upstream_directory_that_was_never_served_here_is_counted(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "coordination.db")
+    database.execute("CREATE TABLE tasks(id TEXT PRIMARY KEY, title TEXT, completed_at TEXT, theirs TEXT)")
+    database.execute("INSERT INTO tasks VALUES('t','T',NULL,'x')")
+    database.commit()
+    database.close()
+    told = [finding.cause for finding in check_upstream(tmp_path, is_live=False, outcomes="status")]
+    assert len(told) == 1
+    assert "1 tasks" in told[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["coordination.db"]

@@ -53,6 +53,7 @@ def ask_json(*arguments: str | Path, code: int = 0) -> dict[str, object]:
     ("mode", "query", "title", "label"),
     [
         ((), "zanzibar", "From Windows", "(score: "),
+        ((), "consensus between replicas that keep one log", "Raft", "(score: "),
         (("--fulltext",), "東京", "東京大学", "(score: "),
         (("--semantic",), "replicated log consensus leader", "Raft", "(similarity: "),
         (("--hybrid",), "cafe", "Café culture", "(score: "),
@@ -100,6 +101,20 @@ def test_inspect_tells_of_health_agents_and_notes(data: Path) -> None:
     note = ask_json("inspect", "doc", "notes/windows.md", "-d", data)
     assert "content" not in note
     assert ask_json("inspect", "doc", str(note["id"]), "--content", "-d", data)["title"] == "From Windows"
+
+
+def test_search_is_hybrid_unless_told_otherwise(data: Path) -> None:
+    words = "consensus between replicas that keep one log"
+    assert ask_json("-d", data, "search", words) == ask_json("-d", data, "search", words, "--hybrid")
+    assert ask_json("-d", data, "search", words) != ask_json("-d", data, "search", words, "--fulltext")
+
+
+def test_inspect_doc_takes_a_title(data: Path) -> None:
+    by_title = ask_json("-d", data, "inspect", "doc", "from WINDOWS")
+    assert by_title["id"] == ask_json("-d", data, "inspect", "doc", "notes/windows.md")["id"]
+    part = run_lithos("-d", data, "inspect", "doc", "Windows")  # only a part of the title
+    assert part.returncode == 1
+    assert "title" in part.stderr
 
 
 def test_a_missing_note_exits_1_and_says_what_to_do(data: Path) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import socket
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.clients import connected
-from tests.e2e.process import run_lithos, running_lithos
+from tests.e2e.feeds import call_tool
+from tests.e2e.process import LITHOS, clean_environment, read_line, run_lithos, running_lithos
 
 
 def test_a_second_server_exits_4_and_names_the_holder(tmp_path: Path) -> None:
@@ -104,3 +110,95 @@ def test_a_data_directory_that_is_a_file_is_told_with_exit_1(tmp_path: Path) -> 
     assert refused.returncode == 1
     assert str(tmp_path / "data") in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("env", "arguments", "code"),
+    [
+        ({}, ("-t", "http", "--host", "host.invalid"), 1),
+        ({"LITHOS_PORT": "eighty"}, ("-t", "http"), 2),
+        ({"LITHOS_LOG_LEVEL": "loud"}, ("-t", "stdio"), 2),
+    ],
+)
+def test_what_ends_a_server_is_json_in_a_json_log(
+    env: dict[str, str], arguments: tuple[str, ...], code: int, tmp_path: Path
+) -> None:
+    refused = run_lithos("-d", tmp_path / "data", "serve", *arguments, env=env)
+    assert refused.returncode == code
+    lines = [json.loads(line) for line in refused.stderr.splitlines() if line != "Initializing Lithos..."]
+    assert (lines[-1]["level"], lines[-1]["message"]) == ("error", "not serving")
+    assert lines[-1]["exit_code"] == code
+    assert lines[-1]["reason"]
+    as_text = run_lithos(
+        "-d", tmp_path / "data", "serve", *arguments, env=env | {"LITHOS_LOG_FORMAT": "text"}
+    )
+    assert as_text.stderr.splitlines()[-1] == f"lithos: {lines[-1]['reason']}"
+
+
+def test_a_bug_that_ends_a_server_is_one_line_of_a_json_log_with_its_traceback(tmp_path: Path) -> None:
+    program = (
+        "import sys, lithos.cli.commands.serve as serve; from lithos.cli import main\n"
+        "def fail(*_): raise ZeroDivisionError('a bug')\n"
+        "serve.run_serve = fail\n"
+        f"sys.exit(main(['-d', {str(tmp_path / 'data')!r}, 'serve']))"
+    )
+    failed = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, env=clean_environment(), timeout=30, check=False,
+    )  # fmt: skip
+    assert failed.returncode == 1
+    (line,) = map(json.loads, failed.stderr.splitlines())
+    assert (line["message"], line["reason"]) == ("the server failed", "ZeroDivisionError('a bug')")
+    assert "Traceback" in line["exception"]
+    assert "in fail" in line["exception"]
+
+
+def test_a_command_that_is_no_server_fails_in_words(tmp_path: Path) -> None:
+    failed = run_lithos("-d", tmp_path / "nowhere", "stats")
+    assert failed.stderr.startswith("lithos: There are no notes in ")
+
+
+def modes_in(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+def test_nobody_but_the_owner_reads_databases_and_indexes(tmp_path: Path) -> None:
+    """As with umask 077, whatever the umask is; notes keep the mode that it gives."""
+    data = tmp_path / "data"
+    (data / "knowledge").mkdir(parents=True)
+    (data / "knowledge" / "a.md").write_text("# A\n\nzanzibar\n")
+    before = os.umask(0o022)
+    try:
+        with running_lithos(data) as server:
+            call_tool(server, "lithos_write", title="B", content="b", agent="ada")
+            databases = modes_in(data / ".lithos")
+        folders = modes_in(data)  # the link graph and vectors are saved at the end
+    finally:
+        os.umask(before)
+    private = (".lithos", ".tantivy", ".usearch", ".graph")
+    assert {name: folders[name] for name in private} == dict.fromkeys(private, 0o700)
+    databases = {name: mode for name, mode in databases.items() if ".db" in name}
+    assert {"coordination.db", "coordination.db-wal", "manifest.db"} <= databases.keys()
+    assert set(databases.values()) == {0o600}
+
+
+def test_the_banner_shows_the_address_that_is_bound(tmp_path: Path) -> None:
+    with running_lithos(tmp_path / "data", "--host", "127.0.0.1") as server:
+        bound = server.url.removeprefix("http://")
+    everywhere = [*LITHOS, "-d", str(tmp_path / "data"), "serve", "-t", "http", "-p", "0"]
+    for host, words in (("127.0.0.1", ""), ("0.0.0.0", ", bound to 0.0.0.0:")):
+        process = subprocess.Popen(
+            [*everywhere, "--host", host], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, env=clean_environment({"LITHOS_AUTH_TOKEN": "a-token"}),
+        )  # fmt: skip
+        try:
+            assert read_line(process, 30.0) == b"Initializing Lithos...\n"
+            line = read_line(process, 30.0).decode()
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
+        assert re.match(r"Serving MCP at http://127\.0\.0\.1:\d+/mcp \(HTTP\) and http://", line)
+        assert words in line
+        assert ("bound" in line) == bool(words)
+    assert re.fullmatch(r"127\.0\.0\.1:\d+", bound)

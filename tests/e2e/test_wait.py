@@ -125,13 +125,15 @@ def test_events_are_read_from_the_journal_without_a_server(tmp_path: Path) -> No
 
 def test_audit_tells_who_read_what(server: Lithos, data: Path) -> None:
     """behaviours 138, 209"""
-    note = call_tool(server, "lithos_write", title="Audited", content="Text.", agent="ada")["id"]
+    title = "Audited"
+    note = call_tool(server, "lithos_write", title=title, content="Text.", agent="ada")["id"]
     for agent in ("zoe", "yan"):
         call_tool(server, "lithos_read", id=note, agent_id=agent)
     rows = json.loads(run_lithos("-d", data, "audit", "--doc", note, "--json").stdout)["entries"]
     assert [row["agent_id"] for row in rows] == ["yan", "zoe"]
     (line,) = run_lithos("-d", data, "audit", "-a", "zoe", "-s", "2020-01-01", "-n", "5").stdout.splitlines()
     assert note in line
+    assert f"{title}  ({note})" in line
     assert "read" in line
     assert run_lithos("-d", data, "audit", "-a", "nobody").stdout == "No accesses.\n"
     refused = run_lithos("-d", data, "audit", "-s", "yesterday")
@@ -151,6 +153,25 @@ def test_inspect_tasks_shows_open_ones_or_all(server: Lithos, data: Path) -> Non
     assert "H - zoe on all of it" in shown
     tasks = json.loads(run_lithos("-d", data, "inspect", "tasks", "--all", "--json").stdout)["tasks"]
     assert {done, held} <= {task["id"] for task in tasks}
+
+
+def test_inspect_tasks_shows_findings_and_what_is_waited_for(server: Lithos, data: Path) -> None:
+    first = call_tool(server, "lithos_task_create", title="Lay the pipes", agent="ada")["task_id"]
+    then = call_tool(server, "lithos_task_create", title="Fill them", agent="ada", depends_on=[first])
+    for summary in ("Dug a trench.", "Half of\nthem " + "lie " * 40):
+        call_tool(server, "lithos_finding_post", task_id=first, agent="zoe", summary=summary)
+    shown = run_lithos("-d", data, "inspect", "tasks").stdout.splitlines()
+    (at,) = [n for n, line in enumerate(shown) if first in line and not line.startswith(" ")]
+    assert shown[at + 1].startswith("    findings: 2, the last by zoe: Half of them lie lie")
+    assert shown[at + 1].endswith("...")
+    (waiting,) = [n for n, line in enumerate(shown) if then["task_id"] in line and not line.startswith(" ")]
+    assert shown[waiting + 1].startswith("    waits: ")
+    assert '("Lay the pipes")' in shown[waiting + 1]
+    tasks = json.loads(run_lithos("-d", data, "inspect", "tasks", "--json").stdout)["tasks"]
+    by_id = {task["id"]: task for task in tasks}
+    assert [finding["agent"] for finding in by_id[first]["findings"]] == ["zoe", "zoe"]
+    assert by_id[then["task_id"]]["blockers"][0]["task_id"] == first
+    assert (by_id[first]["blockers"], by_id[first]["claims"]) == ([], [])
 
 
 @pytest.mark.parametrize(

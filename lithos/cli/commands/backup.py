@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,6 +24,9 @@ from lithos.cli.session import CommandFailed, Session, load_session
 from lithos.core.findings import name_some
 from lithos.stores.backup import BackupIndex, BackupRefused
 
+#: The name of a file that stands for stdout.
+STDOUT = "-"
+
 
 def run_backup(session: Session) -> int:
     """Back up to a directory; prints what it holds."""
@@ -39,14 +44,16 @@ def run_export(session: Session) -> int:
     if typed.get("format", "jsonl") == "tar":
         if file is None:
             raise CommandFailed(
-                "--format tar needs the name of a file: lithos export notes.tar --format tar", 2
+                "--format tar needs a file, or - for stdout: lithos export notes.tar --format tar", 2
             )
+        if file == STDOUT:
+            return _write_tar(session)
         with _refusals(), _files(session, "files copied") as told:
             index = back_up_to_tar(session.config, Path(file), told=told)
         _tell_backup(session, Path(file), index)
         return 0
     objects = export_objects(session.config)
-    if file is None:
+    if file is None or file == STDOUT:
         return _write_lines(objects, sys.stdout.write)
     with Path(file).open("x", encoding="utf-8") as stream:
         code = _write_lines(objects, stream.write)
@@ -55,6 +62,22 @@ def run_export(session: Session) -> int:
     else:
         print_line(f"Exported to {file}")
     return code
+
+
+def _write_tar(session: Session) -> int:
+    """The archive on stdout; what is told of it goes to stderr. It is made first, and whole."""
+    if sys.stdout.isatty():
+        raise CommandFailed("An archive is not for a terminal: lithos export - --format tar > notes.tar", 2)
+    with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
+        archive = Path(folder) / "export.tar"
+        with _refusals(), _files(session, "files copied") as told:
+            index = back_up_to_tar(session.config, archive, told=told)
+        with archive.open("rb") as made:
+            shutil.copyfileobj(made, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    counts = index.counts
+    print(f"Exported {counts['notes']} notes, {counts['files']} files", file=sys.stderr)
+    return 0
 
 
 def _write_lines(objects: Iterator[dict[str, Any]], write: Callable[[str], object]) -> int:

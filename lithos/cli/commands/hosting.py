@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lithos.otlp import Export
 import secrets
 from functools import partial
+from urllib.parse import urlsplit
 
 from lithos.actors.blocking import Threads
 from lithos.app import running_server
@@ -118,9 +119,12 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         settings = front_settings(config, config.server.host, config.server.port, config.server.auth_token)
         front = partial(serve_front, settings, server, config.events, shutdown)
         host, port = await nursery.start(front)
-        url = url_of(host, port)
+        url, bound = url_of(host, port), address_of(host, port)
         server.publish_address(url)
-        announce(session, f"Serving MCP at {url}/mcp (HTTP) and {url}/sse (SSE)", url=url)
+        text = f"Serving MCP at {url}/mcp (HTTP) and {url}/sse (SSE)"
+        if bound != urlsplit(url).netloc:
+            text += f", bound to {bound} (every interface)"
+        announce(session, text, url=url, bound=bound)
 
 
 async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:
@@ -164,7 +168,12 @@ def front_settings(config: Config, host: str, port: int, token: str | None) -> F
     )
 
 
+def address_of(host: str, port: int) -> str:
+    """The address that is listened on, as a URL writes it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def url_of(host: str, port: int) -> str:
     """An address that works from this machine, also for a wildcard bind."""
-    reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-    return f"http://{reachable}:{port}"
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"http://{address_of(reachable, port)}"

@@ -23,6 +23,7 @@ from lithos.app.maintenance import (
     reconcile,
     reindex,
 )
+from lithos.cli.commands.queries import owner_now
 from lithos.cli.output import print_json, print_line
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.findings import SCOPES, ScopeResult
@@ -172,8 +173,12 @@ def _reconcile(session: Session) -> int:
     typed = session.invocation.typed
     scope, dry_run = typed.get("scope", ALL), typed.get("dry_run", False)
     scopes = SCOPES if scope == ALL else (scope,)
-    with progress_bars(session, "notes") as progress:
-        results = trio.run(partial(reconcile, session.config, scopes, dry_run=dry_run, progress=progress))
+    asked = trio.run(_ask_owner, session, scope) if dry_run else None
+    if asked is not None:
+        results = asked
+    else:
+        with progress_bars(session, "notes") as progress:
+            results = trio.run(partial(reconcile, session.config, scopes, dry_run=dry_run, progress=progress))
     if session.invocation.as_json:
         envelopes = [result.as_json() for result in results]
         print_json({"scope": ALL, "dry_run": dry_run, "results": envelopes} if scope == ALL else envelopes[0])
@@ -181,6 +186,13 @@ def _reconcile(session: Session) -> int:
         for result in results:
             _print_scope(result)
     return 1 if any(result.has_failed for result in results) else 0
+
+
+async def _ask_owner(session: Session, scope: str) -> list[ScopeResult] | None:
+    """What a running server finds in its own state, which its files lag behind; None without one."""
+    owner = owner_now(session)
+    told = None if owner is None else await owner.reconcile(scope)
+    return None if told is None else [ScopeResult.of_json(each) for each in told]
 
 
 def _print_scope(result: ScopeResult) -> None:

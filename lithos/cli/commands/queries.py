@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 import attrs
 import trio
 
+from lithos.cli.commands.asking import Asker, ask_tool
+from lithos.cli.commands.inspecting import inspect
 from lithos.cli.output import print_json, print_line, print_pairs
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.times import parse_time
-from lithos.front.bridge.client import OwnerClient
+from lithos.front.bridge.client import TIMEOUT, OwnerClient
 from lithos.stores.lock import is_owned
 from lithos.stores.owner_record import read_owner
 
@@ -21,22 +24,6 @@ MOST_ROWS = 1000
 READY_WAIT = 600.0
 #: A server that starts says its address within a moment, another query is over by then.
 OWNER_WAIT = 10.0
-
-
-class Asker(Protocol):
-    """The backend of a query: the running server over HTTP, or one in this process."""
-
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The answer of a tool."""
-        ...
-
-    async def health(self) -> Mapping[str, Any]:
-        """The body of `/health`."""
-        ...
-
-    async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The body of `/audit`, asked with its parameters."""
-        ...
 
 
 def run_query(session: Session) -> int:
@@ -67,12 +54,11 @@ async def _run(session: Session) -> int:
 
 async def _find_owner(session: Session) -> OwnerClient | None:
     """The server that owns the data directory, if any; one that is starting is waited for."""
-    lock = session.config.storage.data_dir / ".lithos" / "lock"
     with trio.move_on_after(OWNER_WAIT):
-        while is_owned(lock):
-            owner = read_owner(lock)
-            if owner is not None and owner.url is not None:
-                return OwnerClient(owner.url, owner.token or session.config.server.auth_token)
+        while is_owned(_lock(session)):
+            owner = owner_now(session)
+            if owner is not None:
+                return owner
             await trio.sleep(0.1)
         return None
     raise CommandFailed(
@@ -80,6 +66,19 @@ async def _find_owner(session: Session) -> OwnerClient | None:
         "Retry in a moment.",
         4,
     )
+
+
+def owner_now(session: Session, timeout: float = TIMEOUT) -> OwnerClient | None:
+    """The server that owns the data directory and says its address; each answer has `timeout` seconds."""
+    lock = _lock(session)
+    owner = read_owner(lock) if is_owned(lock) else None
+    if owner is None or owner.url is None:
+        return None
+    return OwnerClient(owner.url, owner.token or session.config.server.auth_token, timeout)
+
+
+def _lock(session: Session) -> Path:
+    return session.config.storage.data_dir / ".lithos" / "lock"
 
 
 class _Here:
@@ -104,7 +103,9 @@ class _Here:
             after=parse_time(query["after"]) if "after" in query else None,
             limit=query["limit"],
         )
-        return {"entries": entries}
+        from lithos.services.tasks.agents import with_titles  # loaded with the server
+
+        return {"entries": with_titles(entries, self._server.catalogue)}
 
 
 async def _answer(session: Session, asker: Asker) -> int:
@@ -115,17 +116,14 @@ async def _answer(session: Session, asker: Asker) -> int:
         return await _stats(session, asker)
     if command == "audit":
         return await _audit(session, asker)
-    subject = session.invocation.typed["subject"]
-    return await {"health": _health, "agents": _agents, "tasks": _tasks, "doc": _document}[subject](
-        session, asker
-    )
+    return await inspect(session, asker)
 
 
 async def _search(session: Session, asker: Asker) -> int:
     typed = session.invocation.typed
-    mode = typed.get("mode", "fulltext")
+    mode = typed.get("mode", "hybrid")
     arguments = {"query": typed["query"], "mode": mode, "limit": typed.get("limit", 5), "agent_id": "cli"}
-    answer = await _ask(asker, "lithos_search", arguments)
+    answer = await ask_tool(asker, "lithos_search", arguments)
     if session.invocation.as_json:
         print_json(answer)
         return 0
@@ -142,7 +140,7 @@ async def _search(session: Session, asker: Asker) -> int:
 
 
 async def _stats(session: Session, asker: Asker) -> int:
-    answer = await _ask(asker, "lithos_stats", {})
+    answer = await ask_tool(asker, "lithos_stats", {})
     data = str(session.config.storage.data_dir)
     if session.invocation.as_json:
         print_json({**answer, "data_dir": data})
@@ -163,45 +161,6 @@ async def _stats(session: Session, asker: Asker) -> int:
     return 0
 
 
-async def _health(session: Session, asker: Asker) -> int:
-    body = await asker.health()
-    if session.invocation.as_json:
-        print_json(body)
-    else:
-        lines = {
-            name: part["status"] + (f" - {part['error']}" if "error" in part else "")
-            for name, part in body["components"].items()
-        }
-        print_pairs(f"Health: {body['status']}", lines)
-    return 0 if body["status"] == "ok" else 1
-
-
-async def _agents(session: Session, asker: Asker) -> int:
-    answer = await _ask(asker, "lithos_agent_list", {})
-    if session.invocation.as_json:
-        print_json(answer)
-    elif answer["agents"]:
-        print_pairs("Agents", {row["id"]: f"last seen {row['last_seen_at']}" for row in answer["agents"]})
-    else:
-        print_line("No agents yet.")
-    return 0
-
-
-async def _tasks(session: Session, asker: Asker) -> int:
-    wanted = {} if session.invocation.typed.get("closed") else {"status": "open"}
-    answer = await _ask(asker, "lithos_task_list", {**wanted, "with_claims": True})
-    if session.invocation.as_json:
-        print_json(answer)
-        return 0
-    if not answer["tasks"]:
-        print_line("No tasks." if not wanted else "No open tasks.")
-    for row in answer["tasks"]:
-        claims = ", ".join(f"{claim['agent']} on {claim['aspect']}" for claim in row["claims"])
-        held = f" - {claims}" if claims else ""
-        print_line(f"{row['id']}  {row['status']:<9}  {row['title']}{held}")
-    return 0
-
-
 async def _audit(session: Session, asker: Asker) -> int:
     typed = session.invocation.typed
     asked = {"agent_id": typed.get("agent"), "doc_id": typed.get("doc"), "after": typed.get("since")}
@@ -210,44 +169,18 @@ async def _audit(session: Session, asker: Asker) -> int:
         parse_time(query.get("after", "1970-01-01"))
     except ValueError as error:
         raise CommandFailed(f"--since is no time: {error}. Give ISO 8601.", exit_code=2) from None
-    answer = await asker.accesses({**query, "limit": min(typed.get("limit", 50), MOST_ROWS)})
+    limit = min(typed.get("limit", 50), MOST_ROWS)
+    answer = await asker.accesses({**query, "limit": limit, "titles": "true"})
     if session.invocation.as_json:
         print_json(answer)
         return 0
     if not answer["entries"]:
         print_line("No accesses.")
     for row in answer["entries"]:
-        line = f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {row['doc_id']}"
-        print_line(line)
+        # A server of an earlier version tells no titles, and a deleted note has none.
+        note = f"{row['title']}  ({row['doc_id']})" if row.get("title") else row["doc_id"]
+        print_line(f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {note}")
     return 0
-
-
-async def _document(session: Session, asker: Asker) -> int:
-    wanted = session.invocation.typed["document"]
-    answer = await asker.call("lithos_read", {"id": wanted, "agent_id": "cli"}) or {}
-    if answer.get("status") == "error":
-        answer = await _ask(asker, "lithos_read", {"path": wanted, "agent_id": "cli"})
-    shown = dict(answer)
-    if not session.invocation.typed.get("content"):
-        del shown["content"]
-    if session.invocation.as_json:
-        print_json(shown)
-        return 0
-    pairs = {key: value for key, value in shown["metadata"].items() if value not in (None, [], {})}
-    print_pairs(shown["path"], pairs)
-    if "content" in shown:
-        print_line("")
-        for line in shown["content"].split("\n"):
-            print_line(line)
-    return 0
-
-
-async def _ask(asker: Asker, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A tool's answer; an envelope ends the command with its message."""
-    answer = await asker.call(tool, arguments) or {}
-    if answer.get("status") == "error":
-        raise CommandFailed(str(answer["message"]))
-    return answer
 
 
 def _one_line(snippet: str) -> str:

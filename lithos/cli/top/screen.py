@@ -30,10 +30,12 @@ from lithos.cli.top.watch import Audience, watch
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "tools": ("tool", "calls/s", "p50 ms", "p95 ms", "errors/s", "calls"),
     "actors": ("actor", "waiting", "batches/s", "p50 ms", "p95 ms", "busy", "restarts"),
-    "claims": ("left", "agent", "aspect", "task"),
+    "claims": ("agent", "does", "of the task", "left"),
 }
-_TITLES: Final = {"tools": "Tools", "actors": "Actors", "claims": "Open claims", "events": "Events"}
+_TITLES: Final = {"tools": "Tools", "actors": "Actors", "claims": "Who does what", "events": "Events"}
 _EVENT_LINES = 500
+#: Titles that are remembered for the lines of events.
+_KNOWN_TITLES: Final = 2_000
 
 #: Tells the audience until it is cancelled, in Trio.
 Watching = Callable[[Audience], Awaitable[None]]
@@ -96,6 +98,7 @@ class Screen(App[None]):
         self.is_held = False
         #: What came before there were widgets to show it; None since there are.
         self._early: list[Callable[[], object]] | None = []
+        self._titles = Titles()
 
     def compose(self) -> ComposeResult:
         """A head and four panels."""
@@ -125,6 +128,7 @@ class Screen(App[None]):
 
     def show(self, view: View) -> None:
         """Draw the state, unless the person holds an earlier one."""
+        self._titles.learn((row.task_id, row.title) for row in view.claims)
         self._queue(partial(self._draw, view))
 
     def miss(self, reason: str) -> None:
@@ -133,7 +137,7 @@ class Screen(App[None]):
 
     def tell(self, event: Record) -> None:
         """Add a line for an event."""
-        self._queue(partial(self._add_event, describe_event(event)))
+        self._queue(partial(self._add_event, describe_event(event, self._titles)))
 
     def lack_events(self, reason: str) -> None:
         """Say in the place of events why there are none."""
@@ -230,16 +234,44 @@ def actor_cells(view: View) -> list[tuple[str, ...]]:
 
 def claim_cells(view: View) -> list[tuple[str, ...]]:
     """A row of texts for each claim."""
-    return [(format_seconds(row.left_s), row.agent, row.aspect, row.title) for row in view.claims]
+    return [(row.agent, row.aspect, row.title, format_seconds(row.left_s)) for row in view.claims]
 
 
-def describe_event(event: Record) -> str:
-    """An event in a line: when, what, who, and what it carries."""
+class Titles:
+    """Titles of notes and tasks by id, those that were told last."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def learn(self, titles: Iterable[tuple[str, str]]) -> None:
+        """Keep these; the oldest make room."""
+        for subject, title in titles:
+            self._known.pop(subject, None)
+            self._known[subject] = title
+        for subject in list(self._known)[: max(0, len(self._known) - _KNOWN_TITLES)]:
+            del self._known[subject]
+
+    def of(self, subject: str) -> str | None:
+        """The title, if it was ever told."""
+        return self._known.get(subject)
+
+
+def describe_event(event: Record, titles: Titles) -> str:
+    """An event in a line: when, what, who, the title it is about, and what else it carries."""
     if event["type"] == RESYNC:
         return f"-- {event['message']}"
     told = {name: value for name, value in event["payload"].items() if value not in (None, "", "null")}
+    key = "task_id" if "task_id" in told else "id"
+    if key in told and told.get("title"):
+        titles.learn([(told[key], told["title"])])
+    title = titles.of(told.get(key, ""))
+    if title is not None:  # an id says nothing to a person
+        told = {name: value for name, value in told.items() if name not in (key, "title")}
+    if told.get("agent") == event["agent"]:
+        del told["agent"]
     time = str(event["timestamp"])[11:19]
-    return f"{time} {event['type']} {event['agent']} {json.dumps(told, ensure_ascii=False)}"
+    about = [json.dumps(part, ensure_ascii=False) for part in (title, told) if part]
+    return " ".join([time, event["type"], event["agent"], *about])
 
 
 def format_seconds(seconds: float) -> str:

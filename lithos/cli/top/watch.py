@@ -7,11 +7,10 @@ from typing import Protocol
 import trio
 
 from lithos.cli.commands.events import Feed, Record
+from lithos.cli.commands.queries import owner_now
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.top.view import Poll, View, compare, read_scrape
 from lithos.front.bridge.client import OwnerClient, OwnerUnreachable
-from lithos.stores.lock import is_owned
-from lithos.stores.owner_record import read_owner
 
 #: Seconds for one answer.
 PATIENCE = 10.0
@@ -114,11 +113,7 @@ async def poll(client: OwnerClient) -> Poll:
 
 def find_owner(session: Session) -> OwnerClient | None:
     """The server that owns the data directory, None when there is none that says its address."""
-    lock = session.config.storage.data_dir / ".lithos" / "lock"
-    owner = read_owner(lock) if is_owned(lock) else None
-    if owner is None or owner.url is None:
-        return None
-    return OwnerClient(owner.url, owner.token or session.config.server.auth_token, PATIENCE)
+    return owner_now(session, PATIENCE)
 
 
 def _no_server(session: Session) -> str:

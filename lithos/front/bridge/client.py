@@ -62,6 +62,19 @@ class OwnerClient:
             raise OwnerUnreachable(f"The server refused: {answer.get('message', answer['error'])}")
         return answer
 
+    async def reconcile(self, scope: str) -> list[dict[str, Any]] | None:
+        """What a dry run of `reconcile` finds, by scope; None where the server does not know the question.
+
+        Raises `OwnerUnreachable`.
+        """
+        answer = await self._request("GET", f"/reconcile?{urlencode({'scope': scope})}", None)
+        if answer.get("error") == "not_found":
+            return None
+        if "error" in answer:
+            raise OwnerUnreachable(f"The server refused: {answer.get('message', answer['error'])}")
+        results: list[dict[str, Any]] = answer["results"]
+        return results
+
     async def metrics(self) -> str:
         """The text of `/metrics`. Raises `OwnerUnreachable`."""
         status, content = await trio.to_thread.run_sync(self._fetch, "GET", "/metrics", None)

@@ -15,10 +15,12 @@ from quart import Response, request
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
+from lithos.core.findings import SCOPES
 from lithos.core.times import parse_time
 from lithos.front.server.ports import HealthReport, compact_json
 from lithos.metrics import CONTENT_TYPE
-from lithos.services.tasks.agents import AccessLog
+from lithos.services.tasks.agents import AccessLog, Titles, with_titles
+from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
@@ -63,12 +65,14 @@ async def _describe(error: HTTPException) -> Response:
 log = get_logger("lithos.front.audit")
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
+#: Every scope of `reconcile`.
+ALL: Final = "all"
 #: A `+` in a query string arrives as a space: one between a time and what looks like a zone.
 _LOST_PLUS: Final = re.compile(r"(:\d{2}(?:[.,]\d+)?) (\d{2}:?\d{2})$")
 
 
-def audit_route(access_log: AccessLog) -> RouteModule:
-    """Add `/audit`."""
+def audit_route(access_log: AccessLog, notes: Titles) -> RouteModule:
+    """Add `/audit`; with `titles=true` each entry has the `title` of its note."""
 
     def add_routes(app: QuartTrio) -> None:
         @app.get("/audit")
@@ -89,6 +93,8 @@ def audit_route(access_log: AccessLog) -> RouteModule:
             except DatabaseFailed as failure:
                 log.warning("access log not readable", reason=str(failure))
                 return json_response(503, {"error": "audit_log_unavailable", "entries": []})
+            if given.get("titles", "") == "true":
+                entries = with_titles(entries, notes)
             return json_response(200, {"entries": entries})
 
     return add_routes
@@ -105,6 +111,22 @@ def read_limit(text: str) -> int:
         return min(max(int(text), 1), MAX_LIMIT)
     except ValueError:
         return DEFAULT_LIMIT
+
+
+def reconcile_route(check: LiveCheck) -> RouteModule:
+    """Add `GET /reconcile`: what a dry run of `lithos reconcile` finds; `scope` is one of them or `all`."""
+
+    def add_routes(app: QuartTrio) -> None:
+        @app.get("/reconcile")
+        async def show_faults() -> Response:
+            wanted = request.args.get("scope", "") or ALL
+            if wanted not in (ALL, *SCOPES):
+                message = f"scope must be {ALL} or one of {', '.join(SCOPES)}."
+                return json_response(400, {"error": "invalid_scope", "message": message})
+            results = await check.run(SCOPES if wanted == ALL else (wanted,))
+            return json_response(200, {"results": [result.as_json() for result in results]})
+
+    return add_routes
 
 
 Scrape = Callable[[], Awaitable[bytes]]

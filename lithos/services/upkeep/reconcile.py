@@ -66,7 +66,7 @@ def reconcile_graph(survey: Survey, *, dry_run: bool) -> ScopeResult:
     """Compare the cache with the links in the notes, and write it anew if it differs. Blocks."""
     path = survey.data / ".graph" / "graph.json"
     fresh = survey.catalogue.graph.remembered()
-    actions = [*_differences(survey, fresh), *_unresolved(fresh)]
+    actions = [*_cache_faults(survey, fresh), *unresolved_links(fresh)]
     failures: tuple[Failure, ...] = ()
     if not dry_run and any(action.is_repair for action in actions):
         try:
@@ -84,7 +84,7 @@ def reconcile_graph(survey: Survey, *, dry_run: bool) -> ScopeResult:
     )
 
 
-def _differences(survey: Survey, fresh: Remembered) -> Iterator[Action]:
+def _cache_faults(survey: Survey, fresh: Remembered) -> Iterator[Action]:
     path = survey.data / ".graph" / "graph.json"
     if not path.exists():
         yield Action("cache_missing")
@@ -93,6 +93,11 @@ def _differences(survey: Survey, fresh: Remembered) -> Iterator[Action]:
     if cached is None:
         yield Action("cache_unreadable")
         return
+    yield from graph_differences(cached, fresh)
+
+
+def graph_differences(cached: Remembered, fresh: Remembered) -> Iterator[Action]:
+    """What a link graph has that differs from one that was made from the notes just now."""
     if cached.fingerprint != fresh.fingerprint:
         yield Action("node_set_mismatch")
     differing = {
@@ -104,7 +109,7 @@ def _differences(survey: Survey, fresh: Remembered) -> Iterator[Action]:
         yield Action("edge_set_mismatch", {"targets": len(differing)})
 
 
-def _unresolved(fresh: Remembered) -> Iterator[Action]:
+def unresolved_links(fresh: Remembered) -> Iterator[Action]:
     """Dangling links: reported only, since only a person knows what they should mean."""
     targets = sorted(target for target, found in fresh.targets.items() if found is None)
     if targets:
@@ -128,14 +133,19 @@ def reconcile_provenance(survey: Survey, now: datetime, *, dry_run: bool) -> Sco
         outcome = _project(survey, _whole_corpus(survey, dry_run=dry_run), now)
     except (IncompleteScan, CorruptDatabase, DatabaseFailed, OSError) as failure:
         failures.append(Failure(FAILURE_CODES[PROVENANCE], str(failure)))
-    counts = {"created": outcome.created, "removed": outcome.removed, "resynced": outcome.resynced}
     return ScopeResult(
         scope=PROVENANCE,
         dry_run=dry_run,
         scanned=scanned,
-        actions=tuple(Action(reason, count=count) for reason, count in counts.items() if count),
+        actions=projection_actions(outcome),
         failures=tuple(failures),
     )
+
+
+def projection_actions(outcome: ProjectionOutcome) -> tuple[Action, ...]:
+    """An action for each kind of edge change, without those of which there are none."""
+    counts = {"created": outcome.created, "removed": outcome.removed, "resynced": outcome.resynced}
+    return tuple(Action(reason, count=count) for reason, count in counts.items() if count)
 
 
 def _whole_corpus(survey: Survey, *, dry_run: bool) -> ProjectProvenance:

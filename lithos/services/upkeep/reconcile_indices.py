@@ -62,7 +62,12 @@ def _faults(name: str, found: Inspected, wanted: Mapping[int, int], lost: frozen
         yield Action(found.reason, {"index": name, "detail": found.detail})
         return
     addable = {each: stamp for each, stamp in wanted.items() if each not in lost or each in found.stamps}
-    plan = plan_index(addable, found.stamps)
+    yield from index_differences(name, addable, found.stamps)
+
+
+def index_differences(name: str, wanted: Mapping[int, int], held: Mapping[int, int]) -> Iterator[Action]:
+    """The notes that an index lacks or should not hold, by serial and stamp."""
+    plan = plan_index(wanted, held)
     if plan.total:
         yield Action(
             "doc_set_mismatch", {"index": name, "missing": len(plan.add), "surplus": len(plan.remove)}

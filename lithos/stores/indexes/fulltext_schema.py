@@ -20,6 +20,7 @@ from tantivy import Document, Filter, Schema, SchemaBuilder, TextAnalyzer, TextA
 
 from lithos.core.text.analysis import index_text
 from lithos.core.text.pieces import PIECE, cut_at_spaces
+from lithos.stores import PRIVATE_FOLDER
 
 #: Name of the index format; another one means: rebuild.
 FORMAT: Final = "L2"
@@ -170,7 +171,7 @@ def wipe(directory: Path) -> None:
             shutil.rmtree(child) if child.is_dir() else child.unlink()
     else:
         directory.unlink(missing_ok=True)
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
 
 
 def find_damage(directory: Path) -> str | None:

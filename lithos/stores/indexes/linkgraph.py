@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import rustworkx
 from attrs import frozen
 
+from lithos.stores import PRIVATE_FOLDER
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.graph")
@@ -158,7 +159,7 @@ class Remembered:
 
 def write_remembered(path: Path, remembered: Remembered) -> None:
     """Write the cache file atomically; it is not synced, since it can be rebuilt. Raises `OSError`."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
     fresh = path.with_suffix(".tmp")
     names = iter(remembered.targets.items())
     with fresh.open("w", encoding="utf-8") as file:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from lithos.stores import PRIVATE_FOLDER
 from lithos.stores.indexes import IndexFailed, vector_files
 from lithos.stores.indexes.chunk_rows import (
     ABREAST,
@@ -96,7 +97,7 @@ class VectorIndex:
         A store of another identity or format is left as it is and the index starts empty: `save` replaces
         it. A damaged store is moved aside (`quarantined`, `quarantine_reason`) and the index starts empty.
         """
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         opened = cls(directory, identity)
         try:
             opened._load()
@@ -256,7 +257,7 @@ class VectorIndex:
         notes = [(serial, note.stamp, note.chunks) for serial, note in self._notes.items()]
         rows = np.array(notes, _NOTE_ROW)
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
+            self._directory.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             written = vector_files.write_generation(
                 self._directory,
                 self.identity,

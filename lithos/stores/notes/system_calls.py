@@ -13,7 +13,8 @@ import os
 import signal
 import sys
 import time
-from typing import Final, Protocol
+from contextlib import suppress
+from typing import Final, NamedTuple, Protocol
 
 #: A call, or a flag of it, that this kernel, sandbox or file system does not have.
 UNSUPPORTED: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM})
@@ -24,6 +25,24 @@ _EXCHANGE, _NO_REPLACE = 2, 4 if _MAC else 1
 _AT_FDCWD = -100
 #: Holds a file without opening it, so that not even its permissions matter.
 _PIN = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _Leases(NamedTuple):
+    """Numbers of the calls of `fcntl`."""
+
+    signal: int
+    take: int
+    ask: int
+
+
+def _find_leases() -> _Leases | None:
+    """None where the system has none, as everywhere but on Linux."""
+    numbers = [getattr(fcntl, name, None) for name in ("F_SETSIG", "F_SETLEASE", "F_GETLEASE")]
+    return None if None in numbers else _Leases(*(number for number in numbers if number is not None))
+
+
+_LEASES = _find_leases()
+_FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
 
 class SystemCalls(Protocol):
@@ -97,6 +116,11 @@ class KernelCalls:
         return os.write(descriptor, data)
 
     def fsync(self, descriptor: int) -> None:
+        if _FULL_SYNC is not None:
+            # Where `fsync` leaves data in the disk's own memory (macOS); not every file system has it.
+            with suppress(OSError):
+                fcntl.fcntl(descriptor, _FULL_SYNC)
+                return
         os.fsync(descriptor)
 
     def fchmod(self, descriptor: int, mode: int) -> None:
@@ -127,18 +151,18 @@ class KernelCalls:
         os.unlink(path)
 
     def lease(self, descriptor: int) -> None:
-        if sys.platform != "linux":
+        if _LEASES is None:
             raise OSError(errno.ENOSYS, "This system has no leases")
         # The default signal of a lease that is being broken ends the process; this one is ignored.
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(descriptor, _LEASES.signal, signal.SIGURG)
+        fcntl.fcntl(descriptor, _LEASES.take, fcntl.F_RDLCK)
 
     def is_leased(self, descriptor: int) -> bool:
-        return sys.platform == "linux" and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK
+        return _LEASES is not None and fcntl.fcntl(descriptor, _LEASES.ask) == fcntl.F_RDLCK
 
     def end_lease(self, descriptor: int) -> None:
-        if sys.platform == "linux":
-            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        if _LEASES is not None:
+            fcntl.fcntl(descriptor, _LEASES.take, fcntl.F_UNLCK)
 
     def token(self) -> str:
         return os.urandom(4).hex()

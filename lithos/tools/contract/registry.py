@@ -76,6 +76,21 @@ class ToolMeter:
             self.metrics.count("cache_lookups", "hit" if call.answer["hit"] else stale)
 
 
+def begin_tools(metrics: Metrics) -> None:
+    """Have the series of tool calls show zero before the first call."""
+    for tool in ORDER:
+        metrics.begin("tool_calls", tool)
+        metrics.begin("tool_duration_seconds", tool, "ok")
+        metrics.begin("tool_errors", tool, "internal_error")
+    for mode in _MODES:
+        metrics.begin("search_operations", mode)
+        metrics.begin("search_duration_seconds", mode, "true")
+    for operation in set(_WRITES.values()):
+        metrics.begin("knowledge_write_duration_seconds", operation, "true")
+    for outcome in ("hit", "miss_stale", "miss_clean", "error_search_backend"):
+        metrics.begin("cache_lookups", outcome)
+
+
 Profile = Literal["core", "standard", "full"]
 PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")
 #: Refusals that may carry their code as `status` (`server.write_outcomes: status`).

@@ -21,7 +21,15 @@ from lithos.cli import main
 from lithos.cli.commands.events import Feed
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import CommandFailed, load_session
-from lithos.cli.top.screen import Screen, describe_event, describe_state, format_seconds, run_screen
+from lithos.cli.top.screen import (
+    Screen,
+    Titles,
+    claim_cells,
+    describe_event,
+    describe_state,
+    format_seconds,
+    run_screen,
+)
 from lithos.cli.top.view import TOOLS, Histogram, Poll, View, compare, read_scrape
 from lithos.cli.top.watch import Audience, follow_events, watch
 from lithos.metrics import Metrics, Sample
@@ -166,17 +174,17 @@ def test_the_screen_shows_what_it_is_told_and_can_be_held(size: tuple[int, int])
         assert "events degraded: disk full" in str(screen.query_one("#head", Static).content)
         assert [row[0] for row in cells(screen, "tools")] == ["lithos_read"]
         assert cells(screen, "claims") == [
-            ["1m00s", "ada", "draft", "\\[bold]no markup\\[/bold]\\x1b[2J"],
+            ["ada", "draft", "\\[bold]no markup\\[/bold]\\x1b[2J", "1m00s"],
         ], "what a task is called neither styles nor steers"
         assert [line.text.split()[1] for line in screen.query_one(RichLog).lines] == ["note.created"]
         await pilot.press("space")
         screen.show(some_view("eve"))
         await pilot.pause()
-        assert cells(screen, "claims")[0][1] == "ada"
+        assert cells(screen, "claims")[0][0] == "ada"
         await pilot.press("space")
         screen.show(some_view("eve"))
         await pilot.pause()
-        assert cells(screen, "claims")[0][1] == "eve"
+        assert cells(screen, "claims")[0][0] == "eve"
         await pilot.press("q")
 
     run_piloted(drive, size)
@@ -265,7 +273,7 @@ def test_the_live_view_waits_for_a_server_and_survives_its_restart(tmp_path: Pat
                 await play(self, pilot)
 
         def tell(self, event: Any) -> None:
-            seen.append(describe_event(event))
+            seen.append(describe_event(event, Titles()))
             super().tell(event)
 
     async def until(pilot: Pilot[None], is_true: Callable[[], bool]) -> None:
@@ -288,3 +296,35 @@ def test_the_live_view_waits_for_a_server_and_survives_its_restart(tmp_path: Pat
 
     asyncio.run(run_screen(Live(), partial(watch, session, 0.1)))
     assert [line.split()[1:3] for line in seen] == [["agent.registered", "a0"], ["agent.registered", "a1"]]
+
+
+def event_of(kind: str, who: str = "ada", **payload: Any) -> dict[str, Any]:
+    return {"type": kind, "agent": who, "payload": payload, "timestamp": "2026-03-04T05:06:07+00:00"}
+
+
+def test_events_are_told_with_the_titles_of_their_tasks_and_notes() -> None:
+    titles = Titles()
+    first = describe_event(event_of("task.created", task_id="t1", title="Lay the pipes"), titles)
+    assert first == '05:06:07 task.created ada "Lay the pipes"'
+    claimed = event_of("task.claimed", "zoe", task_id="t1", agent="zoe", aspect="dig", fence=4)
+    assert describe_event(claimed, titles) == (
+        '05:06:07 task.claimed zoe "Lay the pipes" {"aspect": "dig", "fence": 4}'
+    )
+    describe_event(event_of("note.created", id="n1", title="Pipes", path="pipes.md"), titles)
+    gone = describe_event(event_of("note.deleted", id="n1", path="pipes.md"), titles)
+    assert gone == '05:06:07 note.deleted ada "Pipes" {"path": "pipes.md"}'
+    unknown = describe_event(event_of("task.updated", task_id="t2"), titles)
+    assert unknown == '05:06:07 task.updated ada {"task_id": "t2"}'
+
+
+def test_the_titles_that_are_remembered_are_bounded() -> None:
+    titles = Titles()
+    titles.learn((f"t{number}", f"Task {number}") for number in range(5_000))
+    assert titles.of("t4999") == "Task 4999"
+    assert titles.of("t0") is None
+
+
+def test_claims_say_who_does_what() -> None:
+    claim = {"agent": "zoe", "aspect": "dig", "expires_at": "2026-03-04T05:08:07+00:00"}
+    poll = polled(1.0, "", [{"id": "t1", "title": "Lay the pipes", "claims": [claim]}])
+    assert claim_cells(compare(poll, poll)) == [("zoe", "dig", "Lay the pipes", "2m00s")]

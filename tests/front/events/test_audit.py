@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -43,9 +44,16 @@ async def auditing(path: Path, rows: int = 0) -> AsyncIterator[tuple[Station, Fr
         )
         async with (
             served(station.coordinator.mailbox, station.coordinator.start),
-            running_front([audit_route(log)]) as front,
+            running_front([audit_route(log, Named())]) as front,
         ):
             yield station, front
+
+
+class Named:
+    """A catalogue of one note; the others are gone."""
+
+    def get(self, note_id: str) -> Any:
+        return SimpleNamespace(note=SimpleNamespace(title="The first")) if note_id == "doc0" else None
 
 
 async def ask(front: Front, query: str = "") -> tuple[int, Any]:
@@ -146,3 +154,13 @@ def test_any_text_gives_a_limit_in_bounds_and_a_time_or_a_refusal(text: str) -> 
     assert 1 <= read_limit(text) <= 1000
     with suppress(ValueError):
         read_after(text)
+
+
+async def test_titles_are_told_only_to_who_asks_for_them(tmp_path: Path) -> None:
+    """The entries of the specification have no title; `lithos audit` asks for it. None: the note is gone."""
+    async with auditing(tmp_path, rows=3) as (_, front):
+        assert all("title" not in entry for entry in await entries(front, "titles=no"))
+        titled = await entries(front, "titles=true")
+        assert [(entry["doc_id"], entry["title"]) for entry in titled] == [
+            ("doc2", None), ("doc1", None), ("doc0", "The first"),
+        ]  # fmt: skip

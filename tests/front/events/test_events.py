@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,7 @@ class Plain:
         self.station = station
         self.sent: list[bytes] = []
         self.gone = trio.Event()
+        self.query = b""
 
     async def receive(self) -> dict[str, object]:
         await self.gone.wait()
@@ -217,7 +219,8 @@ class Plain:
             self.sent.append(message["body"])  # type: ignore[arg-type]
 
     async def serve(self) -> None:
-        scope = {"type": "http", "method": "GET", "query_string": b"", "headers": [], "path": "/events"}
+        scope: dict[str, object] = {"type": "http", "method": "GET", "path": "/events", "headers": []}
+        scope["query_string"] = self.query
         await self.station.sse(scope, self.receive, self.send)  # type: ignore[arg-type]
 
 
@@ -253,3 +256,33 @@ async def test_cancelling_or_failing_anywhere_frees_the_place(tmp_path: Path) ->
             assert station.sse_clients.active == 0
         station.broadcast(200)
         assert station.broadcaster.drops == 0
+
+
+@pytest.mark.autojump
+async def test_nothing_but_events_and_resync_is_a_message_and_positions_still_resume(tmp_path: Path) -> None:
+    """A block without data is a comment: some clients take one that has only an `id` for an empty message."""
+    with station_at(tmp_path, queue=3) as station:
+        first = Plain(station)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(first.serve)
+            await trio.sleep(KEEPALIVE + 1)
+            station.broadcast(2)
+            await trio.sleep(1)
+            station.broadcast(5)  # more than the queue takes
+            await trio.sleep(1)
+        blocks = [block.split(b"\n") for block in b"".join(first.sent).split(b"\n\n") if block]
+        comments = [block for block in blocks if block[0].startswith(b":")]
+        messages = [block for block in blocks if block not in comments]
+        assert [block[0] for block in comments] == [b": keepalive", b": overflow"]
+        assert all(len(block) == 1 for block in comments)
+        assert all(line.partition(b":")[0] in (b"id", b"event", b"data") for b in messages for line in b)
+        assert all(any(line.startswith(b"data:") for line in block) for block in messages)
+        positions = [int(block[0].removeprefix(b"id: ")) for block in messages]
+        rest = Plain(station)
+        rest.query = b"since=%d" % positions[-1]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(rest.serve)
+            await trio.sleep(1)
+            rest.gone.set()
+        resumed = re.findall(rb"^id: (\d+)$", b"".join(rest.sent), re.MULTILINE)
+        assert [*positions, *map(int, resumed)] == list(range(positions[0], station.head + 1))

@@ -1,0 +1,145 @@
+"""`lithos inspect`: the state of the server, its agents and tasks, and one note."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import trio
+
+from lithos.cli.commands.asking import Asker, ask_rows, ask_tool
+from lithos.cli.output import print_json, print_line, print_pairs
+from lithos.cli.session import CommandFailed, Session
+
+#: Tasks whose findings are asked for, each with a call of its own, and how many calls run at once.
+MOST_TASKS: Final = 200
+CALLS_AT_ONCE: Final = 8
+#: Blocked tasks and notes of a title that are asked for at once.
+MOST_LISTED: Final = 10_000
+#: Notes of one title that are named.
+NAMED: Final = 5
+FINDING_LENGTH: Final = 100
+
+
+async def inspect(session: Session, asker: Asker) -> int:
+    """Print the subject; the exit code."""
+    subjects = {"health": _health, "agents": _agents, "tasks": _tasks, "doc": _document}
+    return await subjects[session.invocation.typed["subject"]](session, asker)
+
+
+async def _health(session: Session, asker: Asker) -> int:
+    body = await asker.health()
+    if session.invocation.as_json:
+        print_json(body)
+    else:
+        lines = {
+            name: part["status"] + (f" - {part['error']}" if "error" in part else "")
+            for name, part in body["components"].items()
+        }
+        print_pairs(f"Health: {body['status']}", lines)
+    return 0 if body["status"] == "ok" else 1
+
+
+async def _agents(session: Session, asker: Asker) -> int:
+    answer = await ask_tool(asker, "lithos_agent_list", {})
+    if session.invocation.as_json:
+        print_json(answer)
+    elif answer["agents"]:
+        print_pairs("Agents", {row["id"]: f"last seen {row['last_seen_at']}" for row in answer["agents"]})
+    else:
+        print_line("No agents yet.")
+    return 0
+
+
+async def _tasks(session: Session, asker: Asker) -> int:
+    wanted = {} if session.invocation.typed.get("closed") else {"status": "open"}
+    listed = await ask_rows(asker, "lithos_task_list", {**wanted, "with_claims": True}, "tasks")
+    blocked = await ask_rows(asker, "lithos_task_blocked", {"limit": MOST_LISTED}, "tasks")
+    blockers = {row["id"]: row["blockers"] for row in blocked}
+    findings = await _findings(asker, [row["id"] for row in listed[:MOST_TASKS]])
+    tasks = [
+        # None: not asked for.
+        {**row, "blockers": blockers.get(row["id"], []), "findings": findings.get(row["id"])}
+        for row in listed
+    ]
+    if session.invocation.as_json:
+        print_json({"tasks": tasks})
+        return 0
+    if not tasks:
+        print_line("No tasks." if not wanted else "No open tasks.")
+    titles = {row["id"]: row["title"] for row in tasks}
+    for row in tasks:
+        _print_task(row, titles)
+    if len(tasks) > MOST_TASKS:
+        print_line(f"Findings are shown for the newest {MOST_TASKS} of {len(tasks)} tasks.")
+    return 0
+
+
+async def _findings(asker: Asker, task_ids: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """The findings of each task, oldest first."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    waiting = iter(task_ids)
+
+    async def work() -> None:
+        for task_id in waiting:
+            found[task_id] = await ask_rows(asker, "lithos_finding_list", {"task_id": task_id}, "findings")
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(CALLS_AT_ONCE):
+            nursery.start_soon(work)
+    return found
+
+
+def _print_task(row: Mapping[str, Any], titles: Mapping[str, str]) -> None:
+    claims = ", ".join(f"{claim['agent']} on {claim['aspect']}" for claim in row["claims"])
+    held = f" - {claims}" if claims else ""
+    print_line(f"{row['id']}  {row['status']:<9}  {row['title']}{held}")
+    for blocker in row["blockers"]:
+        other = titles.get(blocker["task_id"] or "")
+        print_line(f"    waits: {blocker['message']}" + (f' ("{other}")' if other else ""))
+    if row["findings"]:
+        last = row["findings"][-1]
+        summary = " ".join(last["summary"].split())
+        if len(summary) > FINDING_LENGTH:
+            summary = summary[:FINDING_LENGTH].rstrip() + "..."
+        print_line(f"    findings: {len(row['findings'])}, the last by {last['agent']}: {summary}")
+
+
+async def _document(session: Session, asker: Asker) -> int:
+    wanted = session.invocation.typed["document"]
+    shown = dict(await _find_note(asker, wanted))
+    if not session.invocation.typed.get("content"):
+        del shown["content"]
+    if session.invocation.as_json:
+        print_json(shown)
+        return 0
+    pairs = {key: value for key, value in shown["metadata"].items() if value not in (None, [], {})}
+    print_pairs(shown["path"], pairs)
+    if "content" in shown:
+        print_line("")
+        for line in shown["content"].split("\n"):
+            print_line(line)
+    return 0
+
+
+async def _find_note(asker: Asker, wanted: str) -> Mapping[str, Any]:
+    """The note of this id, path or title, tried in this order. Raises `CommandFailed`."""
+    refusal = ""
+    for key in ("id", "path"):
+        answer = await asker.call("lithos_read", {key: wanted, "agent_id": "cli"}) or {}
+        if answer.get("status") != "error":
+            return answer
+        refusal = str(answer["message"])
+    title = wanted.strip().casefold()
+    asked = {"title_contains": wanted.strip(), "limit": MOST_LISTED}
+    listed = await ask_rows(asker, "lithos_list", asked, "items")
+    found = [row for row in listed if row["title"].strip().casefold() == title]
+    if len(found) > 1:
+        paths = [row["path"] for row in found]
+        more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+        raise CommandFailed(
+            f"{len(found)} notes have the title {wanted!r}: {', '.join(paths[:NAMED])}{more}. Give a path."
+        )
+    if not found:
+        raise CommandFailed(f"{refusal} No note has it as its title either.")
+    return await ask_tool(asker, "lithos_read", {"id": found[0]["id"], "agent_id": "cli"})

@@ -1,0 +1,90 @@
+"""The check of a data directory that upstream Lithos made: its signs, and what of it this server serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from lithos.config.catalogue import OLDER_NAMES
+from lithos.core.findings import Finding, ok, warn
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
+
+#: Files and folders that this server never makes, from the data directory on.
+_SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")
+#: What is counted: a database, its tables, and their names for people.
+_COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
+    "coordination.db": {
+        "agents": "agents",
+        "tasks": "tasks",
+        "claims": "claims",
+        "findings": "findings",
+        "task_edges": "task edges",
+        "access_log": "accesses",
+    },
+    "edges.db": {"edges": "edges between notes"},
+    "stats.db": {"node_stats": "notes with salience"},
+}
+PAGE: Final = "docs/from-upstream.md"
+
+
+def find_upstream(data: Path) -> tuple[str, ...]:
+    """The signs that another Lithos made this directory; none for one of our own. Blocks."""
+    signs = [name for name in _SIGNS if (data / name).exists()]
+    try:
+        lines = (data / "config.yaml").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    keys = {line.strip().partition(":")[0] for line in lines}
+    return (*signs, *(old for old in OLDER_NAMES if old.rpartition(".")[2] in keys))
+
+
+def check_upstream(data: Path, *, is_live: bool, outcomes: str) -> Iterator[Finding]:
+    """What was found, what carries over, and what clients need; nothing where there is no sign. Blocks.
+
+    `outcomes` is `server.write_outcomes`.
+    """
+    signs = find_upstream(data)
+    if not signs:
+        return
+    private = data / ".lithos"
+    if (data / "coordination.db").is_file() and (private / "coordination.db").is_file():
+        yield warn(
+            "There is a coordination.db in the data directory and one in .lithos; only the latter is served.",
+            "Look which has the tasks you want. To serve the other, stop the server and exchange them.",
+        )
+    counts = _counts(data, is_live=is_live)
+    found = f" Found: {', '.join(counts)}." if counts else ""
+    yield ok(
+        f"Upstream Lithos used this directory ({', '.join(signs)}). It is served as it is: nothing of it is "
+        f"lost or rewritten, and columns that this server does not know stay.{found} Its indexes (.chroma, "
+        "graph.pickle) are not read and not deleted."
+    )
+    if outcomes == "envelope":
+        yield ok(
+            "Clients that were written for it may expect other answers to writes: set server.write_outcomes "
+            f"to status for them ({PAGE}); see what carries over from upstream there."
+        )
+
+
+def _counts(data: Path, *, is_live: bool) -> list[str]:
+    told: list[str] = []
+    for name, tables in _COUNTED.items():
+        inside = data / ".lithos" / name
+        path = inside if inside.exists() else data / name
+        try:
+            with snapshot(path, is_live=is_live and path == inside) as connection:
+                if connection is not None:
+                    told += _rows(connection, tables)
+        except (CorruptDatabase, DatabaseFailed, OSError):
+            continue  # the check of the databases says so
+    return told
+
+
+def _rows(connection: Any, tables: Mapping[str, str]) -> Iterator[str]:
+    known = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
+    for table, name in tables.items():
+        if table in known:
+            ((count,),) = connection.execute(f"SELECT COUNT(*) FROM {table}")  # noqa: S608 - our names
+            if count:
+                yield f"{count} {name}"

@@ -1,0 +1,103 @@
+"""A dry run of `lithos reconcile` beside a running server: the server answers, not the files behind it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.actors.indexing.ports import FulltextPort
+from lithos.core.findings import GRAPH, INDICES, PROVENANCE, SCOPES, Action, Failure, ScopeResult
+from lithos.core.learning.memory import ProjectProvenance
+from lithos.stores.indexes.linkgraph import Remembered
+from tests.e2e.feeds import call_tool
+from tests.e2e.process import run_lithos, running_lithos
+from tests.e2e.vault import snapshot
+from tests.servers import Lithos, serving
+
+
+async def check(lithos: Lithos, *scopes: str) -> list[dict[str, Any]]:
+    return [result.as_json() for result in await lithos.server.live_check.run(scopes or SCOPES)]
+
+
+async def test_a_busy_server_has_no_faults(tmp_path: Path) -> None:
+    """Vectors and link graph are saved seconds later; what was just written is no fault."""
+    async with serving(tmp_path) as lithos:
+        one = await lithos.create("One", "By [[Two]] and [[Nowhere]].")
+        await lithos.create("Two", "The log.", derived_from_ids=[one])
+        indices, graph, provenance = await check(lithos)
+    assert (indices["status"], indices["actions"], indices["summary"]["scanned"]) == ("noop", [], 2)
+    assert graph["actions"] == [{"reason": "target_slug_not_found", "count": 1, "targets": ["Nowhere"]}]
+    assert (graph["status"], graph["summary"]["skipped"]) == ("noop", 1)
+    assert provenance["dry_run"] is True
+
+
+async def test_real_faults_are_found_and_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(tmp_path) as lithos:
+        one = await lithos.create("One", "By [[Two]].")
+        await lithos.create("Two", "The log.", derived_from_ids=[one])
+        learning = lithos.server.learning
+        await learning.submit(ProjectProvenance(desired={}, gone=(), complete=True))
+        held = lithos.server.catalogue.graph.remembered()
+        wrong = Remembered(held.fingerprint + 1, {**held.targets, "Two": None})
+        monkeypatch.setattr(lithos.server.catalogue.graph, "remembered", lambda: wrong)
+        monkeypatch.setattr(FulltextPort, "stamps", lambda _: {99: 1})
+        for _ in range(2):
+            indices, graph, provenance = await check(lithos)
+            assert indices["actions"] == [
+                {"reason": "doc_set_mismatch", "count": 1, "index": "fulltext", "missing": 2, "surplus": 1}
+            ]
+            reasons = {action["reason"] for action in graph["actions"]}
+            assert reasons == {"node_set_mismatch", "edge_set_mismatch"}
+            assert provenance["actions"] == [{"reason": "created", "count": 1}]
+            assert {each["status"] for each in (indices, graph, provenance)} == {"ok"}
+
+
+async def test_a_scope_that_breaks_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> Any:
+        raise OSError(5, "the disk is gone")
+
+    async with serving(tmp_path) as lithos:
+        await lithos.create("One", "Text.")
+        monkeypatch.setattr(FulltextPort, "stamps", fail)
+        indices, graph, _ = await check(lithos)
+    assert indices["failures"][0]["code"] == "index_rebuild_failed"
+    assert "the disk is gone" in indices["failures"][0]["detail"]
+    assert graph["status"] == "noop"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        ScopeResult(scope=GRAPH, dry_run=True, scanned=3, skipped=2, actions=(
+            Action("edge_set_mismatch", {"targets": 4}),
+            Action("target_slug_not_found", {"targets": ["a", "b"]}, is_repair=False, count=2),
+        )),
+        ScopeResult(scope=INDICES, dry_run=True, failures=(Failure("internal_error", "Bug."),)),
+        ScopeResult(scope=PROVENANCE, dry_run=True, supported=False, skipped=1,
+                    actions=(Action("not_enabled", is_repair=False),)),
+    ],
+)  # fmt: skip
+def test_a_report_survives_its_way_over_the_wire(result: ScopeResult) -> None:
+    assert ScopeResult.of_json(json.loads(json.dumps(result.as_json()))) == result
+
+
+def test_the_command_asks_the_running_server(tmp_path: Path) -> None:
+    """behaviour 162: what the server has not saved yet is no fault, and nothing is written."""
+    data = tmp_path / "data"
+    with running_lithos(data) as server:
+        for number in range(3):
+            call_tool(server, "lithos_write", title=f"Note {number}", content="[[Note 0]]", agent="ada")
+            done = run_lithos("-d", data, "reconcile", "--dry-run", "--json")
+            assert (done.returncode, done.stderr) == (0, "")
+            told = json.loads(done.stdout)
+            assert [each["status"] for each in told["results"]] == ["noop"] * 3
+            assert told["results"][0]["summary"]["scanned"] == number + 1
+        before = snapshot(data / "knowledge")
+        alone = run_lithos("-d", data, "reconcile", "--dry-run", "-s", "graph")
+        assert alone.stdout == "graph: noop, 3 notes looked at (dry run, nothing was changed)\n"
+        assert snapshot(data / "knowledge") == before

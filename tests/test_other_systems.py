@@ -1,0 +1,182 @@
+"""What only Linux has is chosen by what the system can do: each capability taken away, and what is left."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from lithos import metrics
+from lithos.actors import blocking
+from lithos.actors.watching import listening
+from lithos.front.server import sockets
+from lithos.metrics import Metrics
+from lithos.stores import holds, probes
+from lithos.stores.holds import hold, identity_of
+from lithos.stores.notes import protection, system_calls
+from lithos.stores.notes.protection import file_system_of, probe_protection
+from lithos.stores.notes.system_calls import UNSUPPORTED, KernelCalls
+
+HERE = str(Path(__file__).parent)
+
+
+@pytest.fixture
+def calls() -> KernelCalls:
+    return KernelCalls()
+
+
+@pytest.fixture
+def libc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A C library that has neither `renameat2` nor `renamex_np`, as musl before 1.2.5 or FreeBSD."""
+    monkeypatch.setattr(system_calls, "_libc", SimpleNamespace())
+
+
+def test_without_renameat2_the_calls_are_told_as_unsupported(
+    calls: KernelCalls, libc: None, tmp_path: Path
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_text("1")
+    other.write_text("2")
+    for call in (calls.exchange, calls.rename_new):
+        with pytest.raises(OSError, match="Function not implemented") as refused:
+            call(str(one), str(other))
+        assert refused.value.errno in UNSUPPORTED
+    assert (one.read_text(), other.read_text()) == ("1", "2")
+
+
+def test_without_renameat2_notes_are_placed_by_links(calls: KernelCalls, libc: None, tmp_path: Path) -> None:
+    found = probe_protection(calls, str(tmp_path))
+    assert (found.exchange, found.no_replace, found.links) == (False, False, True)
+    assert found.can_place
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_leases_a_note_counts_as_not_leased(
+    calls: KernelCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(system_calls, "_LEASES", None)
+    assert probe_protection(calls, str(tmp_path)).leases is False
+    with open(tmp_path / "note", "wb") as file:
+        with pytest.raises(OSError, match="no leases") as refused:
+            calls.lease(file.fileno())
+        assert refused.value.errno in UNSUPPORTED
+        assert calls.is_leased(file.fileno()) is False
+        calls.end_lease(file.fileno())
+
+
+def test_leases_are_known_only_with_all_of_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("F_SETSIG", "F_SETLEASE", "F_GETLEASE"):
+        with monkeypatch.context() as patch:
+            patch.delattr(system_calls.fcntl, name, raising=False)
+            assert system_calls._find_leases() is None
+
+
+def test_a_full_sync_is_asked_for_where_there_is_one_and_an_ordinary_one_else(
+    calls: KernelCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F_FULLFSYNC of macOS; a file system that refuses it gets `fsync`."""
+    done: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda _: done.append("fsync"))
+    with open(tmp_path / "note", "wb") as file:
+        calls.fsync(file.fileno())
+        monkeypatch.setattr(system_calls, "_FULL_SYNC", 51)
+        monkeypatch.setattr(fcntl, "fcntl", lambda _, number: done.append(f"fcntl {number}"))
+        calls.fsync(file.fileno())
+
+        def refuse(*_: Any) -> None:
+            raise OSError(errno.ENOTSUP, "not here")
+
+        monkeypatch.setattr(fcntl, "fcntl", refuse)
+        calls.fsync(file.fileno())
+    assert done == ["fsync", "fcntl 51", "fsync"]
+
+
+def test_without_a_list_of_mounts_the_file_system_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protection, "_MOUNTS", "/nowhere/mountinfo")
+    assert file_system_of(HERE) is None
+    assert protection._leases_lie(HERE) is False
+
+
+def test_without_locks_of_open_files_a_database_is_not_held_and_a_folder_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holds, "_SET_OFD", None)
+    (tmp_path / "coordination.db").write_bytes(b"")
+    database, folder = hold(tmp_path / "coordination.db"), hold(tmp_path)
+    assert database is not None
+    assert folder is not None
+    try:
+        assert database.descriptor is None
+        assert folder.descriptor is not None
+    finally:
+        database.close()
+        folder.close()
+
+
+def test_without_a_list_of_locks_the_holder_has_no_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holds, "_LOCKS", tmp_path / "locks")
+    identity = identity_of(tmp_path)
+    assert identity is not None
+    assert holds._find_holder(identity) is None
+
+
+def test_without_proc_nobody_knows_who_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(probes, "PROC", Path("/nowhere"))
+        assert probes.name_listener(port) is None
+
+
+def test_without_proc_watches_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "_DESCRIPTORS", "/nowhere/fd")
+    assert listening.count_watches() is None
+
+
+def test_where_threads_have_no_priority_none_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed: list[tuple[int, ...]] = []
+    monkeypatch.setattr(os, "setpriority", lambda *given: changed.append(given))
+    monkeypatch.setattr(blocking, "_THREADS_HAVE_PRIORITIES", False)
+    blocking._lower_priority()
+    assert changed == []
+    monkeypatch.setattr(blocking, "_THREADS_HAVE_PRIORITIES", True)
+    blocking._lower_priority()
+    assert changed == [(os.PRIO_PROCESS, threading.get_native_id(), blocking.NICENESS)]
+
+
+async def test_without_the_timeout_of_tcp_a_server_listens_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(socket, "TCP_USER_TIMEOUT", raising=False)
+    (listener,) = await sockets.open_listeners("127.0.0.1", 0)
+    assert listener.socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    await listener.aclose()
+
+
+def test_without_proc_the_metrics_of_the_process_come_from_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metrics, "_PROCESS", Path("/nowhere"))
+    text = Metrics().render([]).decode()
+    values = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name.startswith("process_")
+    }
+    assert set(values) == {
+        "process_cpu_seconds_total", "process_max_fds", "process_open_fds", "process_resident_memory_bytes",
+        "process_start_time_seconds",
+    }  # fmt: skip
+    assert all(value > 0 for value in values.values())
+    monkeypatch.setattr(metrics, "_DESCRIPTORS", Path("/nowhere"))
+    assert "process_open_fds" not in Metrics().render([]).decode()
