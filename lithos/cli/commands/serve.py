@@ -21,6 +21,7 @@ from lithos.cli.streams import PARENT, STOPPING
 from lithos.core.times import format_time
 from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
 from lithos.stores.owner_record import OwnerRecord, read_owner
+from lithos.stores.vault_lock import VaultOwned, lock_of
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.serve")
@@ -56,9 +57,11 @@ async def _serve(session: Session, signals: Sequence[int]) -> None:
 
 async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Event) -> None:
     """Raises `AlreadyOwned` where only an owner can serve."""
-    lock = OwnerLock(_lock_path(session))
+    lock = _make_lock(session)
     try:
         _take(lock)
+    except VaultOwned:
+        raise  # with another data directory, so there is nothing to bridge to
     except AlreadyOwned:
         if session.config.server.transport != "stdio" or not await _is_within_reach(lock.path):
             raise
@@ -107,7 +110,7 @@ async def _bridge(session: Session, shutdown: trio.Event) -> None:
         return Sighting(True, seen)
 
     async def take() -> OwnerLock:
-        lock = OwnerLock(path)
+        lock = _make_lock(session)
         await Threads().run(partial(_take, lock))
         return lock
 
@@ -131,6 +134,11 @@ def _load_hosting() -> None:
 
 def _take(lock: OwnerLock) -> None:
     lock.acquire(format_time(datetime.now(UTC)))
+
+
+def _make_lock(session: Session) -> OwnerLock:
+    storage = session.config.storage
+    return lock_of(storage.data_dir, storage.vault)
 
 
 def _lock_path(session: Session) -> Path:
