@@ -8,9 +8,11 @@ never taken for a lock that nobody holds.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +27,9 @@ log = get_logger("lithos.lock")
 
 #: Bytes of a record at most: four times the longest path.
 _LARGEST: Final = 16_384
+#: Looks at whether a vault is held, and seconds between two.
+_TRIES: Final = 10
+_PAUSE: Final = 0.05
 
 
 class VaultOwned(AlreadyOwned):
@@ -149,6 +154,26 @@ class VaultLock:
         except (OSError, ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
+
+
+def serves_other(vault: Path) -> bool:
+    """Whether the owner of a data directory that is in use serves something else: nobody holds this vault.
+
+    False where folders cannot be locked, which tells nothing.
+    """
+    for _ in range(_TRIES):  # one that starts takes its data directory first
+        try:
+            descriptor = os.open(vault, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
+        time.sleep(_PAUSE)
+    return True
 
 
 def lock_of(data: Path, vault: Path | None, environment: Mapping[str, str] | None = None) -> OwnerLock:

@@ -105,6 +105,10 @@ async def test_a_second_owner_of_a_vault_is_refused_and_a_bridge_of_the_same_dat
                 bridge.call(1, "lithos_read", path="Zanzibar.md")
                 assert "Cloves" in bridge.answer()["result"]["structuredContent"]["content"]
         assert "bridging" in (tmp_path / "errors").read_text()
+        (tmp_path / "other").mkdir()
+        elsewhere = run_lithos("-d", tmp_path / "one", "--vault", tmp_path / "other", "serve", env=env)
+        assert elsewhere.returncode == 4, elsewhere.stderr
+        assert "does not serve" in elsewhere.stderr
         async with connected("mcp", url=server.url) as client:
             assert (await call(client, "lithos_stats"))["documents"] == 1
     assert sorted(path.name for path in vault.iterdir()) == [".obsidian", "Zanzibar.md"]

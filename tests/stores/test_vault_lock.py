@@ -10,7 +10,7 @@ import pytest
 
 import lithos.stores.holds
 from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord
-from lithos.stores.vault_lock import VaultOwned, lock_of
+from lithos.stores.vault_lock import VaultOwned, lock_of, serves_other
 
 NOW = "2026-11-22T16:00:00Z"
 
@@ -105,6 +105,20 @@ def test_a_state_home_that_cannot_be_written_is_no_obstacle_where_folders_lock(
     first.acquire(NOW)
     with pytest.raises(VaultOwned):
         second.acquire(NOW)
+    first.release()
+
+
+def test_an_owner_of_another_vault_is_told_apart(
+    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that asked for one vault is not bridged to a server of another."""
+    monkeypatch.setattr("lithos.stores.vault_lock._PAUSE", 0.0)
+    other = tmp_path / "other"
+    other.mkdir()
+    first = lock(tmp_path, "one", vault)
+    first.acquire(NOW)
+    assert not serves_other(vault)
+    assert serves_other(other)
     first.release()
 
 

@@ -16,12 +16,12 @@ import trio
 
 from lithos.actors.blocking import Threads
 from lithos.cli.output import announce
-from lithos.cli.session import Session
+from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import PARENT, STOPPING
 from lithos.core.times import format_time
 from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
 from lithos.stores.owner_record import OwnerRecord, read_owner
-from lithos.stores.vault_lock import VaultOwned, lock_of
+from lithos.stores.vault_lock import VaultOwned, lock_of, serves_other
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.serve")
@@ -65,6 +65,14 @@ async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Eve
     except AlreadyOwned:
         if session.config.server.transport != "stdio" or not await _is_within_reach(lock.path):
             raise
+        vault = session.config.storage.vault
+        if vault is not None and await Threads().run(partial(serves_other, vault)):
+            data = session.config.storage.data_dir
+            raise CommandFailed(
+                f"The server that owns {data} does not serve {vault}. Stop it first, or "
+                "name another --data-dir for this vault.",
+                exit_code=4,
+            ) from None
         ready.set()
         await _bridge(session, shutdown)
         return

@@ -254,6 +254,10 @@ class Knowledge:
             await trio.sleep(pause)
             pause = min(2 * pause, LONGEST_BUSY_PAUSE)
 
+    async def wait_known(self) -> None:
+        """Wait until every note is known, during a first start. Raises `StorageFailed` when that is long."""
+        await self._opening.wait_known()
+
     async def _find_early(self, note_id: str | None, path: str | None) -> Entry | None:
         """A note by its path while the first pass runs; by id that is waited for. None afterwards."""
         if self._opening.known.is_set():
