@@ -11,18 +11,22 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 
 import trio
 
 from lithos.actors.blocking import Threads
+from lithos.app.actors import Actors
 from lithos.app.allocator import keep_returning, limit_arenas
 from lithos.app.assembly import Assembly
 from lithos.app.server import Server
 from lithos.app.stores import close_stores, keep_owning, open_stores, utc_now
+from lithos.catalogue.scan import ScanResult
 from lithos.config.catalogue import Config
+from lithos.core.events import Event
+from lithos.services.opening import StartStopped
 from lithos.stores.lock import OwnerLock
 from lithos.telemetry import get_logger
 
@@ -32,6 +36,8 @@ log = get_logger("lithos.app")
 
 #: Seconds for the actors to finish what is queued at a stop, and for the last snapshot.
 DRAIN = 20.0
+#: Seconds until a vault that could not be read is tried again.
+RESCAN = 1.0
 #: With a busy Python thread each hand-over of the interpreter costs up to the switch interval.
 SWITCH_INTERVAL = 0.0005
 
@@ -51,7 +57,8 @@ async def running_server(
     """A server without a front: full text is searchable on entry, everything is durable on leaving.
 
     `lock`, when given, holds the data directory already; it is released on leaving. One that `gets_front`
-    loads the model after the libraries of its front. Raises what `open_stores`
+    is entered before its notes are read, when there are many to read, and loads the model after the
+    libraries of its front. Raises what `open_stores`
     raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
     """
     with _collector_spared():
@@ -75,29 +82,17 @@ async def _running(
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as background:
                 background.start_soon(keep_owning, stores.lock)
-                scanned = await writing.run(assembly.actors.scan)
-                server = await assembly.start(nursery, background)
-                await assembly.actors.announce(scanned)
-                examined = scanned.examined
-                del scanned  # it holds what the manifest had to learn: after a first scan, of every note
-                await background.start(assembly.actors.watch)
-                background.start_soon(_show_collector, server)
-                background.start_soon(keep_returning)
-                background.start_soon(server.upkeep.run)
-                background.start_soon(server.questions.take_orders)
-                if server.enrichment is not None:
-                    background.start_soon(server.enrichment.run)
-                    background.start_soon(server.questions.keep)
-                assembly.startup_seconds = time.perf_counter() - began
-                log.info(
-                    "ready",
-                    notes=len(assembly.actors.catalogue),
-                    examined=examined,
-                    seconds=round(assembly.startup_seconds, 3),
-                )
+                announced = await writing.run(assembly.actors.recall)
+                server = await assembly.start(nursery)
+                background.start_soon(_open, assembly, server, announced, writing, background, began)
                 try:
+                    if gets_front:
+                        await server.opening.worth_waiting()
+                    else:
+                        await server.opening.complete.wait()
                     yield server
                 finally:
+                    server.opening.stop()
                     background.cancel_scope.cancel()
             assembly.actors.memory.mailbox.close()
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN
@@ -109,6 +104,65 @@ async def _running(
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
             await writing.run(lambda: close_stores(stores))
     log.info("stopped")
+
+
+async def _open(
+    assembly: Assembly,
+    server: Server,
+    announced: Sequence[Event],
+    writing: Threads,
+    background: trio.Nursery,
+    began: float,
+) -> None:
+    """Read the notes, announce what changed, index them, and start what follows them."""
+    actors, opening = assembly.actors, server.opening
+    background.start_soon(_let_read, server)
+    scanned = await _scan(actors, announced, writing)
+    await actors.announce(scanned)
+    examined = scanned.examined
+    del scanned  # it holds what the manifest had to learn: after a first scan, of every note
+    opening.known.set()
+    await actors.open(background)
+    await background.start(actors.watch)
+    background.start_soon(_show_collector, server)
+    background.start_soon(keep_returning)
+    background.start_soon(server.upkeep.run)
+    background.start_soon(server.questions.take_orders)
+    if server.enrichment is not None:
+        background.start_soon(server.enrichment.run)
+        background.start_soon(server.questions.keep)
+    assembly.startup_seconds = time.perf_counter() - began
+    log.info(
+        "ready",
+        notes=len(actors.catalogue),
+        examined=examined,
+        seconds=round(assembly.startup_seconds, 3),
+    )
+    opening.complete.set()
+
+
+async def _scan(actors: Actors, announced: Sequence[Event], writing: Threads) -> ScanResult:
+    """Scan; a vault that cannot be read now, as on a disk that is gone, is tried again."""
+    while True:
+        try:
+            scanned = await actors.scan(announced, writing)
+        except StartStopped:
+            await trio.sleep_forever()  # until the cancellation that comes with the stop
+        except OSError as failure:
+            if not actors.stores.files.is_foreign:
+                raise
+            if actors.opening.failure is None:
+                log.error("notes cannot be read", reason=str(failure))
+            actors.opening.failure = f"the notes cannot be read: {failure}"
+            await trio.sleep(RESCAN)
+        else:
+            actors.opening.failure = None
+            return scanned
+
+
+async def _let_read(server: Server) -> None:
+    await server.front_loaded.wait()
+    server.opening.let_read()
 
 
 @contextmanager

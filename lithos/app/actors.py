@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from lithos.actors.blocking import BackgroundThread, Threads
+from lithos.actors.blocking import BackgroundThread, Blocking, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Journalled, make_id
@@ -43,7 +43,9 @@ from lithos.core.events import Event
 from lithos.core.learning.salience import LearningSettings, UsageSettings
 from lithos.core.tasks.model import ClaimTimes
 from lithos.metrics import Metrics
+from lithos.services.opening import Opening
 from lithos.services.retrieve.feedback import Learning
+from lithos.stores.coordination.schema import NoteRows
 from lithos.stores.indexes.embedder import Embedder
 from lithos.stores.notes.vanished import VanishedFiles
 
@@ -125,7 +127,10 @@ class Actors:
         self.metrics = Metrics()
         #: Set once no client has to wait for a library of the front, or there is none.
         self.front_loaded = trio.Event()
-        self.catalogue = Catalogue(NoteRecords(stores.coordination.note_rows()))
+        #: Kept until the start scan.
+        self._rows = stores.coordination.note_rows()
+        self.catalogue = Catalogue(NoteRecords(self._rows))
+        self.opening = Opening(stores.fulltext.document_count)
         self.graph_cache = GraphCache(self.catalogue.graph, config.storage.data_dir, Threads())
         self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
         self.coordinator = self._make_coordinator()
@@ -176,7 +181,7 @@ class Actors:
 
     def _make_writer(self, indexers: Sequence[Indexer]) -> Writer:
         limit = self.config.storage.max_content_size_bytes
-        preparation = Preparation(self.catalogue, limit, self.clock, make_id)
+        preparation = Preparation(self.catalogue, limit, self.clock, make_id, self.stores.files.ignored)
         files, publisher = self.stores.files, self.publisher.mailbox
         keep = self.keeper.take
         return Writer(self.catalogue, files, Threads(), indexers, publisher, preparation, keep)
@@ -235,15 +240,31 @@ class Actors:
         )
         return AccurateTier(parts, search.tier)
 
-    def scan(self) -> ScanResult:
-        """Fill the catalogue from the folder. Blocks."""
-        stores = self.stores
+    def recall(self) -> Sequence[Event]:
+        """Read the graph's cache, and the events that the manifest lacks; blocks. Call it before `start`."""
         self.graph_cache.read()
-        position = stores.manifest.seq
+        position = self.stores.manifest.seq
         # Without a manifest the journal is all that tells which versions were given.
-        announced = stores.coordination.events_after(0 if position is None else position)
-        rule = self.guard.start_rule()
-        return scan_folder(stores.files, stores.manifest, self.catalogue, announced, self.clock(), rule)
+        return self.stores.coordination.events_after(0 if position is None else position)
+
+    async def scan(self, announced: Sequence[Event], blocking: Blocking) -> ScanResult:
+        """Fill the catalogue from the folder, `announced` being the events that the manifest lacks.
+
+        The catalogue is empty until then: what readers see changes at once, on the event loop.
+        """
+        stores, rows = self.stores, self._rows
+        tell = self.opening.teller()
+
+        def fill() -> tuple[Catalogue, ScanResult]:
+            filled = Catalogue(NoteRecords(rows))
+            rule = self.guard.start_rule()
+            now = self.clock()
+            return filled, scan_folder(stores.files, stores.manifest, filled, announced, now, rule, tell)
+
+        filled, scanned = await blocking.run(fill)
+        self.catalogue.take_over(filled)
+        self._rows = NoteRows()
+        return scanned
 
     async def announce(self, scanned: ScanResult) -> None:
         """Journal what the scan found, then let the manifest remember it."""
@@ -265,8 +286,8 @@ class Actors:
         watcher = self.watcher
         await supervise(watcher.mailbox, watcher.start, crashes=sys.maxsize, task_status=task_status)
 
-    async def start(self, nursery: trio.Nursery, background: trio.Nursery) -> None:
-        """Start the actors, downstream first, and wait for the first repair of the full-text index."""
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Start the actors, downstream first; until `open` nothing but tasks and agents is asked for."""
         publisher, coordinator = self.publisher.mailbox, self.coordinator.mailbox
         downstream: list[Mailbox[Any]] = [
             self.fulltext_indexer.mailbox,
@@ -280,6 +301,9 @@ class Actors:
             await nursery.start(partial(supervise, indexer.mailbox, indexer.start))
         await nursery.start(partial(supervise, publisher, self.publisher.start, closes=downstream))
         await nursery.start(partial(supervise, writer, self.writer.start, closes=[publisher]))
+
+    async def open(self, background: trio.Nursery) -> None:
+        """Index the scanned notes, and wait for the first repair of the full-text index."""
         self.keeper.take(self.stores.files.take_kept())
         await background.start(self.keeper.run)
         background.start_soon(self.semantic.load, self.vector_indexer, self._first_things)

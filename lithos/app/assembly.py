@@ -63,9 +63,9 @@ class Assembly:
         self.actors = Actors(config, stores, clock, reading, load_embedder, load_transformer)
         self.startup_seconds = 0.0
 
-    async def start(self, nursery: trio.Nursery, background: trio.Nursery) -> Server:
-        """Start the actors, and wait for the first repair of the full-text index."""
-        await self.actors.start(nursery, background)
+    async def start(self, nursery: trio.Nursery) -> Server:
+        """Start the actors; the server knows no note yet."""
+        await self.actors.start(nursery)
         return self._serve()
 
     def _serve(self) -> Server:
@@ -91,6 +91,7 @@ class Assembly:
             texts,
             clock,
             questions.cited_before,
+            self.actors.opening,
         )
         entities = self._make_entities(texts, knowledge)
         question_upkeep = make_question_upkeep(self.actors, texts, questions)
@@ -133,6 +134,7 @@ class Assembly:
             vector_indexer=self.actors.vector_indexer,
             writer=self.actors.writer,
             watcher=self.actors.watcher,
+            opening=self.actors.opening,
             guard=self.actors.guard,
             lock=stores.lock,
             front_loaded=self.actors.front_loaded,
@@ -175,6 +177,7 @@ class Assembly:
             self.actors.config.server.tools,
             outcome_status=self.actors.config.server.write_outcomes == "status",
             meter=ToolMeter(self.actors.metrics),
+            opening=self.actors.opening,
         )
 
     def _make_feedback(self, knowledge: Knowledge, questions: QuestionMemory) -> Feedback:
@@ -225,9 +228,10 @@ class Assembly:
             coordination=stores.coordination,
             memory=self.actors.memory,
             publisher=self.actors.publisher,
-            knowledge_folder=config.storage.data_dir / config.storage.knowledge_subdir,
+            knowledge_folder=config.storage.notes_folder,
             guard=self.actors.guard,
             watcher=self.actors.watcher,
+            opening=self.actors.opening,
             writer=self.actors.writer,
             events_enabled=config.events.enabled,
             lock_trouble=lambda: stores.lock.trouble,

@@ -6,7 +6,7 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,13 +15,17 @@ from attrs import frozen
 
 from lithos import __version__
 from lithos.app.stores import utc_now
+from lithos.app.vault import make_lock, open_notes
 from lithos.config.catalogue import Config
+from lithos.config.sections import StorageConfig
 from lithos.core.times import format_time
 from lithos.stores import PRIVATE_FOLDER
 from lithos.stores.backup import (
     FORMAT,
+    VAULT,
     BackupIndex,
     BackupRefused,
+    FoundLinks,
     SavedFile,
     Told,
     copy_database,
@@ -37,7 +41,7 @@ from lithos.stores.backup import (
     walk_files,
     write_index,
 )
-from lithos.stores.lock import OwnerLock, is_owned
+from lithos.stores.lock import is_owned
 from lithos.stores.notes.displaced import DISPLACED
 
 __all__ = ["BackupRefused", "Restored", "back_up", "back_up_to_tar", "restore"]
@@ -63,9 +67,9 @@ def back_up(
     It holds everything acknowledged before it began. Raises `BackupRefused`, `OSError`, `CorruptDatabase`;
     what was copied by then has no `backup.json`.
     """
-    data = config.storage.data_dir
-    notes = data / config.storage.knowledge_subdir
-    _check_target(data, notes, target)
+    data, vault = config.storage.data_dir, config.storage.vault
+    notes = config.storage.notes_folder
+    _check_target(config.storage, target)
     started = clock()
     target.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     is_live = is_owned(data / PRIVATE / "lock")
@@ -74,24 +78,26 @@ def back_up(
         copied = copy_database(data / PRIVATE / name, target / PRIVATE / name, is_live=is_live)
         if copied is not None:
             saved[f"{PRIVATE}/{name}"] = copied
-    paths = list(_list_files(data, notes))
-    for number, path in enumerate(paths, start=1):
-        copied = copy_file(data / path, target / path)
+    prefix = VAULT if vault is not None else notes.relative_to(data).as_posix()
+    sources = {f"{prefix}/{path}": notes / path for path in _list_notes(config.storage)}
+    sources |= {path: data / path for path in _list_state(data)}
+    for number, (path, source) in enumerate(sources.items(), start=1):
+        copied = copy_file(source, target / path)
         if copied is not None:
             saved[path] = copied
-        told(number, len(paths))
-    links = find_links(notes)
-    prefix = notes.relative_to(data).as_posix()
+        told(number, len(sources))
+    links = find_links(notes) if vault is None else _links_of_vault(config.storage, saved)
     index = BackupIndex(
         format=FORMAT,
         version=__version__,
         started_at=format_time(started),
         finished_at=format_time(clock()),
         journal_head=journal_head(target / PRIVATE / "coordination.db"),
-        counts=_count(saved, config.storage.knowledge_subdir),
+        counts=_count(saved, prefix),
         files=saved,
         links={f"{prefix}/{link}": target for link, target in links.inside.items()},
         left_out=tuple(f"{prefix}/{link}" for link in links.elsewhere),
+        notes=prefix,
     )
     write_index(target, index)
     return index
@@ -115,8 +121,11 @@ def back_up_to_tar(
     return index
 
 
-def _check_target(data: Path, notes: Path, target: Path) -> None:
+def _check_target(storage: StorageConfig, target: Path) -> None:
+    data, notes = storage.data_dir, storage.notes_folder
     if not notes.is_dir():
+        if storage.vault is not None:
+            raise BackupRefused(f"There is no folder {notes}. Name the folder of your notes with --vault.")
         raise BackupRefused(
             f"There are no notes in {data}: the folder {notes.name} is missing. Name the data directory with "
             "--data-dir, or put the folder back."
@@ -129,10 +138,31 @@ def _check_target(data: Path, notes: Path, target: Path) -> None:
         raise BackupRefused(f"{target} is not empty. Choose an empty or a new directory.")
 
 
-def _list_files(data: Path, notes: Path) -> Iterator[str]:
-    """What is copied as it is: notes and what lies beside them, configuration, history, displaced texts."""
-    prefix = notes.relative_to(data).as_posix()
-    yield from (f"{prefix}/{path}" for path in walk_files(notes))
+def _list_notes(storage: StorageConfig) -> list[str]:
+    """The notes and what lies beside them; of a vault its notes alone, by the names of their own files."""
+    if storage.vault is None:
+        return list(walk_files(storage.notes_folder))
+    root = os.path.realpath(storage.vault)
+    found = (file.path for file in open_notes(storage).list_notes())
+    return [path for path in found if os.path.realpath(f"{root}/{path}") == f"{root}/{path}"]
+
+
+def _links_of_vault(storage: StorageConfig, saved: Mapping[str, SavedFile]) -> FoundLinks:
+    """The links of a vault through which notes are reached; what they lead to is in the backup."""
+    assert storage.vault is not None
+    links, files = find_links(storage.vault), open_notes(storage)
+    kept: dict[str, str] = {}
+    for link, target in links.inside.items():
+        if any(part.startswith(".") for part in link.split("/")) or files.ignored.covers(link):
+            continue
+        reached = os.path.normpath(f"{VAULT}/{os.path.dirname(link)}/{target}")
+        if reached in saved or any(path.startswith(f"{reached}/") for path in saved):
+            kept[link] = target
+    return FoundLinks(kept)
+
+
+def _list_state(data: Path) -> Iterator[str]:
+    """What else is copied as it is: configuration, history, displaced texts."""
     if (data / "config.yaml").is_file():
         yield "config.yaml"
     for name in ("migrations", DISPLACED):
@@ -168,11 +198,13 @@ def restore(
     """Put a backup (directory or tar) in the place of the data directory, every hash verified before. Blocks.
 
     With `force` the content that is there is moved aside within it. Raises `AlreadyOwned`,
-    `BackupRefused`, `OSError`.
+    `BackupRefused`, `OSError`. With a vault the notes go there, which must be empty or absent; without one
+    a backup of a vault is refused.
     """
-    data = config.storage.data_dir
+    data, vault = config.storage.data_dir, config.storage.vault
     with _as_directory(source) as directory:
         index = read_index(directory)
+        _check_vault(vault, data, index)
         verify_files(directory, index, told)
         data.mkdir(parents=True, exist_ok=True)
         occupied = _content(data)
@@ -181,12 +213,35 @@ def restore(
                 f"{data} is not empty ({', '.join(sorted(occupied)[:5])}). Choose an empty one with "
                 "--data-dir, or add --force: then its content is moved aside, not deleted."
             )
-        lock = OwnerLock(data / PRIVATE / "lock")
+        if vault is not None:
+            vault.mkdir(parents=True, exist_ok=True)
+        lock = make_lock(config.storage)
         lock.acquire(format_time(clock()))
         try:
-            return Restored(index, _replace_content(data, directory, index, clock()))
+            return Restored(index, _replace_content(data, vault, directory, index, clock()))
         finally:
             lock.release()
+
+
+def _check_vault(vault: Path | None, data: Path, index: BackupIndex) -> None:
+    """Notes of a vault go to an empty vault only: nothing in one is ever moved or replaced."""
+    if vault is None:
+        if index.notes == VAULT:
+            raise BackupRefused(
+                "This backup holds the notes of a vault. Say with --vault PATH where they go: an empty or a "
+                "new folder."
+            )
+        return
+    if vault.exists() and (not vault.is_dir() or any(vault.iterdir())):
+        raise BackupRefused(
+            f"The vault {vault} is not empty, and nothing in a vault is ever replaced. Choose an empty or a "
+            "new folder with --vault, then copy from there what you miss."
+        )
+    if os.path.realpath(vault).startswith(os.path.realpath(data) + os.sep):
+        raise BackupRefused(
+            f"The vault {vault} is inside of the data directory {data}. Choose a folder elsewhere with "
+            "--vault."
+        )
 
 
 @contextmanager
@@ -216,8 +271,10 @@ def _content(data: Path) -> list[str]:
     return names
 
 
-def _replace_content(data: Path, backup: Path, index: BackupIndex, now: datetime) -> Path | None:
-    """Stage a copy, move what is there aside, put the copy in its place."""
+def _replace_content(
+    data: Path, vault: Path | None, backup: Path, index: BackupIndex, now: datetime
+) -> Path | None:
+    """Stage a copy, move what is there aside, put the copy in its place; notes go to the vault, if any."""
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     staged = Path(tempfile.mkdtemp(prefix=f"{ASIDE}staged-", dir=data))
     try:
@@ -226,6 +283,8 @@ def _replace_content(data: Path, backup: Path, index: BackupIndex, now: datetime
             if copied is None or copied.sha256 != saved.sha256:
                 raise BackupRefused(f"{name} changed while it was restored. Nothing was replaced; try again.")
         make_links(staged, index.links)
+        if vault is not None:
+            _fill_vault(vault, staged / index.notes)
         move_counters_ahead(staged / PRIVATE / "coordination.db", now)
         sync_folders(staged)
         aside = _move_aside(data, data / f"{ASIDE}{stamp}")
@@ -235,6 +294,27 @@ def _replace_content(data: Path, backup: Path, index: BackupIndex, now: datetime
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return aside
+
+
+def _fill_vault(vault: Path, staged: Path) -> None:
+    """Copy the staged notes to the empty vault, which may be on another disk; all or nothing."""
+    if not staged.is_dir():
+        return
+    try:
+        for top in sorted(staged.iterdir()):
+            if top.is_dir() and not top.is_symlink():
+                shutil.copytree(top, vault / top.name, symlinks=True)
+            else:
+                shutil.copy2(top, vault / top.name, follow_symlinks=False)
+        for path in walk_files(vault):
+            with (vault / path).open("rb") as written:
+                os.fsync(written.fileno())
+        sync_folders(vault)
+    except BaseException:
+        for top in vault.iterdir():
+            shutil.rmtree(top) if top.is_dir() and not top.is_symlink() else top.unlink()
+        raise
+    shutil.rmtree(staged)
 
 
 def _move_aside(data: Path, aside: Path) -> Path | None:

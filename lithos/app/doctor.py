@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 import trio
@@ -16,6 +15,7 @@ from attrs import frozen
 
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.app.stores import utc_now
+from lithos.app.vault import open_notes
 from lithos.config.catalogue import Config
 from lithos.core.findings import CheckResult, Finding, fail, ok, warn
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
@@ -23,7 +23,13 @@ from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
 from lithos.services.upkeep import checks_notes, checks_storage
 from lithos.services.upkeep import checks_notes as checks_protection
-from lithos.services.upkeep.checks_notes import Look, check_watching, look_aside, run_check
+from lithos.services.upkeep.checks_notes import (
+    Look,
+    check_vault_watching,
+    check_watching,
+    look_aside,
+    run_check,
+)
 from lithos.services.upkeep.checks_upstream import check_upstream, find_upstream
 from lithos.services.upkeep.reconcile_indices import IndexSettings
 from lithos.services.upkeep.validation import Survey, survey_notes
@@ -188,14 +194,17 @@ class Doctor:
     def _checks(self) -> Iterator[tuple[str, Look]]:
         """In the order in which one explains the next."""
         storage = self._config.storage
-        data, private, folder = storage.data_dir, storage.data_dir / ".lithos", storage.knowledge_subdir
+        data, private = storage.data_dir, storage.data_dir / ".lithos"
         yield "configuration", _at_once(lambda: check_configuration(self._patient))
         if not data.is_dir():
             yield "data directory", _at_once(lambda: [checks_storage.missing_data_directory(data)])
             yield "embedder", _aside(self._look_at_embedder)
             yield "port", self._look_at_port
             return
-        yield "data directory", _aside(lambda: checks_storage.check_data_directory(data, folder))
+        yield (
+            "data directory",
+            _aside(lambda: checks_storage.check_data_directory(data, storage.notes_folder, storage.vault)),
+        )
         yield "disk space", _aside(lambda: checks_storage.check_space(data))
         yield "layout", _aside(lambda: checks_storage.check_layout(data))
         yield "owner", self._look_at_owner
@@ -207,7 +216,8 @@ class Doctor:
         if find_upstream(data):
             yield "upstream", _aside(self._look_at_upstream)
         yield "notes", self._look_at_notes
-        yield "protection", _aside(lambda: checks_protection.check_protection(data / folder))
+        if storage.vault is None:  # what it would try out makes files
+            yield "protection", _aside(lambda: checks_protection.check_protection(storage.notes_folder))
         yield "displaced texts", _aside(lambda: checks_protection.check_displaced(private))
         yield "duplicate ids", self._of_notes(checks_notes.check_duplicates)
         yield "vanished files", self._of_notes(checks_notes.check_vanished)
@@ -230,11 +240,11 @@ class Doctor:
 
     async def _look_at_notes(self) -> Iterable[Finding]:
         storage = self._config.storage
-        if not (storage.data_dir / storage.knowledge_subdir).is_dir():
-            return [checks_notes.missing_notes(storage.data_dir, storage.knowledge_subdir)]
+        if not storage.notes_folder.is_dir():
+            return [checks_notes.missing_notes(storage.data_dir, storage.notes_folder, storage.vault)]
         fraction = self._config.index.max_vanished_fraction
         survey = await look_aside(
-            partial(survey_notes, storage.data_dir, storage.knowledge_subdir, fraction, self._clock())
+            lambda: survey_notes(storage.data_dir, open_notes(storage), fraction, self._clock())
         )
         self._survey = survey
         return checks_notes.check_notes(survey)
@@ -272,10 +282,13 @@ class Doctor:
 
     async def _look_at_watching(self) -> Iterable[Finding]:
         config = self._config
-        folder = config.storage.data_dir / config.storage.knowledge_subdir
+        folder = config.storage.notes_folder
         if not folder.is_dir():
             return [warn("This was not looked at: there is no folder of notes.", _SEE_NOTES)]
-        return await check_watching(folder, config.index.watch_mode if config.server.watch_files else "off")
+        mode = config.index.watch_mode if config.server.watch_files else "off"
+        if config.storage.vault is not None:
+            return await look_aside(lambda: check_vault_watching(folder, mode))
+        return await check_watching(folder, mode)
 
     def _look_at_clock(self) -> Iterable[Finding]:
         survey = self._survey

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lithos.app.stores import utc_now
+from lithos.app.vault import open_notes
 from lithos.config.catalogue import Config
 from lithos.core.learning.edges import EdgeFilter
 from lithos.core.notes.document import parse_document
@@ -33,9 +34,7 @@ def export_objects(config: Config, clock: Callable[[], datetime] = utc_now) -> I
     without a folder of notes, `CorruptDatabase` and `OSError`.
     """
     storage = config.storage
-    survey = survey_notes(
-        storage.data_dir, storage.knowledge_subdir, config.index.max_vanished_fraction, clock()
-    )
+    survey = survey_notes(storage.data_dir, open_notes(storage), config.index.max_vanished_fraction, clock())
     with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
         copies = Path(folder)
         held = {

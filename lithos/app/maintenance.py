@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 
 import attrs
 import trio
@@ -22,10 +21,12 @@ from lithos.actors.writing.messages import PatchNote, WriteOutcome
 from lithos.app import running_server
 from lithos.app.server import Server
 from lithos.app.stores import keep_owning, utc_now
+from lithos.app.vault import make_lock, open_notes
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
 from lithos.config.catalogue import Config
+from lithos.config.sections import StorageConfig
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.findings import GRAPH, INDICES, Failure, ScopeResult
 from lithos.core.learning.questions import QuestionFilter
@@ -40,12 +41,12 @@ from lithos.services.upkeep.salience_floor import Recalibration, preview_recalib
 from lithos.services.upkeep.validation import Survey, read_note_rows, survey_notes
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.learning.forget_orders import ForgetOrders
-from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
+from lithos.stores.lock import AlreadyOwned, is_owned
 from lithos.stores.manifest import Manifest
-from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import is_there
 from lithos.stores.notes.vanished import VanishedFiles
 from lithos.stores.sqlite import snapshot
+from lithos.stores.vault_lock import VaultOwned
 
 #: Seconds for a server to take an approval: twice what the specification allows.
 SERVER_BOUND = 10.0
@@ -76,6 +77,8 @@ async def accept_vanished(config: Config, *, dry_run: bool) -> GivenUp:
     if not is_live:
         try:
             await _start_once(config)
+        except VaultOwned:
+            raise
         except AlreadyOwned:
             pass  # a server that started this moment takes the approval as well
         except BaseException:
@@ -102,7 +105,7 @@ async def _is_taken(files: VanishedFiles, blocking: Threads) -> bool:
 
 def _list_kept(config: Config, vanished: VanishedFiles) -> tuple[str, ...]:
     """What the running server keeps and is still not there."""
-    files = NoteFiles(config.storage.data_dir / config.storage.knowledge_subdir)
+    files = open_notes(config.storage)
     return tuple(path for path in sorted(vanished.kept()) if not is_there(files, path))
 
 
@@ -112,7 +115,7 @@ def _list_vanished(config: Config) -> tuple[str, ...]:
     private = storage.data_dir / ".lithos"
     catalogue = Catalogue(NoteRecords(read_note_rows(private, is_live=False)))
     with snapshot(private / "manifest.db", is_live=False) as connection:
-        files = NoteFiles(storage.data_dir / storage.knowledge_subdir)
+        files = open_notes(storage)
         rule = VanishRule(keep_all=True)
         result = scan_folder(files, Manifest.view(connection), catalogue, (), utc_now(), rule)
     entries = (catalogue.get(note_id) for note_id in result.vanished)
@@ -149,9 +152,9 @@ class ExtractionResult:
 
 
 @asynccontextmanager
-async def owned(data: Path, clock: Clock = utc_now) -> AsyncIterator[None]:
-    """Own a data directory for the block; raises `AlreadyOwned`."""
-    lock = OwnerLock(data / ".lithos" / "lock")
+async def owned(storage: StorageConfig, clock: Clock = utc_now) -> AsyncIterator[None]:
+    """Own a data directory, and the vault it serves, for the block; raises `AlreadyOwned`."""
+    lock = make_lock(storage)
     await Threads().run(lambda: lock.acquire(format_time(clock())))
     try:
         async with trio.open_nursery() as nursery:
@@ -178,14 +181,14 @@ async def reconcile(
     if dry_run:
         surveyed = await Threads().run(survey)
         return [await _reconcile_scope(config, surveyed, scope, True, clock, None) for scope in scopes]
-    async with owned(config.storage.data_dir, clock):
+    async with owned(config.storage, clock):
         surveyed = await Threads().run(survey)
         return [await _reconcile_scope(config, surveyed, scope, False, clock, progress) for scope in scopes]
 
 
 def _survey(config: Config, clock: Clock) -> Survey:
     storage, fraction = config.storage, config.index.max_vanished_fraction
-    return survey_notes(storage.data_dir, storage.knowledge_subdir, fraction, clock())
+    return survey_notes(storage.data_dir, open_notes(storage), fraction, clock())
 
 
 async def _reconcile_scope(
@@ -249,7 +252,7 @@ async def recalibrate_salience(
         return await Threads().run(lambda: preview_recalibration(path, floor, is_live=is_live))
     if not data.is_dir():
         raise FileNotFoundError(2, "There is no data directory", str(data))
-    async with owned(data, clock):
+    async with owned(config.storage, clock):
         return await Threads().run(lambda: recalibrate(path, floor, clock()))
 
 
@@ -280,7 +283,7 @@ async def forget_questions(
                 await trio.sleep(0.1)
             return Forgotten(number, is_taken=True)
         return Forgotten(number, is_taken=False)
-    async with owned(data, clock):
+    async with owned(config.storage, clock):
         number = await blocking.run(lambda: forget_stored_questions(path, wanted, clock()))
     return Forgotten(number, is_taken=True)
 

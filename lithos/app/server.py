@@ -25,6 +25,7 @@ from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.resources import Library
+from lithos.services.opening import Opening
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
@@ -66,6 +67,8 @@ class Server:
     vector_indexer: Indexer
     writer: Writer
     watcher: Watcher
+    #: How far the start is: what clients are served before it is complete says so.
+    opening: Opening
     guard: DeletionGuard
     lock: OwnerLock
     #: Set by the front, once no client has to wait for a library of its.
@@ -79,5 +82,6 @@ class Server:
 
     async def searchable(self) -> None:
         """Wait until full text and meaning cover every note (or there is no model)."""
+        await self.opening.complete.wait()
         await self.fulltext_indexer.converged()
         await self.semantic.settled.wait()

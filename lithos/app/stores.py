@@ -13,6 +13,7 @@ import trio
 from attrs import frozen
 
 from lithos.actors.blocking import Threads
+from lithos.app.vault import make_lock, open_notes
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time
 from lithos.stores import PRIVATE_FOLDER
@@ -68,17 +69,18 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
     A failure gives the lock up. Raises `AlreadyOwned`, `CorruptDatabase` (coordination.db) and `OSError`.
     """
     data = config.storage.data_dir
-    private, knowledge = data / ".lithos", data / config.storage.knowledge_subdir
-    fresh = {above for folder in (private, knowledge) for above in _missing(folder)}
+    private, vault = data / ".lithos", config.storage.vault
+    made = (private, config.storage.notes_folder) if vault is None else (private,)
+    fresh = {above for folder in made for above in _missing(folder)}
     private.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     now = utc_now()
     if lock is None:
-        lock = OwnerLock(private / "lock")
+        lock = make_lock(config.storage)
         lock.acquire(format_time(now))
     undo = ExitStack()
     undo.callback(lock.release)
     with undo:
-        files = NoteFiles(knowledge)
+        files = open_notes(config.storage)
         files.create_root()
         _sync_names({data, *(folder.parent for folder in fresh)})
         displaced = Displaced(private / DISPLACED)

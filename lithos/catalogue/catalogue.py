@@ -228,6 +228,18 @@ class Catalogue:
             self.reserve_serials(entry.serial)
         self.graph.load(ordered)
 
+    def take_over(self, filled: Catalogue) -> None:
+        """Have everything that another catalogue was filled with, at once; this one must be empty.
+
+        Its records and its graph stay the same objects, since others hold them. `filled` is not used again.
+        """
+        assert not self._by_id
+        records, graph = self.records, self.graph
+        records.take_over(filled.records)
+        graph.take_over(filled.graph)
+        vars(self).update(vars(filled))
+        self.records, self.graph = records, graph
+
     def put(self, entry: Entry) -> None:
         """Upsert a note; a replaced one keeps its place in the listing."""
         exhaust(self.put_in_steps(entry))

@@ -185,6 +185,11 @@ class NoteGraph:
         self._notes = {note.note.id: note for note in notes}
         self._loading = self._load(notes)
 
+    def take_over(self, loaded: NoteGraph) -> None:
+        """Load, lazily, the notes that another graph was given; this one must be empty."""
+        self._notes = loaded._notes
+        self._loading = self._load(list(self._notes.values()))
+
     def settle(self, most: int | None = None) -> bool:
         """Continue a lazy `load` by `most` steps of a millisecond or two, or to its end; True when done.
 

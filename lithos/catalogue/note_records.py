@@ -30,6 +30,12 @@ class NoteRecords:
         #: Awaits a commit of everything unsaved; None where nothing is ever committed, as in a survey.
         self.commit: Callable[[], Awaitable[object]] | None = None
 
+    def take_over(self, newer: NoteRecords) -> None:
+        """Have everything that another cache knows, in place of what this one does."""
+        commit = self.commit
+        vars(self).update(vars(newer))
+        self.commit = commit
+
     # -- versions ------------------------------------------------------------------------------
 
     def version(self, note_id: str) -> Standing | None:

@@ -10,7 +10,7 @@ the same bytes. A file that names an id has it before one that names none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import attrs
@@ -33,7 +33,7 @@ from lithos.core.notes.model import Standing, effective_version, newest
 from lithos.core.plan import VanishRule, plan_event, plan_files, plan_vanished
 from lithos.stores.manifest import Manifest, ManifestRow
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.lookup import UNKNOWN_STATE
+from lithos.stores.notes.lookup import UNKNOWN_STATE, current_state
 from lithos.stores.notes.values import FoundFile, OutsideKnowledge
 from lithos.telemetry import get_logger
 
@@ -123,6 +123,9 @@ log = get_logger("lithos.scan")
 SCAN_AGENT = "scan"
 _UNGUARDED = VanishRule()
 
+#: Progress callback: files known or read so far, and of how many.
+Progress = Callable[[int, int], None]
+
 
 @frozen
 class ScanResult:
@@ -158,6 +161,7 @@ def scan_folder(
     announced: Sequence[Event],
     now: datetime,
     rule: VanishRule = _UNGUARDED,
+    tell: Progress = lambda done, total: None,
 ) -> ScanResult:
     """Fill an empty catalogue. Blocks; run it in a worker thread before anything else uses the catalogue.
 
@@ -165,7 +169,7 @@ def scan_folder(
     process announced but did not enter in the manifest are not announced again; without a manifest they
     are all there are, and only give versions. A first scan emits no events. Notes of vanished files are
     kept where `rule` says so. Versions and ids missing in the files come from the catalogue's records,
-    which are updated.
+    which are updated. `tell` is called for every file that is read, and may raise to end the scan.
     """
     records = catalogue.records
     rows = {row.path: row for row in manifest.load()}
@@ -173,15 +177,26 @@ def scan_folder(
     plan = plan_files(
         {path: row.state for path, row in rows.items()}, {path: file.state for path, file in found.items()}
     )
-    examined = {path: _look(files, found[path], rows.get(path), records) for path in plan.examine}
+    examined: dict[str, Entry | Skipped] = {}
+    known = len(found) - len(plan.examine)
+    tell(known, len(found))
+    for number, path in enumerate(plan.examine, start=known + 1):
+        examined[path] = _look(files, found[path], rows.get(path), records)
+        tell(number, len(found))
     catalogue.reserve_serials(max((row.serial for row in rows.values()), default=0))
-    hidden = {path: seen for path in plan.missing if (seen := _examine_hidden(files, path))}
+    lost = {path for path, seen in examined.items() if isinstance(seen, Skipped) and _is_gone(files, path)}
+    for path in lost:  # between the listing and the look
+        del found[path], examined[path]
+    absent = (*plan.missing, *sorted(lost & rows.keys()))
+    hidden = {path: seen for path in absent if (seen := _examine_hidden(files, path))}
     read = {path: entry_of(rows[path]) for path in found if path not in examined}
     read |= {path: seen for path, seen in examined.items() if isinstance(seen, Entry)}
-    named = name_entries(read, rows, (path for path in plan.missing if path not in hidden), records)
+    named = name_entries(read, rows, (path for path in absent if path not in hidden), records)
     entries = _elect([*found, *hidden], rows, {**examined, **named, **hidden}, catalogue)
     missing = [
-        rows[path] for path in plan.missing if path not in hidden and rows[path].note.id not in entries
+        rows[path]
+        for path in absent
+        if path not in hidden and rows[path].note.id not in entries and not files.ignored.covers(path)
     ]
     vanished = _choose_kept(missing, rows, entries, rule)
     entries |= {row.note.id: entry_of(row) for row in vanished}
@@ -236,6 +251,11 @@ def _examine_hidden(files: NoteFiles, path: str) -> Skipped | None:
     except OSError as failure:
         return Skipped(f"it cannot be read: {failure}", UNKNOWN_STATE)
     return None
+
+
+def _is_gone(files: NoteFiles, path: str) -> bool:
+    """Whether a file that could not be read has vanished; one that was found unreadable has not."""
+    return current_state(files, path) is None
 
 
 def _elect(

@@ -199,6 +199,12 @@ def _global_options() -> argparse.ArgumentParser:
     group = options.add_argument_group("global options")
     group.add_argument("-c", "--config", type=Path, metavar="PATH", help="YAML configuration file")
     group.add_argument("-d", "--data-dir", type=Path, metavar="PATH", help="data directory (default: ./data)")
+    group.add_argument(
+        "--vault",
+        type=Path,
+        metavar="PATH",
+        help="serve this folder of Markdown files where it lies; state goes to the data directory",
+    )
     group.add_argument("--json", dest="as_json", action="store_true", help="print JSON only")
     group.add_argument("--telemetry-console", action="store_true", help="print telemetry on stderr")
     return options

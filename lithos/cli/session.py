@@ -11,7 +11,9 @@ from lithos.cli.options import Invocation
 from lithos.cli.streams import LossyStream
 from lithos.config.catalogue import Config
 from lithos.config.load import load_config, load_log_settings
+from lithos.config.sections import StorageConfig
 from lithos.config.sources import ConfigError
+from lithos.stores.notes.obsidian import find_own_notes
 from lithos.telemetry import configure_logging, get_logger
 
 #: Options of commands and the settings they stand for.
@@ -21,6 +23,7 @@ _SETTINGS = {
     "port": "server.port",
     "watch": "server.watch_files",
     "tools": "server.tools",
+    "vault": "storage.vault",
     "telemetry_console": "telemetry.console_fallback",
 }
 
@@ -41,6 +44,43 @@ class Session:
     config: Config
 
 
+def missing_notes(config: Config, way_out: str) -> str:
+    """The message that the folder of the notes is not there."""
+    storage = config.storage
+    if storage.vault is not None:
+        return f"There is no folder {storage.vault}. Name the folder of your notes with --vault."
+    return (
+        f"There are no notes in {storage.data_dir}: the folder {storage.knowledge_subdir} is missing. "
+        f"Name the data directory with --data-dir, {way_out}"
+    )
+
+
+def check_places(storage: StorageConfig, command: str) -> str | None:
+    """What is wrong with the folders that were named, and what to do; None when they can be used."""
+    vault, data = storage.vault, storage.data_dir
+    if vault is None:
+        # A directory that has served before lost its notes, which is another matter.
+        if storage.notes_folder.exists():
+            return None
+        found = find_own_notes(data)
+        if found is None:
+            return None
+        return (
+            f"{data} holds notes of your own ({found}), but no folder {storage.knowledge_subdir}: it is no "
+            f"data directory of Lithos. To serve these notes where they lie, give --vault {data}; to begin "
+            "anew beside them, name another --data-dir."
+        )
+    if not vault.is_dir() and command != "restore":
+        return f"There is no folder {vault}. Name the folder of your notes with --vault."
+    real = os.path.realpath(data)
+    if (real + os.sep).startswith(os.path.realpath(vault).rstrip(os.sep) + os.sep):
+        return (
+            f"The data directory {data} is inside of the vault {vault}, where nothing but notes is written. "
+            "Name one elsewhere with --data-dir."
+        )
+    return None
+
+
 def load_session(invocation: Invocation) -> Session:
     """Read the configuration and start logging on stderr; raises `CommandFailed` with exit code 2."""
     typed = {_SETTINGS[name]: value for name, value in invocation.typed.items() if name in _SETTINGS}
@@ -54,6 +94,11 @@ def load_session(invocation: Invocation) -> Session:
         )
     except ConfigError as error:
         raise CommandFailed(str(error), exit_code=2) from error
+    trouble = (
+        None if invocation.command == "demo" else check_places(loaded.config.storage, invocation.command)
+    )
+    if trouble is not None:
+        raise CommandFailed(trouble, exit_code=2)
     secrets = [loaded.config.server.auth_token, loaded.config.lcma.llm.api_key]
     # A question at a terminal is not a server: only what is wrong is worth a line there.
     serves = invocation.command == "serve"

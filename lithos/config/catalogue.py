@@ -31,6 +31,7 @@ OLDER_NAMES: Final[Mapping[str, str]] = MappingProxyType({
 #: Short environment variables, weaker than the long ones.
 SHORT_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({
     "LITHOS_DATA_DIR": "storage.data_dir",
+    "LITHOS_VAULT": "storage.vault",
     "LITHOS_HOST": "server.host",
     "LITHOS_PORT": "server.port",
     "LITHOS_TRANSPORT": "server.transport",

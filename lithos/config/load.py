@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -69,39 +71,49 @@ def load_config(
     if data_dir is not None:
         typed["storage.data_dir"] = data_dir
     outer = (read_environment(environment), read_options(typed))
-    path = config_path if config_path is not None else _find_file(outer)
+    path = config_path if config_path is not None else _find_file(outer, environment)
     file = Layer() if path is None else read_file(path, in_data_dir=config_path is None)
     layers = (file, *outer)
-    config = _build(_choose([given for layer in layers for given in layer.given]))
+    found_in = path.parent if path is not None and config_path is None else None
+    chosen = _choose([given for layer in layers for given in layer.given])
+    config = _with_state_of_vault(chosen, environment, found_in)
     return LoadedConfig(
         config=config, warnings=tuple(warning for layer in layers for warning in layer.warnings), source=path
     )
 
 
 def load_usable_config(
-    *, config_path: Path | None = None, data_dir: Path | None = None, environment: Mapping[str, str]
+    *,
+    config_path: Path | None = None,
+    data_dir: Path | None = None,
+    environment: Mapping[str, str],
+    overrides: Mapping[str, Any] | None = None,
 ) -> tuple[LoadedConfig, tuple[str, ...]]:
     """As `load_config`, but invalid values are left out and reported: one line per problem.
 
     For looking at an installation whose configuration may be what is wrong with it.
     """
-    typed = {} if data_dir is None else {"storage.data_dir": data_dir}
+    typed = dict(overrides or {})
+    if data_dir is not None:
+        typed["storage.data_dir"] = data_dir
     outer = (read_environment(environment), read_options(typed))
     problems: list[str] = []
     path, file = config_path, Layer()
     try:
-        path = config_path if config_path is not None else _find_file(outer)
+        path = config_path if config_path is not None else _find_file(outer, environment)
         file = file if path is None else read_file(path, in_data_dir=config_path is None)
     except ConfigError as error:
         problems += error.problems
     layers = (file, *outer)
+    found_in = path.parent if path is not None and config_path is None else None
     chosen, wrong = _judge([given for layer in layers for given in layer.given])
     problems += wrong
     try:
-        config = _build(chosen)
+        config = _with_state_of_vault(chosen, environment, found_in)
     except ConfigError as error:
         problems += error.problems
-        config = _build({key: each for key, each in chosen.items() if key.startswith("storage.")})
+        storage = {key: each for key, each in chosen.items() if key.startswith("storage.")}
+        config = _with_state_of_vault(storage, environment, found_in)
     warnings = tuple(warning for layer in layers for warning in layer.warnings)
     return LoadedConfig(config=config, warnings=warnings, source=path), tuple(problems)
 
@@ -126,10 +138,51 @@ def logs_json(environment: Mapping[str, str]) -> bool:
     return environment.get("LITHOS_LOG_FORMAT", "").strip().lower() != "text"
 
 
-def _find_file(layers: Iterable[Layer]) -> Path | None:
-    given = [given for layer in layers for given in layer.given if given.key == "storage.data_dir"]
-    chosen = _judge(given)[0].get("storage.data_dir")  # an invalid value is reported with all others
-    directory = SETTINGS["storage.data_dir"].default if chosen is None else chosen.value
+def state_of_vault(vault: Path, environment: Mapping[str, str]) -> Path:
+    """The default data directory of a vault: below `$XDG_DATA_HOME/lithos/`, named by its real path."""
+    home = Path(environment.get("XDG_DATA_HOME", ""))
+    if not home.is_absolute():  # the XDG specification ignores relative ones
+        home = Path("~/.local/share").expanduser()
+    real = os.path.realpath(vault)
+    digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:8]
+    return home / "lithos" / f"{os.path.basename(real) or 'vault'}-{digest}"
+
+
+def _with_state_of_vault(
+    chosen: Mapping[str, _Chosen], environment: Mapping[str, str], found_in: Path | None
+) -> Config:
+    """The configuration; with a vault and no data directory, that of the vault.
+
+    `found_in` is the data directory whose `config.yaml` was read, which then is the one.
+    """
+    config = _build(chosen)
+    storage = config.storage
+    if storage.vault is None:
+        return config
+    storage = attrs.evolve(storage, vault=storage.vault.absolute())
+    if "storage.data_dir" not in chosen:
+        place = _place_state(storage.vault, environment) if found_in is None else found_in
+        storage = attrs.evolve(storage, data_dir=place)
+    return attrs.evolve(config, storage=storage)
+
+
+def _place_state(vault: Path | None, environment: Mapping[str, str]) -> Path:
+    assert vault is not None
+    try:
+        return state_of_vault(vault, environment)
+    except RuntimeError as error:  # there is no home
+        raise ConfigError(f"storage.vault: {error}; name the data directory with --data-dir") from error
+
+
+def _find_file(layers: Iterable[Layer], environment: Mapping[str, str]) -> Path | None:
+    keys = ("storage.data_dir", "storage.vault")
+    given = [given for layer in layers for given in layer.given if given.key in keys]
+    chosen = _judge(given)[0]  # an invalid value is reported with all others
+    directory: Path = SETTINGS["storage.data_dir"].default
+    if "storage.data_dir" in chosen:
+        directory = chosen["storage.data_dir"].value
+    elif "storage.vault" in chosen and chosen["storage.vault"].value is not None:
+        directory = _place_state(chosen["storage.vault"].value, environment)
     path: Path = directory / "config.yaml"
     try:
         return path if path.exists() else None

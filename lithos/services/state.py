@@ -26,6 +26,7 @@ from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.times import format_optional, format_time
 from lithos.metrics import Metrics, Sample
+from lithos.services.opening import Opening
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
 from lithos.stores.indexes.fulltext import FulltextIndex
@@ -73,6 +74,7 @@ class ServerState:
     knowledge_folder: Path
     guard: DeletionGuard
     watcher: Watcher
+    opening: Opening
     writer: Writer
     events_enabled: bool
     #: What is wrong with the lock of the data directory, if anything is.
@@ -200,6 +202,10 @@ class ServerState:
         if self.publisher.withheld:
             details["pending_repairs"] = self.publisher.withheld
             return Component("degraded", "stored notes wait for an index", details)
+        opening = self.opening.status()
+        if opening is not None:
+            failure = self.opening.failure
+            return Component("degraded" if failure else "warming", failure, {**details, **opening})
         if not self.fulltext_indexer.is_converged:
             return Component("warming", None, details)
         return Component("ok", None, details)

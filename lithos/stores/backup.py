@@ -114,6 +114,12 @@ class BackupIndex:
     files: Mapping[str, SavedFile] = field(repr=False)
     links: Mapping[str, str] = field(factory=dict)
     left_out: tuple[str, ...] = ()
+    #: The folder of the notes in the backup; `VAULT` when they are those of a vault.
+    notes: str = "knowledge"
+
+
+#: Where a backup keeps the notes of a vault, which are no part of the data directory.
+VAULT: Final = "vault"
 
 
 def walk_files(root: Path) -> Iterator[str]:
@@ -207,7 +213,7 @@ def read_index(directory: Path) -> BackupIndex:
             f"{path} has format {index.format}, this Lithos knows {FORMAT}. Install the version that made "
             f"it ({index.version}) or a later one."
         )
-    for name in (*index.files, *index.links):
+    for name in (*index.files, *index.links, index.notes):
         parts = PurePosixPath(name).parts
         if not parts or name.startswith("/") or ".." in parts or "\\" in name:
             raise BackupRefused(

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from lithos.stores import PRIVATE_FOLDER, owner_record
 from lithos.stores.holds import Held, Hold, Identity, hold, identity_of, is_held, places_of, try_flock
@@ -55,13 +55,29 @@ class AlreadyOwned(Exception):
         self.owner = owner
 
 
+class FurtherLock(Protocol):
+    """A lock that is taken after the data directory's and given up with it: that of a vault."""
+
+    def acquire(self) -> None: ...
+
+    def publish(self, record: OwnerRecord) -> None: ...
+
+    def confirm(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
 class OwnerLock:
     """Holds `.lithos/lock` from `acquire` to `release`; `clock` gives Unix time.
 
     `confirm` may run in another thread than the rest.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: Path, clock: Callable[[], float] = time.time, vault: FurtherLock | None = None
+    ) -> None:
+        """`vault` is the lock of the vault that is served, if any."""
+        self._vault = vault
         self.path = path
         self._clock = clock
         self._turn = threading.Lock()
@@ -107,6 +123,12 @@ class OwnerLock:
         self._name, self._descriptor, self._record = name, descriptor, record
         self._lasting = self._passing = None
         _ours.add(name)
+        if self._vault is not None:
+            try:
+                self._vault.acquire()
+            except BaseException:
+                self.release()
+                raise
         self.publish(record)
 
     def hold_database(self) -> None:
@@ -121,6 +143,8 @@ class OwnerLock:
             assert self._descriptor is not None
             _write(self._descriptor, record)
             self._record = record
+            if self._vault is not None:
+                self._vault.publish(record)
             if self._needs_refresh:
                 owner_record.refresh(self.path, self._clock())
 
@@ -131,6 +155,8 @@ class OwnerLock:
                 return
             descriptor, self._descriptor = self._descriptor, None
             try:
+                if self._vault is not None:
+                    self._vault.release()
                 if self._record is not None and (
                     not self._needs_refresh or owner_record.is_ours(self.path, self._record)
                 ):
@@ -195,6 +221,8 @@ class OwnerLock:
             if self._descriptor is None or self._record is None:
                 return
             try:
+                if self._vault is not None:
+                    self._vault.confirm()
                 trouble = self._confirm_places()
                 self._confirm_file(self._record, self._descriptor)
             except OSError as failure:

@@ -287,5 +287,5 @@ async def test_a_dry_run_works_beside_a_running_server(tmp_path: Path) -> None:
 
 async def test_owning_ends_with_the_block(tmp_path: Path) -> None:
     for _ in range(2):
-        async with owned(tmp_path):
+        async with owned(StorageConfig(data_dir=tmp_path)):
             pass

@@ -28,6 +28,7 @@ from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import folder_identity
+from lithos.stores.notes.protection import remote_file_system
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.watcher")
@@ -166,7 +167,17 @@ class Watcher:
             self._listening.stop()
 
     async def _decide_mode(self) -> None:
-        """Probe whether notifications arrive; fall back to polling if not."""
+        """Probe whether notifications arrive; fall back to polling if not.
+
+        In a folder that is somebody else's nothing is made: there the kind of its file system tells.
+        """
+        if self._files.is_foreign:
+            kind = await self._blocking.run(lambda: remote_file_system(str(self._files.root)))
+            if kind is not None:
+                self._poll(f"{kind} tells only of changes made on this machine")
+            self._is_undecided = False
+            log.info("watch mode", mode=self.mode)
+            return
         self._probe = Probe(self._files, self._blocking)
         try:
             works = await self._probe.is_noticed()

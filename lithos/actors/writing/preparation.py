@@ -34,6 +34,7 @@ from lithos.core.errors import InvalidInput, LithosError, StorageFailed
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import is_identified, parse_document, render_document, rewrite_document
+from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document
 from lithos.core.notes.values import normalise_note
@@ -79,7 +80,10 @@ class Preparation:
         content_limit: int,
         clock: Callable[[], datetime],
         new_id: Callable[[], str],
+        ignored: Ignored | None = None,
     ) -> None:
+        """No note is created where one would be `ignored`."""
+        self._ignored = ignored or Ignored()
         self._catalogue = catalogue
         self._content_limit = content_limit
         self.clock = clock
@@ -94,6 +98,11 @@ class Preparation:
             now=self.clock(),
             content_limit=self._content_limit,
         )
+        if self._ignored.covers(decision.path):
+            raise InvalidInput(
+                f"The path {decision.path} is ignored (storage.ignore, or the ignored files of Obsidian), so "
+                "that a note there would never be found. Choose another folder."
+            )
         data = _render(decision.document)
         entry = _entry(decision, data, self._catalogue.take_serial(), identified=True)
         return _prepared(Put(decision.path, data, None), entry, decision, request.agent, created=True)

@@ -32,7 +32,6 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_graph import take_turns
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.replacing import try_writing
 from lithos.stores.notes.values import (
     FileBusy,
     FileChanged,
@@ -102,7 +101,7 @@ class Writer:
         """Health: why notes cannot be written, or None; after a failed write this tries one again."""
         if self._refusal is not None:
             try:
-                await self._blocking.run(lambda: try_writing(self._files.root))
+                await self._blocking.run(self._files.try_writing)
             except OSError as failure:
                 self._refusal = failure.strerror or str(failure)
             else:

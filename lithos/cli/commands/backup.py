@@ -125,9 +125,11 @@ def _tell_backup(session: Session, target: Path, index: BackupIndex) -> None:
 
 def _tell_restored(session: Session, restored: Restored, indexed: ReindexResult) -> None:
     data, counts = session.config.storage.data_dir, restored.index.counts
+    vault = session.config.storage.vault
     if session.invocation.as_json:
         print_json({
             "data_dir": str(data),
+            "vault": None if vault is None else str(vault),
             "backup": {"version": restored.index.version, "started_at": restored.index.started_at},
             "counts": dict(counts),
             "indexed": indexed.indexed,
@@ -136,6 +138,8 @@ def _tell_restored(session: Session, restored: Restored, indexed: ReindexResult)
         })  # fmt: skip
         return
     print_line(f"Restored {counts['notes']} notes, {counts['files']} files to {data}")
+    if vault is not None:
+        print_line(f"The notes are in {vault}")
     print_line(f"The backup was begun at {restored.index.started_at} by Lithos {restored.index.version}")
     print_line(f"Indexed {indexed.indexed} documents")
     if restored.aside:

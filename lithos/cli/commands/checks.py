@@ -6,15 +6,15 @@ import os
 import sys
 import uuid
 from functools import partial
-from pathlib import Path
 
 import trio
 
 from lithos.app.doctor import Doctor, Patient
+from lithos.app.vault import open_notes
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
 from lithos.cli.output import print_json, print_line
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.session import CommandFailed, Session, check_places, missing_notes
 from lithos.config.load import LogSettings, load_log_settings, load_usable_config
 from lithos.config.sources import ConfigError
 from lithos.core.findings import CheckResult, worst
@@ -40,8 +40,13 @@ def run_doctor(invocation: Invocation) -> int:
 
 def _load_patient(invocation: Invocation) -> Patient:
     loaded, problems = load_usable_config(
-        config_path=invocation.config, data_dir=invocation.data_dir, environment=os.environ
+        config_path=invocation.config,
+        data_dir=invocation.data_dir,
+        environment=os.environ,
+        overrides={"storage.vault": invocation.typed["vault"]} if "vault" in invocation.typed else {},
     )
+    places = check_places(loaded.config.storage, "doctor")
+    problems += (places.removesuffix("."),) if places else ()
     logs = LogSettings(level="error")
     if "LITHOS_LOG_LEVEL" in os.environ or "LITHOS_LOG_FORMAT" in os.environ:
         try:
@@ -71,17 +76,14 @@ def run_validate(session: Session) -> int:
     Raises what `explained_failures` explains.
     """
     storage, typed = session.config.storage, session.invocation.typed
-    folder = storage.data_dir / storage.knowledge_subdir
-    if not folder.is_dir():
-        raise CommandFailed(
-            f"There are no notes in {storage.data_dir}: the folder {storage.knowledge_subdir} is missing. "
-            "Name the data directory with --data-dir, or put the folder back."
-        )
+    if not storage.notes_folder.is_dir():
+        raise CommandFailed(missing_notes(session.config, "or put the folder back."))
+    files = open_notes(storage)
     if typed.get("fix", False):
-        before, fixing = trio.run(partial(_fix, session, folder))
+        before, fixing = trio.run(partial(_fix, session, files))
     else:
         with progress_bars(session, "files") as progress:
-            before, fixing = validate_notes(NoteFiles(folder), progress, _nameless(session)), None
+            before, fixing = validate_notes(files, progress, _nameless(session)), None
     if session.invocation.as_json:
         _print_document(before, fixing)
     else:
@@ -97,16 +99,16 @@ def _nameless(session: Session) -> dict[str, str]:
     from lithos.services.upkeep.validation import survey_notes  # loads slowly, as `_fix` does
 
     storage, fraction = session.config.storage, session.config.index.max_vanished_fraction
-    return survey_notes(storage.data_dir, storage.knowledge_subdir, fraction, utc_now()).nameless
+    return survey_notes(storage.data_dir, open_notes(storage), fraction, utc_now()).nameless
 
 
-async def _fix(session: Session, folder: Path) -> tuple[Validation, Fixing]:
+async def _fix(session: Session, files: NoteFiles) -> tuple[Validation, Fixing]:
     """Raises `AlreadyOwned`."""
     from lithos.actors.blocking import Threads
     from lithos.app.maintenance import owned  # loads slowly, and only the owner needs it
 
-    files, blocking = NoteFiles(folder), Threads()
-    async with owned(session.config.storage.data_dir):
+    blocking = Threads()
+    async with owned(session.config.storage):
         with progress_bars(session, "files") as progress:
             ids = await blocking.run(partial(_nameless, session))
             before = await blocking.run(partial(validate_notes, files, progress, ids))

@@ -79,6 +79,8 @@ def _find_target(session: Session) -> Target:
     config = session.config
     data = config.storage.data_dir.absolute()
     options = ["--data-dir", str(data)]
+    if config.storage.vault is not None:
+        options += ["--vault", str(config.storage.vault)]
     if session.invocation.config is not None:
         options += ["--config", str(session.invocation.config.absolute())]
     owner = read_owner(data / ".lithos" / "lock")

@@ -87,6 +87,8 @@ def _make_export(telemetry: TelemetryConfig, server: Server) -> Export:
 
 
 MIB = 1024 * 1024
+#: Seconds between two looks at the progress of a start.
+PROGRESS = 0.2
 
 
 async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, ready: trio.Event) -> None:
@@ -95,9 +97,29 @@ async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, r
     async with (
         running_server(session.config, lock=lock, gets_front=True) as server,
         exported_metrics(session, server),
+        trio.open_nursery() as nursery,
     ):
         ready.set()
+        nursery.start_soon(_show_start, session, server)
         await _serve_front(session, server, shutdown)
+        nursery.cancel_scope.cancel()
+
+
+async def _show_start(session: Session, server: Server) -> None:
+    """Draw how far the first scan is, on a terminal."""
+    opening = server.opening
+    if opening.complete.is_set() or session.invocation.as_json or not sys.stderr.isatty():
+        return
+    from lithos.cli.commands.maintenance import progress_bars  # loads what a server has no use for
+
+    with progress_bars(session, "notes") as progress:
+        while progress is not None and (status := opening.status()) is not None:
+            if not opening.known.is_set():
+                progress("reading", opening.read, opening.found)
+            else:
+                progress("indexing", status["done"], status["total"])
+            with trio.move_on_after(PROGRESS):
+                await opening.complete.wait()
 
 
 async def host_behind_bridge(session: Session, lock: OwnerLock, ended: trio.Event) -> None:

@@ -25,7 +25,7 @@ from lithos.app.maintenance import (
 )
 from lithos.cli.commands.queries import owner_now
 from lithos.cli.output import print_json, print_line
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.session import CommandFailed, Session, missing_notes
 from lithos.core.findings import SCOPES, ScopeResult
 from lithos.core.learning.questions import QuestionFilter
 from lithos.services.enrich.entities import Extraction
@@ -135,11 +135,8 @@ def run_maintenance(session: Session) -> int:
 
 def _require_notes(session: Session) -> None:
     storage = session.config.storage
-    if not (storage.data_dir / storage.knowledge_subdir).is_dir():
-        raise CommandFailed(
-            f"There are no notes in {storage.data_dir}: the folder {storage.knowledge_subdir} is missing. "
-            "Name the data directory with --data-dir, or put the folder back."
-        )
+    if not storage.notes_folder.is_dir():
+        raise CommandFailed(missing_notes(session.config, "or put the folder back."))
 
 
 def _reindex(session: Session) -> int:

@@ -13,7 +13,7 @@ import trio
 from lithos.cli.commands.asking import Asker, ask_tool
 from lithos.cli.commands.inspecting import inspect
 from lithos.cli.output import print_json, print_line, print_pairs
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.session import CommandFailed, Session, missing_notes
 from lithos.core.times import parse_time
 from lithos.front.bridge.client import TIMEOUT, OwnerClient
 from lithos.stores.lock import is_owned
@@ -35,12 +35,8 @@ async def _run(session: Session) -> int:
     owner = await _find_owner(session)
     if owner is not None:
         return await _answer(session, owner)
-    data, folder = session.config.storage.data_dir, session.config.storage.knowledge_subdir
-    if not (data / folder).is_dir():
-        raise CommandFailed(
-            f"There are no notes in {data}: the folder {folder} is missing. "
-            "Name the data directory with --data-dir, or start a server there first."
-        )
+    if not session.config.storage.notes_folder.is_dir():
+        raise CommandFailed(missing_notes(session.config, "or start a server there first."))
     from lithos.app import running_server  # not before it is needed: its libraries load slowly
 
     config = attrs.evolve(

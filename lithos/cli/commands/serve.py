@@ -16,11 +16,12 @@ import trio
 
 from lithos.actors.blocking import Threads
 from lithos.cli.output import announce
-from lithos.cli.session import Session
+from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import PARENT, STOPPING
 from lithos.core.times import format_time
 from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
 from lithos.stores.owner_record import OwnerRecord, read_owner
+from lithos.stores.vault_lock import VaultOwned, lock_of, serves_other
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.serve")
@@ -56,12 +57,22 @@ async def _serve(session: Session, signals: Sequence[int]) -> None:
 
 async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Event) -> None:
     """Raises `AlreadyOwned` where only an owner can serve."""
-    lock = OwnerLock(_lock_path(session))
+    lock = _make_lock(session)
     try:
         _take(lock)
+    except VaultOwned:
+        raise  # with another data directory, so there is nothing to bridge to
     except AlreadyOwned:
         if session.config.server.transport != "stdio" or not await _is_within_reach(lock.path):
             raise
+        vault = session.config.storage.vault
+        if vault is not None and await Threads().run(partial(serves_other, vault)):
+            data = session.config.storage.data_dir
+            raise CommandFailed(
+                f"The server that owns {data} does not serve {vault}. Stop it first, or "
+                "name another --data-dir for this vault.",
+                exit_code=4,
+            ) from None
         ready.set()
         await _bridge(session, shutdown)
         return
@@ -107,7 +118,7 @@ async def _bridge(session: Session, shutdown: trio.Event) -> None:
         return Sighting(True, seen)
 
     async def take() -> OwnerLock:
-        lock = OwnerLock(path)
+        lock = _make_lock(session)
         await Threads().run(partial(_take, lock))
         return lock
 
@@ -131,6 +142,11 @@ def _load_hosting() -> None:
 
 def _take(lock: OwnerLock) -> None:
     lock.acquire(format_time(datetime.now(UTC)))
+
+
+def _make_lock(session: Session) -> OwnerLock:
+    storage = session.config.storage
+    return lock_of(storage.data_dir, storage.vault)
 
 
 def _lock_path(session: Session) -> Path:

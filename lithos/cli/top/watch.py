@@ -118,7 +118,8 @@ def find_owner(session: Session) -> OwnerClient | None:
 
 def _no_server(session: Session) -> str:
     data = session.config.storage.data_dir
-    start = f"lithos -d {data} serve -t http"
+    vault = session.config.storage.vault
+    start = f"lithos -d {data} {'' if vault is None else f'--vault {vault} '}serve -t http"
     return f"No server owns {data} now, or it is still starting. Start one with: {start}"
 
 

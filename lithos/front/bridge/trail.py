@@ -15,6 +15,7 @@ from attrs import frozen
 from lithos.front.bridge.link import OwnerLink
 from lithos.stores.lock import AlreadyOwned, OwnerLock
 from lithos.stores.owner_record import OwnerRecord
+from lithos.stores.vault_lock import VaultOwned
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.front.bridge_trail")
@@ -133,6 +134,8 @@ class OwnerTrail:
                 continue
             try:
                 lock = await self._take()
+            except VaultOwned:
+                raise  # by another data directory: there is nothing to bridge to
             except AlreadyOwned:
                 await self._pause()
                 return

@@ -31,8 +31,10 @@ from lithos.core.notes.paths import normalise_url, resolve_read_path
 from lithos.core.tasks.model import READ, UNKNOWN_AGENT, AuditRow
 from lithos.core.text.snippet import truncate
 from lithos.services.notes.texts import NoteTexts
+from lithos.services.opening import Opening
 from lithos.services.search.search import Search
 from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.notes.lookup import AliasedPath
 
 #: Seconds for queueing, disk and indexes together; far beyond any healthy write.
 WRITE_DEADLINE = 60.0
@@ -119,8 +121,10 @@ class Knowledge:
         texts: NoteTexts,
         clock: Callable[[], datetime],
         cited_before: CitedBefore,
+        opening: Opening | None = None,
     ) -> None:
         """`cited_before` gives the ids of notes that were cited for a question much like the one given."""
+        self._opening = opening or Opening.finished()
         self._cited_before = cited_before
         self._catalogue = catalogue
         self._writer = writer
@@ -149,7 +153,7 @@ class Knowledge:
         self, *, note_id: str | None, path: str | None, max_length: int | None, agent_id: str | None
     ) -> ReadNote:
         """Read a note and record the access in the audit log."""
-        entry = self._find(note_id, path)
+        entry = await self._find_early(note_id, path) or self._find(note_id, path)
         truncate("", max_length)  # refuse a bad length before anything is read
         loaded = await self._texts.load(entry)
         if loaded is None:
@@ -249,6 +253,28 @@ class Knowledge:
                     raise
             await trio.sleep(pause)
             pause = min(2 * pause, LONGEST_BUSY_PAUSE)
+
+    async def wait_known(self) -> None:
+        """Wait until every note is known, during a first start. Raises `StorageFailed` when that is long."""
+        await self._opening.wait_known()
+
+    async def _find_early(self, note_id: str | None, path: str | None) -> Entry | None:
+        """A note by its path while the first pass runs; by id that is waited for. None afterwards."""
+        if self._opening.known.is_set():
+            return None
+        if path and not note_id:
+            resolved = resolve_read_path(path)
+            try:
+                entry = await self._texts.find_unread(resolved)
+            except AliasedPath:
+                entry = None  # only the scan tells its name
+            else:
+                if entry is None:
+                    raise DocNotFound(f"There is no note at {resolved!r}. Find its path with lithos_list.")
+            if entry is not None:
+                return entry
+        await self._opening.wait_known()
+        return None
 
     def _find(self, note_id: str | None, path: str | None) -> Entry:
         if note_id:

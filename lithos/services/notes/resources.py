@@ -98,6 +98,7 @@ class Resources:
         """Resolve a URI to an existing resource. Raises `UnknownResource`."""
         address = _address(uri)
         if address.kind == "note":
+            await self._knowledge.wait_known()
             self._entry(address)
         elif address.kind == "task":
             with _known_task():
@@ -108,6 +109,7 @@ class Resources:
         """The content of a resource; the access log records reads of notes. Raises `UnknownResource`."""
         address = _address(uri)
         if address.kind == "note":
+            await self._knowledge.wait_known()
             return await self._read_note(self._entry(address))
         if address.kind == "tags":
             return Tags(self._knowledge.tags(None))

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.note_reading import examine, make_entry
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.layout import read_layout
 from lithos.core.notes.model import Document, Standing
@@ -20,6 +21,7 @@ from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.text.snippet import Terms, make_snippet
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.lookup import find_note
 from lithos.stores.notes.values import OutsideKnowledge, ReadFile, digest_of
 
 T = TypeVar("T")
@@ -90,6 +92,20 @@ class NoteTexts:
         if before != self._catalogue.standing(note_id):
             return None
         return self._catalogue.see_version(note.id, digest, note.version)
+
+    async def find_unread(self, path: str) -> Entry | None:
+        """The note at a path that no scan has met yet; None when there is none. Raises `AliasedPath`."""
+        stand_in = self._catalogue.records.id_at(path)
+
+        def find() -> Entry | None:
+            try:
+                file = find_note(self._files, path)
+            except OSError:
+                return None
+            seen = examine(self._files, file, None, stand_in) if file is not None else None
+            return make_entry(seen, serial=0) if seen is not None and seen.document is not None else None
+
+        return await trio.to_thread.run_sync(find, limiter=self._limiter)
 
     async def load_bytes(self, entry: Entry) -> bytes | None:
         """The file of a note as it is stored, or None when it is gone or out of reach."""

@@ -26,7 +26,7 @@ from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, is_at_
 from lithos.stores.indexes.transformer import INSTALL, find_trouble, is_installed
 from lithos.stores.notes.displaced import DISPLACED, Displaced
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.protection import Protection, file_system_of
+from lithos.stores.notes.protection import Protection, file_system_of, remote_file_system
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.telemetry import get_logger
 
@@ -97,6 +97,23 @@ async def check_watching(folder: Path, mode: Literal["auto", "native", "poll", "
             cause,
             "The server compares the folder every second instead. On a network or container mount that is "
             "all that can be had; else raise fs.inotify.max_user_watches.",
+        )
+    ]
+
+
+def check_vault_watching(folder: Path, mode: Literal["auto", "native", "poll", "off"]) -> list[Finding]:
+    """What the kind of a vault's file system says, for nothing is made in it; blocks."""
+    if mode == "off":
+        return [ok("Switched off (server.watch_files); outside edits are seen at the next start.")]
+    kind = remote_file_system(str(folder))
+    if mode == "poll" or (mode == "auto" and kind is not None):
+        return [ok("The folder is compared every second.")]
+    if kind is None:
+        return [ok("The vault is on a local file system, which tells of changes at once.")]
+    return [
+        warn(
+            f"{folder} is on {kind}, which tells only of changes made on this machine.",
+            "Set index.watch_mode to auto or poll: the folder is compared every second.",
         )
     ]
 
@@ -204,14 +221,17 @@ def check_notes(survey: Survey) -> Iterator[Finding]:
     yield ok(f"{len(survey.catalogue)} notes can be read.")
 
 
-def missing_notes(data: Path, folder: str) -> Finding:
+def missing_notes(data: Path, folder: Path, vault: Path | None) -> Finding:
     """That the folder of the notes is not there."""
+    if vault is not None and not (data / ".lithos" / "manifest.db").exists():
+        return fail(f"There is no folder {vault}.", "Name the folder of your notes with --vault.")
     if not (data / ".lithos" / "manifest.db").exists():
         return warn(
-            f"There is no folder {folder} in {data.absolute()} yet.", "The first `lithos serve` makes it."
+            f"There is no folder {folder.relative_to(data)} in {data.absolute()} yet.",
+            "The first `lithos serve` makes it.",
         )
     return fail(
-        f"The folder {data.absolute() / folder} has vanished with all notes; nothing was removed.",
+        f"The folder {folder.absolute()} has vanished with all notes; nothing was removed.",
         f"Look whether its disk is mounted, then {WAY_OUT}.",
     )
 

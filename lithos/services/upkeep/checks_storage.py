@@ -12,6 +12,7 @@ from typing import Final
 from lithos.core.findings import Finding, fail, name_some, ok, warn
 from lithos.core.times import format_time, from_nanoseconds
 from lithos.stores.migrations import CURRENT
+from lithos.stores.notes.replacing import check_writable
 from lithos.stores.probes import (
     check_integrity,
     free_space,
@@ -43,10 +44,16 @@ _DATABASES: Final[Mapping[str, str]] = {
 }
 
 
-def check_data_directory(data: Path, folder: str) -> Iterator[Finding]:
-    """Whether files can be written, locked and renamed wherever Lithos does so."""
+def check_data_directory(data: Path, notes: Path, vault: Path | None) -> Iterator[Finding]:
+    """Whether files can be written, locked and renamed wherever Lithos does so; a vault is only asked."""
     lockless = []
-    for place in (data, data / ".lithos", data / folder):
+    if vault is not None and vault.is_dir():
+        try:
+            check_writable(vault)
+        except OSError as failure:
+            cause = f"Notes in {vault} can be read, but not written: {failure.strerror}."
+            yield warn(cause, _way_to_write(failure))
+    for place in (data, data / ".lithos", notes) if vault is None else (data, data / ".lithos"):
         if not place.exists() and place != data:
             continue  # the first start makes it
         try:

@@ -76,12 +76,11 @@ def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
         return NoteRows()
 
 
-def survey_notes(data: Path, folder: str, vanished_fraction: float, now: datetime) -> Survey:
-    """Read the notes in `folder` of a data directory, with the numbers they have in the indexes. Blocks.
+def survey_notes(data: Path, files: NoteFiles, vanished_fraction: float, now: datetime) -> Survey:
+    """Read the notes of a data directory, with the numbers they have in the indexes. Blocks.
 
     Raises `FileNotFoundError` when there is no such folder.
     """
-    files = NoteFiles(data / folder)
     if not files.root.is_dir():
         raise FileNotFoundError(2, "The folder of the notes is missing", str(files.root))
     private = data / ".lithos"

@@ -14,9 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from lithos.core.notes.ignored import Ignored
 from lithos.stores.notes.kept import SaveBytes, recover_folder, settle
 from lithos.stores.notes.protection import Protection, probe_protection
-from lithos.stores.notes.replacing import Replacing, make_folders, sync_folder
+from lithos.stores.notes.replacing import (
+    Replacing,
+    check_writable,
+    make_folders,
+    sync_folder,
+    try_writing,
+)
 from lithos.stores.notes.system_calls import KernelCalls, SystemCalls
 from lithos.stores.notes.tree import is_inside, walk_notes
 from lithos.stores.notes.values import (
@@ -40,10 +47,20 @@ T = TypeVar("T")
 
 
 class NoteFiles:
-    """The folder `knowledge/`. Every method blocks; call it from a worker thread."""
+    """The folder of the notes: `knowledge/`, or a vault. Every method blocks; call it from a thread."""
 
-    def __init__(self, root: Path, calls: SystemCalls | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        calls: SystemCalls | None = None,
+        *,
+        ignored: Ignored | None = None,
+        is_foreign: bool = False,
+    ) -> None:
+        """`ignored` files are no notes; in a folder that `is_foreign` nothing is made but notes."""
         self.root = root
+        self.ignored = ignored or Ignored()
+        self.is_foreign = is_foreign
         self._calls = calls or KernelCalls()
         self._replacing: Replacing | None = None
         #: Files displaced in `apply`, whose threads all append, until `take_kept`.
@@ -53,16 +70,17 @@ class NoteFiles:
         self.root_was_missing = False
 
     def create_root(self) -> None:
-        """Make the folder if it is missing, and remember that it was."""
+        """Make the folder if it is missing, and remember that it was; a foreign one is not made."""
         self.root_was_missing = not self.root.is_dir()
-        self.root.mkdir(parents=True, exist_ok=True)
+        if not self.is_foreign:
+            self.root.mkdir(parents=True, exist_ok=True)
         self._real_root = os.path.realpath(self.root)
 
     def list_notes(self) -> list[FoundFile]:
         """Every `.md` file, in sorted path order.
 
-        Dot-names are ignored, as is what a symlink reaches outside the folder. A folder that
-        symlinks lead to is visited once, by its own name if it has one here, so loops end.
+        Dot-names and `ignored` files are left out, as is what a symlink reaches outside the folder. A
+        folder that symlinks lead to is visited once, by its own name if it has one here, so loops end.
         """
         found = [FoundFile(path, state_of(status)) for path, status in self.walk()]
         found.sort(key=lambda file: file.path)
@@ -70,7 +88,7 @@ class NoteFiles:
 
     def walk(self) -> Iterator[tuple[str, os.stat_result]]:
         """Iterate over what `list_notes` lists, with the `stat` of each, in no order."""
-        return walk_notes(self._find_root())
+        return walk_notes(self._find_root(), self.ignored)
 
     def read(self, path: str) -> ReadFile:
         """Read one note as it is now. Raises `OSError`, or `OutsideKnowledge`."""
@@ -158,6 +176,13 @@ class NoteFiles:
             except (OSError, OutsideKnowledge) as failure:
                 results[number] = failure
         return targets, folders
+
+    def try_writing(self) -> None:
+        """Raise `OSError` if notes could not be written now: by a trial, in a foreign folder by its state."""
+        if self.is_foreign:
+            check_writable(self.root)
+        else:
+            try_writing(self.root)
 
     def take_kept(self) -> list[Kept]:
         """Drain the displaced files since the last call: settle each when its grace period ends."""

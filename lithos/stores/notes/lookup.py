@@ -24,7 +24,7 @@ def find_note(files: NoteFiles, path: str) -> FoundFile | None:
     root = os.path.realpath(files.root)
     target = os.path.join(root, path)
     folder = os.path.dirname(target)
-    if not is_note_name(path):
+    if not is_note_name(path) or files.ignored.covers(path):
         return None
     if os.path.realpath(folder) != folder:
         raise AliasedPath(path)

@@ -100,8 +100,13 @@ def _can_lease(calls: SystemCalls, path: str) -> bool:
 
 
 def _leases_lie(folder: str) -> bool:
+    return remote_file_system(folder) is not None
+
+
+def remote_file_system(folder: str) -> str | None:
+    """The type of a file system that others than this machine may change; None for a local or unknown one."""
     kind = file_system_of(folder)
-    return kind is not None and kind.startswith(_LEASES_LIE)
+    return kind if kind is not None and kind.startswith(_LEASES_LIE) else None
 
 
 def file_system_of(folder: str) -> str | None:

@@ -366,3 +366,17 @@ def try_writing(folder: Path) -> None:
         os.fsync(folder_descriptor)
     finally:
         os.close(folder_descriptor)
+
+
+def check_writable(folder: Path) -> None:
+    """Raise `OSError` when a folder says that nothing can be written to it; makes nothing. Blocks."""
+    status = os.statvfs(folder)
+    reason = None
+    if status.f_flag & os.ST_RDONLY:
+        reason = errno.EROFS
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        reason = errno.EACCES
+    elif not status.f_bavail:
+        reason = errno.ENOSPC
+    if reason is not None:
+        raise OSError(reason, os.strerror(reason), str(folder))

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 
 from attrs import define, field
 
+from lithos.core.notes.ignored import Ignored
+
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 #: The folder is gone, closed to us, or something else by now: what is in it is not there.
 _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP}
@@ -24,16 +26,19 @@ class _Walk:
     """Where a walk has been, and the symlinked folders it has still to follow, as (prefix, target)."""
 
     root: str
+    ignored: Ignored
     seen: set[str] = field(factory=set)
     linked: list[tuple[str, str]] = field(factory=list)
 
 
-def walk_notes(root: str) -> Iterator[tuple[str, os.stat_result]]:
+def walk_notes(root: str, ignored: Ignored) -> Iterator[tuple[str, os.stat_result]]:
     """Every `.md` file by path relative to `root`, with `/`, in no order; `root` is a real path.
+
+    What is `ignored` is left out.
 
     Raises `OSError` when a folder cannot be listed although it is there.
     """
-    walk = _Walk(root)
+    walk = _Walk(root, ignored)
     yield from _walk_below(walk, root, "")
     while walk.linked:
         prefix, target = min(walk.linked)
@@ -55,7 +60,7 @@ def _walk_below(walk: _Walk, top: str, prefix: str) -> Iterator[tuple[str, os.st
     folders = [(top, prefix)]
     while folders:
         folder, prefix = folders.pop()
-        if folder in walk.seen:
+        if folder in walk.seen or (prefix and walk.ignored.covers_folder(prefix)):
             continue
         walk.seen.add(folder)
         try:
@@ -65,7 +70,12 @@ def _walk_below(walk: _Walk, top: str, prefix: str) -> Iterator[tuple[str, os.st
                 continue
             raise
         try:
-            yield from _look_into(walk, descriptor, folder, prefix, folders)
+            if walk.ignored:
+                for path, status in _look_into(walk, descriptor, folder, prefix, folders):
+                    if not walk.ignored.covers(path):
+                        yield path, status
+            else:
+                yield from _look_into(walk, descriptor, folder, prefix, folders)
         finally:
             os.close(descriptor)
 

@@ -13,11 +13,14 @@ from attrs import field, frozen
 
 from lithos.core.errors import LithosError
 from lithos.metrics import Metrics
+from lithos.services.opening import Opening
 from lithos.tools.contract.arguments import ArgumentFault, ArgumentReader, ToolSpec, UnknownTool, schema_of
 
 _WRITES: Final = {"lithos_write": "write", "lithos_delete": "delete", "lithos_note_update": "update"}
 _READS: Final = {"lithos_read": "read", "lithos_list": "list", "lithos_tags": "tags"}
 _COORDINATION: Final = ("lithos_task_", "lithos_finding_", "lithos_agent_")
+#: A task's end may say which notes helped.
+_LESSON: Final = "lithos_task_complete"
 _MODES: Final = ("fulltext", "semantic", "hybrid", "graph")
 
 
@@ -117,6 +120,16 @@ class Tool:
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "reader", ArgumentReader(self.arguments))
 
+    @property
+    def reads_notes(self) -> bool:
+        """Whether its answer depends on the notes, and changes none."""
+        return "R" in self.hints and not self.name.startswith(_COORDINATION)
+
+    @property
+    def writes_notes(self) -> bool:
+        """Whether it changes notes, or what is known of them."""
+        return "R" not in self.hints and (not self.name.startswith(_COORDINATION) or self.name == _LESSON)
+
     def spec(self) -> ToolSpec:
         """The tool as clients see it."""
         return ToolSpec(
@@ -146,7 +159,10 @@ class Tools:
         *,
         outcome_status: bool = False,
         meter: ToolMeter | None = None,
+        opening: Opening | None = None,
     ) -> None:
+        """Until `opening` is complete, what is read of notes says so, and writes wait for its first pass."""
+        self._opening = opening or Opening.finished()
         self._by_name = {tool.name: tool for tool in tools}
         shown = PROFILES[: PROFILES.index(profile) + 1]
         self._listed = tuple(tool.spec() for tool in tools if tool.profile in shown)
@@ -170,7 +186,10 @@ class Tools:
         outcome = "exception"
         error: str | None = "exception"
         try:
-            answer = await tool.handler(tool.reader.read(arguments))
+            read = tool.reader.read(arguments)
+            if tool.writes_notes:
+                await self._opening.wait_known()
+            answer = await tool.handler(read)
             outcome, error = "ok", None
         except LithosError as refusal:
             outcome, error = "error", refusal.code
@@ -181,7 +200,10 @@ class Tools:
         finally:
             seconds = perf_counter() - began
             self._meter.record(Call(name, arguments, answer, outcome, error, seconds))
-        return answer
+        indexing = self._opening.status() if tool.reads_notes else None
+        if indexing is None or answer is None:
+            return answer
+        return {**answer, "indexing": dict(indexing), "degraded": True}
 
     def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
         own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES

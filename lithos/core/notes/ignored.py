@@ -1,0 +1,130 @@
+"""Which files below the notes folder are no notes: globs of the configuration, filters of Obsidian.
+
+A glob is a path from the notes folder on: `*` and `?` stay within one name, `**` spans folders, and what
+names a folder covers everything below it. A filter of Obsidian is the beginning of a path, or a regular
+expression between slashes; both ignore case, as Obsidian does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Self
+
+from attrs import frozen
+
+#: Filters of one vault at most, and characters of one.
+MOST_FILTERS: Final = 1_000
+LONGEST_FILTER: Final = 500
+#: Unbounded repetitions in one expression: each more multiplies its time by the length of a path.
+_MOST_REPEATS: Final = 3
+#: `*`, `+`, `?`, or `{n,m}` right after a closing bracket: a repeated group.
+_REPEATED_GROUP: Final = re.compile(r"\)[*+{]")
+
+
+@frozen
+class Ignored:
+    """Patterns of paths that are no notes; the empty one ignores nothing."""
+
+    _globs: re.Pattern[str] | None = None
+    _prefixes: tuple[str, ...] = ()
+    _expressions: tuple[re.Pattern[str], ...] = ()
+
+    @classmethod
+    def of(cls, globs: Iterable[str] = (), filters: Iterable[str] = ()) -> Self:
+        """From the globs of the configuration, and filters that `check_filter` accepts."""
+        translated = [_translate(glob) for glob in globs if glob.strip("/ ")]
+        plain: list[str] = []
+        expressions: list[re.Pattern[str]] = []
+        for each in filters:
+            if _is_expression(each):
+                expressions.append(re.compile(each[1:-1], re.IGNORECASE))
+            else:
+                plain.append(each.casefold())
+        return cls(
+            re.compile("|".join(translated), re.DOTALL) if translated else None,
+            tuple(plain),
+            tuple(expressions),
+        )
+
+    def __bool__(self) -> bool:
+        return self._globs is not None or bool(self._prefixes) or bool(self._expressions)
+
+    def covers(self, path: str) -> bool:
+        """Whether the file at this path, relative to the notes folder, is no note."""
+        return self.covers_folder(path) or any(each.search(path) for each in self._expressions)
+
+    def covers_folder(self, path: str) -> bool:
+        """Whether nothing below a folder (`path` ends with `/`) is a note; False where that is not sure."""
+        if self._globs is not None and self._globs.fullmatch(path) is not None:
+            return True
+        return bool(self._prefixes) and path.casefold().startswith(self._prefixes)
+
+
+def check_filter(text: str) -> str | None:
+    """Why a filter of Obsidian cannot be used; None when it can.
+
+    An expression comes with the vault, from whoever wrote that: one that may take for ever is refused.
+    """
+    if not text or len(text) > LONGEST_FILTER:
+        return f"it is empty or longer than {LONGEST_FILTER} characters"
+    if not _is_expression(text):
+        return None
+    expression = text[1:-1]
+    try:
+        re.compile(expression, re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError) as failure:
+        return f"it is no regular expression: {failure}"
+    repeats = len(re.findall(r"(?<!\\)[*+]|\{\d*,\d*\}", expression))
+    if _REPEATED_GROUP.search(expression) or re.search(r"\\[1-9]|\(\?P=", expression):
+        return "it repeats a group or refers back to one, which may take for ever"
+    if repeats > _MOST_REPEATS:
+        return f"it has more than {_MOST_REPEATS} repetitions, which may take for ever"
+    return None
+
+
+def _is_expression(text: str) -> bool:
+    return len(text) > 2 and text.startswith("/") and text.endswith("/")
+
+
+def _translate(glob: str) -> str:
+    """A regular expression for the paths that a glob names, and for everything below those."""
+    return f"(?:{''.join(_pieces(glob.strip().strip('/')))})(?:/.*)?"
+
+
+def _pieces(glob: str) -> Iterator[str]:
+    at = 0
+    while at < len(glob):
+        if glob.startswith("**/", at):
+            yield "(?:.*/)?"
+            at += 3
+        elif glob.startswith("**", at):
+            yield ".*"
+            at += 2
+        elif glob[at] == "*":
+            yield "[^/]*"
+            at += 1
+        elif glob[at] == "?":
+            yield "[^/]"
+            at += 1
+        else:
+            yield re.escape(glob[at])
+            at += 1
+
+
+def read_filters(document: Any) -> tuple[list[str], list[str]]:
+    """The usable filters in the parsed `app.json` of Obsidian, and a complaint for each of the others."""
+    given = document.get("userIgnoreFilters") if isinstance(document, dict) else None
+    if given is None:
+        return [], [] if isinstance(document, dict) else ["it holds no object"]
+    if not isinstance(given, list):
+        return [], ["userIgnoreFilters is no list"]
+    usable: list[str] = []
+    complaints = [f"only the first {MOST_FILTERS} filters are used"] if len(given) > MOST_FILTERS else []
+    for each in given[:MOST_FILTERS]:
+        reason = check_filter(each) if isinstance(each, str) else "it is no text"
+        if reason is None:
+            usable.append(each)
+        else:
+            complaints.append(f"the filter {str(each)[:80]!r} is left out: {reason}")
+    return usable, complaints

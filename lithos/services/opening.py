@@ -1,0 +1,116 @@
+"""Progress of a start: until its first scan is complete the server answers, and says what is missing.
+
+First the files are read (ids, titles, URLs), which writes wait for; then words are indexed. The start is
+complete when full-text search has every note.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import trio
+
+from lithos.core.errors import StorageFailed
+from lithos.services.progress import wait_telling
+
+#: Files to read from which a start is not waited for by those who could be served meanwhile.
+MANY: Final = 300
+#: Seconds that the front waits for a start that turns out to be short.
+SHORT: Final = 1.0
+#: Seconds that reading many files waits for the libraries of the front, which load twice as fast alone.
+FRONT_FIRST: Final = 2.0
+#: Seconds that a write waits for the first pass.
+WRITE_WAIT: Final = 50.0
+
+
+class StartStopped(Exception):
+    """The server stops before its notes were read."""
+
+
+class Opening:
+    """How far a start is. `tell` is called by the thread that reads the files, all else by the event loop."""
+
+    def __init__(self, searchable: Callable[[], int] = lambda: 0) -> None:
+        """`searchable` counts the notes that full-text search has."""
+        self._searchable = searchable
+        #: Files of notes, and how many of them are known or read.
+        self.found = 0
+        self.read = 0
+        #: Set once every note is known: id, title, URL.
+        self.known = trio.Event()
+        #: Set once full text has every note.
+        self.complete = trio.Event()
+        #: Why the notes cannot be read now; it is tried again.
+        self.failure: str | None = None
+        self._is_long = trio.Event()
+        self._may_read = threading.Event()
+        self._stopped = False
+
+    @classmethod
+    def finished(cls) -> Opening:
+        """Of a server that is open."""
+        opening = cls()
+        opening.known.set()
+        opening.complete.set()
+        return opening
+
+    def status(self) -> Mapping[str, int] | None:
+        """How many notes of how many can be searched; None when all can."""
+        if self.complete.is_set():
+            return None
+        return {"done": min(self._searchable(), self.found), "total": self.found}
+
+    def teller(self) -> Callable[[int, int], None]:
+        """The progress callback of a scan: files known or read, of how many. It may wait for `let_read`.
+
+        It raises `StartStopped` after `stop`.
+        """
+        token = trio.lowlevel.current_trio_token()
+        is_first = True
+
+        def tell(done: int, total: int) -> None:
+            nonlocal is_first
+            if self._stopped:
+                raise StartStopped
+            self.read, self.found = done, total
+            if is_first and total - done > MANY:
+                token.run_sync_soon(self._is_long.set)
+                self._may_read.wait(FRONT_FIRST)
+            is_first = False
+
+        return tell
+
+    def let_read(self) -> None:
+        """Have many files read now: no client waits for a library any more."""
+        self._may_read.set()
+
+    def stop(self) -> None:
+        """End a scan that runs."""
+        self._stopped = True
+        self._may_read.set()
+
+    async def worth_waiting(self) -> None:
+        """Wait until the start is complete, or turns out to take long."""
+        with trio.move_on_after(SHORT):
+            async with trio.open_nursery() as nursery:
+                for event in (self.complete, self._is_long):
+                    nursery.start_soon(_cancel_after, event, nursery.cancel_scope)
+
+    async def wait_known(self) -> None:
+        """Wait until every note is known; raises `StorageFailed` when that takes too long."""
+        if self.known.is_set():
+            return
+        await wait_telling(self.known, WRITE_WAIT, "reading the notes")
+        if not self.known.is_set():
+            why = f" ({self.failure})" if self.failure else ""
+            raise StorageFailed(
+                f"The notes are still being read, {self.read} of {self.found} so far{why}; until then "
+                "nothing is written and no id is known. Nothing was changed; retry in a minute."
+            )
+
+
+async def _cancel_after(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()

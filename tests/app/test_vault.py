@@ -1,0 +1,376 @@
+"""A vault served where it lies: what is a note, what is written, first starts, faults, backups."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+import lithos.catalogue.scan
+from lithos.app import running_server
+from lithos.app.backup import back_up, restore
+from lithos.app.doctor import Doctor, Patient
+from lithos.app.server import Server
+from lithos.app.vault import open_notes
+from lithos.config.catalogue import Config
+from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
+from lithos.services import opening
+from lithos.services.upkeep.validation import validate_notes
+from lithos.stores.backup import BackupRefused
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.system_calls import KernelCalls
+from tests.servers import refusal, serving
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    """Some notes, and what is none."""
+    folder = tmp_path / "vault"
+    for path, text in {
+        "Zanzibar.md": "# Spices\n\nCloves come from here.",
+        "deep/er/Mombasa.md": "A harbour [[Zanzibar]].",
+        "templates/Daily.md": "zanzibar template",
+        "Old/Gone.md": "zanzibar of old",
+        ".obsidian/app.json": json.dumps({"userIgnoreFilters": ["Old/"]}),
+        ".trash/Bin.md": "zanzibar in the bin",
+        "image.png": "no note",
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    told = subprocess.run(
+        ["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return told.stdout
+
+
+def storage(tmp_path: Path, vault: Path, **settings: Any) -> StorageConfig:
+    return StorageConfig(data_dir=tmp_path / "data", vault=vault, **settings)
+
+
+def config(tmp_path: Path, vault: Path, *, watch: bool = False) -> Config:
+    return Config(
+        storage=storage(tmp_path, vault),
+        server=ServerConfig(watch_files=watch),
+        search=SearchConfig(tier="static"),
+    )
+
+
+async def test_git_sees_nothing_after_a_start_many_searches_and_a_stop(tmp_path: Path, vault: Path) -> None:
+    """Behaviour 249: nothing is made in the vault, also by the watcher, which is on."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    git(vault, "init", "-q")
+    git(vault, "add", "-A", "-f")
+    git(vault, "commit", "-qm", "all")
+    before = everything(vault)
+    folders = {vault: vault.stat().st_mtime_ns, vault / "deep": (vault / "deep").stat().st_mtime_ns}
+    async with serving(tmp_path / "data", storage={"vault": vault}, server={"watch_files": True}) as lithos:
+        for number in range(200):
+            await lithos.call("lithos_search", query=f"zanzibar {number}")
+        await lithos.call("lithos_read", path="Zanzibar.md")
+        await lithos.server.state.report()
+        assert lithos.server.watcher.mode in ("native", "poll")
+        # A probe or a lock file that was removed again would have touched the folder.
+        assert {folder: folder.stat().st_mtime_ns for folder in folders} == folders
+    assert git(vault, "status", "--porcelain", "--ignored") == ""
+    assert everything(vault) == before
+    assert not (tmp_path / "data" / "knowledge").exists()
+
+
+async def test_what_is_no_note_is_nowhere(tmp_path: Path, vault: Path) -> None:
+    """Dot-folders, ignored files, templates, attachments: in scan, search, read, validate, backup."""
+    async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
+        listed = await lithos.call("lithos_list")
+        assert {row["path"] for row in listed["items"]} == {"Zanzibar.md", "deep/er/Mombasa.md"}
+        found = await lithos.call("lithos_search", query="zanzibar", mode="fulltext")
+        assert {row["path"] for row in found["results"]} <= {"Zanzibar.md", "deep/er/Mombasa.md"}
+        refusal(await lithos.call("lithos_read", path="Old/Gone.md"), "doc_not_found")
+    files = open_notes(storage(tmp_path, vault))
+    assert {file.path for file in validate_notes(files).files} == {"Zanzibar.md", "deep/er/Mombasa.md"}
+    index = back_up(config(tmp_path, vault), tmp_path / "backup")
+    assert {name for name in index.files if name.endswith(".md")} == {
+        "vault/Zanzibar.md",
+        "vault/deep/er/Mombasa.md",
+    }
+
+
+@pytest.mark.parametrize("folder", ["templates", "Old/sub"])
+async def test_a_note_where_it_would_be_ignored_is_refused(folder: str, tmp_path: Path, vault: Path) -> None:
+    async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
+        answer = await lithos.call("lithos_write", title="New", content="text", agent="a", path=folder)
+        assert "ignored" in refusal(answer, "invalid_input")
+    assert not (vault / folder / "new.md").exists()
+
+
+async def test_the_watcher_passes_by_what_is_ignored(tmp_path: Path, vault: Path) -> None:
+    settings = {"watch_files": True}
+    async with serving(tmp_path / "data", storage={"vault": vault}, server=settings) as lithos:
+        (vault / "Old" / "Late.md").write_text("late zanzibar")
+        (vault / "templates" / "Late.md").write_text("late zanzibar")
+        (vault / "Late.md").write_text("late zanzibar")
+        with trio.fail_after(20):
+            while "Late.md" not in await paths_of(lithos.server):
+                await trio.sleep(0.05)
+        assert await paths_of(lithos.server) == {"Zanzibar.md", "deep/er/Mombasa.md", "Late.md"}
+
+
+async def paths_of(server: Server) -> set[str]:
+    await trio.lowlevel.checkpoint()
+    return {entry.path for entry in server.catalogue}
+
+
+async def test_notes_that_become_ignored_go_without_the_guard(tmp_path: Path, vault: Path) -> None:
+    """Most of a large vault may be ignored from one start to the next: nothing has vanished."""
+    for number in range(30):
+        (vault / f"n{number}.md").write_text(f"text {number}")
+    async with serving(tmp_path / "data", storage={"vault": vault}):
+        pass
+    async with serving(tmp_path / "data", storage={"vault": vault, "ignore": ("n*.md",)}) as lithos:
+        assert lithos.server.guard.vanished == 0
+        assert {row["path"] for row in (await lithos.call("lithos_list"))["items"]} == {
+            "Zanzibar.md",
+            "deep/er/Mombasa.md",
+            "templates/Daily.md",
+        }
+
+
+async def test_a_note_is_written_into_the_vault_and_nothing_stays_beside_it(
+    tmp_path: Path, vault: Path
+) -> None:
+    before = set(everything(vault))
+    async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
+        made = await lithos.call("lithos_write", title="New", content="text", agent="a", path="deep")
+        assert made["status"] == "created"
+    assert set(everything(vault)) == before | {made["path"]}
+
+
+class ReadOnly(KernelCalls):
+    """The system calls of a mount that may only be read."""
+
+    def open(self, path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return super().open(path, flags, mode)
+
+
+async def test_a_read_only_vault_is_read_and_writes_say_why(
+    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Files(NoteFiles):
+        def __init__(self, root: Path, **settings: Any) -> None:
+            super().__init__(root, ReadOnly(), **settings)
+
+    monkeypatch.setattr("lithos.app.vault.NoteFiles", Files)
+    async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
+        read = await lithos.call("lithos_read", path="Zanzibar.md")
+        assert "Cloves" in read["content"]
+        assert (await lithos.call("lithos_search", query="cloves"))["results"]
+        answer = await lithos.call("lithos_write", title="New", content="text", agent="a")
+        assert "Read-only file system" in refusal(answer, "internal_error")
+
+
+@asynccontextmanager
+async def fronted(settings: Config) -> AsyncIterator[Server]:
+    """A server as its front gets it: before its notes are read, where there are many."""
+    async with running_server(settings, gets_front=True) as server:
+        yield server
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """A start that counts as long; the reading of the second file waits for the event."""
+    go = threading.Event()
+    real, seen = lithos.catalogue.scan.examine, []
+
+    def examine(*arguments: Any) -> Any:
+        seen.append(arguments[1].path)
+        if len(seen) == 2:
+            go.wait(30)
+        return real(*arguments)
+
+    monkeypatch.setattr(lithos.catalogue.scan, "examine", examine)
+    monkeypatch.setattr(opening, "MANY", 0)
+    yield go
+    go.set()
+
+
+async def test_a_first_start_answers_before_the_notes_are_read(
+    tmp_path: Path, vault: Path, slow: threading.Event
+) -> None:
+    """Behaviour 250: reading by path works, answers say indexing, writes wait for the first pass."""
+    async with fronted(config(tmp_path, vault)) as server, trio.open_nursery() as nursery:
+        server.front_loaded.set()
+        assert server.tools.listed()
+        found = await server.tools.call("lithos_search", {"query": "cloves"})
+        assert found is not None
+        assert found["degraded"] is True
+        assert found["indexing"] == {"done": 0, "total": 2}
+        read = await server.tools.call("lithos_read", {"path": "Zanzibar.md"})
+        assert read is not None
+        assert "Cloves" in read["content"]
+        assert read["indexing"]["total"] == 2
+        missing = await server.tools.call("lithos_read", {"path": "Nowhere.md"})
+        assert missing is not None
+        assert missing["code"] == "doc_not_found"
+        created = await server.tools.call("lithos_task_create", {"title": "Work", "agent": "a"})
+        assert created is not None
+        assert "indexing" not in created
+        _, health = await server.state.report()
+        assert health["components"]["index"] == {"status": "warming", "done": 0, "total": 2}
+        written: list[Any] = []
+
+        async def write() -> None:
+            arguments = {"title": "New", "content": "text", "agent": "a"}
+            written.append(await server.tools.call("lithos_write", arguments))
+
+        async def read_by_id() -> None:
+            written.append(await server.tools.call("lithos_read", {"id": read["id"]}))
+
+        nursery.start_soon(write)
+        nursery.start_soon(read_by_id)
+        with trio.move_on_after(0.2):
+            await server.opening.known.wait()
+        assert written == []
+        slow.set()
+        with trio.fail_after(30):
+            await server.opening.complete.wait()
+            while len(written) < 2:
+                await trio.sleep(0.01)
+        assert {answer.get("status", "read") for answer in written} == {"created", "read"}
+        found = await server.tools.call("lithos_search", {"query": "cloves", "mode": "fulltext"})
+        assert found is not None
+        assert "indexing" not in found
+        assert [row["path"] for row in found["results"]] == ["Zanzibar.md"]
+
+
+async def test_a_stop_does_not_wait_for_the_rest_of_a_first_scan(
+    tmp_path: Path, vault: Path, slow: threading.Event
+) -> None:
+    for number in range(50):
+        (vault / f"n{number}.md").write_text("text")
+    async with fronted(config(tmp_path, vault)) as server:
+        server.front_loaded.set()
+        server.opening.stop()
+        slow.set()
+    assert server.opening.read < 50
+    async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
+        assert len(lithos.server.catalogue) == 52
+
+
+async def test_a_vault_that_disappears_during_the_first_scan_is_found_when_it_is_back(
+    tmp_path: Path, vault: Path, slow: threading.Event
+) -> None:
+    aside = tmp_path / "aside"
+    async with fronted(config(tmp_path, vault, watch=True)) as server:
+        server.front_loaded.set()
+        vault.rename(aside)
+        slow.set()
+        with trio.fail_after(30):
+            await server.opening.complete.wait()
+        aside.rename(vault)
+        with trio.fail_after(30):
+            while await paths_of(server) != {"Zanzibar.md", "deep/er/Mombasa.md"}:
+                await trio.sleep(0.05)
+
+
+async def test_a_vault_that_cannot_be_listed_is_tried_again(
+    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lithos.app.RESCAN", 0.01)
+    monkeypatch.setattr(opening, "SHORT", 0.05)
+    real, is_broken = NoteFiles.list_notes, True
+
+    def list_notes(files: NoteFiles) -> Any:
+        if is_broken:
+            raise OSError(errno.EIO, "Input/output error")
+        return real(files)
+
+    monkeypatch.setattr(NoteFiles, "list_notes", list_notes)
+    async with fronted(config(tmp_path, vault)) as server:
+        with trio.fail_after(10):
+            while server.opening.failure is None:
+                await trio.sleep(0.01)
+        _, health = await server.state.report()
+        assert "Input/output error" in health["components"]["index"]["error"]
+        is_broken = False
+        with trio.fail_after(30):
+            await server.opening.complete.wait()
+        assert len(server.catalogue) == 2
+
+
+async def test_a_write_that_waits_too_long_says_how_far_the_first_pass_is(
+    tmp_path: Path, vault: Path, slow: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "WRITE_WAIT", 0.05)
+    async with fronted(config(tmp_path, vault)) as server:
+        server.front_loaded.set()
+        answer = await server.tools.call("lithos_write", {"title": "New", "content": "x", "agent": "a"})
+        assert answer is not None
+        assert "of 2 so far" in refusal(answer, "internal_error")
+        slow.set()
+
+
+async def test_doctor_makes_nothing_in_a_vault(tmp_path: Path, vault: Path) -> None:
+    async with serving(tmp_path / "data", storage={"vault": vault}):
+        pass
+    before, times = everything(vault), vault.stat().st_mtime_ns
+    results = await Doctor(Patient(config=config(tmp_path, vault, watch=True)), lambda _: None).examine()
+    assert {result.name for result in results if result.status == "fail"} <= {"port"}
+    assert everything(vault) == before
+    assert vault.stat().st_mtime_ns == times
+
+
+async def test_a_backup_of_a_vault_is_restored_to_an_empty_vault_only(tmp_path: Path, vault: Path) -> None:
+    """Specification: lifecycle, section 8."""
+    (vault / "Alias.md").symlink_to("Zanzibar.md")
+    (vault / "picture.png").symlink_to("image.png")
+    async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
+        task = await lithos.call("lithos_task_create", title="Kept", agent="a")
+        index = back_up(config(tmp_path, vault), tmp_path / "backup")
+    assert index.counts["notes"] == 2
+    assert dict(index.links) == {"vault/Alias.md": "Zanzibar.md"}
+
+    def settings(name: str, target: Path | None) -> Config:
+        return Config(storage=StorageConfig(data_dir=tmp_path / name, vault=target))
+
+    with pytest.raises(BackupRefused, match="--vault"):
+        restore(settings("a", None), tmp_path / "backup")
+    before = everything(vault)
+    with pytest.raises(BackupRefused, match="not empty"):
+        restore(settings("a", vault), tmp_path / "backup", force=True)
+    assert everything(vault) == before
+    assert not (tmp_path / "a").exists()
+
+    restored = restore(settings("b", tmp_path / "fresh"), tmp_path / "backup")
+    assert restored.aside is None
+    assert set(everything(tmp_path / "fresh")) == {"Alias.md", "Zanzibar.md", "deep/er/Mombasa.md"}
+    assert (tmp_path / "fresh" / "Zanzibar.md").read_bytes() == before["Zanzibar.md"]
+    assert not (tmp_path / "b" / "vault").exists()
+    async with serving(tmp_path / "b", storage={"vault": tmp_path / "fresh"}) as lithos:
+        assert (await lithos.call("lithos_task_get", task_id=task["task_id"]))["task"]["title"] == "Kept"

@@ -1,0 +1,66 @@
+"""Which paths are no notes: globs of the configuration, filters of Obsidian."""
+
+from __future__ import annotations
+
+import pytest
+
+from lithos.core.notes.ignored import Ignored, check_filter, read_filters
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "is_covered"),
+    [
+        ("templates/**", "templates/daily.md", True),
+        ("templates/**", "templates/deep/daily.md", True),
+        ("templates/**", "work/templates/daily.md", False),
+        ("templates/**", "templates.md", False),
+        ("**/drafts/**", "a/b/drafts/x.md", True),
+        ("**/drafts/**", "drafts/x.md", True),
+        ("*.excalidraw.md", "plan.excalidraw.md", True),
+        ("*.excalidraw.md", "a/plan.excalidraw.md", False),
+        ("**/*.excalidraw.md", "a/plan.excalidraw.md", True),
+        ("archive", "archive/2020/x.md", True),
+        ("/archive/", "archive/x.md", True),
+        ("archive", "archives/x.md", False),
+        ("day?/x.md", "day1/x.md", True),
+        ("day?/x.md", "day/1/x.md", False),
+        ("a+(b)/**", "a+(b)/x.md", True),
+    ],
+)
+def test_a_glob_names_paths_from_the_notes_folder_on(glob: str, path: str, is_covered: bool) -> None:
+    assert Ignored.of([glob]).covers(path) is is_covered
+
+
+def test_a_filter_of_obsidian_is_a_beginning_or_an_expression_and_ignores_case() -> None:
+    ignored = Ignored.of(filters=["Archive/", "/draft[0-9]/"])
+    assert ignored.covers("archive/x.md")
+    assert ignored.covers("notes/Draft7.md")
+    assert not ignored.covers("notes/archive/x.md")
+    assert not ignored.covers("notes/draft.md")
+
+
+def test_a_folder_is_skipped_only_when_all_below_it_is_ignored() -> None:
+    ignored = Ignored.of(["templates/**", "a/*.md"], ["Old/", "/x/"])
+    assert ignored.covers_folder("templates/")
+    assert ignored.covers_folder("old/")
+    assert not ignored.covers_folder("a/")
+    assert not ignored.covers_folder("x/")  # its expression is asked file by file
+
+
+def test_nothing_is_ignored_by_default() -> None:
+    assert not Ignored.of([""], [])
+    assert not Ignored().covers("templates/x.md")
+
+
+@pytest.mark.parametrize("text", ["", "/(/", "/(a+)+$/", "/a*b*c*d*/", r"/(a)\1/", "x" * 501])
+def test_a_filter_that_cannot_be_used_or_may_take_for_ever_is_refused(text: str) -> None:
+    assert check_filter(text) is not None
+
+
+def test_usable_filters_are_read_and_the_others_complained_about() -> None:
+    usable, complaints = read_filters({"userIgnoreFilters": ["Old/", 7, "/(/"]})
+    assert usable == ["Old/"]
+    assert len(complaints) == 2
+    assert read_filters({"userIgnoreFilters": "Old/"}) == ([], ["userIgnoreFilters is no list"])
+    assert read_filters({}) == ([], [])
+    assert read_filters({"userIgnoreFilters": ["a"] * 1_001})[1] == ["only the first 1000 filters are used"]

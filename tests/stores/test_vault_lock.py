@@ -1,0 +1,139 @@
+"""One owner per vault, whatever its data directory; nothing is made in the vault."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+import lithos.stores.holds
+from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord
+from lithos.stores.vault_lock import VaultOwned, lock_of, serves_other
+
+NOW = "2026-11-22T16:00:00Z"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    folder = tmp_path / "vault"
+    folder.mkdir()
+    return folder
+
+
+def lock(tmp_path: Path, name: str, vault: Path) -> OwnerLock:
+    return lock_of(tmp_path / name, vault, {"XDG_STATE_HOME": str(tmp_path / "state")})
+
+
+def without_folder_locks(monkeypatch: pytest.MonkeyPatch, vault: Path) -> None:
+    real, inode = lithos.stores.holds.try_flock, vault.stat().st_ino
+
+    def refuse(descriptor: int) -> bool:
+        if os.fstat(descriptor).st_ino == inode:
+            raise OSError(errno.ENOLCK, "no locks here")
+        return real(descriptor)
+
+    monkeypatch.setattr(lithos.stores.holds, "try_flock", refuse)
+
+
+@pytest.mark.parametrize("has_locks", [True, False])
+def test_a_second_data_directory_over_one_vault_is_refused(
+    has_locks: bool, tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behaviour 249: the lock is the folder's own, or that of a file in the state home."""
+    if not has_locks:
+        without_folder_locks(monkeypatch, vault)
+    first, second = lock(tmp_path, "one", vault), lock(tmp_path, "two", vault)
+    first.acquire(NOW)
+    first.publish(OwnerRecord(os.getpid(), "here", "http://127.0.0.1:1", NOW, "secret"))
+    with pytest.raises(VaultOwned) as refused:
+        second.acquire(NOW)
+    told = str(refused.value)
+    for part in (str(vault), str(os.getpid()), "here", NOW, "http://127.0.0.1:1", str(tmp_path / "one")):
+        assert part in told
+    assert "secret" not in told
+    assert "secret" not in "".join(
+        path.read_text() for path in (tmp_path / "state").rglob("*") if path.is_file()
+    )
+    first.release()
+    second.acquire(NOW)
+    second.release()
+    assert list(vault.iterdir()) == []
+
+
+def test_a_refused_owner_gives_its_data_directory_up_again(tmp_path: Path, vault: Path) -> None:
+    first, second = lock(tmp_path, "one", vault), lock(tmp_path, "two", vault)
+    first.acquire(NOW)
+    with pytest.raises(VaultOwned):
+        second.acquire(NOW)
+    plain = OwnerLock(tmp_path / "two" / ".lithos" / "lock")
+    plain.acquire(NOW)
+    plain.release()
+    first.release()
+
+
+def test_the_same_data_directory_is_refused_as_ever(tmp_path: Path, vault: Path) -> None:
+    """So that a second stdio server bridges to the first."""
+    first, second = lock(tmp_path, "one", vault), lock(tmp_path, "one", vault)
+    first.acquire(NOW)
+    with pytest.raises(AlreadyOwned) as refused:
+        second.acquire(NOW)
+    assert not isinstance(refused.value, VaultOwned)
+    first.release()
+
+
+def test_a_leftover_record_is_no_obstacle_and_tells_nothing_wrong(tmp_path: Path, vault: Path) -> None:
+    first = lock(tmp_path, "one", vault)
+    first.acquire(NOW)
+    (record,) = (tmp_path / "state" / "lithos" / "vaults").iterdir()
+    first.release()
+    record.write_text('{"pid": 1, "host": "elsewhere", "data_dir": "/old"}')
+    second, third = lock(tmp_path, "two", vault), lock(tmp_path, "three", vault)
+    second.acquire(NOW)
+    with pytest.raises(VaultOwned) as refused:
+        third.acquire(NOW)
+    assert "elsewhere" not in str(refused.value)
+    second.release()
+
+
+def test_a_state_home_that_cannot_be_written_is_no_obstacle_where_folders_lock(
+    tmp_path: Path, vault: Path
+) -> None:
+    (tmp_path / "state").write_text("a file")
+    first, second = lock(tmp_path, "one", vault), lock(tmp_path, "two", vault)
+    first.acquire(NOW)
+    with pytest.raises(VaultOwned):
+        second.acquire(NOW)
+    first.release()
+
+
+def test_an_owner_of_another_vault_is_told_apart(
+    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that asked for one vault is not bridged to a server of another."""
+    monkeypatch.setattr("lithos.stores.vault_lock._PAUSE", 0.0)
+    other = tmp_path / "other"
+    other.mkdir()
+    first = lock(tmp_path, "one", vault)
+    first.acquire(NOW)
+    assert not serves_other(vault)
+    assert serves_other(other)
+    first.release()
+
+
+def test_a_vault_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        lock(tmp_path, "one", tmp_path / "gone").acquire(NOW)
+    assert not (tmp_path / "gone").exists()
+
+
+def test_a_replaced_vault_folder_is_held_as_well(tmp_path: Path, vault: Path) -> None:
+    first, second = lock(tmp_path, "one", vault), lock(tmp_path, "two", vault)
+    first.acquire(NOW)
+    vault.rename(tmp_path / "moved")
+    vault.mkdir()
+    first.confirm()
+    with pytest.raises(VaultOwned):
+        second.acquire(NOW)
+    first.release()

@@ -1,0 +1,92 @@
+"""Where a vault and its state are: `--vault`, `LITHOS_VAULT`, `storage.vault` (vault spec, section 1)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from lithos.cli.options import parse_arguments
+from lithos.cli.session import check_places
+from lithos.config.load import load_config, load_usable_config
+from lithos.config.sections import StorageConfig
+
+
+def state_of(vault: Path, home: Path) -> Path:
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(vault))).hexdigest()[:8]
+    return home / "lithos" / f"{vault.name}-{digest}"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    return folder
+
+
+def test_the_state_of_a_vault_goes_to_the_data_home(tmp_path: Path, vault: Path) -> None:
+    environment = {"XDG_DATA_HOME": str(tmp_path / "share"), "LITHOS_VAULT": str(vault)}
+    storage = load_config(environment=environment).config.storage
+    assert (storage.vault, storage.notes_folder) == (vault, vault)
+    assert storage.data_dir == state_of(vault, tmp_path / "share")
+    usable, problems = load_usable_config(environment=environment)
+    assert (usable.config.storage, problems) == (storage, ())
+
+
+def test_a_data_directory_that_is_given_holds_the_state(tmp_path: Path, vault: Path) -> None:
+    environment = {"LITHOS_VAULT": str(vault)}
+    assert load_config(data_dir=tmp_path, environment=environment).config.storage.data_dir == tmp_path
+    (tmp_path / "config.yaml").write_text(f"storage: {{vault: {vault}}}\n")
+    found = load_config(data_dir=tmp_path, environment={}).config.storage
+    assert (found.vault, found.data_dir) == (vault, tmp_path)
+
+
+def test_the_configuration_of_a_vault_is_in_its_data_directory(tmp_path: Path, vault: Path) -> None:
+    state = state_of(vault, tmp_path)
+    state.mkdir(parents=True)
+    (state / "config.yaml").write_text("server: {port: 9000}\n")
+    environment = {"XDG_DATA_HOME": str(tmp_path)}
+    loaded = load_config(environment=environment, overrides={"storage.vault": vault})
+    assert loaded.config.server.port == 9000
+    assert loaded.config.storage.data_dir == state
+
+
+def test_a_config_file_may_name_the_vault(tmp_path: Path, vault: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(f"storage: {{vault: {vault}}}\n")
+    environment = {"XDG_DATA_HOME": str(tmp_path / "share")}
+    storage = load_config(config_path=path, environment=environment).config.storage
+    assert storage.data_dir == state_of(vault, tmp_path / "share")
+
+
+def test_a_relative_data_home_is_ignored_and_a_relative_vault_is_made_absolute(
+    vault: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(vault.parent)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    environment = {"XDG_DATA_HOME": "share", "LITHOS_VAULT": "notes"}
+    storage = load_config(environment=environment).config.storage
+    assert storage.vault == vault
+    assert storage.data_dir == state_of(vault, tmp_path / "home" / ".local" / "share")
+
+
+@pytest.mark.parametrize("order", [["--vault", "v", "stats"], ["stats", "--vault", "v"]])
+def test_the_option_stands_before_or_after_the_command(order: list[str]) -> None:
+    assert parse_arguments(order).typed["vault"] == Path("v")
+
+
+def test_a_vault_for_a_data_directory_is_a_mistake(tmp_path: Path, vault: Path) -> None:
+    """Behaviour 249."""
+    (vault / "a.md").touch()
+    assert f"--vault {vault}" in str(check_places(StorageConfig(data_dir=vault), "serve"))
+    (vault / "knowledge").mkdir()
+    assert check_places(StorageConfig(data_dir=vault), "serve") is None
+    assert check_places(StorageConfig(data_dir=tmp_path / "new"), "serve") is None
+    assert check_places(StorageConfig(data_dir=tmp_path / "new", vault=vault), "serve") is None
+    for inside in (vault, vault / "state"):
+        assert "inside" in str(check_places(StorageConfig(data_dir=inside, vault=vault), "serve"))
+    gone = StorageConfig(data_dir=tmp_path / "new", vault=tmp_path / "gone")
+    assert "no folder" in str(check_places(gone, "serve"))
+    assert check_places(gone, "restore") is None
