@@ -16,6 +16,7 @@ from attrs import frozen
 
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.app.stores import utc_now
+from lithos.app.style import style_of
 from lithos.config.catalogue import Config
 from lithos.core.findings import CheckResult, Finding, fail, ok, warn
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
@@ -226,7 +227,14 @@ class Doctor:
             return [checks_notes.missing_notes(storage.data_dir, storage.knowledge_subdir)]
         fraction = self._config.index.max_vanished_fraction
         survey = await look_aside(
-            partial(survey_notes, storage.data_dir, storage.knowledge_subdir, fraction, self._clock())
+            partial(
+                survey_notes,
+                storage.data_dir,
+                storage.knowledge_subdir,
+                fraction,
+                self._clock(),
+                style_of(storage),
+            )
         )
         self._survey = survey
         return checks_notes.check_notes(survey)

@@ -32,6 +32,7 @@ from lithos.core.events import (
 from lithos.core.notes.model import Standing, effective_version, newest
 from lithos.core.plan import VanishRule, plan_event, plan_files, plan_vanished
 from lithos.stores.manifest import Manifest, ManifestRow
+from lithos.stores.notes.attachments import list_attachments
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import UNKNOWN_STATE
 from lithos.stores.notes.values import FoundFile, OutsideKnowledge
@@ -173,7 +174,9 @@ def scan_folder(
     plan = plan_files(
         {path: row.state for path, row in rows.items()}, {path: file.state for path, file in found.items()}
     )
-    examined = {path: _look(files, found[path], rows.get(path), records) for path in plan.examine}
+    for path in list_attachments(str(files.root)):
+        catalogue.files.add(path)
+    examined = {path: _look(files, found[path], rows.get(path), catalogue) for path in plan.examine}
     catalogue.reserve_serials(max((row.serial for row in rows.values()), default=0))
     hidden = {path: seen for path in plan.missing if (seen := _examine_hidden(files, path))}
     read = {path: entry_of(rows[path]) for path in found if path not in examined}
@@ -216,10 +219,10 @@ def _choose_kept(
 
 
 def _look(
-    files: NoteFiles, file: FoundFile, row: ManifestRow | None, records: NoteRecords
+    files: NoteFiles, file: FoundFile, row: ManifestRow | None, catalogue: Catalogue
 ) -> Entry | Skipped:
     """Read a file that is new or was touched, without its text; its serial is assigned by `_elect`."""
-    seen = examine(files, file, row, records.id_at(file.path))
+    seen = examine(files, file, row, catalogue.records.id_at(file.path), catalogue.style)
     if seen.document is None:
         return Skipped(seen.reason, seen.state)
     if row is not None and row.digest == seen.digest:
@@ -279,7 +282,7 @@ def _differs(entry: Entry, row: ManifestRow | None) -> bool:
 
 def _recall(rows: Iterable[ManifestRow], announced: Iterable[Event]) -> dict[str, _Told]:
     """What subscribers know of each note: the manifest's state with the events announced after it applied."""
-    told = {row.note.id: _Told(row.path, row.digest, row.note.tags, row.note.version) for row in rows}
+    told = {row.note.id: _Told(row.path, row.digest, row.note.all_tags, row.note.version) for row in rows}
     for event in announced:
         draft, note_id = event.draft, str(event.draft.payload.get("id"))
         if draft.type == NOTE_DELETED:

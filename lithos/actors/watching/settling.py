@@ -21,6 +21,7 @@ from lithos.actors.writing.outside_changes import (
 from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import Examined, examine
+from lithos.core.notes.style import VaultStyle
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import folder_identity
 from lithos.stores.notes.values import FileState, FoundFile
@@ -79,6 +80,8 @@ class Taking:
     async def _survey(self, noticed: Noticed) -> Survey:
         paths = sorted(noticed.touched)
         survey = await self._blocking.run(lambda: survey_paths(self._files, paths))
+        if survey.others:
+            await self._ask(OutsideFiles((), others=survey.others))
         if not (noticed.compare or survey.is_unclear):
             return survey
         known = await self._known()
@@ -133,7 +136,9 @@ class Taking:
     async def _take_files(self, found: Sequence[FoundFile]) -> None:
         known = [self._catalogue.at_path(file.path) for file in found]
         ids = [self._catalogue.stand_in(file.path) for file in found]
-        examined = await self._blocking.run(lambda: _examine_all(self._files, found, known, ids))
+        examined = await self._blocking.run(
+            lambda: _examine_all(self._files, found, known, ids, self._catalogue.style)
+        )
         examined = self._put_off_doubtful(examined, known)
         taken = await self._ask(OutsideFiles(tuple(examined)))
         now = trio.current_time()
@@ -191,7 +196,9 @@ class Taking:
         """The missing notes that are nowhere in the tree; moved ones are requeued at their new paths."""
         owned = [entry for entry in ripe if self._catalogue.at_path(entry.path) is entry]
         there = await self._blocking.run(
-            lambda: {entry.note.id for entry in owned if holds_note(self._files, entry)}
+            lambda: {
+                entry.note.id for entry in owned if holds_note(self._files, entry, self._catalogue.style)
+            }
         )
         self._pending.find(there)
         gone = [entry for entry in ripe if entry.note.id not in there]
@@ -232,6 +239,10 @@ def _kinds(taken: Taken) -> dict[str, int]:
 
 
 def _examine_all(
-    files: NoteFiles, found: Sequence[FoundFile], known: Sequence[Entry | None], ids: Sequence[str | None]
+    files: NoteFiles,
+    found: Sequence[FoundFile],
+    known: Sequence[Entry | None],
+    ids: Sequence[str | None],
+    style: VaultStyle,
 ) -> list[Examined]:
-    return [examine(files, *each) for each in zip(found, known, ids, strict=True)]
+    return [examine(files, *each, style) for each in zip(found, known, ids, strict=True)]

@@ -11,6 +11,7 @@ from pathlib import Path
 import trio
 
 from lithos.app.doctor import Doctor, Patient
+from lithos.app.style import style_of
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
 from lithos.cli.output import print_json, print_line
@@ -71,6 +72,7 @@ def run_validate(session: Session) -> int:
     Raises what `explained_failures` explains.
     """
     storage, typed = session.config.storage, session.invocation.typed
+    style = style_of(storage)
     folder = storage.data_dir / storage.knowledge_subdir
     if not folder.is_dir():
         raise CommandFailed(
@@ -81,7 +83,7 @@ def run_validate(session: Session) -> int:
         before, fixing = trio.run(partial(_fix, session, folder))
     else:
         with progress_bars(session, "files") as progress:
-            before, fixing = validate_notes(NoteFiles(folder), progress, _nameless(session)), None
+            before, fixing = validate_notes(NoteFiles(folder), progress, _nameless(session), style), None
     if session.invocation.as_json:
         _print_document(before, fixing)
     else:
@@ -97,7 +99,9 @@ def _nameless(session: Session) -> dict[str, str]:
     from lithos.services.upkeep.validation import survey_notes  # loads slowly, as `_fix` does
 
     storage, fraction = session.config.storage, session.config.index.max_vanished_fraction
-    return survey_notes(storage.data_dir, storage.knowledge_subdir, fraction, utc_now()).nameless
+    return survey_notes(
+        storage.data_dir, storage.knowledge_subdir, fraction, utc_now(), style_of(storage)
+    ).nameless
 
 
 async def _fix(session: Session, folder: Path) -> tuple[Validation, Fixing]:
@@ -105,11 +109,11 @@ async def _fix(session: Session, folder: Path) -> tuple[Validation, Fixing]:
     from lithos.actors.blocking import Threads
     from lithos.app.maintenance import owned  # loads slowly, and only the owner needs it
 
-    files, blocking = NoteFiles(folder), Threads()
+    files, blocking, style = NoteFiles(folder), Threads(), style_of(session.config.storage)
     async with owned(session.config.storage.data_dir):
         with progress_bars(session, "files") as progress:
             ids = await blocking.run(partial(_nameless, session))
-            before = await blocking.run(partial(validate_notes, files, progress, ids))
+            before = await blocking.run(partial(validate_notes, files, progress, ids, style))
             fixing = await blocking.run(
                 partial(fix_notes, files, before, lambda: str(uuid.uuid4()), progress)
             )

@@ -126,10 +126,13 @@ class NoteTexts:
     def _load(self, entry: Entry) -> LoadedNote | None:
         try:
             source = self._files.read(entry.path)
-            modified = from_nanoseconds(source.state.mtime_ns)
-            return LoadedNote(source, parse_document(source.data, entry.path, modified, entry.note.id))
+            return LoadedNote(source, self._parse(source, entry))
         except (OSError, OutsideKnowledge, UnreadableNote):
             return None
+
+    def _parse(self, source: ReadFile, entry: Entry) -> Document:
+        modified = from_nanoseconds(source.state.mtime_ns)
+        return parse_document(source.data, entry.path, modified, entry.note.id, self._catalogue.style)
 
     def _load_bytes(self, path: str) -> bytes | None:
         try:
@@ -144,7 +147,8 @@ class NoteTexts:
         """The content alone: reading the frontmatter as well costs ten times as much."""
         try:
             data = self._files.read(entry.path).data
-            return _Content(read_layout(data).content, digest_of(data))
+            keeps_heading = self._catalogue.style.titles_from_files
+            return _Content(read_layout(data, keeps_heading=keeps_heading).content, digest_of(data))
         except (OSError, OutsideKnowledge, UnreadableNote):
             return None
 

@@ -201,6 +201,18 @@ def check_notes(survey: Survey) -> Iterator[Finding]:
             f"{len(unreadable)} files are no notes that can be read: {path}: {first.reason}.",
             "Correct them; `lithos validate` lists them all.",
         )
+    broken = sorted(
+        (each.path, error["line"], error["reason"])
+        for each in survey.catalogue
+        if (error := each.note.frontmatter_error) is not None
+    )
+    if broken:
+        path, line, reason = broken[0]
+        yield warn(
+            f"{len(broken)} notes have a frontmatter that cannot be read and are served without it: "
+            f"{path}, line {line}: {reason}.",
+            "Correct them; `lithos validate` lists them all.",
+        )
     yield ok(f"{len(survey.catalogue)} notes can be read.")
 
 
