@@ -22,6 +22,7 @@ from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import Examined, examine
 from lithos.core.notes.style import VaultStyle
+from lithos.stores.notes.attachments import compare_attachments
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import folder_identity
 from lithos.stores.notes.values import FileState, FoundFile
@@ -80,9 +81,11 @@ class Taking:
     async def _survey(self, noticed: Noticed) -> Survey:
         paths = sorted(noticed.touched)
         survey = await self._blocking.run(lambda: survey_paths(self._files, paths))
-        if survey.others:
-            await self._ask(OutsideFiles((), others=survey.others))
-        if not (noticed.compare or survey.is_unclear):
+        compares = noticed.compare or survey.is_unclear
+        others = await self._compare_others() if compares else survey.others
+        if others:
+            await self._ask(OutsideFiles((), others=others))
+        if not compares:
             return survey
         known = await self._known()
         tree = await self._blocking.run(lambda: survey_tree(self._files, known))
@@ -90,6 +93,11 @@ class Taking:
         return Survey(
             tuple(found[path] for path in sorted(found)), tuple({*survey.absent, *tree.absent} - found.keys())
         )
+
+    async def _compare_others(self) -> tuple[tuple[str, bool], ...]:
+        """The files without notes that have come, and those that have gone."""
+        known = self._catalogue.files.paths()
+        return await self._blocking.run(lambda: compare_attachments(str(self._files.root), known))
 
     async def _known(self) -> dict[str, FileState]:
         """Every known file, indexed or skipped, with the state (size, mtime) it had when last examined."""

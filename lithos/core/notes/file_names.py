@@ -33,6 +33,10 @@ class FileNames:
         name = _name(target.partition("#")[0])
         return name in self._names or (self._is_full and "." in name)
 
+    def paths(self) -> frozenset[str]:
+        """All of them as they are now: two milliseconds for the most there are."""
+        return frozenset(self._paths)
+
     def add(self, path: str) -> bool:
         """Remember a file, by its path in the vault; False when it is known, or there is no room."""
         if path in self._paths:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 
 def list_attachments(root: str) -> Iterator[str]:
@@ -17,3 +17,9 @@ def list_attachments(root: str) -> Iterator[str]:
         for name in names:
             if not name.startswith(".") and not name.endswith(".md"):
                 yield prefix + name
+
+
+def compare_attachments(root: str, known: Set[str]) -> tuple[tuple[str, bool], ...]:
+    """The paths that are new, each with true, and those of `known` that are gone, with false."""
+    found = set(list_attachments(root))
+    return (*((path, False) for path in known - found), *((path, True) for path in found - known))
