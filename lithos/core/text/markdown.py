@@ -24,6 +24,8 @@ _FENCE: Final = re.compile(
 #: Backticks, and what no inline code goes beyond: the end of a paragraph.
 _TICKS: Final = re.compile(r"`+|\n[ \t\r]*\n")
 _IS_BREAK: Final = "\n"
+#: Inline code of one backtick on each side.
+_SINGLE: Final = re.compile(r"(?<!\\)`(?:[^`\n]++|\n(?![ \t\r]*\n))*+`")
 
 #: Letters of scripts whose vowel signs are no `\w` to Python.
 _SIGNS: Final = (
@@ -51,20 +53,11 @@ def mask_code(text: str) -> str:
         return text
     parts: list[str] = []
     done = 0
-    for start, end in _code_of(text):
-        parts += (text[done:start], CODE_MARK * (end - start))
-        done = end
-    return "".join([*parts, text[done:]]) if parts else text
-
-
-def _code_of(text: str) -> Iterator[tuple[int, int]]:
-    """Where code is, in order, without overlaps."""
-    done = 0
     for start, end in _fenced(text):
-        yield from _inline(text, done, start)
-        yield start, end
+        parts += _inline(text, done, start)
+        parts.append(CODE_MARK * (end - start))
         done = end
-    yield from _inline(text, done, len(text))
+    return "".join([*parts, *_inline(text, done, len(text))])
 
 
 def _fenced(text: str) -> Iterator[tuple[int, int]]:
@@ -80,24 +73,38 @@ def _fenced(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
-def _inline(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Backticks to the next ones of the same number."""
-    if text.find("`", start, end) < 0:
+def _inline(text: str, start: int, end: int) -> Iterator[str]:
+    """The text between two fences with its inline code masked: backticks to the next ones of their number."""
+    if text.find("``", start, end) >= 0:
+        yield from _inline_of_many(text, start, end)
         return
+    for begin, stop in line_pieces(text, start, end, keeps=""):
+        yield _SINGLE.sub(_mask, text[begin:stop])
+
+
+def _mask(found: re.Match[str]) -> str:
+    return CODE_MARK * len(found[0])
+
+
+def _inline_of_many(text: str, start: int, end: int) -> Iterator[str]:
+    """The same where some code has several backticks on each side."""
     runs = [
         (match.start(), match.end())
         for begin, stop in line_pieces(text, start, end, keeps=CODE_MARK)
         for match in _TICKS.finditer(text, begin, stop)
     ]
     partners = _partners(text, runs)
-    number = 0
+    number, done = 0, start
     while number < len(runs):
         partner = partners[number]
         if partner is None:
             number += 1
             continue
-        yield runs[number][0], runs[partner][1]
-        number = partner + 1
+        begin, stop = runs[number][0], runs[partner][1]
+        yield text[done:begin]
+        yield CODE_MARK * (stop - begin)
+        number, done = partner + 1, stop
+    yield text[done:end]
 
 
 def _partners(text: str, runs: list[tuple[int, int]]) -> list[int | None]:
@@ -153,14 +160,15 @@ def plain_title(text: str) -> str:
     """
     if len(text) > TITLE or not any(mark in text for mark in "[`*_~="):
         return text
-    before, plain = "", text
+    before, plain = "", " ".join(text.split())
     while plain != before:
         before = plain
         plain = _LINKED.sub(_shown, plain)
         plain = _LINK.sub(r"\1", plain)
         plain = _CODE.sub(lambda match: match[2].strip() or match[2], plain)
         plain = _EMPHASIS.sub(lambda match: match[2] or match[4] or match[6] or match[8], plain)
-    return " ".join(plain.split()) or text
+        plain = " ".join(plain.split())
+    return plain or text
 
 
 def _shown(link: re.Match[str]) -> str:

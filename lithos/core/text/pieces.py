@@ -47,13 +47,14 @@ def matches_in_lines(pattern: re.Pattern[str], text: str, start: int) -> Iterato
 
 
 def line_pieces(text: str, start: int, end: int, *, keeps: str) -> Iterator[tuple[int, int]]:
-    """Where pieces of `text[start:end]` begin and end: behind line breaks.
+    """Where pieces of `text[start:end]` begin and end: behind paragraphs, or else lines.
 
     A longer line is cut at a space, or anywhere; a run of the character `keeps` stays whole.
     """
     while end - start > PIECE:
         stop = start + PIECE
-        stop = text.rfind("\n", start, stop) + 1 or text.rfind(" ", start, stop) + 1 or stop
+        found = (text.rfind(mark, start, stop) + len(mark) for mark in ("\n\n", "\n", " "))
+        stop = next((each for each in found if each > start + 1), stop)
         while keeps and stop < end and text[stop] == keeps:
             stop += 1
         yield start, stop

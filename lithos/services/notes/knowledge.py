@@ -30,7 +30,7 @@ from lithos.core.notes.model import Document
 from lithos.core.notes.paths import normalise_url, resolve_read_path
 from lithos.core.tasks.model import READ, UNKNOWN_AGENT, AuditRow
 from lithos.core.text.snippet import truncate
-from lithos.services.notes.texts import NoteTexts
+from lithos.services.notes.texts import CHARACTERS_INLINE, NoteTexts
 from lithos.services.search.search import Search
 from lithos.stores.indexes.fulltext_query import Filters
 
@@ -163,7 +163,7 @@ class Knowledge:
             [AuditRow(agent_id or UNKNOWN_AGENT, entry.note.id, READ, self._clock())]
         )
         count = self._coordinator.reads_of(entry.note.id)
-        links = tuple(scan_links(document.content))
+        links = await _links_of(document.content, entry.path)
         return ReadNote(entry, document, content, truncated, links, count)
 
     async def list_notes(self, request: ListRequest) -> tuple[list[Entry], int]:
@@ -265,6 +265,13 @@ class Knowledge:
         if entry is None:
             raise DocNotFound(f"There is no note at {resolved!r}. Find its path with lithos_list.")
         return entry
+
+
+async def _links_of(content: str, path: str) -> tuple[WikiLink, ...]:
+    """The links of a text; those of a long one are looked for in a thread."""
+    if len(content) <= CHARACTERS_INLINE:
+        return tuple(scan_links(content, path))
+    return await trio.to_thread.run_sync(lambda: tuple(scan_links(content, path)))
 
 
 def _is_listed(entry: Entry, request: ListRequest) -> bool:

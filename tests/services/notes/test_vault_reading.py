@@ -284,3 +284,69 @@ async def test_a_change_of_the_rules_reads_everything_anew(tmp_path: Path) -> No
     async with serving(tmp_path) as lithos:
         assert await titles(lithos) == {"File name.md": "Heading"}
         assert await lithos.found("text", mode="fulltext", tags=["tagged"]) == []
+
+
+async def test_a_frontmatter_that_breaks_under_a_running_server_is_told_and_mended(tmp_path: Path) -> None:
+    """behaviours 252, 270"""
+    note = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
+    file = put_note(tmp_path, "n.md", f"---\nid: {note}\ntitle: Whole\n---\ntext")
+    index = IndexConfig(watch_debounce_ms=50)
+    async with serving(tmp_path, storage=VAULT, server={"watch_files": True}, index=index) as lithos:
+        broken = lithos.server.catalogue.broken
+        with trio.fail_after(30):
+            file.write_text(f"---\nid: {note}\ntitle: Who: le\n---\nother words")
+            # Even before it is noticed.
+            answer = await lithos.call("lithos_note_update", id=note, agent="a", tags=["x"])
+            assert "line 3" in refusal(answer, "invalid_input")
+            while not broken:
+                await trio.sleep(0.02)
+            assert broken == {note}
+            assert (await lithos.read(note))["content"] == "other words"
+            file.write_text(f"---\nid: {note}\ntitle: Whole again\n---\nother words")
+            while broken:
+                await trio.sleep(0.02)
+        read = await lithos.read(note)
+        assert (read["title"], read["version"]) == ("Whole again", 3)
+        kinds = [kind for kind, _ in lithos.events()]
+        assert kinds == ["note.updated", "note.updated"]
+
+
+async def test_of_two_files_the_one_that_names_the_id_has_it(tmp_path: Path) -> None:
+    note = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
+    file = put_note(tmp_path, "a.md", f"---\nid: {note}\n---\ntext")
+    async with serving(tmp_path, storage=VAULT):
+        pass
+    file.write_text(f"---\nid: {note}\nbad: [\n---\ntext")
+    put_note(tmp_path, "b.md", f"---\nid: {note}\n---\ncopy")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        assert (await lithos.read(note))["path"] == "b.md"
+        assert (await lithos.call("lithos_read", path="a.md"))["content"] == "text"
+
+
+@pytest.mark.parametrize("rule", ["title_from", "inline_tags", "broken_frontmatter"])
+async def test_each_rule_can_be_set_alone(tmp_path: Path, rule: str) -> None:
+    put_note(tmp_path, "a.md", "# Heading\n\n#tag")
+    put_note(tmp_path, "b.md", BROKEN)
+    async with serving(tmp_path, storage={rule: VAULT[rule]}) as lithos:
+        found = await titles(lithos)
+        assert found["a.md"] == ("a" if rule == "title_from" else "Heading")
+        assert ("b.md" in found) is (rule == "broken_frontmatter")
+        tags = {"tag": 1} if rule == "inline_tags" else {}
+        assert (await lithos.call("lithos_tags"))["tags"] == tags
+        answer = await lithos.write("Written", "text #more", tags=["own"])
+        read = await lithos.read(answer["id"])
+        assert (read["title"], read["content"]) == ("Written", "text #more")
+        assert read["metadata"]["tags"] == (["own", "more"] if rule == "inline_tags" else ["own"])
+
+
+async def test_a_huge_note_is_served_whole(tmp_path: Path) -> None:
+    """400,000 characters, 6,000 links, lines of 100,000 characters."""
+    line = ("[[hub]] [x](hub.md) #tag `code` ").ljust(50) * 2_000
+    links = "".join(f"[[hub|{n}]]\n" for n in range(6_000))
+    put_note(tmp_path, "hub.md", "text")
+    put_note(tmp_path, "huge.md", f"{line}\n\n{line}\n\n{line}\n\n{links}#last")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        read = await lithos.call("lithos_read", path="huge.md", max_length=100)
+        assert len(read["links"]) == 3 * 4_000 + 6_000
+        assert read["metadata"]["tags"] == ["tag", "last"]
+        assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
