@@ -119,8 +119,8 @@ def _unread(file: CheckedFile) -> str | None:
     """Why nothing, or nothing but the text, of a file can be read."""
     if file.note is None:
         return file.reason
-    error = file.note.frontmatter_error
-    return None if error is None else f"line {error['line']}: {error['reason']}; it is served without it"
+    problem = file.note.frontmatter_problem
+    return None if problem is None else f"{problem}; it is served without its frontmatter"
 
 
 _Notes = Sequence[tuple[CheckedFile, Note]]

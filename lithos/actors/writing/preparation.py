@@ -143,9 +143,8 @@ class Preparation:
                 style=style,
             )
         except UnreadableNote as problem:
-            _render(
-                decision.document, style
-            )  # when no file could hold these values, the file is not to blame
+            # When no file could hold these values, the file is not to blame.
+            _render(decision.document, style)
             raise _cannot_update(entry.path, problem) from problem
         return decision, data
 

@@ -153,11 +153,11 @@ def decide_patch(
 
 def refuse_broken(old: Document, path: str) -> None:
     """Raise `InvalidInput` for a note whose frontmatter cannot be read: no value of it can be changed."""
-    error = old.note.frontmatter_error
-    if error is not None:
+    problem = old.note.frontmatter_problem
+    if problem is not None:
         raise InvalidInput(
-            f"The frontmatter of {path} cannot be read, so the note cannot be changed: line {error['line']}: "
-            f"{error['reason']}. Nothing was changed; mend that line in the file, then retry."
+            f"The frontmatter of {path} cannot be read, so the note cannot be changed: {problem}. "
+            "Nothing was changed; mend the file, then retry."
         )
 
 

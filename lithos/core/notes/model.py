@@ -68,6 +68,15 @@ class Note:
         """The tags of the frontmatter, then those of the text, each once."""
         return tuple(dict.fromkeys(self.tags + self.inline_tags)) if self.inline_tags else self.tags
 
+    @property
+    def frontmatter_problem(self) -> str | None:
+        """The `frontmatter_error` as one text that names the line."""
+        error = self.frontmatter_error
+        if error is None:
+            return None
+        line, reason = f"line {error['line']}", str(error["reason"])
+        return reason if reason.startswith(line) else f"{line}: {reason}"
+
     def is_stale(self, now: datetime) -> bool:
         """True once `now` is past `expires_at`."""
         return self.expires_at is not None and now > self.expires_at

@@ -202,15 +202,15 @@ def check_notes(survey: Survey) -> Iterator[Finding]:
             "Correct them; `lithos validate` lists them all.",
         )
     broken = sorted(
-        (each.path, error["line"], error["reason"])
+        (each.path, problem)
         for each in survey.catalogue
-        if (error := each.note.frontmatter_error) is not None
+        if (problem := each.note.frontmatter_problem) is not None
     )
     if broken:
-        path, line, reason = broken[0]
+        path, problem = broken[0]
         yield warn(
             f"{len(broken)} notes have a frontmatter that cannot be read and are served without it: "
-            f"{path}, line {line}: {reason}.",
+            f"{path}: {problem}.",
             "Correct them; `lithos validate` lists them all.",
         )
     yield ok(f"{len(survey.catalogue)} notes can be read.")

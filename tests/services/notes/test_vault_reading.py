@@ -233,7 +233,7 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
     assert issue.path == "Broken one.md"
     assert "line 4" in issue.detail
     survey = survey_notes(tmp_path, "knowledge", 0.5, Clock()(), style)
-    assert "Broken one.md, line 4" in next(iter(check_notes(survey))).cause
+    assert "Broken one.md: line 4" in next(iter(check_notes(survey))).cause
 
 
 async def test_a_broken_note_can_be_deleted(tmp_path: Path) -> None:
