@@ -245,9 +245,7 @@ class RetrieveArguments:
     task_id: str | None = argument("Your task; shows its notes too.", None, bound=NAME)
     surface_conflicts: bool = argument("Tell unsettled contradictions.", False)
     max_context_nodes: int | None = argument("Notes to look around; default limit.", None)
-    tags: tuple[str, ...] | None = argument(
-        "Only notes with all these tags; `a/` takes all below a too.", None, bound=FILTERS
-    )
+    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
     path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
 
 

@@ -114,9 +114,7 @@ class ListArguments:
     """Parameters of `lithos_list`."""
 
     path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument(
-        "Only notes with all these tags; `a/` takes all below a too.", None, bound=FILTERS
-    )
+    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
     author: str | None = argument("Only this author.", None, bound=LOOKUP)
     since: str | None = argument("Only notes updated at or after this time.", None, bound=LOOKUP)
     limit: int = argument("Most items.", 50)

@@ -25,9 +25,7 @@ class SearchArguments:
     query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
     mode: str = argument("How to search.", "hybrid", one_of=MODES, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument(
-        "Only notes with all these tags; `a/` takes all below a too.", None, bound=FILTERS
-    )
+    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
     author: str | None = argument("Only this author.", None, bound=LOOKUP)
     path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
     threshold: float | None = argument("Smallest similarity, 0..1.", None)
@@ -46,9 +44,7 @@ class CacheArguments:
     max_age_hours: float | None = argument("Older answers are stale.", None)
     min_confidence: float = argument("Less certain answers do not count, 0..1.", 0.5)
     limit: int = argument("Candidates to consider.", 3)
-    tags: tuple[str, ...] | None = argument(
-        "Only notes with all these tags; `a/` takes all below a too.", None, bound=FILTERS
-    )
+    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
 
 
 class SearchTools:
