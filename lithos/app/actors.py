@@ -34,6 +34,7 @@ from lithos.actors.writing.preparation import Preparation
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.writer import Writer, WriterMailbox
 from lithos.app.stores import Stores
+from lithos.app.style import style_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
@@ -129,7 +130,7 @@ class Actors:
         self.front_loaded = trio.Event()
         #: Kept until the start scan.
         self._rows = stores.coordination.note_rows()
-        self.catalogue = Catalogue(NoteRecords(self._rows))
+        self.catalogue = Catalogue(NoteRecords(self._rows), style_of(config.storage))
         self.opening = Opening(stores.fulltext.document_count)
         self.graph_cache = GraphCache(self.catalogue.graph, config.storage.data_dir, Threads())
         self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
@@ -256,7 +257,7 @@ class Actors:
         tell = self.opening.teller()
 
         def fill() -> tuple[Catalogue, ScanResult]:
-            filled = Catalogue(NoteRecords(rows))
+            filled = Catalogue(NoteRecords(rows), self.catalogue.style)
             rule = self.guard.start_rule()
             now = self.clock()
             return filled, scan_folder(stores.files, stores.manifest, filled, announced, now, rule, tell)

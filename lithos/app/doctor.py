@@ -15,6 +15,7 @@ from attrs import frozen
 
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.app.stores import utc_now
+from lithos.app.style import style_of
 from lithos.app.vault import open_notes
 from lithos.config.catalogue import Config
 from lithos.core.findings import CheckResult, Finding, fail, ok, warn
@@ -244,7 +245,9 @@ class Doctor:
             return [checks_notes.missing_notes(storage.data_dir, storage.notes_folder, storage.vault)]
         fraction = self._config.index.max_vanished_fraction
         survey = await look_aside(
-            lambda: survey_notes(storage.data_dir, open_notes(storage), fraction, self._clock())
+            lambda: survey_notes(
+                storage.data_dir, open_notes(storage), fraction, self._clock(), style_of(storage)
+            )
         )
         self._survey = survey
         return checks_notes.check_notes(survey)

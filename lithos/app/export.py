@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lithos.app.stores import utc_now
+from lithos.app.style import style_of
 from lithos.app.vault import open_notes
 from lithos.config.catalogue import Config
 from lithos.core.learning.edges import EdgeFilter
@@ -34,7 +35,13 @@ def export_objects(config: Config, clock: Callable[[], datetime] = utc_now) -> I
     without a folder of notes, `CorruptDatabase` and `OSError`.
     """
     storage = config.storage
-    survey = survey_notes(storage.data_dir, open_notes(storage), config.index.max_vanished_fraction, clock())
+    survey = survey_notes(
+        storage.data_dir,
+        open_notes(storage),
+        config.index.max_vanished_fraction,
+        clock(),
+        style_of(storage),
+    )
     with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
         copies = Path(folder)
         held = {
@@ -53,7 +60,9 @@ def _export_notes(survey: Survey) -> Iterator[dict[str, Any]]:
         try:
             source = survey.files.read(entry.path)
             modified = from_nanoseconds(source.state.mtime_ns)
-            document = parse_document(source.data, entry.path, modified, entry.note.id)
+            document = parse_document(
+                source.data, entry.path, modified, entry.note.id, survey.catalogue.style
+            )
         except (OSError, OutsideKnowledge, UnreadableNote) as problem:
             yield {"kind": "problem", "path": entry.path, "id": entry.note.id, "reason": str(problem)}
             continue

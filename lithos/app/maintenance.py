@@ -21,6 +21,7 @@ from lithos.actors.writing.messages import PatchNote, WriteOutcome
 from lithos.app import running_server
 from lithos.app.server import Server
 from lithos.app.stores import keep_owning, utc_now
+from lithos.app.style import style_of
 from lithos.app.vault import make_lock, open_notes
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
@@ -113,11 +114,12 @@ def _list_vanished(config: Config) -> tuple[str, ...]:
     """What was indexed last and is nowhere now."""
     storage = config.storage
     private = storage.data_dir / ".lithos"
-    catalogue = Catalogue(NoteRecords(read_note_rows(private, is_live=False)))
+    style = style_of(storage)
+    catalogue = Catalogue(NoteRecords(read_note_rows(private, is_live=False)), style)
     with snapshot(private / "manifest.db", is_live=False) as connection:
         files = open_notes(storage)
         rule = VanishRule(keep_all=True)
-        result = scan_folder(files, Manifest.view(connection), catalogue, (), utc_now(), rule)
+        result = scan_folder(files, Manifest.view(connection, style.reading), catalogue, (), utc_now(), rule)
     entries = (catalogue.get(note_id) for note_id in result.vanished)
     return tuple(sorted(entry.path for entry in entries if entry is not None))
 
@@ -188,7 +190,7 @@ async def reconcile(
 
 def _survey(config: Config, clock: Clock) -> Survey:
     storage, fraction = config.storage, config.index.max_vanished_fraction
-    return survey_notes(storage.data_dir, open_notes(storage), fraction, clock())
+    return survey_notes(storage.data_dir, open_notes(storage), fraction, clock(), style_of(storage))
 
 
 async def _reconcile_scope(

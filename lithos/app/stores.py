@@ -13,6 +13,7 @@ import trio
 from attrs import frozen
 
 from lithos.actors.blocking import Threads
+from lithos.app.style import style_of
 from lithos.app.vault import make_lock, open_notes
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time
@@ -95,8 +96,11 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         undo.callback(stats.close)
         manifest = Manifest.open(private / "manifest.db", now)
         undo.callback(manifest.close)
-        if config.index.rebuild_on_start:
+        reading = style_of(config.storage).reading
+        # What the indexes hold was read by the rules of the time. They go first: a crash may come in between.
+        if manifest.reading != reading or config.index.rebuild_on_start:
             _drop_indexes(data)
+        manifest.read_by(reading)
         fulltext = FulltextIndex.open(data / ".tantivy")
         undo.pop_all()
     if fulltext.was_rebuilt and not manifest.is_new:

@@ -17,8 +17,10 @@ from attrs import frozen
 from lithos.catalogue.note_graph import NoteGraph, exhaust
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.notes.document import derive_id
+from lithos.core.notes.file_names import FileNames
 from lithos.core.notes.model import Note, Standing
 from lithos.core.notes.paths import host_of, namespace_of, slug_of
+from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.stores.manifest import ManifestRow
 from lithos.stores.notes.values import FileState
 
@@ -28,7 +30,7 @@ class Entry:
     """One note as a value: its serial number in the indexes, its file, and its parsed frontmatter.
 
     `digest` is the hash of the file's bytes, `identified` tells whether the file carries its own
-    id, `links` are the targets of the wiki-links in its body. The note's version is the effective one.
+    id, `links` are the targets of the links in its body. The note's version is the effective one.
     """
 
     serial: int
@@ -141,7 +143,9 @@ class Sites:
 class Catalogue:
     """All notes, with indexes by id, path, slug, URL, tag and serial, and the note graph."""
 
-    def __init__(self, records: NoteRecords | None = None) -> None:
+    def __init__(self, records: NoteRecords | None = None, style: VaultStyle = PLAIN) -> None:
+        #: How all notes here are read and written.
+        self.style = style
         #: Persistent facts that the files do not hold themselves: versions, ids of files without one.
         self.records = records if records is not None else NoteRecords()
         self._by_id: dict[str, Entry] = {}
@@ -153,8 +157,12 @@ class Catalogue:
         self.urls = UniqueKeys()
         self.sites = Sites()
         self.tags: Counter[str] = Counter()
+        #: Notes whose frontmatter cannot be read, by id.
+        self.broken: set[str] = set()
+        #: All other files of the vault, which links may lead to.
+        self.files = FileNames()
         #: Links and provenance, always as current as the notes.
-        self.graph = NoteGraph()
+        self.graph = NoteGraph(self.files, by_file_name=style.titles_from_files)
         #: Files that are not indexed, and why: unreadable ones and second files of one id.
         self.skipped: dict[str, Skipped] = {}
         self._next_serial = 1
@@ -256,6 +264,11 @@ class Catalogue:
             self._by_serial[entry.serial] = entry.note.id
         yield from self.graph.put_in_steps(entry)
 
+    def see_file(self, path: str, *, is_there: bool) -> None:
+        """Note that a file which is no note has appeared, or that it is gone."""
+        if self.files.add(path) if is_there else self.files.discard(path):
+            self.graph.see_file(path)
+
     def note_state(self, note_id: str, state: FileState) -> None:
         """Update the file state (size, mtime) of a note whose bytes are unchanged."""
         entry = self._by_id[note_id]
@@ -284,7 +297,8 @@ class Catalogue:
         self.slugs.add(entry.slug, note.id)
         if note.source_url:
             self._claim_url(note.source_url, note.id)
-        self.tags.update(set(note.tags))
+        self.tags.update(set(note.all_tags))
+        self._mark(note)
         self._claim_name(entry)
 
     def _release(self, entry: Entry) -> None:
@@ -295,6 +309,7 @@ class Catalogue:
         if note.source_url:
             self._release_url(note.source_url, note.id)
         self._drop_tags(note)
+        self.broken.discard(note.id)
         self._release_name(entry)
 
     def _replace(self, old: Entry, new: Entry) -> None:
@@ -315,7 +330,8 @@ class Catalogue:
             if new.note.source_url:
                 self._claim_url(new.note.source_url, note_id)
         self._drop_tags(old.note)
-        self.tags.update(set(new.note.tags))
+        self.tags.update(set(new.note.all_tags))
+        self._mark(new.note)
         self._release_name(old)
         self._claim_name(new)
 
@@ -344,8 +360,14 @@ class Catalogue:
         self.urls.discard(url, note_id)
         self.sites.discard(url, note_id)
 
+    def _mark(self, note: Note) -> None:
+        if note.frontmatter_error is None:
+            self.broken.discard(note.id)
+        else:
+            self.broken.add(note.id)
+
     def _drop_tags(self, note: Note) -> None:
-        for tag in set(note.tags):
+        for tag in set(note.all_tags):
             self.tags[tag] -= 1
             if not self.tags[tag]:
                 del self.tags[tag]

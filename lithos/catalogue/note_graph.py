@@ -15,7 +15,8 @@ from typing import Protocol, TypeVar
 import trio
 from attrs import define, field, frozen
 
-from lithos.core.notes.links import Key, LinkTable, names_of, note_keys, target_names
+from lithos.core.notes.file_names import FileNames
+from lithos.core.notes.links import Key, LinkTable, file_alias, names_of, note_keys, target_names
 from lithos.core.notes.model import Note
 from lithos.stores.indexes.linkgraph import LinkGraph, Node, Placeholder, Remembered
 
@@ -45,7 +46,10 @@ class LinkedNote(Protocol):
 
 @frozen
 class LinkCounts:
-    """The link graph in numbers: nodes include placeholders, unresolved links count as often as written."""
+    """The link graph in numbers: nodes include placeholders, unresolved links count as often as written.
+
+    Links to other files of the vault are not unresolved.
+    """
 
     nodes: int
     edges: int
@@ -54,10 +58,18 @@ class LinkCounts:
 
 @define
 class _Target:
-    """A link target: the note it resolves to, and how often each source note writes it."""
+    """A link target: the note it resolves to, and how often each source note writes it.
+
+    `is_file`: it leads to no note, but to another file of the vault.
+    """
 
     found: str | None
+    is_file: bool = False
     sources: dict[str, int] = field(factory=dict)
+
+    @property
+    def is_broken(self) -> bool:
+        return self.found is None and not self.is_file
 
 
 def exhaust(steps: Iterator[None]) -> None:
@@ -117,7 +129,10 @@ class Interest:
 class NoteGraph:
     """Link graph and provenance graph of all notes, with lazy loading and incremental updates."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: FileNames | None = None, *, by_file_name: bool = False) -> None:
+        """`by_file_name`: the name of its file is an alias of each note; `files` are those without notes."""
+        self._files = FileNames() if files is None else files
+        self._by_file_name = by_file_name
         self._links = LinkGraph()
         self._provenance = LinkGraph()
         #: Called after every change but `load`.
@@ -176,6 +191,16 @@ class NoteGraph:
         targets = {name: target.found for name, target in self._targets.items()}
         return Remembered(self._fingerprint, targets)
 
+    def see_file(self, path: str) -> None:
+        """Count the links to a file that has appeared in the files without notes, or vanished from them."""
+        self.settle()
+        for key in names_of((("path", path.rpartition("/")[2]),)):
+            for name in self._interested.of(key):
+                target = self._targets[name]
+                was = target.is_broken
+                target.is_file = target.found is None and name in self._files
+                self._unresolved += sum(target.sources.values()) * (target.is_broken - was)
+
     def recall(self, remembered: Remembered | None) -> None:
         """Let the next `load` use a cached snapshot, if its fingerprint fits the notes."""
         self._remembered = remembered
@@ -204,7 +229,7 @@ class NoteGraph:
         for part in _parts(notes):
             for note in part:
                 self._fingerprint = (self._fingerprint + note.stamp) % _FINGERPRINTS
-                self._table.add_keys(note.note.id, note.path, _keys(note))
+                self._table.add_keys(note.note.id, note.path, self._keys(note))
                 self._links.add(note.note.id)
             yield
         remembered, self._remembered = self._remembered, None
@@ -234,10 +259,10 @@ class NoteGraph:
                 target = self._targets.get(name)
                 if target is None:
                     found = known[name] if name in known else self._table.resolve(name)
-                    target = self._targets[name] = _Target(found)
+                    target = self._targets[name] = self._target(name, found)
                 times = target.sources.get(note_id, 0)
                 target.sources[note_id] = times + 1
-                self._unresolved += target.found is None
+                self._unresolved += target.is_broken
                 if not times:
                     yield note_id, _node(name, target)
 
@@ -267,7 +292,7 @@ class NoteGraph:
         yield from self._rewire(note_id, old.links, ())
         self._derive(note_id, old.note.derived_from_ids, ())
         self._table.remove(note_id)
-        yield from self._resolve_again(names_of(_keys(old)))
+        yield from self._resolve_again(names_of(self._keys(old)))
         self._links.discard_lonely(note_id)
         self._account(old, None)
 
@@ -287,7 +312,7 @@ class NoteGraph:
         note_id = note.note.id
         old = self._notes.get(note_id)
         self._notes[note_id] = note
-        before, after = _keys(old) if old else frozenset[Key](), _keys(note)
+        before, after = self._keys(old) if old else frozenset[Key](), self._keys(note)
         if before == after and old is not None and old.path == note.path:
             return
         self._table.add_keys(note_id, note.path, after)
@@ -309,10 +334,10 @@ class NoteGraph:
         """Have a note write a target so many times."""
         target = self._targets.get(name)
         if target is None:
-            target = self._targets[name] = _Target(self._table.resolve(name))
+            target = self._targets[name] = self._target(name, self._table.resolve(name))
             self._watch(name)
         was = target.sources.get(note_id, 0)
-        if target.found is None:
+        if target.is_broken:
             self._unresolved += times - was
         if times and not was:
             self._links.link(note_id, _node(name, target))
@@ -324,6 +349,15 @@ class NoteGraph:
         del target.sources[note_id]
         if not target.sources:
             self._unwatch(name)
+
+    def _target(self, name: str, found: str | None) -> _Target:
+        return _Target(found, is_file=found is None and name in self._files)
+
+    def _keys(self, note: LinkedNote) -> frozenset[Key]:
+        aliases: Sequence[str] = note.note.aliases
+        if self._by_file_name:
+            aliases = (*aliases, file_alias(note.path))
+        return note_keys(note.note.id, note.path, note.note.title, aliases)
 
     def _watch(self, name: str) -> None:
         for key in target_names(name):
@@ -343,8 +377,9 @@ class NoteGraph:
             before, found = _node(name, target), self._table.resolve(name)
             if found == target.found:
                 continue
-            self._unresolved += sum(target.sources.values()) * ((found is None) - (target.found is None))
-            target.found = found
+            was_broken = target.is_broken
+            target.found, target.is_file = found, found is None and name in self._files
+            self._unresolved += sum(target.sources.values()) * (target.is_broken - was_broken)
             for source in target.sources:
                 self._links.unlink(source, before)
                 self._links.link(source, _node(name, target))
@@ -362,10 +397,6 @@ class NoteGraph:
 
 def _node(name: str, target: _Target) -> Node:
     return Placeholder(name) if target.found is None else target.found
-
-
-def _keys(note: LinkedNote) -> frozenset[Key]:
-    return note_keys(note.note.id, note.path, note.note.title, note.note.aliases)
 
 
 def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -15,6 +15,7 @@ from lithos.core.limits import TITLE
 from lithos.core.notes.document import parse_identified
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document, Note, Standing
+from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.files import NoteFiles
@@ -51,12 +52,16 @@ class Examined:
     document: Document | None
     reason: str = ""
     is_known: bool = False
-    #: Targets of the wiki-links, in order, repeated ones too.
+    #: Targets of the links, repeated ones too.
     links: tuple[str, ...] = ()
 
 
 def examine(
-    files: NoteFiles, file: FoundFile, known: IndexedFile | None, stand_in: str | None = None
+    files: NoteFiles,
+    file: FoundFile,
+    known: IndexedFile | None,
+    stand_in: str | None = None,
+    style: VaultStyle = PLAIN,
 ) -> Examined:
     """Read one file, and parse it if it has changed; `stand_in` is its id if it names none. Blocks."""
     if file.state.size > LARGEST_FILE:
@@ -71,10 +76,10 @@ def examine(
         return Examined(file.path, source.state, digest, known.identified, document, is_known=True)
     try:
         modified_at = from_nanoseconds(source.state.mtime_ns)
-        document, identified = parse_identified(source.data, file.path, modified_at, stand_in)
+        document, identified = parse_identified(source.data, file.path, modified_at, stand_in, style)
     except UnreadableNote as problem:
         return Examined(file.path, source.state, digest, False, None, problem.reason)
-    links = scan_targets(document.content)
+    links = scan_targets(document.content, file.path)
     return Examined(file.path, source.state, digest, identified, document, links=links)
 
 
@@ -129,7 +134,7 @@ def draft_change(kind: str, entry: Entry, former_path: str, agent: str, now: dat
     payload = {"id": note.id, "title": note.title[:TITLE], "path": entry.path}
     if kind == NOTE_RENAMED:
         payload = {"id": note.id, "src_path": former_path, "dest_path": entry.path}
-    return draft_event(kind, payload, entry.standing, note.tags, agent, now)
+    return draft_event(kind, payload, entry.standing, note.all_tags, agent, now)
 
 
 def draft_event(

@@ -32,6 +32,7 @@ from lithos.core.events import (
 from lithos.core.notes.model import Standing, effective_version, newest
 from lithos.core.plan import VanishRule, plan_event, plan_files, plan_vanished
 from lithos.stores.manifest import Manifest, ManifestRow
+from lithos.stores.notes.attachments import list_attachments
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import UNKNOWN_STATE, current_state
 from lithos.stores.notes.values import FoundFile, OutsideKnowledge
@@ -177,11 +178,13 @@ def scan_folder(
     plan = plan_files(
         {path: row.state for path, row in rows.items()}, {path: file.state for path, file in found.items()}
     )
+    for path in list_attachments(str(files.root)):
+        catalogue.files.add(path)
     examined: dict[str, Entry | Skipped] = {}
     known = len(found) - len(plan.examine)
     tell(known, len(found))
     for number, path in enumerate(plan.examine, start=known + 1):
-        examined[path] = _look(files, found[path], rows.get(path), records)
+        examined[path] = _look(files, found[path], rows.get(path), catalogue)
         tell(number, len(found))
     catalogue.reserve_serials(max((row.serial for row in rows.values()), default=0))
     lost = {path for path, seen in examined.items() if isinstance(seen, Skipped) and _is_gone(files, path)}
@@ -231,10 +234,10 @@ def _choose_kept(
 
 
 def _look(
-    files: NoteFiles, file: FoundFile, row: ManifestRow | None, records: NoteRecords
+    files: NoteFiles, file: FoundFile, row: ManifestRow | None, catalogue: Catalogue
 ) -> Entry | Skipped:
     """Read a file that is new or was touched, without its text; its serial is assigned by `_elect`."""
-    seen = examine(files, file, row, records.id_at(file.path))
+    seen = examine(files, file, row, catalogue.records.id_at(file.path), catalogue.style)
     if seen.document is None:
         return Skipped(seen.reason, seen.state)
     if row is not None and row.digest == seen.digest:
@@ -299,7 +302,7 @@ def _differs(entry: Entry, row: ManifestRow | None) -> bool:
 
 def _recall(rows: Iterable[ManifestRow], announced: Iterable[Event]) -> dict[str, _Told]:
     """What subscribers know of each note: the manifest's state with the events announced after it applied."""
-    told = {row.note.id: _Told(row.path, row.digest, row.note.tags, row.note.version) for row in rows}
+    told = {row.note.id: _Told(row.path, row.digest, row.note.all_tags, row.note.version) for row in rows}
     for event in announced:
         draft, note_id = event.draft, str(event.draft.payload.get("id"))
         if draft.type == NOTE_DELETED:

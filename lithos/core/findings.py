@@ -7,13 +7,13 @@ of derived state (section 2.2).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.links import LinkTable
+from lithos.core.notes.links import LinkTable, file_alias
 from lithos.core.notes.model import Note
 from lithos.core.notes.paths import normalise_url, slug_of
 
@@ -67,14 +67,19 @@ class Amendment:
     issues: int
 
 
-def find_issues(files: Sequence[CheckedFile]) -> dict[str, tuple[Issue, ...]]:
-    """The issues by group, without the empty groups; `files` are in path order."""
+def find_issues(
+    files: Sequence[CheckedFile], attachments: Container[str] = (), *, by_file_name: bool = False
+) -> dict[str, tuple[Issue, ...]]:
+    """The issues by group, without the empty groups; `files` are in path order.
+
+    Links to `attachments` are not broken. `by_file_name`: a file name is an alias of its note.
+    """
     notes = [(file, file.note) for file in files if file.note is not None]
     issues = [
-        *(Issue(PARSE_ERROR, file.path, file.reason) for file in files if file.note is None),
+        *(Issue(PARSE_ERROR, file.path, reason) for file in files if (reason := _unread(file)) is not None),
         *_missing(notes),
         *_duplicates(DUPLICATE_ID, "id", notes, lambda note: note.id),
-        *_links(notes),
+        *_links(notes, attachments, by_file_name),
         *_duplicates(SLUG_COLLISION, "slug", notes, lambda note: slug_of(note.title, note.id)),
         *_duplicates(DUPLICATE_URL, "source_url", notes, _address),
     ]
@@ -90,7 +95,7 @@ def plan_amendments(files: Sequence[CheckedFile], new_id: Callable[[], str]) -> 
     taken = {file.note.id for file in files if file.note is not None}
     seen: set[str] = set()
     for file in files:
-        if file.note is None:
+        if file.note is None or file.note.frontmatter_error is not None:
             continue
         missing = [key for key in _MISSING if key not in file.given]
         values = {key: str(getattr(file.note, key)) for key in missing}
@@ -110,13 +115,21 @@ def _unused(new_id: Callable[[], str], taken: set[str]) -> str:
     return note_id
 
 
+def _unread(file: CheckedFile) -> str | None:
+    """Why nothing, or nothing but the text, of a file can be read."""
+    if file.note is None:
+        return file.reason
+    problem = file.note.frontmatter_problem
+    return None if problem is None else f"{problem}; it is served without its frontmatter"
+
+
 _Notes = Sequence[tuple[CheckedFile, Note]]
 
 
 def _missing(notes: _Notes) -> Iterator[Issue]:
     for file, note in notes:
         for key, group in _MISSING.items():
-            if key not in file.given:
+            if key not in file.given and note.frontmatter_error is None:
                 yield Issue(group, file.path, f"the file names no {key}; {getattr(note, key)!r} is used")
 
 
@@ -138,8 +151,8 @@ def _address(note: Note) -> str | None:
         return note.source_url
 
 
-def _links(notes: _Notes) -> Iterator[Issue]:
-    table = _table(notes)
+def _links(notes: _Notes, attachments: Container[str], by_file_name: bool) -> Iterator[Issue]:
+    table = _table(notes, by_file_name)
     for file, _ in notes:
         for target in dict.fromkeys(file.links):
             if table.resolve(target) is not None:
@@ -147,17 +160,18 @@ def _links(notes: _Notes) -> Iterator[Issue]:
             candidates = table.candidates(target)
             if candidates:
                 yield Issue(AMBIGUOUS, file.path, f"[[{target}]] may mean {_listing(candidates)}")
-            else:
+            elif target not in attachments:
                 yield Issue(BROKEN_LINK, file.path, f"[[{target}]] leads to no note")
 
 
-def _table(notes: _Notes) -> LinkTable:
+def _table(notes: _Notes, by_file_name: bool) -> LinkTable:
     """The link table of the notes, the first of each duplicate id only."""
     table, known = LinkTable(), set[str]()
     for file, note in notes:
         if note.id not in known:
             known.add(note.id)
-            table.add(note.id, file.path, note.title, note.aliases)
+            names = (file_alias(file.path),) if by_file_name else ()
+            table.add(note.id, file.path, note.title, (*note.aliases, *names))
     return table
 
 

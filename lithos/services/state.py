@@ -136,7 +136,7 @@ class ServerState:
     async def _components(self) -> dict[str, Component]:
         return {
             "kb_directory": await self._knowledge_folder(),
-            "knowledge_base": Component("ok", details={"documents": len(self.catalogue)}),
+            "knowledge_base": Component("ok", details=self._notes()),
             "search": self._search(),
             "embedding_model": self._model(),
             "index": self._index(),
@@ -155,6 +155,10 @@ class ServerState:
         except (OSError, trio.TooSlowError) as failure:
             return Component("unavailable", f"{folder} cannot be read: {failure}")
         return await self._writing(folder)
+
+    def _notes(self) -> dict[str, Any]:
+        """How many notes there are, and of how many the frontmatter cannot be read: those are served too."""
+        return {"documents": len(self.catalogue), "unreadable": len(self.catalogue.broken)}
 
     async def _writing(self, folder: Path) -> Component:
         try:

@@ -26,19 +26,20 @@ from lithos.stores.sqlite import Durability
 from lithos.telemetry import get_logger
 
 #: Raise it when a row's meaning changes: older manifests are then dropped and rebuilt.
-FORMAT = 2
+FORMAT = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS files(
     path TEXT PRIMARY KEY, serial INTEGER NOT NULL UNIQUE, id TEXT NOT NULL,
     size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, digest TEXT NOT NULL,
     identified INTEGER NOT NULL, note TEXT NOT NULL, links TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS reading(rules TEXT NOT NULL);
 """
 _UPSERT = "INSERT OR REPLACE INTO files VALUES(?,?,?,?,?,?,?,?,?)"
 _TIMES = ("created_at", "updated_at", "expires_at")
-_TUPLES = ("tags", "aliases", "contributors", "derived_from_ids", "entities")
+_TUPLES = ("tags", "aliases", "contributors", "derived_from_ids", "entities", "inline_tags")
 #: Their texts occur in many notes, and are kept once.
-_SHARED = {"tags", "contributors"}
+_SHARED = {"tags", "contributors", "inline_tags"}
 #: Rows read at once.
 _AT_ONCE = 1_000
 _DEFAULTS = {attribute.name: attribute.default for attribute in fields(Note)}
@@ -47,7 +48,7 @@ _DEFAULTS = {attribute.name: attribute.default for attribute in fields(Note)}
 @frozen
 class ManifestRow:
     """One indexed file. `serial` is the note's number in the indexes, in order of first indexing;
-    `digest` is the hash of the file's bytes; `links` are the wiki-link targets in its body."""
+    `digest` is the hash of the file's bytes; `links` are the link targets in its body."""
 
     path: str
     serial: int
@@ -83,11 +84,14 @@ class Manifest(Database):
         self.is_new = self._is_empty()
 
     @classmethod
-    def view(cls, connection: apsw.Connection | None) -> Manifest:
-        """What a read-only connection shows; none, or a manifest of another format, is an empty one."""
+    def view(cls, connection: apsw.Connection | None, reading: str = "") -> Manifest:
+        """What a read-only connection shows; none, or a manifest of another format, is an empty one.
+
+        So is one whose notes were read by other rules than `reading`.
+        """
         if connection is not None:
             try:
-                if _get(connection, "format") == FORMAT:
+                if _get(connection, "format") == FORMAT and _rules(connection) == reading:
                     return cls(Path(connection.filename), (connection, connection))
             except apsw.SQLError:
                 cls.log.warning("manifest ignored", reason="it lacks its tables")
@@ -129,6 +133,22 @@ class Manifest(Database):
                 _set(self._writer, "seq", seq)
 
     @property
+    def reading(self) -> str:
+        """The rules by which the notes were read, as `VaultStyle.reading` has them."""
+        return _rules(self._writer)
+
+    def read_by(self, reading: str) -> None:
+        """Forget everything that was read by other rules than `reading`."""
+        if self.reading == reading:
+            return
+        with self.transaction():
+            self._writer.execute("DELETE FROM files")
+            self._writer.execute("DELETE FROM meta WHERE name='seq'")
+            self._writer.execute("DELETE FROM reading")
+            self._writer.execute("INSERT INTO reading VALUES(?)", (reading,))
+        self.is_new = self._is_empty()
+
+    @property
     def seq(self) -> int | None:
         """The journal position of the last `store`, or None before the first."""
         return _get(self._writer, "seq")
@@ -141,6 +161,11 @@ class Manifest(Database):
 def _get(connection: apsw.Connection, name: str) -> int | None:
     row = connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
     return None if row is None else int(row[0])
+
+
+def _rules(connection: apsw.Connection) -> str:
+    row = connection.execute("SELECT rules FROM reading").fetchone()
+    return "" if row is None else str(row[0])
 
 
 def _set(connection: apsw.Connection, name: str, value: int) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_graph import LinkCounts, NoteGraph
+from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.stores.indexes.linkgraph import Placeholder, Remembered
 from tests.fakes import make_entry
 from tests.graphs import (
@@ -236,3 +237,45 @@ def test_the_order_of_additions_has_no_influence(entries: list[Entry], shuffle: 
     for entry in shuffled:
         other.put(entry)
     assert described(one.graph) == described(other.graph)
+
+
+NAMES = ("pic.png", "Pic.PNG", "dir/pic.png", "n1", "doc.pdf#page=2", "doc.pdf", "gone.md", "N2")
+
+
+@given(
+    st.lists(st.sampled_from(NAMES), max_size=6),
+    st.lists(
+        st.tuples(st.sampled_from(("file", "note")), st.integers(0, 3), st.booleans()),
+        max_size=12,
+    ),
+)
+def test_links_to_other_files_are_not_unresolved_in_any_order(
+    links: list[str], changes: list[tuple[str, int, bool]]
+) -> None:
+    """The count that is kept is that of a catalogue loaded anew."""
+    files = ("pic.png", "sub/PIC.png", "doc.pdf", "n1.canvas")
+    catalogue, there = Catalogue(), set[str]()
+    catalogue.put(make_entry(9, links=tuple(links)))
+    for kind, number, comes in changes:
+        if kind == "file":
+            (there.add if comes else there.discard)(files[number])
+            catalogue.see_file(files[number], is_there=comes)
+        elif comes:
+            catalogue.put(make_entry(number + 1, links=tuple(links[number:])))
+        else:
+            catalogue.remove(note_id(number + 1))
+        fresh = Catalogue()
+        for path in there:
+            fresh.files.add(path)
+        fresh.load(list(catalogue))
+        assert catalogue.graph.counts() == fresh.graph.counts()
+        assert edges_of(catalogue.graph) == edges_of(fresh.graph)
+
+
+def test_a_file_name_is_an_alias_where_titles_are_file_names() -> None:
+    note = make_entry(1, "sub/Some File.md", title="Another title")
+    for style, found in ((VaultStyle.of_foreign(), note_id(1)), (PLAIN, None)):
+        catalogue = Catalogue(style=style)
+        catalogue.put(note)
+        assert catalogue.graph.resolve("some file") == found
+        assert catalogue.graph.resolve("Some File") == note_id(1)

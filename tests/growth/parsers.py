@@ -16,10 +16,21 @@ from attrs import evolve
 from lithos.core import events, findings, limits, offers, times
 from lithos.core.errors import LithosError
 from lithos.core.learning import inference, lead, questions, ranking
-from lithos.core.notes import document, healing, layout, links, matching, paths, values, yaml_nodes
+from lithos.core.notes import (
+    document,
+    file_names,
+    healing,
+    layout,
+    links,
+    matching,
+    paths,
+    values,
+    yaml_nodes,
+)
 from lithos.core.notes import paths as urls
 from lithos.core.notes import yaml_nodes as yaml_text
 from lithos.core.notes.model import Document, Note
+from lithos.core.notes.style import VaultStyle
 from lithos.core.tasks import graph as gates
 from lithos.core.tasks import graph as task_metadata
 from lithos.core.text import (
@@ -29,6 +40,7 @@ from lithos.core.text import (
     entities,
     entity_phrases,
     entity_text,
+    markdown,
     pieces,
     query,
     snippet,
@@ -229,6 +241,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
         "Text",
         replace_body=True,
     ),
+    "document.parse_document of a vault": lambda t: document.parse_document(
+        _bytes(f"---\ntags: [\n---\n{t}"), "a.md", _NOW, None, VaultStyle.of_foreign()
+    ),
     "document.amend_document": lambda t: document.amend_document(
         _bytes(_HEAD + t), "a.md", _NOW, {"author": t}
     ),
@@ -248,6 +263,18 @@ PARSERS: Final[Mapping[str, Parse]] = {
     ),
     "links.scan_links": links.scan_links,
     "links.scan_targets": links.scan_targets,
+    "links.scan_targets of Markdown": lambda t: links.scan_targets(f"[x]({t}.md) {t}](a.md)", "a/b.md"),
+    "links.file_alias": links.file_alias,
+    "markdown.mask_code": markdown.mask_code,
+    "markdown.scan_tags": markdown.scan_tags,
+    "markdown.scan_tags behind a space": lambda t: markdown.scan_tags(t.replace("a", " #a")),
+    "markdown.plain_title": markdown.plain_title,
+    "markdown.plain_title of a short one": lambda t: markdown.plain_title(t[:1_000]),
+    "healing.clean_title": healing.clean_title,
+    "file_names.FileNames.add": lambda t: file_names.FileNames(_many(t)).add(t),
+    "file_names.FileNames.discard": lambda t: file_names.FileNames([t]).discard(t),
+    "matching.has_tags": lambda t: matching.has_tags(_many(t), [t, t + "/"]),
+    "pieces.line_pieces": lambda t: list(pieces.line_pieces(t, 0, len(t), keeps="`")),
     "links.note_keys": lambda t: links.note_keys(_ID, t, t, (t,)),
     "links.target_keys": links.target_keys,
     "links.target_names": links.target_names,

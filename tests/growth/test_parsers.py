@@ -48,6 +48,7 @@ EXCUSED: Mapping[str, str] = {
     "layout.FrontmatterHandler.find": "layout.read_layout",
     "layout.FrontmatterHandler.split": "layout.read_layout",
     "layout.FrontmatterHandler.load": "document.parse_document as frontmatter",
+    "matching.is_branch": "looks at the last character",
     "links.LinkTable.add_keys": "links.LinkTable.add",
     "links.LinkTable.remove": "links.LinkTable.add",
     "links.LinkTable.is_ambiguous": "links.LinkTable.resolve",

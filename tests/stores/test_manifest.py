@@ -70,6 +70,8 @@ fields = {
     "entities": names,
     "entities_extractor": st.none() | st.integers(),
     "extra": st.dictionaries(texts, json_values, max_size=3),
+    "inline_tags": names,
+    "frontmatter_error": st.none() | st.fixed_dictionaries({"line": st.integers(), "reason": texts}),
 }
 notes = st.builds(Note, **fields)
 rows = st.builds(

@@ -246,7 +246,8 @@ class AccurateTier:
         entries = {serial: parts.catalogue.at_serial(serial) for serial in serials}
         gone = [serial for serial, entry in entries.items() if entry is None]
         present = [entry for entry in entries.values() if entry is not None]
-        loaded = await parts.reading.run(lambda: [load_note(parts.files, entry) for entry in present])
+        style = parts.catalogue.style
+        loaded = await parts.reading.run(lambda: [load_note(parts.files, entry, style) for entry in present])
         upserts = [upsert for upsert in loaded if upsert is not None]
         texts = await parts.thread.run(lambda: [_texts_of(parts.sizes, upsert) for upsert in upserts])
         changed = [

@@ -84,7 +84,7 @@ def _index_entry(upsert: Upsert, sizes: ChunkSizes) -> FulltextEntry:
         headings=headings_of(upsert.document.content),
         body=upsert.document.content,
         entities=note.entities,
-        tags=note.tags,
+        tags=note.all_tags,
         author=note.author,
         path=entry.path,
         namespace=entry.namespace,

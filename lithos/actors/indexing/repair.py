@@ -23,6 +23,7 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.layout import read_layout
 from lithos.core.notes.model import Document
+from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import plan_index
 from lithos.core.times import from_nanoseconds
@@ -86,7 +87,9 @@ class Repair:
         return wanted
 
     async def _load_all(self, entries: Sequence[Entry]) -> list[Upsert | None]:
-        return await self._reading.run(lambda: [load_note(self._files, entry) for entry in entries])
+        return await self._reading.run(
+            lambda: [load_note(self._files, entry, self._catalogue.style) for entry in entries]
+        )
 
     async def _post(self, message: IndexMessage) -> Envelope[IndexMessage, Indexed]:
         envelope = await self._mailbox.post(message)
@@ -103,16 +106,20 @@ class Repair:
         return True
 
 
-def load_note(files: NoteFiles, entry: Entry) -> Upsert | None:
+def load_note(files: NoteFiles, entry: Entry, style: VaultStyle = PLAIN) -> Upsert | None:
     """The note as its file has it now, or None when it cannot be read: the scan reports that."""
     try:
         source = files.read(entry.path)
         if digest_of(source.data) == entry.digest:
             # The frontmatter says what the catalogue knows already, and takes ten times as long to read.
-            document = Document(note=entry.note, content=read_layout(source.data).content)
+            document = Document(note=entry.note, content=_content(source.data, style))
             return Upsert(entry, document, repair=True)
         modified = from_nanoseconds(source.state.mtime_ns)
-        document = parse_document(source.data, entry.path, modified, entry.note.id)
+        document = parse_document(source.data, entry.path, modified, entry.note.id, style)
     except (OSError, OutsideKnowledge, UnreadableNote):
         return None
     return Upsert(entry, document, repair=True)
+
+
+def _content(data: bytes, style: VaultStyle) -> str:
+    return read_layout(data, keeps_heading=style.titles_from_files).content

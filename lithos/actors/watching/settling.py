@@ -21,6 +21,8 @@ from lithos.actors.writing.outside_changes import (
 from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import Examined, examine
+from lithos.core.notes.style import VaultStyle
+from lithos.stores.notes.attachments import compare_attachments
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import folder_identity
 from lithos.stores.notes.values import FileState, FoundFile
@@ -79,7 +81,11 @@ class Taking:
     async def _survey(self, noticed: Noticed) -> Survey:
         paths = sorted(noticed.touched)
         survey = await self._blocking.run(lambda: survey_paths(self._files, paths))
-        if not (noticed.compare or survey.is_unclear):
+        compares = noticed.compare or survey.is_unclear
+        others = await self._compare_others() if compares else survey.others
+        if others:
+            await self._ask(OutsideFiles((), others=others))
+        if not compares:
             return survey
         known = await self._known()
         tree = await self._blocking.run(lambda: survey_tree(self._files, known))
@@ -87,6 +93,11 @@ class Taking:
         return Survey(
             tuple(found[path] for path in sorted(found)), tuple({*survey.absent, *tree.absent} - found.keys())
         )
+
+    async def _compare_others(self) -> tuple[tuple[str, bool], ...]:
+        """The files without notes that have come, and those that have gone."""
+        known = self._catalogue.files.paths()
+        return await self._blocking.run(lambda: compare_attachments(str(self._files.root), known))
 
     async def _known(self) -> dict[str, FileState]:
         """Every known file, indexed or skipped, with the state (size, mtime) it had when last examined."""
@@ -133,7 +144,9 @@ class Taking:
     async def _take_files(self, found: Sequence[FoundFile]) -> None:
         known = [self._catalogue.at_path(file.path) for file in found]
         ids = [self._catalogue.stand_in(file.path) for file in found]
-        examined = await self._blocking.run(lambda: _examine_all(self._files, found, known, ids))
+        examined = await self._blocking.run(
+            lambda: _examine_all(self._files, found, known, ids, self._catalogue.style)
+        )
         examined = self._put_off_doubtful(examined, known)
         taken = await self._ask(OutsideFiles(tuple(examined)))
         now = trio.current_time()
@@ -191,7 +204,9 @@ class Taking:
         """The missing notes that are nowhere in the tree; moved ones are requeued at their new paths."""
         owned = [entry for entry in ripe if self._catalogue.at_path(entry.path) is entry]
         there = await self._blocking.run(
-            lambda: {entry.note.id for entry in owned if holds_note(self._files, entry)}
+            lambda: {
+                entry.note.id for entry in owned if holds_note(self._files, entry, self._catalogue.style)
+            }
         )
         self._pending.find(there)
         gone = [entry for entry in ripe if entry.note.id not in there]
@@ -232,6 +247,10 @@ def _kinds(taken: Taken) -> dict[str, int]:
 
 
 def _examine_all(
-    files: NoteFiles, found: Sequence[FoundFile], known: Sequence[Entry | None], ids: Sequence[str | None]
+    files: NoteFiles,
+    found: Sequence[FoundFile],
+    known: Sequence[Entry | None],
+    ids: Sequence[str | None],
+    style: VaultStyle,
 ) -> list[Examined]:
-    return [examine(files, *each) for each in zip(found, known, ids, strict=True)]
+    return [examine(files, *each, style) for each in zip(found, known, ids, strict=True)]

@@ -106,11 +106,15 @@ def find_moved(
 
 @frozen
 class Survey:
-    """Files that may have changed, paths without a file; `is_unclear`: a full comparison is needed."""
+    """Files that may have changed, paths without a file; `is_unclear`: a full comparison is needed.
+
+    `others` are files that are no notes, each with whether it is there.
+    """
 
     found: tuple[FoundFile, ...]
     absent: tuple[str, ...]
     is_unclear: bool = False
+    others: tuple[tuple[str, bool], ...] = ()
 
 
 #: Snapshot of the tree, for a watcher that polls every second.
@@ -144,12 +148,15 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> Survey:
     """Examine single touched paths."""
     found: list[FoundFile] = []
     absent: list[str] = []
+    others: list[tuple[str, bool]] = []
     is_unclear = False
     for path in paths:
         target = os.path.join(files.root, path)
         if not is_note_name(path):
             # A folder, or something that was one: nobody reports the files in it.
             is_unclear |= os.path.isdir(target) or not os.path.lexists(target)
+            if is_watched(path) and not path.endswith(".md"):
+                others.append((path, os.path.isfile(target)))
             continue
         try:
             file = find_note(files, path)
@@ -163,7 +170,7 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> Survey:
             continue
         absent.append(path)
         is_unclear |= os.path.isdir(target)
-    return Survey(tuple(found), tuple(absent), is_unclear)
+    return Survey(tuple(found), tuple(absent), is_unclear, tuple(others))
 
 
 def is_watched(path: str) -> bool:

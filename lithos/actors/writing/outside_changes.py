@@ -30,6 +30,7 @@ from lithos.catalogue.note_reading import (
 from lithos.core.commands import Command
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED
 from lithos.core.notes.document import parse_identified
+from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import plan_event
 from lithos.core.times import from_nanoseconds
@@ -63,6 +64,8 @@ class OutsideFiles(Command[Taken]):
 
     files: tuple[Examined, ...]
     absent: tuple[str, ...] = ()
+    #: Files that are no notes, and whether they are there.
+    others: tuple[tuple[str, bool], ...] = ()
 
 
 @frozen
@@ -106,6 +109,8 @@ class Outside:
         taken = Taken()
         for path in request.absent:
             self._catalogue.skipped.pop(path, None)
+        for path, exists in request.others:
+            self._catalogue.see_file(path, is_there=exists)
         looks = await self._look_again(request.files)
         named = [self._name(*each) for each in zip(request.files, looks, strict=True)]
         await self._give_versions(named)
@@ -148,7 +153,10 @@ class Outside:
         former = [self._former(examined) for examined in files]
         # A file known to be unreadable loses its note to a readable one with the same id, as in a scan.
         broken = {path for path, why in self._catalogue.skipped.items() if why.note_id is None}
-        return await self._blocking.run(lambda: _look_at_all(self._files, files, rivals, former, broken))
+        style = self._catalogue.style
+        return await self._blocking.run(
+            lambda: _look_at_all(self._files, files, rivals, former, broken, style)
+        )
 
     def _doubles(self, path: str) -> list[str]:
         """Files that were skipped as duplicates of the note at `path`."""
@@ -225,7 +233,9 @@ class Outside:
         entries = [entry for note_id in ids if (entry := self._catalogue.get(note_id)) is not None]
         owned = [entry for entry in entries if self._catalogue.at_path(entry.path) is entry]
         there = await self._blocking.run(
-            lambda: {entry.note.id for entry in owned if holds_note(self._files, entry)}
+            lambda: {
+                entry.note.id for entry in owned if holds_note(self._files, entry, self._catalogue.style)
+            }
         )
         for entry in entries:
             if entry.note.id in there:
@@ -238,7 +248,8 @@ class Outside:
     def _removal(self, entry: Entry) -> Change:
         note = entry.note
         payload = {"id": note.id, "path": entry.path}
-        event = draft_event(NOTE_DELETED, payload, entry.standing, note.tags, WATCHER_AGENT, self._clock())
+        tags = note.all_tags
+        event = draft_event(NOTE_DELETED, payload, entry.standing, tags, WATCHER_AGENT, self._clock())
         outcome = WriteOutcome("deleted", note.id, entry.path, note.version)
         vacated = None if self._catalogue.at_path(entry.path) else entry.path
         return Change(entry, None, event, outcome, vacated)
@@ -250,6 +261,7 @@ def _look_at_all(
     rivals: Sequence[Entry | None],
     former: Sequence[list[Entry]],
     broken: set[str],
+    style: VaultStyle,
 ) -> list[_Look]:
     """Re-check files; `broken` are paths known to be unreadable, to which those found so now are added."""
     broken = broken | {
@@ -263,7 +275,7 @@ def _look_at_all(
         gone = (entry for entry in entries if entry.note.id not in moved and not is_there(files, entry.path))
         origin = next(gone, None)
         if origin is None:
-            looks.append(_look(files, examined, rival, broken))
+            looks.append(_look(files, examined, rival, broken, style))
             continue
         moved.add(origin.note.id)
         is_current = current_state(files, examined.path) == examined.state
@@ -271,34 +283,41 @@ def _look_at_all(
     return looks
 
 
-def _look(files: NoteFiles, examined: Examined, rival: Entry | None, broken: set[str]) -> _Look:
+def _look(
+    files: NoteFiles, examined: Examined, rival: Entry | None, broken: set[str], style: VaultStyle
+) -> _Look:
     is_current = current_state(files, examined.path) == examined.state
     if rival is None or examined.document is None or not is_current:
         return _Look(is_current, rival.path if rival else None, rival_has_id=False)
     # A file that names an id has it before one that names none.
     has_id = _carries(
-        files, rival, names_id=examined.identified, unreadable=rival.path not in broken
+        files, rival, style, names_id=examined.identified, unreadable=rival.path not in broken
     ) and not is_same_file(files, rival.path, examined.path)
     return _Look(is_current, rival.path, has_id)
 
 
-def holds_note(files: NoteFiles, entry: Entry) -> bool:
+def holds_note(files: NoteFiles, entry: Entry, style: VaultStyle = PLAIN) -> bool:
     """False when a listing would not find the note at its path any more. Blocks."""
-    return is_there(files, entry.path) and _carries(files, entry)
+    return is_there(files, entry.path) and _carries(files, entry, style)
 
 
-def _carries(files: NoteFiles, entry: Entry, *, names_id: bool = False, unreadable: bool = True) -> bool:
+def _carries(
+    files: NoteFiles, entry: Entry, style: VaultStyle, *, names_id: bool = False, unreadable: bool = True
+) -> bool:
     """True while the note's file has its id, with `names_id` only where the file itself says so.
 
-    Of a file that cannot be read `unreadable` tells what to assume.
+    Of a file that cannot be read `unreadable` tells what to assume. One whose frontmatter alone cannot be
+    read keeps its id, as one without.
     """
     path = entry.path
     try:
         source = files.read(path)
         modified = from_nanoseconds(source.state.mtime_ns)
-        document, identified = parse_identified(source.data, path, modified, entry.stand_in)
+        document, identified = parse_identified(source.data, path, modified, entry.stand_in, style)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, OutsideKnowledge):
         return False
     except (OSError, UnreadableNote):
         return unreadable
+    if document.note.frontmatter_error is not None:
+        return not names_id
     return document.note.id == entry.note.id and (identified or not names_id)

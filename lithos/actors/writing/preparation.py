@@ -28,6 +28,7 @@ from lithos.actors.writing.write_rules import (
     decide_update,
     no_such_note,
     path_collision,
+    refuse_broken,
 )
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, LithosError, StorageFailed
@@ -37,8 +38,10 @@ from lithos.core.notes.document import is_identified, parse_document, render_doc
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document
+from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.values import normalise_note
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.markdown import scan_tags
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.values import (
     FileBusy,
@@ -103,8 +106,8 @@ class Preparation:
                 f"The path {decision.path} is ignored (storage.ignore, or the ignored files of Obsidian), so "
                 "that a note there would never be found. Choose another folder."
             )
-        data = _render(decision.document)
-        entry = _entry(decision, data, self._catalogue.take_serial(), identified=True)
+        data = _render(decision.document, self._catalogue.style)
+        entry = self._entry(decision, data, self._catalogue.take_serial(), identified=True)
         return _prepared(Put(decision.path, data, None), entry, decision, request.agent, created=True)
 
     def prepare_update(self, request: UpdateRequest, source: ReadFile | Exception | None) -> Prepared:
@@ -118,18 +121,19 @@ class Preparation:
         if isinstance(source, Exception):
             raise _explain_unreadable(entry.path, source)
         decision, data = self._rewrite(request, entry, source)
-        new = _entry(decision, data, entry.serial, identified=is_identified(data))
+        new = self._entry(decision, data, entry.serial, identified=is_identified(data))
         is_unseen = isinstance(request, WriteNote) and source.digest != entry.digest
         operation = Put(entry.path, data, source.digest, saves_old=is_unseen)
         source_name = request.source if isinstance(request, PatchNote) else TOOL
         return _prepared(operation, new, decision, request.agent, created=False, source=source_name)
 
     def _rewrite(self, request: UpdateRequest, entry: Entry, source: ReadFile) -> tuple[Decision, bytes]:
-        modified = from_nanoseconds(source.state.mtime_ns)
+        modified, style = from_nanoseconds(source.state.mtime_ns), self._catalogue.style
         try:
-            old = parse_document(source.data, entry.path, modified, entry.stand_in)
+            old = parse_document(source.data, entry.path, modified, entry.stand_in, style)
         except UnreadableNote as problem:
             raise _cannot_update(entry.path, problem) from problem
+        refuse_broken(old, entry.path)
         if old.note.id != entry.note.id:
             raise no_such_note(request)
         # An edit by a person since the last version counts as a version, before any is compared.
@@ -145,11 +149,26 @@ class Preparation:
                 decision.document,
                 replace_body=replace,
                 stand_in=entry.stand_in,
+                style=style,
             )
         except UnreadableNote as problem:
-            _render(decision.document)  # when no file could hold these values, the file is not to blame
+            # When no file could hold these values, the file is not to blame.
+            _render(decision.document, style)
             raise _cannot_update(entry.path, problem) from problem
         return decision, data
+
+    def _entry(self, decision: Decision, data: bytes, serial: int, *, identified: bool) -> Entry:
+        document = decision.document
+        tags = scan_tags(document.content) if self._catalogue.style.inline_tags else ()
+        return Entry(
+            serial=serial,
+            path=decision.path,
+            note=attrs.evolve(normalise_note(document.note), inline_tags=tags),
+            digest=digest_of(data),
+            state=_NOT_WRITTEN_YET,
+            identified=identified,
+            links=scan_targets(document.content, decision.path),
+        )
 
     def _decide(self, request: UpdateRequest, old: Document, path: str) -> Decision:
         now = self.clock()
@@ -170,7 +189,7 @@ class Preparation:
             agent=request.agent,
             payload={"id": entry.note.id, "path": entry.path},
             timestamp=self.clock(),
-            tags=entry.note.tags,
+            tags=entry.note.all_tags,
         )
         outcome = WriteOutcome("deleted", entry.note.id, entry.path, entry.note.version)
         expected = source.digest if isinstance(source, ReadFile) else None
@@ -196,10 +215,10 @@ class Preparation:
         )
 
 
-def _render(document: Document) -> bytes:
+def _render(document: Document, style: VaultStyle) -> bytes:
     """Serialise the note as a new file; raises `InvalidInput` when no file can hold it."""
     try:
-        return render_document(document)
+        return render_document(document, style)
     except UnreadableNote as problem:
         raise InvalidInput(f"The note cannot be stored as a file: {problem.reason}.") from problem
 
@@ -208,19 +227,6 @@ def _cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
     return StorageFailed(
         f"The file {path} cannot be updated: {problem.reason}. Nothing was changed; "
         "mend its frontmatter in an editor, then retry."
-    )
-
-
-def _entry(decision: Decision, data: bytes, serial: int, *, identified: bool) -> Entry:
-    document = decision.document
-    return Entry(
-        serial=serial,
-        path=decision.path,
-        note=normalise_note(document.note),
-        digest=digest_of(data),
-        state=_NOT_WRITTEN_YET,
-        identified=identified,
-        links=scan_targets(document.content),
     )
 
 
@@ -233,7 +239,7 @@ def _prepared(
         agent=agent,
         payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
         timestamp=note.updated_at,
-        tags=note.tags,
+        tags=note.all_tags,
         origin=note_origin(source, entry.digest, note.version),
     )
     outcome = WriteOutcome(

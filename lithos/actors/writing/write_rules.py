@@ -31,6 +31,7 @@ from lithos.core.limits import check_merged
 from lithos.core.notes.links import normalise_sources
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.paths import normalise_url, resolve_new_path, slug_of
+from lithos.core.text.markdown import scan_tags
 
 _PLAIN_FIELDS = ("schema_version", "namespace", "access_scope", "note_type", "status", "summaries")
 
@@ -109,7 +110,8 @@ def decide_update(
     if request.derived_from_ids is not None:
         sources = normalise_sources(list(request.derived_from_ids), note.id)
     if request.tags is not None:
-        changes["tags"] = request.tags
+        inline = scan_tags(request.content) if catalogue.style.inline_tags else ()
+        changes["tags"] = _tags_to_write(request.tags, note, inline)
     if request.source_task is not None:
         changes["source"] = request.source_task or None
     if request.expires_at is not None:
@@ -139,12 +141,24 @@ def decide_patch(
     changes: dict[str, Any] = {
         name: value for name in fields if (value := getattr(request, name)) is not None
     }
+    if request.tags is not None:
+        changes["tags"] = _tags_to_write(request.tags, note, note.inline_tags)
     if request.title is not None:
         _check_new_title(request.title, note, catalogue)
     if request.metadata:
         changes["extra"] = _merge(note.extra, request.metadata)
     new = _next_version(note, request.agent, now, **changes)
     return Decision(Document(note=new, content=old.content), path, ())
+
+
+def refuse_broken(old: Document, path: str) -> None:
+    """Raise `InvalidInput` for a note whose frontmatter cannot be read: no value of it can be changed."""
+    problem = old.note.frontmatter_problem
+    if problem is not None:
+        raise InvalidInput(
+            f"The frontmatter of {path} cannot be read, so the note cannot be changed: {problem}. "
+            "Nothing was changed; mend the file, then retry."
+        )
 
 
 def check_values(request: WriteNote, content_limit: int) -> None:
@@ -250,6 +264,11 @@ def _check_slug(slug: str, catalogue: Catalogue, own_id: str | None = None) -> N
             slug_collision_existing_id=owner,
             warnings=[],
         )
+
+
+def _tags_to_write(given: tuple[str, ...], note: Note, inline: tuple[str, ...]) -> tuple[str, ...]:
+    """The given tags but those that only the text has: whoever sends all tags back copies none of them."""
+    return tuple(tag for tag in given if tag in note.tags or tag not in inline)
 
 
 def _check_scope(note: Note) -> None:

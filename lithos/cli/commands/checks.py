@@ -10,6 +10,7 @@ from functools import partial
 import trio
 
 from lithos.app.doctor import Doctor, Patient
+from lithos.app.style import style_of
 from lithos.app.vault import open_notes
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
@@ -76,6 +77,7 @@ def run_validate(session: Session) -> int:
     Raises what `explained_failures` explains.
     """
     storage, typed = session.config.storage, session.invocation.typed
+    style = style_of(storage)
     if not storage.notes_folder.is_dir():
         raise CommandFailed(missing_notes(session.config, "or put the folder back."))
     files = open_notes(storage)
@@ -83,7 +85,7 @@ def run_validate(session: Session) -> int:
         before, fixing = trio.run(partial(_fix, session, files))
     else:
         with progress_bars(session, "files") as progress:
-            before, fixing = validate_notes(files, progress, _nameless(session)), None
+            before, fixing = validate_notes(files, progress, _nameless(session), style), None
     if session.invocation.as_json:
         _print_document(before, fixing)
     else:
@@ -99,7 +101,9 @@ def _nameless(session: Session) -> dict[str, str]:
     from lithos.services.upkeep.validation import survey_notes  # loads slowly, as `_fix` does
 
     storage, fraction = session.config.storage, session.config.index.max_vanished_fraction
-    return survey_notes(storage.data_dir, open_notes(storage), fraction, utc_now()).nameless
+    return survey_notes(
+        storage.data_dir, open_notes(storage), fraction, utc_now(), style_of(storage)
+    ).nameless
 
 
 async def _fix(session: Session, files: NoteFiles) -> tuple[Validation, Fixing]:
@@ -107,11 +111,11 @@ async def _fix(session: Session, files: NoteFiles) -> tuple[Validation, Fixing]:
     from lithos.actors.blocking import Threads
     from lithos.app.maintenance import owned  # loads slowly, and only the owner needs it
 
-    blocking = Threads()
+    blocking, style = Threads(), style_of(session.config.storage)
     async with owned(session.config.storage):
         with progress_bars(session, "files") as progress:
             ids = await blocking.run(partial(_nameless, session))
-            before = await blocking.run(partial(validate_notes, files, progress, ids))
+            before = await blocking.run(partial(validate_notes, files, progress, ids, style))
             fixing = await blocking.run(
                 partial(fix_notes, files, before, lambda: str(uuid.uuid4()), progress)
             )

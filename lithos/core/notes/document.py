@@ -1,7 +1,8 @@
 """Parsing and rendering of note files: bytes to `Document` and back (notes spec, sections 2 to 5).
 
 Reading is tolerant and never fails for odd values; only files that are no text or no YAML are
-unreadable. Writing keeps what is unknown byte for byte; the result is read back before anyone may store it.
+unreadable, and where the style serves a broken frontmatter, only those that are no text. Writing keeps
+what is unknown byte for byte; the result is read back before anyone may store it.
 """
 
 from __future__ import annotations
@@ -17,18 +18,22 @@ import yaml
 from attrs import evolve, frozen
 
 from lithos.core.limits import cut_extra
-from lithos.core.notes.healing import clean_sources, heal, older_source, one_line
+from lithos.core.notes.healing import clean_sources, clean_title, heal, older_source
 from lithos.core.notes.layout import FRONTMATTER, Layout, read_layout, unify_breaks
 from lithos.core.notes.model import OWNED_KEYS, Document, Note
+from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.values import normalise_note, written_values
 from lithos.core.notes.yaml_edit import Changes, ReadItem, apply_changes
 from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_entry
 from lithos.core.text.analysis import normalise
+from lithos.core.text.markdown import scan_tags
 
 _PATH_NAMESPACE: Final = uuid.UUID("f4e237e9-7591-52a3-b80b-91916f8d138c")
 _OWNED: Final = frozenset(OWNED_KEYS)
 # Their defaults come from outside the file, so an unusable value is replaced at the first update.
 _DEFAULT_FROM_FILE: Final = frozenset(("id", "created_at", "updated_at"))
+#: Characters of a reason, which may quote the file.
+_LONGEST_REASON: Final = 1_000
 
 
 @frozen(kw_only=True)
@@ -41,6 +46,12 @@ class _Reading:
     healed: Mapping[str, Any]
     document: Document
 
+    @property
+    def heading(self) -> str | None:
+        """The leading H1 as it is written, where it is the title."""
+        heading = None if self.layout.keeps_heading else self.layout.heading
+        return None if heading is None else self.layout.text[heading.start : heading.end]
+
 
 def derive_id(path: str, number: int = 1) -> str:
     """The id of a file without one: UUIDv5 of `path`, relative to the notes folder, POSIX separators.
@@ -52,20 +63,27 @@ def derive_id(path: str, number: int = 1) -> str:
     return str(uuid.uuid5(_PATH_NAMESPACE, normalise("NFC", name)))
 
 
-def parse_document(data: bytes, path: str, modified_at: datetime, stand_in: str | None = None) -> Document:
+def parse_document(
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    stand_in: str | None = None,
+    style: VaultStyle = PLAIN,
+) -> Document:
     """Read a note file; `path` and `modified_at` (aware) stand in where the file names no id, title or times.
 
     `stand_in` is the id of a file without one that its path does not give. Raises `UnreadableNote` for
-    binary data, anything but UTF-8, and a frontmatter that is malformed or no mapping.
+    binary data, anything but UTF-8, and, unless the style serves it, a frontmatter that is malformed or no
+    mapping: such a note has a `frontmatter_error`.
     """
-    return _read(data, path, modified_at, stand_in).document
+    return _read(data, path, modified_at, stand_in, style).document
 
 
 def parse_identified(
-    data: bytes, path: str, modified_at: datetime, stand_in: str | None = None
+    data: bytes, path: str, modified_at: datetime, stand_in: str | None = None, style: VaultStyle = PLAIN
 ) -> tuple[Document, bool]:
     """The same, and what `is_identified` says of the file, for the price of one."""
-    reading = _read(data, path, modified_at, stand_in)
+    reading = _read(data, path, modified_at, stand_in, style)
     return reading.document, "id" in reading.healed
 
 
@@ -80,17 +98,19 @@ def given_keys(data: bytes) -> frozenset[str]:
     return frozenset(heal(mapping.nodes, mapping.values))
 
 
-def render_document(document: Document) -> bytes:
+def render_document(document: Document, style: VaultStyle = PLAIN) -> bytes:
     """A new file: all always-written and creation keys, blank line, H1, blank line, content.
 
-    Raises `UnreadableNote` when no such file would read back as `document`.
+    Where titles are not headings there is no H1. Raises `UnreadableNote` when no such file would read back
+    as `document`.
     """
-    expected = Document(note=normalise_note(document.note), content=document.content.strip())
+    expected = _expected(document.note, document.content.strip(), style)
     note = expected.note
     values = {**written_values(note), **note.extra}
     head = "".join(write_entry(key, value, "", "\n") for key, value in values.items())
-    data = _encode(f"---\n{head}---\n{_body(note.title, expected.content)}")
-    if not _same(parse_document(data, "", note.updated_at), expected):
+    title = None if style.titles_from_files else note.title
+    data = _encode(f"---\n{head}---\n{_body(title, expected.content)}")
+    if not _same(parse_document(data, "", note.updated_at, style=style), expected):
         raise UnreadableNote("the note would not read back as it was given; simplify its metadata")
     return data
 
@@ -103,22 +123,24 @@ def rewrite_document(
     *,
     replace_body: bool,
     stand_in: str | None = None,
+    style: VaultStyle = PLAIN,
 ) -> bytes:
     """`data` changed to say `new`, touching only the text of what differs.
 
     With `replace_body` the body becomes title and content in the file's line breaks; without it every
-    byte after the frontmatter stays, except the text of a leading H1 when the title changed. Raises
+    byte after the frontmatter stays, except the text of a leading H1 when the title changed. Where titles
+    are not headings the body is the content alone. Tags of the text are not written. Raises
     `UnreadableNote` when `data` is unreadable or no edit would read back as `new`.
     """
-    old = _read(data, path, modified_at, stand_in)
-    note = normalise_note(new.note)
+    old = _read(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     newline = old.layout.newline
     content = unify_breaks(new.content, newline).strip() if replace_body else old.document.content
-    expected = Document(note=note, content=content)
-    body = _body(note.title, content, newline) if replace_body else _kept_body(old, note.title)
+    expected = _expected(new.note, content, style)
+    note = expected.note
+    body = _new_body(old, expected, style) if replace_body else _kept_body(old, note.title)
     for head in apply_changes(old.mapping, _changes(old, note), newline, _item_reader(old)):
         result = _encode(_assemble(old.layout, head, body))
-        if _reads_back(result, path, modified_at, expected):
+        if _reads_back(result, path, modified_at, expected, style):
             return result
     raise UnreadableNote(
         "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
@@ -126,13 +148,18 @@ def rewrite_document(
 
 
 def amend_document(
-    data: bytes, path: str, modified_at: datetime, values: Mapping[str, str], stand_in: str | None = None
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    values: Mapping[str, str],
+    stand_in: str | None = None,
+    style: VaultStyle = PLAIN,
 ) -> bytes:
     """`data` with other values of `id`, `title` or `author`; no other byte changes, no other key is added.
 
     Raises `UnreadableNote` when `data` is unreadable or no edit would read back right.
     """
-    old = _read(data, path, modified_at, stand_in)
+    old = _read(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     fields: dict[str, Any] = dict(values)
     if "id" in values:  # its own id was no source of it, but that of another note is
         fields["derived_from_ids"] = clean_sources(old.healed.get("derived_from_ids", ()), values["id"])
@@ -141,30 +168,83 @@ def amend_document(
     changes = Changes(values=values, removed=frozenset())
     for head in apply_changes(old.mapping, changes, old.layout.newline, _item_reader(old)):
         result = _encode(_assemble(old.layout, head, body))
-        if _reads_back(result, path, modified_at, expected):
+        if _reads_back(result, path, modified_at, expected, style):
             return result
     raise UnreadableNote(
         "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
     )
 
 
-def _read(data: bytes, path: str, modified_at: datetime, stand_in: str | None = None) -> _Reading:
-    layout = read_layout(data)
+def _expected(note: Note, content: str, style: VaultStyle) -> Document:
+    """What a file with these values and this content reads back as."""
+    tags = scan_tags(content) if style.inline_tags else ()
+    return Document(note=evolve(normalise_note(note), inline_tags=tags), content=content)
+
+
+def _read(
+    data: bytes, path: str, modified_at: datetime, stand_in: str | None = None, style: VaultStyle = PLAIN
+) -> _Reading:
+    layout = read_layout(data, keeps_heading=style.titles_from_files)
+    try:
+        return _read_whole(layout, path, modified_at, stand_in, style)
+    except UnreadableNote as problem:
+        if not style.serves_broken:
+            raise
+        return _read_body(layout, path, modified_at, stand_in, style, problem)
+
+
+def _read_whole(
+    layout: Layout, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
+) -> _Reading:
     mapping: YamlMapping = FRONTMATTER.load(layout.yaml)
     nodes = mapping.nodes
     healed = heal(nodes, mapping.values)
     fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at, **healed}
     fields["id"] = own_id = healed.get("id") or stand_in or derive_id(path)
-    if layout.heading is not None:
-        fields["title"] = one_line(layout.text[layout.heading.start : layout.heading.end])
+    if layout.heading is not None and not layout.keeps_heading:
+        fields["title"] = _heading_title(layout)
     elif "title" not in healed:
-        fields["title"] = one_line(PurePosixPath(path).stem)
+        fields["title"] = _file_title(path)
     if "derived_from_ids" in healed:
         fields["derived_from_ids"] = clean_sources(healed["derived_from_ids"], own_id)
     extra = {key: mapping.values.value(node) for key, node in nodes.items() if key not in _OWNED}
     kept = cut_extra(extra, layout.yaml)
-    document = Document(note=Note(**fields, extra=kept), content=layout.content)
+    content = layout.content
+    tags = scan_tags(content) if style.inline_tags else ()
+    document = Document(note=Note(**fields, extra=kept, inline_tags=tags), content=content)
     return _Reading(layout=layout, mapping=mapping, nodes=nodes, healed=healed, document=document)
+
+
+def _read_body(
+    layout: Layout,
+    path: str,
+    modified_at: datetime,
+    stand_in: str | None,
+    style: VaultStyle,
+    problem: UnreadableNote,
+) -> _Reading:
+    """A file whose frontmatter says nothing that can be read: the title is the H1 or the file name."""
+    content = layout.content
+    note = Note(
+        id=stand_in or derive_id(path),
+        title=_file_title(path) if layout.heading is None else _heading_title(layout),
+        created_at=modified_at,
+        updated_at=modified_at,
+        inline_tags=scan_tags(content) if style.inline_tags else (),
+        frontmatter_error={"line": problem.line, "reason": problem.reason[:_LONGEST_REASON]},
+    )
+    mapping: YamlMapping = FRONTMATTER.load("")
+    document = Document(note=note, content=content)
+    return _Reading(layout=layout, mapping=mapping, nodes={}, healed={}, document=document)
+
+
+def _heading_title(layout: Layout) -> str:
+    assert layout.heading is not None
+    return clean_title(layout.text[layout.heading.start : layout.heading.end])
+
+
+def _file_title(path: str) -> str:
+    return clean_title(PurePosixPath(path).stem)
 
 
 def _changes(old: _Reading, new: Note) -> Changes:
@@ -192,15 +272,25 @@ def _item_reader(old: _Reading) -> ReadItem:
     return lambda key, node: values.text(node) if key in _OWNED else values.value(node)
 
 
-def _body(title: str, content: str, newline: str = "\n") -> str:
-    text = f"\n# {title}\n" + (f"\n{content}\n" if content else "")
+def _body(title: str | None, content: str, newline: str = "\n") -> str:
+    head = "" if title is None else f"\n# {title}\n"
+    text = head + (f"\n{content}\n" if content else "")
     return text if newline == "\n" else text.replace("\n", newline)
+
+
+def _new_body(old: _Reading, new: Document, style: VaultStyle) -> str:
+    """A heading that says the title already stays as it is written."""
+    newline = old.layout.newline
+    if style.titles_from_files:
+        return _body(None, new.content, newline)
+    is_same = old.heading is not None and new.note.title == old.document.note.title
+    return _body(old.heading if is_same else new.note.title, new.content, newline)
 
 
 def _kept_body(old: _Reading, title: str) -> str:
     layout = old.layout
     heading = layout.heading
-    if heading is None or title == old.document.note.title:
+    if heading is None or layout.keeps_heading or title == old.document.note.title:
         return layout.text[layout.body_start :]
     return layout.text[layout.body_start : heading.start] + title + layout.text[heading.end :]
 
@@ -222,9 +312,10 @@ def _encode(text: str) -> bytes:
         raise UnreadableNote("the text has lone surrogates, which UTF-8 cannot hold; remove them") from error
 
 
-def _reads_back(data: bytes, path: str, modified_at: datetime, expected: Document) -> bool:
+def _reads_back(data: bytes, path: str, modified_at: datetime, expected: Document, style: VaultStyle) -> bool:
+    strict = evolve(style, serves_broken=False)
     try:
-        return _same(parse_document(data, path, modified_at), expected)
+        return _same(parse_document(data, path, modified_at, style=strict), expected)
     except UnreadableNote:
         return False
 

@@ -14,6 +14,7 @@ from yaml.constructor import SafeConstructor
 from lithos.core.limits import ID, ITEMS, SUMMARY, URL, cut_items, cut_name
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.core.notes.yaml_nodes import Values, is_integer, is_null
+from lithos.core.text.markdown import plain_title
 from lithos.core.times import parse_time
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -24,6 +25,11 @@ _LARGEST_INTEGER: Final = 2**63 - 1
 def one_line(text: str) -> str:
     """`text` trimmed, each line break with the blank space around it as one space."""
     return " ".join(filter(None, map(str.strip, text.splitlines())))
+
+
+def clean_title(text: str) -> str:
+    """A title on one line, without markup."""
+    return plain_title(one_line(text))
 
 
 def clean_items(items: Iterable[str]) -> tuple[str, ...]:
@@ -59,7 +65,16 @@ def heal(nodes: Mapping[str, yaml.Node], values: Values) -> dict[str, Any]:
     lineage = older_source(nodes, values)
     if lineage is not None:
         _adopt_lineage(lineage, healed, values)
+    _adopt_properties(nodes, healed, values)
     return healed
+
+
+def _adopt_properties(nodes: Mapping[str, yaml.Node], healed: dict[str, Any], values: Values) -> None:
+    """Obsidian's `tag` and `alias`. No tool changes aliases, so those of both keys count."""
+    if "tag" in nodes and "tags" not in healed and (tags := _items(nodes["tag"], values)):
+        healed["tags"] = tags
+    if "alias" in nodes and (aliases := _items(nodes["alias"], values)):
+        healed["aliases"] = clean_items(dict.fromkeys((*healed.get("aliases", ()), *aliases)))
 
 
 def older_source(nodes: Mapping[str, yaml.Node], values: Values) -> dict[str, yaml.Node] | None:
@@ -103,7 +118,7 @@ def _whole(limit: int) -> Callable[[yaml.Node, Values], str | None]:
 
 def _title(node: yaml.Node, values: Values) -> str | None:
     # A collection too: `title: [draft]` is what a person wrote as the title.
-    return one_line(values.text(node)) or None
+    return clean_title(values.text(node)) or None
 
 
 def _items(node: yaml.Node, values: Values) -> tuple[str, ...] | None:

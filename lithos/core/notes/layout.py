@@ -42,6 +42,8 @@ class Layout:
     yaml_end: int
     body_start: int
     heading: Heading | None
+    #: The heading belongs to the content; the title is elsewhere.
+    keeps_heading: bool = False
 
     @property
     def yaml(self) -> str:
@@ -50,8 +52,11 @@ class Layout:
 
     @property
     def content(self) -> str:
-        """The body without its leading H1, stripped; line breaks of a CRLF file become `\\n`."""
-        if self.heading is None:
+        """The body without its leading H1, stripped; line breaks of a CRLF file become `\\n`.
+
+        With `keeps_heading` the H1 stays.
+        """
+        if self.heading is None or self.keeps_heading:
             body = self.text[self.body_start :]
         else:
             before = self.text[self.body_start : self.heading.line_start]
@@ -64,7 +69,7 @@ def unify_breaks(text: str, newline: str) -> str:
     return text.replace("\r\n", "\n") if newline == "\r\n" else text
 
 
-def read_layout(data: bytes) -> Layout:
+def read_layout(data: bytes, *, keeps_heading: bool = False) -> Layout:
     """Take a file apart. One that begins with a thematic break has no frontmatter.
 
     Raises `UnreadableNote` for binary data and anything but UTF-8.
@@ -83,6 +88,7 @@ def read_layout(data: bytes) -> Layout:
         yaml_end=yaml_end,
         body_start=body_start,
         heading=_find_heading(text, body_start),
+        keeps_heading=keeps_heading,
     )
 
 

@@ -1,19 +1,36 @@
-"""Wiki-links and provenance: parsing, resolution and `derived_from_ids` (notes spec, sections 7 and 9)."""
+"""Links and provenance: parsing, resolution and `derived_from_ids` (notes spec, sections 7 and 9).
+
+Links are wiki-links, embeds, and Markdown links to `.md` files (vault spec, section 2).
+"""
 
 from __future__ import annotations
 
+import posixpath
 import re
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
 from typing import Final, TypeAlias
+from urllib.parse import unquote
 
 from attrs import define, field, frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.text.analysis import normalise
+from lithos.core.text.markdown import mask_code
 from lithos.core.text.pieces import matches_of_brackets
 
 _LINK: Final = re.compile(r"\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
+_MARKDOWN: Final = "]("
+#: Where a Markdown link leads, in angle brackets or without spaces, and its title.
+_MARKDOWN_LINK: Final = re.compile(
+    r"""\]\([ \t]*(?:<([^<>\n\]]{1,4096})>"""
+    r"""|([^()\s<>\]]{1,4096}(?:\([^()\s<>\]]{0,4096}\)[^()\s<>\]]{0,4096}){0,8}))"""
+    r"""(?:[ \t]+(?:"[^"\n\]]{0,4096}"|'[^'\n\]]{0,4096}'))?[ \t]*\)"""
+)
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
+#: Characters before a Markdown link among which its text is looked for.
+_LONGEST_TEXT: Final = 1_000
 _LETTER: Final = re.compile(r"[A-Za-z]")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SUFFIX: Final = ".md"
@@ -27,28 +44,72 @@ Key: TypeAlias = tuple[str, str]
 
 @frozen
 class WikiLink:
-    """`[[target]]` or `[[target|display]]`."""
+    """`[[target]]`, `[[target|display]]` or `[display](target.md)`, its target from the notes folder on."""
 
     target: str
     display: str
 
 
-def scan_links(content: str) -> list[WikiLink]:
-    """Return the wiki-links of a body in order, repeated ones too, also those inside code.
+def scan_links(content: str, path: str = "") -> list[WikiLink]:
+    """Return the links of the body of the note at `path` in order, repeated ones too; code has none.
 
     A target has at least one letter, so `a[[0]]` is no link; a line break inside counts as a space.
     """
-    return [
-        WikiLink(target, _join_lines(match[2] or "") or target)
-        for match in matches_of_brackets(_LINK, content)
-        if _has_letter(target := _join_lines(match[1]))
-    ]
+    masked = mask_code(content)
+    wiki = (
+        (match.start(), WikiLink(target, _join_lines(content[slice(*match.span(2))]) or target))
+        for match in matches_of_brackets(_LINK, masked)
+        if _has_letter(target := _target_of(match, content))
+    )
+    markdown = (
+        (match.start(), WikiLink(target, _text_before(content, match.start()) or target))
+        for match, target in _markdown_targets(masked, path)
+    )
+    return [link for _, link in merge(wiki, markdown, key=_place)]
 
 
-def scan_targets(content: str) -> tuple[str, ...]:
-    """Return the targets of `scan_links`, in half its time: a megabyte may have 100,000 of them."""
-    targets = (_join_lines(match[1]) for match in matches_of_brackets(_LINK, content))
-    return tuple(filter(_has_letter, targets))
+def scan_targets(content: str, path: str = "") -> tuple[str, ...]:
+    """Return the targets of `scan_links` but those in the note itself, in half its time.
+
+    A megabyte may have 100,000 of them.
+    """
+    masked = mask_code(content)
+    targets = (_target_of(match, content) for match in matches_of_brackets(_LINK, masked))
+    wiki = [target for target in targets if not target.startswith(("#", "^")) and _has_letter(target)]
+    return (*wiki, *(target for _, target in _markdown_targets(masked, path)))
+
+
+def _place(found: tuple[int, WikiLink]) -> int:
+    return found[0]
+
+
+def _target_of(match: re.Match[str], content: str) -> str:
+    """What a wiki-link leads to; in a table its bar has a backslash before it."""
+    target = content[slice(*match.span(1))]
+    return _join_lines(target.removesuffix("\\") if match[2] is not None else target)
+
+
+def _markdown_targets(masked: str, path: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Return the Markdown links to notes, and where they lead from the notes folder on."""
+    if ".md" not in masked:
+        return
+    folder = posixpath.dirname(path)
+    for match in matches_of_brackets(_MARKDOWN_LINK, masked, _MARKDOWN):
+        written = (match[1] or match[2]).partition("#")[0].partition("?")[0].strip()
+        if not written.endswith(_SUFFIX) or _SCHEME.match(written):
+            continue
+        target = unquote(written, errors="replace")
+        start = "" if target.startswith("/") else folder
+        joined = posixpath.normpath(posixpath.join(start, target.lstrip("/")))
+        while joined.startswith("../"):  # out of the folder: its name is all that can be looked for
+            joined = joined[3:]
+        yield match, joined
+
+
+def _text_before(content: str, end: int) -> str:
+    """The text of the Markdown link whose closing bracket stands at `end`."""
+    start = content.rfind("[", max(end - _LONGEST_TEXT, 0), end)
+    return _join_lines(content[start + 1 : end].partition("](")[0]) if start >= 0 else ""
 
 
 def _has_letter(text: str) -> bool:
@@ -61,6 +122,11 @@ def _join_lines(text: str) -> str:
     if "\n" not in text:
         return text.strip()
     return " ".join(filter(None, (line.strip() for line in text.split("\n"))))
+
+
+def file_alias(path: str) -> str:
+    """The file name as a link target without regard to case, as Obsidian has it."""
+    return _stem(path)
 
 
 def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> frozenset[Key]:

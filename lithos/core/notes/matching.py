@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from lithos.core.errors import InvalidInput
@@ -30,6 +30,19 @@ def matches_metadata(metadata: Mapping[str, Any], match: Mapping[str, Any] | Non
 def has_all(values: Iterable[str], wanted: Iterable[str] | None) -> bool:
     """True when every wanted value is there; no wish, no filter."""
     return not wanted or set(wanted) <= set(values)
+
+
+def has_tags(tags: Collection[str], wanted: Iterable[str] | None) -> bool:
+    """True when a note has every wanted tag; `project/` wants `project` or any below it."""
+    return all(
+        wish in tags or (is_branch(wish) and any(f"{tag}/".startswith(wish) for tag in tags))
+        for wish in wanted or ()
+    )
+
+
+def is_branch(wish: str) -> bool:
+    """True for a tag filter that takes the tags below as well: one that ends with a slash."""
+    return len(wish) > 1 and wish.endswith("/")
 
 
 def _matches(value: Any, wanted: Scalar) -> bool:

@@ -58,6 +58,24 @@ class Note:
     entities_extractor: int | None = None
     #: Every top-level key Lithos does not own, as JSON-compatible values (YAML dates become ISO text).
     extra: Mapping[str, Any] = field(factory=dict)
+    #: The `#tags` of the text, where they count; they are never written to the frontmatter.
+    inline_tags: tuple[str, ...] = ()
+    #: Why the frontmatter was not read, as `line` and `reason`: nothing here comes from it then.
+    frontmatter_error: Mapping[str, Any] | None = None
+
+    @property
+    def all_tags(self) -> tuple[str, ...]:
+        """The tags of the frontmatter, then those of the text, each once."""
+        return tuple(dict.fromkeys(self.tags + self.inline_tags)) if self.inline_tags else self.tags
+
+    @property
+    def frontmatter_problem(self) -> str | None:
+        """The `frontmatter_error` as one text that names the line."""
+        error = self.frontmatter_error
+        if error is None:
+            return None
+        line, reason = f"line {error['line']}", str(error["reason"])
+        return reason if reason.startswith(line) else f"{line}: {reason}"
 
     def is_stale(self, now: datetime) -> bool:
         """True once `now` is past `expires_at`."""

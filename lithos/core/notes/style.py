@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from attrs import frozen
 
 
@@ -22,6 +24,12 @@ class VaultStyle:
     #: A new note's file is named by its title, not by its slug.
     titles_name_files: bool = False
 
+    @property
+    def reading(self) -> str:
+        """The rules that decide what is read of a file: what was read by others is read anew."""
+        titles = "files" if self.titles_from_files else ""
+        return f"{titles} {'tags' * self.inline_tags} {'broken' * self.serves_broken}".strip()
+
     @classmethod
     def of_foreign(cls) -> VaultStyle:
         """The rules of a vault that somebody else owns."""
@@ -33,3 +41,7 @@ class VaultStyle:
             minimal_frontmatter=True,
             titles_name_files=True,
         )
+
+
+#: The rules of a folder that Lithos made itself.
+PLAIN: Final = VaultStyle()

@@ -9,7 +9,7 @@ from typing import Any, Final
 from attrs import evolve
 
 from lithos.core.limits import SUMMARY, cut_name
-from lithos.core.notes.healing import clean_confidence, clean_items, clean_sources, one_line
+from lithos.core.notes.healing import clean_confidence, clean_items, clean_sources, clean_title
 from lithos.core.notes.model import OWNED_KEYS, Note
 from lithos.core.notes.yaml_nodes import MAX_DEPTH, UnreadableNote
 
@@ -35,7 +35,7 @@ def normalise_note(note: Note) -> Note:
     return evolve(
         note,
         id=note.id.strip(),
-        title=one_line(note.title),
+        title=clean_title(note.title),
         author=cut_name(note.author),
         created_at=note.created_at.astimezone(UTC),
         updated_at=note.updated_at.astimezone(UTC),

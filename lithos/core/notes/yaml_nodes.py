@@ -15,6 +15,7 @@ from typing import Any, Final
 import yaml
 from attrs import frozen
 from yaml.constructor import SafeConstructor
+from yaml.reader import ReaderError
 from yaml.resolver import Resolver
 
 from lithos.core.times import format_time
@@ -33,11 +34,15 @@ _CONSTRUCTOR: Final = SafeConstructor()
 
 
 class UnreadableNote(Exception):
-    """The file is no note Lithos can read; `reason` says what is wrong and what to do by hand."""
+    """The file is no note Lithos can read; `reason` says what is wrong and what to do by hand.
 
-    def __init__(self, reason: str) -> None:
+    `line` is that of the file, from 1; for the frontmatter as a whole its first one.
+    """
+
+    def __init__(self, reason: str, line: int = 2) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.line = line
 
 
 def _compose(source: str) -> yaml.MappingNode | None:
@@ -46,7 +51,7 @@ def _compose(source: str) -> yaml.MappingNode | None:
     try:
         root = loader.get_single_node()
     except yaml.YAMLError as error:
-        raise UnreadableNote(_describe(error)) from error
+        raise _explain(error, source) from error
     finally:
         loader.dispose()
     if root is None or isinstance(root, yaml.MappingNode):
@@ -67,20 +72,23 @@ def _refuse_deep_nesting(source: str) -> None:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
     except yaml.YAMLError as error:
-        raise UnreadableNote(_describe(error)) from error
+        raise _explain(error, source) from error
 
 
 def _too_deep() -> UnreadableNote:
     return UnreadableNote(f"the frontmatter nests deeper than {MAX_DEPTH} levels; flatten it")
 
 
-def _describe(error: yaml.YAMLError) -> str:
+def _explain(error: yaml.YAMLError, source: str) -> UnreadableNote:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         line = error.problem_mark.line + 2  # counted from 0, after the opening `---`
         problem = ", ".join(part for part in (error.context, error.problem) if part)
-        return f"line {line} is malformed YAML ({problem}); correct it in an editor"
+        return UnreadableNote(f"line {line} is malformed YAML ({problem}); correct it in an editor", line)
     summary = " ".join(str(error).split())
-    return f"the frontmatter is malformed YAML ({summary}); correct it in an editor"
+    line = 2
+    if isinstance(error, ReaderError):  # a character that YAML does not allow; its place counts UTF-8 bytes
+        line += source.encode("utf-8", "surrogatepass").count(b"\n", 0, error.position)
+    return UnreadableNote(f"the frontmatter is malformed YAML ({summary}); correct it in an editor", line)
 
 
 def is_null(node: yaml.Node) -> bool:

@@ -46,17 +46,36 @@ def matches_in_lines(pattern: re.Pattern[str], text: str, start: int) -> Iterato
         start = stop
 
 
-def matches_of_brackets(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """`pattern.finditer(text)` for a pattern that begins with `[[` and has no other `[`."""
+def line_pieces(text: str, start: int, end: int, *, keeps: str) -> Iterator[tuple[int, int]]:
+    """Where pieces of `text[start:end]` begin and end: behind paragraphs, or else lines.
+
+    A longer line is cut at a space, or anywhere; a run of the character `keeps` stays whole.
+    """
+    while end - start > PIECE:
+        stop = start + PIECE
+        found = (text.rfind(mark, start, stop) + len(mark) for mark in ("\n\n", "\n", " "))
+        stop = next((each for each in found if each > start + 1), stop)
+        while keeps and stop < end and text[stop] == keeps:
+            stop += 1
+        yield start, stop
+        start = stop
+    if start < end:
+        yield start, end
+
+
+def matches_of_brackets(
+    pattern: re.Pattern[str], text: str, opening: str = _OPENING
+) -> Iterator[re.Match[str]]:
+    """`pattern.finditer(text)` for a pattern that begins with `opening` and has no other one inside."""
     start = 0
     while len(text) - start > PIECE:
         stop = start + PIECE
         # The last one may end behind the piece; one more character, as its brackets may be on both sides.
-        opening = text.rfind(_OPENING, start, stop + 1)
-        if opening > start:
-            yield from pattern.finditer(text, start, opening)
-            start = opening
-        elif opening < 0:
+        last = text.rfind(opening, start, stop + 1)
+        if last > start:
+            yield from pattern.finditer(text, start, last)
+            start = last
+        elif last < 0:
             start = stop
         elif match := pattern.match(text, start):
             yield match

@@ -116,6 +116,8 @@ class EntityExtraction:
         if loaded is None or loaded.document.note.id != entry.note.id:
             return None
         note, content = loaded.document.note, loaded.document.content
+        if note.frontmatter_error is not None:
+            return None  # nothing can be stored in it
         force = force or _is(note, made)  # a person may have edited the file since
         decide = partial(decide_extraction, note, content, self._limit, force=force)
         entities = await self._blocking.run(decide)

@@ -25,12 +25,12 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import DocNotFound, InvalidInput
 from lithos.core.events import TOOL
 from lithos.core.notes.links import WikiLink, scan_links
-from lithos.core.notes.matching import check_metadata_match, has_all, matches_metadata
+from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.notes.model import Document
 from lithos.core.notes.paths import normalise_url, resolve_read_path
 from lithos.core.tasks.model import READ, UNKNOWN_AGENT, AuditRow
 from lithos.core.text.snippet import truncate
-from lithos.services.notes.texts import NoteTexts
+from lithos.services.notes.texts import CHARACTERS_INLINE, NoteTexts
 from lithos.services.opening import Opening
 from lithos.services.search.search import Search
 from lithos.stores.indexes.fulltext_query import Filters
@@ -167,7 +167,7 @@ class Knowledge:
             [AuditRow(agent_id or UNKNOWN_AGENT, entry.note.id, READ, self._clock())]
         )
         count = self._coordinator.reads_of(entry.note.id)
-        links = tuple(scan_links(document.content))
+        links = await _links_of(document.content, entry.path)
         return ReadNote(entry, document, content, truncated, links, count)
 
     async def list_notes(self, request: ListRequest) -> tuple[list[Entry], int]:
@@ -218,7 +218,7 @@ class Knowledge:
         if request.source_url:
             owner = self._catalogue.urls.owner(normalise_url(request.source_url))
             entry = self._catalogue.get(owner) if owner else None
-            if entry is not None and has_all(entry.note.tags, request.tags):
+            if entry is not None and has_tags(entry.note.all_tags, request.tags):
                 return [_Candidate(entry, "source_url")]
         answers = await self._search.find_answers(request.query, request.limit, request.tags)
         found = {
@@ -226,7 +226,7 @@ class Knowledge:
         }
         cited = [self._catalogue.get(note_id) for note_id in await self._cited_before(request.query)]
         for entry in [entry for entry in cited if entry is not None][: request.limit]:
-            if has_all(entry.note.tags, request.tags) and entry.note.status != "quarantined":
+            if has_tags(entry.note.all_tags, request.tags) and entry.note.status != "quarantined":
                 found.setdefault(entry.note.id, _Candidate(entry, "cited_before"))
         return list(found.values())
 
@@ -293,11 +293,18 @@ class Knowledge:
         return entry
 
 
+async def _links_of(content: str, path: str) -> tuple[WikiLink, ...]:
+    """The links of a text; those of a long one are looked for in a thread."""
+    if len(content) <= CHARACTERS_INLINE:
+        return tuple(scan_links(content, path))
+    return await trio.to_thread.run_sync(lambda: tuple(scan_links(content, path)))
+
+
 def _is_listed(entry: Entry, request: ListRequest) -> bool:
     note = entry.note
     return (
         (request.path_prefix is None or entry.path.startswith(request.path_prefix))
-        and has_all(note.tags, request.tags)
+        and has_tags(note.all_tags, request.tags)
         and (request.author is None or note.author == request.author)
         and (request.since is None or note.updated_at >= request.since)
         and (request.title_contains is None or request.title_contains.casefold() in note.title.casefold())

@@ -95,14 +95,14 @@ class NoteTexts:
 
     async def find_unread(self, path: str) -> Entry | None:
         """The note at a path that no scan has met yet; None when there is none. Raises `AliasedPath`."""
-        stand_in = self._catalogue.records.id_at(path)
+        stand_in, style = self._catalogue.records.id_at(path), self._catalogue.style
 
         def find() -> Entry | None:
             try:
                 file = find_note(self._files, path)
             except OSError:
                 return None
-            seen = examine(self._files, file, None, stand_in) if file is not None else None
+            seen = examine(self._files, file, None, stand_in, style) if file is not None else None
             return make_entry(seen, serial=0) if seen is not None and seen.document is not None else None
 
         return await trio.to_thread.run_sync(find, limiter=self._limiter)
@@ -142,10 +142,13 @@ class NoteTexts:
     def _load(self, entry: Entry) -> LoadedNote | None:
         try:
             source = self._files.read(entry.path)
-            modified = from_nanoseconds(source.state.mtime_ns)
-            return LoadedNote(source, parse_document(source.data, entry.path, modified, entry.note.id))
+            return LoadedNote(source, self._parse(source, entry))
         except (OSError, OutsideKnowledge, UnreadableNote):
             return None
+
+    def _parse(self, source: ReadFile, entry: Entry) -> Document:
+        modified = from_nanoseconds(source.state.mtime_ns)
+        return parse_document(source.data, entry.path, modified, entry.note.id, self._catalogue.style)
 
     def _load_bytes(self, path: str) -> bytes | None:
         try:
@@ -160,7 +163,8 @@ class NoteTexts:
         """The content alone: reading the frontmatter as well costs ten times as much."""
         try:
             data = self._files.read(entry.path).data
-            return _Content(read_layout(data).content, digest_of(data))
+            keeps_heading = self._catalogue.style.titles_from_files
+            return _Content(read_layout(data, keeps_heading=keeps_heading).content, digest_of(data))
         except (OSError, OutsideKnowledge, UnreadableNote):
             return None
 

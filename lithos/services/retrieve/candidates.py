@@ -29,7 +29,7 @@ from lithos.core.learning.ranking import (
     rank,
 )
 from lithos.core.learning.salience import UsageSettings, usage_score
-from lithos.core.notes.matching import has_all
+from lithos.core.notes.matching import has_tags
 from lithos.stores.indexes.fulltext_query import Filters
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
@@ -73,7 +73,7 @@ class Gate:
 
     def _fits(self, entry: Entry) -> bool:
         wanted = self.filters
-        return has_all(entry.note.tags, wanted.tags) and (
+        return has_tags(entry.note.all_tags, wanted.tags) and (
             wanted.path_prefix is None or entry.path.startswith(wanted.path_prefix)
         )
 

@@ -14,7 +14,7 @@ from lithos.actors.indexing.ports import Asked
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.learning.ranking import reciprocal_rank
-from lithos.core.notes.matching import has_all
+from lithos.core.notes.matching import has_all, has_tags
 from lithos.services.notes.relations import clamp_depth
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
@@ -51,7 +51,7 @@ def passes(entry: Entry, filters: Filters) -> bool:
     """True when a note passes all filters."""
     note = entry.note
     return (
-        has_all(note.tags, filters.tags)
+        has_tags(note.all_tags, filters.tags)
         and (filters.author is None or note.author == filters.author)
         and (filters.path_prefix is None or entry.path.startswith(filters.path_prefix))
         and has_all(note.entities, filters.entities)

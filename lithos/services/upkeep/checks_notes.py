@@ -218,6 +218,18 @@ def check_notes(survey: Survey) -> Iterator[Finding]:
             f"{len(unreadable)} files are no notes that can be read: {path}: {first.reason}.",
             "Correct them; `lithos validate` lists them all.",
         )
+    broken = sorted(
+        (each.path, problem)
+        for each in survey.catalogue
+        if (problem := each.note.frontmatter_problem) is not None
+    )
+    if broken:
+        path, problem = broken[0]
+        yield warn(
+            f"{len(broken)} notes have a frontmatter that cannot be read and are served without it: "
+            f"{path}: {problem}.",
+            "Correct them; `lithos validate` lists them all.",
+        )
     yield ok(f"{len(survey.catalogue)} notes can be read.")
 
 

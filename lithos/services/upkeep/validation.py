@@ -21,13 +21,16 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
 from lithos.core.findings import Amendment, CheckedFile, Issue, find_issues, plan_amendments
 from lithos.core.notes.document import amend_document, given_keys, parse_document
-from lithos.core.notes.links import scan_links
+from lithos.core.notes.file_names import FileNames
+from lithos.core.notes.links import scan_targets
+from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import VanishRule
 from lithos.core.times import from_nanoseconds
 from lithos.stores.coordination.schema import NoteRows, load_note_rows
 from lithos.stores.lock import is_owned
 from lithos.stores.manifest import Manifest
+from lithos.stores.notes.attachments import list_attachments
 from lithos.stores.notes.displaced import DISPLACED, Displaced
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import (
@@ -76,7 +79,9 @@ def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
         return NoteRows()
 
 
-def survey_notes(data: Path, files: NoteFiles, vanished_fraction: float, now: datetime) -> Survey:
+def survey_notes(
+    data: Path, files: NoteFiles, vanished_fraction: float, now: datetime, style: VaultStyle = PLAIN
+) -> Survey:
     """Read the notes of a data directory, with the numbers they have in the indexes. Blocks.
 
     Raises `FileNotFoundError` when there is no such folder.
@@ -88,13 +93,13 @@ def survey_notes(data: Path, files: NoteFiles, vanished_fraction: float, now: da
     rule = VanishRule(fraction=vanished_fraction, kept=vanished.kept(), approved=vanished.approved())
     is_live = is_owned(private / "lock")
     records = read_note_rows(private, is_live=is_live)
-    catalogue = Catalogue(NoteRecords(records))
+    catalogue = Catalogue(NoteRecords(records), style)
     try:
         with snapshot(private / "manifest.db", is_live=is_live) as connection:
-            scanned = scan_folder(files, Manifest.view(connection), catalogue, (), now, rule)
+            scanned = scan_folder(files, Manifest.view(connection, style.reading), catalogue, (), now, rule)
     except CorruptDatabase:
         # The next start sets it aside and numbers the notes anew, and so does this survey.
-        catalogue = Catalogue(NoteRecords(records))
+        catalogue = Catalogue(NoteRecords(records), style)
         scanned = scan_folder(files, Manifest.view(None), catalogue, (), now, rule)
     lost = {*scanned.vanished, *(each.note.id for each in catalogue if each.path in catalogue.skipped)}
     unreadable = frozenset(each.serial for each in catalogue if each.note.id in lost)
@@ -116,6 +121,7 @@ class Validation:
 
     files: tuple[CheckedFile, ...] = field(repr=False)
     groups: Mapping[str, tuple[Issue, ...]]
+    style: VaultStyle = PLAIN
 
     @property
     def total(self) -> int:
@@ -133,7 +139,10 @@ class Fixing:
 
 
 def validate_notes(
-    files: NoteFiles, progress: Progress | None = None, ids: Mapping[str, str] | None = None
+    files: NoteFiles,
+    progress: Progress | None = None,
+    ids: Mapping[str, str] | None = None,
+    style: VaultStyle = PLAIN,
 ) -> Validation:
     """Read all files; changes nothing. Blocks. Raises `OSError` without a folder of notes.
 
@@ -144,29 +153,37 @@ def validate_notes(
     found = files.list_notes()
     checked = []
     for number, file in enumerate(found, start=1):
-        checked.append(_check(files, file.path, file.state, ids.get(file.path)))
+        checked.append(_check(files, file.path, file.state, ids.get(file.path), style))
         if progress is not None:
             progress("validate", number, len(found))
-    return Validation(tuple(checked), find_issues(checked))
+    attachments = FileNames(list_attachments(str(files.root)))
+    issues = find_issues(checked, attachments, by_file_name=style.titles_from_files)
+    return Validation(tuple(checked), issues, style)
 
 
-def _check(files: NoteFiles, path: str, state: FileState, stand_in: str | None) -> CheckedFile:
+def _check(
+    files: NoteFiles, path: str, state: FileState, stand_in: str | None, style: VaultStyle
+) -> CheckedFile:
     if state.size > LARGEST_FILE:
         return CheckedFile(path=path, reason=f"it has {state.size} bytes, more than {LARGEST_FILE}")
     try:
         source = files.read(path)
-        return _checked(path, source.data, source.state, stand_in)
+        return _checked(path, source.data, source.state, stand_in, style)
     except (OSError, OutsideKnowledge) as failure:
         return CheckedFile(path=path, reason=f"it cannot be read: {failure}")
     except UnreadableNote as problem:
         return CheckedFile(path=path, reason=problem.reason)
 
 
-def _checked(path: str, data: bytes, state: FileState, stand_in: str | None) -> CheckedFile:
+def _checked(
+    path: str, data: bytes, state: FileState, stand_in: str | None, style: VaultStyle
+) -> CheckedFile:
     """Raises `UnreadableNote`."""
-    document = parse_document(data, path, from_nanoseconds(state.mtime_ns), stand_in)
-    links = tuple(link.target for link in scan_links(document.content))
-    return CheckedFile(path=path, note=document.note, given=given_keys(data), links=links)
+    document = parse_document(data, path, from_nanoseconds(state.mtime_ns), stand_in, style)
+    links = scan_targets(document.content, path)
+    is_broken = document.note.frontmatter_error is not None
+    given = frozenset[str]() if is_broken else given_keys(data)
+    return CheckedFile(path=path, note=document.note, given=given, links=links)
 
 
 def fix_notes(
@@ -183,13 +200,13 @@ def fix_notes(
     fixed = 0
     for start in range(0, len(amendments), _BATCH):
         batch = amendments[start : start + _BATCH]
-        reasons = _write(files, batch, known)
+        reasons = _write(files, batch, known, before.style)
         fixed += sum(each.issues for each in batch if each.path not in reasons)
         failures += (f"{path}: {reason}" for path, reason in reasons.items())
         if progress is not None:
             progress("fix", start + len(batch), len(amendments))
     _settle(files, Displaced(files.root.parent / ".lithos" / DISPLACED))
-    left = validate_notes(files, ids=_nameless(before)) if amendments else before
+    left = validate_notes(files, ids=_nameless(before), style=before.style) if amendments else before
     return Fixing(fixed, left, tuple(failures))
 
 
@@ -202,7 +219,7 @@ def _nameless(validation: Validation) -> dict[str, str]:
 
 
 def _write(
-    files: NoteFiles, batch: Sequence[Amendment], known: Mapping[str, CheckedFile]
+    files: NoteFiles, batch: Sequence[Amendment], known: Mapping[str, CheckedFile], style: VaultStyle
 ) -> Mapping[str, str]:
     """Write the files of a batch; why some could not be written, by path."""
     reasons: dict[str, str] = {}
@@ -210,7 +227,7 @@ def _write(
     times: list[FileState] = []
     for amendment in batch:
         try:
-            put, before = _prepare(files, amendment, known[amendment.path])
+            put, before = _prepare(files, amendment, known[amendment.path], style)
             puts.append(put)
             times.append(before)
         except (OSError, OutsideKnowledge) as failure:
@@ -229,14 +246,16 @@ def _write(
     return reasons
 
 
-def _prepare(files: NoteFiles, amendment: Amendment, checked: CheckedFile) -> tuple[Put, FileState]:
+def _prepare(
+    files: NoteFiles, amendment: Amendment, checked: CheckedFile, style: VaultStyle
+) -> tuple[Put, FileState]:
     """The change, and the state before it. Raises `FileChanged` when the file is not what was validated."""
     source = _read_patiently(files, amendment.path)
     stand_in = checked.note.id if checked.note is not None and "id" not in checked.given else None
-    if _checked(amendment.path, source.data, source.state, stand_in) != checked:
+    if _checked(amendment.path, source.data, source.state, stand_in, style) != checked:
         raise FileChanged(amendment.path)
     modified = from_nanoseconds(source.state.mtime_ns)
-    data = amend_document(source.data, amendment.path, modified, amendment.values, stand_in)
+    data = amend_document(source.data, amendment.path, modified, amendment.values, stand_in, style)
     return Put(amendment.path, data, source.digest), source.state
 
 

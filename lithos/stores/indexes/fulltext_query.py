@@ -8,6 +8,7 @@ from attrs import frozen
 from tantivy import Occur as TantivyOccur
 from tantivy import Query, Schema, TextAnalyzer
 
+from lithos.core.notes.matching import is_branch
 from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, words
 from lithos.core.text.query import Boolean, Node, Occur, Phrase, Word
 from lithos.stores.indexes.fulltext_schema import prepare_text
@@ -35,7 +36,8 @@ _Part: TypeAlias = tuple[TantivyOccur, Query]
 class Filters:
     """What a note must have besides matching: all `tags` and `entities`, the author, the start of the path.
 
-    Values are compared as they are, character by character. Filters never change a score.
+    Values are compared as they are, character by character; the tag `project/` is `project` and all below
+    (`core.notes.matching.has_tags`). Filters never change a score.
     """
 
     tags: tuple[str, ...] = ()
@@ -62,16 +64,24 @@ class QueryTranslator:
         )
 
     def _restrictions(self, filters: Filters) -> list[Query]:
-        found = [self._exact("tag", tag) for tag in filters.tags]
+        found = [self._tagged(tag) for tag in filters.tags]
         found += [self._exact("entity", entity) for entity in filters.entities]
         if filters.author is not None:
             found.append(self._exact("author", filters.author))
         if filters.path_prefix:
-            # No distance and `prefix`: an exact prefix; a regular expression has a limit of 1,000 states.
-            found.append(
-                Query.fuzzy_term_query(self.schema, "path", filters.path_prefix, distance=0, prefix=True)
-            )
+            found.append(self._beginning("path", filters.path_prefix))
         return found
+
+    def _tagged(self, tag: str) -> Query:
+        """Notes that `has_tags` lets pass."""
+        if not is_branch(tag):
+            return self._exact("tag", tag)
+        either = (self._exact("tag", tag[:-1]), self._beginning("tag", tag))
+        return Query.boolean_query([(TantivyOccur.Should, each) for each in either])
+
+    def _beginning(self, field: str, start: str) -> Query:
+        # No distance and `prefix`: an exact prefix; a regular expression has a limit of 1,000 states.
+        return Query.fuzzy_term_query(self.schema, field, start, distance=0, prefix=True)
 
     def _exact(self, field: str, value: str) -> Query:
         return Query.term_query(self.schema, field, value, index_option="basic")

@@ -21,7 +21,7 @@ from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.limits import TITLE, check_text
-from lithos.core.notes.healing import one_line
+from lithos.core.notes.healing import clean_title
 from lithos.core.notes.model import OWNED_KEYS
 from lithos.core.notes.yaml_nodes import MAX_DEPTH
 from lithos.core.times import parse_time
@@ -120,9 +120,9 @@ def schema_of(cls: type[Any]) -> dict[str, Any]:
 
 
 def read_title(title: str) -> str:
-    """A title on one line; raises `InvalidInput` for one of more than 1,000 characters."""
+    """A title on one line, without markup; raises `InvalidInput` for one of more than 1,000 characters."""
     check_text("title", title, TITLE)
-    return one_line(title)
+    return clean_title(title)
 
 
 def as_command(kind: type[A], given: object, **checked: object) -> A:

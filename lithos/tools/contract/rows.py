@@ -19,14 +19,15 @@ from lithos.services.tasks.coordination import DirectedEdge, TaskView
 
 
 def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
-    """Every owned key, and the rest under `extra`."""
+    """Every owned key, and the rest under `extra`; `frontmatter_error` where the file's cannot be read."""
+    error = note.frontmatter_error
     return {
         "id": note.id,
         "title": note.title,
         "author": note.author,
         "created_at": format_time(note.created_at),
         "updated_at": format_time(note.updated_at),
-        "tags": list(note.tags),
+        "tags": list(note.all_tags),
         "aliases": list(note.aliases),
         "confidence": note.confidence,
         "contributors": list(note.contributors),
@@ -45,7 +46,7 @@ def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
         "entities": list(note.entities),
         "entities_extractor": note.entities_extractor,
         "extra": dict(note.extra),
-    }
+    } | ({} if error is None else {"frontmatter_error": dict(error)})
 
 
 def outcome_row(outcome: WriteOutcome) -> dict[str, Any]:
@@ -63,11 +64,13 @@ def read_row(read: ReadNote) -> dict[str, Any]:
     """The answer of `lithos_read`."""
     note = read.document.note
     namespace = read.entry.namespace
+    metadata = metadata_row(note, namespace)
     return {
         "id": note.id,
         "title": note.title,
         "content": read.content,
-        "metadata": metadata_row(note, namespace),
+        # The keys that Lithos does not own stand beside those it does, too.
+        "metadata": {**note.extra, **metadata},
         "links": [{"target": link.target, "display": link.display} for link in read.links],
         "truncated": read.truncated,
         "retrieval_count": read.retrieval_count,
@@ -108,7 +111,7 @@ def list_row(entry: Entry) -> dict[str, Any]:
         "path": entry.path,
         "updated": updated,
         "updated_at": updated,
-        "tags": list(note.tags),
+        "tags": list(note.all_tags),
         "source_url": note.source_url or "",
         "derived_from_ids": list(note.derived_from_ids),
         "metadata": dict(note.extra),

@@ -133,7 +133,7 @@ def _cache_row(answer: CacheAnswer) -> dict[str, object]:
             "confidence": note.confidence,
             "updated_at": format_time(note.updated_at),
             "expires_at": format_optional(note.expires_at),
-            "tags": list(note.tags),
+            "tags": list(note.all_tags),
             "source_url": note.source_url or "",
         }
     return {

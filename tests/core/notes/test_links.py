@@ -59,10 +59,9 @@ def test_indexing_is_no_link() -> None:
     ]
 
 
-def test_links_in_code_and_over_a_line_break_count() -> None:
-    assert scan_links("```\n[[in code]]\n```\n[[two\n  words]]") == [
-        WikiLink("in code", "in code"),
-        WikiLink("two words", "two words"),
+def test_links_over_a_line_break_count_and_those_in_code_do_not() -> None:
+    assert scan_links("```\n[[in code]]\n```\n`[[x]]` [[two\n  words]]") == [
+        WikiLink("two words", "two words")
     ]
 
 

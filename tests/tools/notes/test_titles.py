@@ -48,11 +48,11 @@ async def test_the_title_may_go_back_to_what_the_index_knows(tmp_path: Path) -> 
         ("key: value", "key: value", "key-value.md"),
         ("Привет мир", "Привет мир", "privet-mir.md"),
         ("x" * 1_000, "x" * 1_000, "x" * 120 + ".md"),
-        ("[[link]] `code` *em* \\n", "[[link]] `code` *em* \\n", "link-code-em-n.md"),
+        ("[[link]] `code` *em* \\n", "link code em \\n", "link-code-em-n.md"),
         ("\x01\x7f control", "\x01\x7f control", "control.md"),
     ],
 )
-async def test_any_title_is_stored_as_given(
+async def test_any_title_is_stored_as_given_but_for_markup(
     tmp_path: Path, title: str, stored: str, path: str | None
 ) -> None:
     async with serving(tmp_path) as lithos:

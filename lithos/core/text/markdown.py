@@ -1,0 +1,178 @@
+"""Markdown as far as notes need it: where code is, what tags a text has, a heading as plain text.
+
+Everything takes linear time, and no single call looks at more than `PIECE` characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from lithos.core.limits import TITLE, cut_items
+from lithos.core.text.pieces import line_pieces, matches_in_lines
+
+#: Stands for each character of code: no space, no bracket, no part of a tag.
+CODE_MARK: Final = "`"
+
+#: Also inside lists and quotes; a fence of backticks has none behind it.
+_FENCE: Final = re.compile(
+    r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?"
+    r"(?:(?P<ticks>`{3,})(?P<info>[^`\n]*)|(?P<tildes>~{3,})(?P<rest>[^\n]*))$",
+    re.MULTILINE,
+)
+#: Backticks, and what no inline code goes beyond: the end of a paragraph.
+_TICKS: Final = re.compile(r"`+|\n[ \t\r]*\n")
+_IS_BREAK: Final = "\n"
+#: Inline code of one backtick on each side.
+_SINGLE: Final = re.compile(r"(?<!\\)`(?:[^`\n]++|\n(?![ \t\r]*\n))*+`")
+
+#: Letters of scripts whose vowel signs are no `\w` to Python.
+_SIGNS: Final = (
+    "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e"
+)
+#: A tag, or what has none inside: headings, links, web addresses and HTML tags.
+_TAG: Final = re.compile(
+    r"^[ ]{0,3}\#{1,6}(?=[ \t\r\n]|\Z)[^\n]*"
+    r"|\[\[[^\[\]]{0,4096}\]\]"
+    r"|(?<=\])\([^()\n]*\)"
+    r"|\[[^\[\]\n]{0,4096}\](?=\()"
+    r"|https?://\S+"
+    r"|<[A-Za-z/!][^<>\n]*>"
+    rf"|(?<![^\s(,;|])\#(?P<tag>[\w/\-{_SIGNS}]+)",
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+def mask_code(text: str) -> str:
+    """`text` with each character of its code, fenced or inline, replaced by `CODE_MARK`; positions stay.
+
+    A fence that is not closed reaches to the end; inline code ends within its paragraph.
+    """
+    if "`" not in text and "~~~" not in text:
+        return text
+    parts: list[str] = []
+    done = 0
+    for start, end in _fenced(text):
+        parts += _inline(text, done, start)
+        parts.append(CODE_MARK * (end - start))
+        done = end
+    return "".join([*parts, *_inline(text, done, len(text))])
+
+
+def _fenced(text: str) -> Iterator[tuple[int, int]]:
+    fence, start = "", 0
+    for match in matches_in_lines(_FENCE, text, 0):
+        found = match["ticks"] or match["tildes"]
+        if not fence:
+            fence, start = found, match.start()
+        elif found.startswith(fence) and not (match["info"] or match["rest"] or "").strip():
+            yield start, match.end()
+            fence = ""
+    if fence:
+        yield start, len(text)
+
+
+def _inline(text: str, start: int, end: int) -> Iterator[str]:
+    """The text between two fences with its inline code masked: backticks to the next ones of their number."""
+    if text.find("``", start, end) >= 0:
+        yield from _inline_of_many(text, start, end)
+        return
+    for begin, stop in line_pieces(text, start, end, keeps=""):
+        yield _SINGLE.sub(_mask, text[begin:stop])
+
+
+def _mask(found: re.Match[str]) -> str:
+    return CODE_MARK * len(found[0])
+
+
+def _inline_of_many(text: str, start: int, end: int) -> Iterator[str]:
+    """The same where some code has several backticks on each side."""
+    runs = [
+        (match.start(), match.end())
+        for begin, stop in line_pieces(text, start, end, keeps=CODE_MARK)
+        for match in _TICKS.finditer(text, begin, stop)
+    ]
+    partners = _partners(text, runs)
+    number, done = 0, start
+    while number < len(runs):
+        partner = partners[number]
+        if partner is None:
+            number += 1
+            continue
+        begin, stop = runs[number][0], runs[partner][1]
+        yield text[done:begin]
+        yield CODE_MARK * (stop - begin)
+        number, done = partner + 1, stop
+    yield text[done:end]
+
+
+def _partners(text: str, runs: list[tuple[int, int]]) -> list[int | None]:
+    """For each run of backticks the next one of its length in the paragraph."""
+    partners: list[int | None] = [None] * len(runs)
+    following: dict[int, int] = {}
+    for number in range(len(runs) - 1, -1, -1):
+        start, end = runs[number]
+        if text[start] == _IS_BREAK:
+            following.clear()
+            continue
+        is_escaped = start > 0 and text[start - 1] == "\\"
+        partners[number] = None if is_escaped else following.get(end - start)
+        following[end - start] = number
+    return partners
+
+
+def scan_tags(content: str) -> tuple[str, ...]:
+    """The `#tags` of a text, each once, in order, as Obsidian reads them.
+
+    Letters, digits, `_`, `-` and `/`, with at least one that is no digit, behind a space or an opening
+    bracket; not in code, headings, links and web addresses.
+    """
+    if "#" not in content:
+        return ()
+    masked = mask_code(content)
+    found: dict[str, None] = {}
+    for start, stop in line_pieces(masked, 0, len(masked), keeps=""):
+        for match in _TAG.finditer(masked, start, stop):
+            tag = match["tag"]
+            if tag and not (tag := tag.rstrip("/")).isdigit():
+                found[tag] = None
+    return tuple(cut_items(found))
+
+
+_LINKED: Final = re.compile(r"!?\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
+_LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
+_CODE: Final = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+#: Marks beside a word, around what neither begins nor ends with a space. `__init__` is a name.
+_EMPHASIS: Final = re.compile(
+    r"(?<![\w\\*])(\*{1,3})(?![\s*])([^*]*[^\s*\\])\1(?![\w*])"
+    r"|(?<![\w\\_])(_{1,3})(?![\s_])(?!(?<=__)[a-z][a-z0-9_]*__(?!\w))([^_]*(?:(?<=\w)_(?=\w)[^_]*)*[^\s_\\])\3(?![\w_])"
+    r"|(?<![\\~])(~~)(?![\s~])([^~]*[^\s~\\])\5(?!~)"
+    r"|(?<![\\=])(==)(?![\s=])([^=]*[^\s=\\])\7(?!=)"
+)
+
+
+def plain_title(text: str) -> str:
+    """A title without markup: emphasis, code marks, links and images leave their text.
+
+    `[[dataview|Dataview]]` is `Dataview`. The result has nothing more to strip, and a title of nothing but
+    markup stays. One of more than `TITLE` characters is left as it is.
+    """
+    if len(text) > TITLE or not any(mark in text for mark in "[`*_~="):
+        return text
+    before, plain = "", " ".join(text.split())
+    while plain != before:
+        before = plain
+        plain = _LINKED.sub(_shown, plain)
+        plain = _LINK.sub(r"\1", plain)
+        plain = _CODE.sub(lambda match: match[2].strip() or match[2], plain)
+        plain = _EMPHASIS.sub(lambda match: match[2] or match[4] or match[6] or match[8], plain)
+        plain = " ".join(plain.split())
+    return plain or text
+
+
+def _shown(link: re.Match[str]) -> str:
+    """What a wiki-link shows; indexing like `a[[0]]` is none."""
+    if not any(character.isalpha() for character in link[1]):
+        return link[0]
+    return (link[2] or "").strip() or link[1].strip()

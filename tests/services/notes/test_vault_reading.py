@@ -1,0 +1,352 @@
+"""A vault that people already have, understood as its owner means it (vault specification, section 2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from lithos.app.style import style_of
+from lithos.config.sections import IndexConfig, StorageConfig
+from lithos.services.upkeep.checks_notes import check_notes
+from lithos.services.upkeep.validation import survey_notes, validate_notes
+from lithos.stores.notes.files import NoteFiles
+from tests.servers import Clock, Lithos, put_note, refusal, serving
+
+#: The rules of `--vault` for reading, in a data directory of our own.
+VAULT: dict[str, Any] = {"title_from": "file", "inline_tags": True, "broken_frontmatter": "serve"}
+BROKEN = "---\ntitle: Fine\ntags: [a, b\nother: 1\n---\n# The heading\n\nZebras are striped. #animal\n"
+
+
+async def titles(lithos: Lithos) -> dict[str, str]:
+    """Path to title of all notes."""
+    items = (await lithos.call("lithos_list"))["items"]
+    return {item["path"]: item["title"] for item in items}
+
+
+def links_of(data: Path) -> dict[str, list[str]]:
+    """What `lithos validate` says of links, by group."""
+    validation = validate_notes(NoteFiles(data / "knowledge"), style=style_of(StorageConfig(**VAULT)))
+    return {
+        group: [issue.detail for issue in validation.groups.get(group, ())]
+        for group in ("BROKEN_LINK", "AMBIGUOUS")
+    }
+
+
+async def test_titles_come_from_the_key_and_the_file_name(tmp_path: Path) -> None:
+    """behaviour 251"""
+    put_note(tmp_path, "a/Weekly plan.md", "# Something else\n\ntext")
+    put_note(tmp_path, "b.md", '---\ntitle: "[[dataview|Dataview]] and **more**"\n---\n# Heading\n')
+    put_note(tmp_path, "bom.md", b"\xef\xbb\xbf---\r\ntitle: With a mark\r\n---\r\n# H\r\n\r\nx\r\n")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        assert await titles(lithos) == {
+            "a/Weekly plan.md": "Weekly plan",
+            "b.md": "Dataview and more",
+            "bom.md": "With a mark",
+        }
+        read = await lithos.call("lithos_read", path="a/Weekly plan.md")
+        assert read["content"] == "# Something else\n\ntext"
+        assert (await lithos.call("lithos_read", path="bom.md"))["content"] == "# H\n\nx"
+        assert await lithos.found("Something else", mode="fulltext") == ["Weekly plan"]
+
+
+async def test_a_heading_gives_the_title_without_its_markup(tmp_path: Path) -> None:
+    """behaviour 251"""
+    put_note(tmp_path, "x.md", "---\ntitle: Key\n---\n# [[dataview|Dataview]] is `code`\n\ntext")
+    async with serving(tmp_path) as lithos:
+        read = await lithos.call("lithos_read", path="x.md")
+        assert (read["title"], read["content"]) == ("Dataview is code", "text")
+        await lithos.write("Dataview is code", "new text", id=read["id"])
+        assert "# [[dataview|Dataview]] is `code`\n\nnew text" in (lithos.knowledge / "x.md").read_text()
+
+
+async def test_an_update_leaves_the_heading_of_a_vault_in_the_body(tmp_path: Path) -> None:
+    put_note(tmp_path, "x.md", "---\nfoo: 1\n---\n\n# Mine\n\ntext\n")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        read = await lithos.call("lithos_read", path="x.md")
+        await lithos.call("lithos_note_update", id=read["id"], agent="a", title="Other")
+        assert (lithos.knowledge / "x.md").read_text().endswith("---\n\n# Mine\n\ntext\n")
+        assert (await lithos.read(read["id"]))["title"] == "Other"
+        await lithos.write("Third", "No heading", id=read["id"])
+        assert (lithos.knowledge / "x.md").read_text().endswith("---\n\nNo heading\n")
+        made = await lithos.create("Made here", "# Its heading\n\ntext")
+        assert (await lithos.read(made))["content"] == "# Its heading\n\ntext"
+
+
+async def test_links_embeds_and_attachments_are_understood(tmp_path: Path) -> None:
+    """behaviour 251"""
+    put_note(tmp_path, "hub.md", "\n".join((
+        "[rel](sub/Deep%20note.md#part) [angle](<sub/With (paren).md>) ![[Embedded]] [[Titled file]]",
+        "![[picture.PNG|100]] [[papers/report.pdf#page=3]] [[alias one]] [[ALIAS TWO]] [[deep NOTE]]",
+        "`[[no link]]` [web](https://example.org/README.md) [gone](missing.md) [[nowhere]] [[#own heading]]",
+        "```", "[[not in code]] [x](nor.md)", "```",
+    )))  # fmt: skip
+    put_note(tmp_path, "sub/Deep note.md", "[up](../hub.md) [beside](With%20(paren).md)")
+    put_note(tmp_path, "sub/With (paren).md", "---\nalias: Alias Two\n---\n")
+    put_note(tmp_path, "Embedded.md", "---\naliases: [alias one]\n---\n")
+    put_note(tmp_path, "Titled file.md", "---\ntitle: Another name\n---\n")
+    put_note(tmp_path, "img/picture.png", b"\x89PNG")
+    put_note(tmp_path, "papers/report.pdf", b"%PDF")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        ids = {item["path"]: item["id"] for item in (await lithos.call("lithos_list"))["items"]}
+        related = await lithos.call("lithos_related", id=ids["hub.md"], include=["links"])
+        assert {each["id"] for each in related["links"]["outgoing"]} == {
+            ids[path] for path in ("sub/Deep note.md", "sub/With (paren).md", "Embedded.md", "Titled file.md")
+        }
+        assert [each["id"] for each in related["links"]["incoming"]] == [ids["sub/Deep note.md"]]
+        assert (await lithos.call("lithos_stats"))["unresolved_links"] == 2
+        links = (await lithos.read(ids["hub.md"]))["links"]
+        assert links[:3] == [
+            {"target": "sub/Deep note.md", "display": "rel"},
+            {"target": "sub/With (paren).md", "display": "angle"},
+            {"target": "Embedded", "display": "Embedded"},
+        ]
+        assert {"target": "missing.md", "display": "gone"} in links
+    assert links_of(tmp_path) == {
+        "BROKEN_LINK": ["[[nowhere]] leads to no note", "[[missing.md]] leads to no note"],
+        "AMBIGUOUS": [],
+    }
+
+
+async def test_attachments_that_come_and_go_are_followed(tmp_path: Path) -> None:
+    put_note(tmp_path, "a.md", "![[chart.svg]]")
+    index = IndexConfig(watch_debounce_ms=50)
+    async with serving(tmp_path, storage=VAULT, server={"watch_files": True}, index=index) as lithos:
+        graph = lithos.server.catalogue.graph
+        assert graph.counts().unresolved == 1
+        chart = put_note(tmp_path, "files/chart.svg", "<svg/>")
+        with trio.fail_after(20):
+            while graph.counts().unresolved:
+                await trio.sleep(0.02)
+            chart.unlink()
+            while not graph.counts().unresolved:
+                await trio.sleep(0.02)
+
+
+async def test_inline_tags_count_everywhere_and_are_never_written(tmp_path: Path) -> None:
+    """behaviour 251"""
+    text = (
+        "---\ntags: [front]\n---\n# No #heading\n\n#inline and #project/alpha, `#code` [#no](x.md#no) #2024\n"
+    )
+    file = put_note(tmp_path, "t.md", text)
+    put_note(tmp_path, "u.md", "---\ntag: solo\n---\n#project")
+    put_note(tmp_path, "v.md", "#projector")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        read = await lithos.call("lithos_read", path="t.md")
+        assert read["metadata"]["tags"] == ["front", "inline", "project/alpha"]
+        assert (await lithos.call("lithos_tags"))["tags"] == {
+            "front": 1, "inline": 1, "project": 1, "project/alpha": 1, "projector": 1, "solo": 1,
+        }  # fmt: skip
+        for wanted, found in (
+            (["inline"], ["t"]),
+            (["project/"], ["t", "u"]),
+            (["project"], ["u"]),
+            (["project/", "front"], ["t"]),
+            (["projec"], []),
+        ):
+            assert await lithos.listed(tags=wanted) == found
+            for mode in ("fulltext", "semantic", "hybrid"):
+                assert set(await lithos.found("project", mode=mode, tags=wanted, threshold=0)) <= set(found)
+            hits = await lithos.found("project OR projector OR inline", mode="fulltext", tags=wanted)
+            assert sorted(hits) == found
+        await lithos.call("lithos_note_update", id=read["id"], agent="a", status="archived")
+        await lithos.call("lithos_note_update", id=read["id"], agent="a", tags=["front", "new", "inline"])
+        written = file.read_text()
+        assert "tags: [front, new]" in written
+        assert written.endswith(text.rpartition("---\n")[2])
+        assert (await lithos.read(read["id"]))["metadata"]["tags"] == [
+            "front",
+            "new",
+            "inline",
+            "project/alpha",
+        ]
+        await lithos.write("t", "Now #other", id=read["id"])
+        assert "inline" not in file.read_text()
+        assert (await lithos.read(read["id"]))["metadata"]["tags"] == ["front", "new", "other"]
+        await lithos.write("t", "Now #other", id=read["id"], tags=[])
+        assert (await lithos.read(read["id"]))["metadata"]["tags"] == ["other"]
+        made = await lithos.create("Made", "Text #made", tags=["given"])
+        assert "tags:\n  - given\n" in (lithos.knowledge / "made.md").read_text()
+        assert (await lithos.read(made))["metadata"]["tags"] == ["given", "made"]
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        assert await lithos.listed(tags=["other"]) == ["t"]
+
+
+async def test_without_the_rule_a_hash_is_text(tmp_path: Path) -> None:
+    put_note(tmp_path, "t.md", "---\ntags: [front]\n---\n#inline\n")
+    async with serving(tmp_path) as lithos:
+        assert (await lithos.call("lithos_tags"))["tags"] == {"front": 1}
+
+
+async def test_properties_are_extra_metadata(tmp_path: Path) -> None:
+    """behaviour 251"""
+    head = (
+        "---\nrating: 4\ndone: true\ndue: 2026-01-31\nat: 2026-01-31T10:20:00\npeople:\n  - Ann\n  - Bob\n"
+        'parent: "[[Home]]"\nalias: Nick\naliases: [Name]\ntag: one, two\ntitle: Own\n---\ntext\n'
+    )
+    put_note(tmp_path, "p.md", head)
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        read = (await lithos.call("lithos_read", path="p.md"))["metadata"]
+        assert read["aliases"] == ["Name", "Nick"]
+        assert read["tags"] == ["one", "two"]
+        extra = {
+            "rating": 4, "done": True, "due": "2026-01-31", "at": "2026-01-31T10:20:00",
+            "people": ["Ann", "Bob"], "parent": "[[Home]]", "alias": "Nick", "tag": "one, two",
+        }  # fmt: skip
+        assert read["extra"] == extra
+        assert {key: read[key] for key in extra} == extra
+        assert read["title"] == "Own"
+        for match in ({"done": True}, {"people": "Bob"}, {"rating": 4}):
+            assert await lithos.listed(metadata_match=match) == ["Own"]
+
+
+async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> None:
+    """behaviour 252"""
+    file = put_note(tmp_path, "Broken one.md", BROKEN)
+    put_note(tmp_path, "good.md", "[[Broken one]]")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        assert await lithos.found("zebras", mode="fulltext") == ["The heading"]
+        assert await lithos.found("striped animals") != []
+        assert await lithos.listed(tags=["animal"]) == ["The heading"]
+        read = await lithos.call("lithos_read", path="Broken one.md")
+        error = read["metadata"]["frontmatter_error"]
+        assert error["line"] == 4
+        assert "line 4" in error["reason"]
+        assert read["content"].startswith("# The heading")
+        assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
+        for tool, more in (
+            ("lithos_write", {"title": "T", "content": "new"}),
+            ("lithos_note_update", {"tags": ["x"]}),
+        ):
+            answer = await lithos.call(tool, id=read["id"], agent="a", **more)
+            assert "line 4" in refusal(answer, "invalid_input")
+        assert file.read_text() == BROKEN
+        _, health = await lithos.server.state.report()
+        assert health["components"]["knowledge_base"] == {"status": "ok", "documents": 2, "unreadable": 1}
+        assert health["components"]["index"]["status"] == "ok"
+        good = await lithos.call("lithos_read", path="good.md")
+        assert "frontmatter_error" not in good["metadata"]
+    style = style_of(StorageConfig(**VAULT))
+    [issue] = validate_notes(NoteFiles(tmp_path / "knowledge"), style=style).groups["PARSE_ERROR"]
+    assert issue.path == "Broken one.md"
+    assert "line 4" in issue.detail
+    survey = survey_notes(tmp_path, "knowledge", 0.5, Clock()(), style)
+    assert "Broken one.md: line 4" in next(iter(check_notes(survey))).cause
+
+
+async def test_a_broken_note_can_be_deleted(tmp_path: Path) -> None:
+    file = put_note(tmp_path, "b.md", BROKEN)
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        note = (await lithos.call("lithos_read", path="b.md"))["id"]
+        assert await lithos.call("lithos_delete", id=note, agent="a") == {"success": True}
+        assert not file.exists()
+
+
+async def test_without_the_rule_a_broken_note_is_skipped(tmp_path: Path) -> None:
+    put_note(tmp_path, "b.md", BROKEN)
+    async with serving(tmp_path) as lithos:
+        assert await lithos.listed() == []
+        assert list(lithos.server.catalogue.skipped) == ["b.md"]
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["without an id", "with an id"])
+async def test_a_note_keeps_its_id_while_its_frontmatter_is_broken(tmp_path: Path, named: bool) -> None:
+    """behaviour 270"""
+    own = "id: 0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10\n" if named else ""
+    file = put_note(tmp_path, "n.md", f"---\n{own}foo: 1\n---\ntext")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        note = (await lithos.call("lithos_read", path="n.md"))["id"]
+    file.write_text(f"---\n{own}foo: [1\n---\ntext")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        assert (await lithos.call("lithos_read", path="n.md"))["id"] == note
+        assert lithos.server.catalogue.broken == {note}
+    file.rename(tmp_path / "knowledge" / "moved.md")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        assert (await lithos.call("lithos_read", path="moved.md"))["id"] == note
+    (tmp_path / "knowledge" / "moved.md").write_text(f"---\n{own}foo: 2\n---\ntext")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        read = await lithos.call("lithos_read", path="moved.md")
+        assert (read["id"], read["metadata"]["foo"], read["version"]) == (note, 2, 3)
+        assert lithos.server.catalogue.broken == set()
+
+
+async def test_a_change_of_the_rules_reads_everything_anew(tmp_path: Path) -> None:
+    put_note(tmp_path, "File name.md", "# Heading\n\nthe text #tagged")
+    async with serving(tmp_path) as lithos:
+        note = (await lithos.call("lithos_read", path="File name.md"))["id"]
+        assert await titles(lithos) == {"File name.md": "Heading"}
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        assert await titles(lithos) == {"File name.md": "File name"}
+        assert await lithos.found("heading", mode="fulltext", tags=["tagged"]) == ["File name"]
+        assert (await lithos.call("lithos_read", path="File name.md"))["id"] == note
+    async with serving(tmp_path) as lithos:
+        assert await titles(lithos) == {"File name.md": "Heading"}
+        assert await lithos.found("text", mode="fulltext", tags=["tagged"]) == []
+
+
+async def test_a_frontmatter_that_breaks_under_a_running_server_is_told_and_mended(tmp_path: Path) -> None:
+    """behaviours 252, 270"""
+    note = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
+    file = put_note(tmp_path, "n.md", f"---\nid: {note}\ntitle: Whole\n---\ntext")
+    index = IndexConfig(watch_debounce_ms=50)
+    async with serving(tmp_path, storage=VAULT, server={"watch_files": True}, index=index) as lithos:
+        broken = lithos.server.catalogue.broken
+        with trio.fail_after(30):
+            file.write_text(f"---\nid: {note}\ntitle: Who: le\n---\nother words")
+            # Even before it is noticed.
+            answer = await lithos.call("lithos_note_update", id=note, agent="a", tags=["x"])
+            assert "line 3" in refusal(answer, "invalid_input")
+            while not broken:
+                await trio.sleep(0.02)
+            assert broken == {note}
+            assert (await lithos.read(note))["content"] == "other words"
+            file.write_text(f"---\nid: {note}\ntitle: Whole again\n---\nother words")
+            while broken:
+                await trio.sleep(0.02)
+        read = await lithos.read(note)
+        assert (read["title"], read["version"]) == ("Whole again", 3)
+        kinds = [kind for kind, _ in lithos.events()]
+        assert kinds == ["note.updated", "note.updated"]
+
+
+async def test_of_two_files_the_one_that_names_the_id_has_it(tmp_path: Path) -> None:
+    note = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
+    file = put_note(tmp_path, "a.md", f"---\nid: {note}\n---\ntext")
+    async with serving(tmp_path, storage=VAULT):
+        pass
+    file.write_text(f"---\nid: {note}\nbad: [\n---\ntext")
+    put_note(tmp_path, "b.md", f"---\nid: {note}\n---\ncopy")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        assert (await lithos.read(note))["path"] == "b.md"
+        assert (await lithos.call("lithos_read", path="a.md"))["content"] == "text"
+
+
+@pytest.mark.parametrize("rule", ["title_from", "inline_tags", "broken_frontmatter"])
+async def test_each_rule_can_be_set_alone(tmp_path: Path, rule: str) -> None:
+    put_note(tmp_path, "a.md", "# Heading\n\n#tag")
+    put_note(tmp_path, "b.md", BROKEN)
+    async with serving(tmp_path, storage={rule: VAULT[rule]}) as lithos:
+        found = await titles(lithos)
+        assert found["a.md"] == ("a" if rule == "title_from" else "Heading")
+        assert ("b.md" in found) is (rule == "broken_frontmatter")
+        tags = {"tag": 1} if rule == "inline_tags" else {}
+        assert (await lithos.call("lithos_tags"))["tags"] == tags
+        answer = await lithos.write("Written", "text #more", tags=["own"])
+        read = await lithos.read(answer["id"])
+        assert (read["title"], read["content"]) == ("Written", "text #more")
+        assert read["metadata"]["tags"] == (["own", "more"] if rule == "inline_tags" else ["own"])
+
+
+async def test_a_huge_note_is_served_whole(tmp_path: Path) -> None:
+    """400,000 characters, 6,000 links, lines of 100,000 characters."""
+    line = ("[[hub]] [x](hub.md) #tag `code` ").ljust(50) * 2_000
+    links = "".join(f"[[hub|{n}]]\n" for n in range(6_000))
+    put_note(tmp_path, "hub.md", "text")
+    put_note(tmp_path, "huge.md", f"{line}\n\n{line}\n\n{line}\n\n{links}#last")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        read = await lithos.call("lithos_read", path="huge.md", max_length=100)
+        assert len(read["links"]) == 3 * 4_000 + 6_000
+        assert read["metadata"]["tags"] == ["tag", "last"]
+        assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
