@@ -34,6 +34,7 @@ from lithos.actors.writing.preparation import Preparation
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.writer import Writer, WriterMailbox
 from lithos.app.stores import Stores
+from lithos.app.style import style_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
@@ -125,7 +126,7 @@ class Actors:
         self.metrics = Metrics()
         #: Set once no client has to wait for a library of the front, or there is none.
         self.front_loaded = trio.Event()
-        self.catalogue = Catalogue(NoteRecords(stores.coordination.note_rows()))
+        self.catalogue = Catalogue(NoteRecords(stores.coordination.note_rows()), style_of(config.storage))
         self.graph_cache = GraphCache(self.catalogue.graph, config.storage.data_dir, Threads())
         self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
         self.coordinator = self._make_coordinator()

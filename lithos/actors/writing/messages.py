@@ -68,11 +68,11 @@ Accepted = Envelope[Publication, WriteOutcome]
 
 @frozen(kw_only=True)
 class WriteNote(Command[Accepted]):
-    """Create a note (`id` None) or update one; `expires_at` "" clears."""
+    """Create a note (`id` None), which needs title and content, or update one; `expires_at` "" clears."""
 
     agent: str
-    title: str
-    content: str
+    title: str | None = None
+    content: str | None = None
     id: str | None = None
     path: str | None = None
     tags: tuple[str, ...] | None = None

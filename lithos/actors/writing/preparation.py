@@ -33,9 +33,17 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, LithosError, StorageFailed
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
 from lithos.core.limits import TITLE
-from lithos.core.notes.document import is_identified, parse_document, render_document, rewrite_document
+from lithos.core.notes.document import (
+    is_identified,
+    parse_document,
+    parse_signed,
+    place_heading,
+    render_document,
+    rewrite_document,
+)
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document
+from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.values import normalise_note
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
@@ -84,6 +92,7 @@ class Preparation:
         self._content_limit = content_limit
         self.clock = clock
         self._new_id = new_id
+        self._style = catalogue.style
 
     def prepare_creation(self, request: WriteNote) -> Prepared:
         """Prepare the creation of a note."""
@@ -94,7 +103,9 @@ class Preparation:
             now=self.clock(),
             content_limit=self._content_limit,
         )
-        data = _render(decision.document)
+        document, heading = place_heading(decision.document, self._style)
+        decision = attrs.evolve(decision, document=document)
+        data = _render(document, decision.path, self._style, heading=heading)
         entry = _entry(decision, data, self._catalogue.take_serial(), identified=True)
         return _prepared(Put(decision.path, data, None), entry, decision, request.agent, created=True)
 
@@ -110,7 +121,7 @@ class Preparation:
             raise _explain_unreadable(entry.path, source)
         decision, data = self._rewrite(request, entry, source)
         new = _entry(decision, data, entry.serial, identified=is_identified(data))
-        is_unseen = isinstance(request, WriteNote) and source.digest != entry.digest
+        is_unseen = _replaces_body(request) and source.digest != entry.digest
         operation = Put(entry.path, data, source.digest, saves_old=is_unseen)
         source_name = request.source if isinstance(request, PatchNote) else TOOL
         return _prepared(operation, new, decision, request.agent, created=False, source=source_name)
@@ -118,7 +129,7 @@ class Preparation:
     def _rewrite(self, request: UpdateRequest, entry: Entry, source: ReadFile) -> tuple[Decision, bytes]:
         modified = from_nanoseconds(source.state.mtime_ns)
         try:
-            old = parse_document(source.data, entry.path, modified, entry.stand_in)
+            old, is_signed = parse_signed(source.data, entry.path, modified, entry.stand_in, self._style)
         except UnreadableNote as problem:
             raise _cannot_update(entry.path, problem) from problem
         if old.note.id != entry.note.id:
@@ -126,8 +137,11 @@ class Preparation:
         # An edit by a person since the last version counts as a version, before any is compared.
         version = self._catalogue.see_version(entry.note.id, digest_of(source.data), old.note.version)
         old = attrs.evolve(old, note=attrs.evolve(old.note, version=version))
-        decision = self._decide(request, old, entry.path)
-        replace = isinstance(request, WriteNote)
+        decision = self._decide(request, old, entry.path, is_signed=is_signed)
+        heading, replace = True, _replaces_body(request)
+        if replace:
+            document, heading = place_heading(decision.document, self._style)
+            decision = attrs.evolve(decision, document=document)
         try:
             data = rewrite_document(
                 source.data,
@@ -136,23 +150,29 @@ class Preparation:
                 decision.document,
                 replace_body=replace,
                 stand_in=entry.stand_in,
+                style=self._style,
+                heading=heading,
             )
         except UnreadableNote as problem:
-            _render(decision.document)  # when no file could hold these values, the file is not to blame
+            _render(
+                decision.document, entry.path, self._style, heading=heading
+            )  # when no file could hold these values, the file is not to blame
             raise _cannot_update(entry.path, problem) from problem
         return decision, data
 
-    def _decide(self, request: UpdateRequest, old: Document, path: str) -> Decision:
-        now = self.clock()
+    def _decide(self, request: UpdateRequest, old: Document, path: str, *, is_signed: bool) -> Decision:
+        now, catalogue = self.clock(), self._catalogue
         if isinstance(request, WriteNote):
             limit = self._content_limit
-            return decide_update(request, old, path, self._catalogue, now=now, content_limit=limit)
-        return decide_patch(request, old, path, self._catalogue, now=now)
+            return decide_update(
+                request, old, path, catalogue, now=now, content_limit=limit, is_signed=is_signed
+            )
+        return decide_patch(request, old, path, catalogue, now=now, is_signed=is_signed)
 
     def prepare_deletion(self, request: DeleteNote, source: ReadFile | Exception | None) -> Prepared:
         """Prepare a deletion; refused when `source`, the file as it is now, belongs to another note."""
         entry = self._catalogue.get(request.id)
-        if entry is None or (isinstance(source, ReadFile) and _is_of_another(entry, source)):
+        if entry is None or (isinstance(source, ReadFile) and self._is_of_another(entry, source)):
             raise no_such_note(request)
         if isinstance(source, Exception) and not isinstance(source, FileNotFoundError):
             raise _explain_unreadable(entry.path, source)
@@ -167,6 +187,16 @@ class Preparation:
         expected = source.digest if isinstance(source, ReadFile) else None
         operation = Remove(entry.path, expected, saves_old=expected not in (None, entry.digest))
         return Prepared(operation, entry, None, outcome, event)
+
+    def _is_of_another(self, entry: Entry, source: ReadFile) -> bool:
+        if digest_of(source.data) == entry.digest:
+            return False
+        try:
+            modified = from_nanoseconds(source.state.mtime_ns)
+            document = parse_document(source.data, entry.path, modified, entry.stand_in, self._style)
+        except UnreadableNote:
+            return False  # unreadable, so no other note: what is left of this one
+        return document.note.id != entry.note.id
 
     def explain(self, prepared: Prepared, failure: Exception) -> LithosError:
         """The refusal for a caller when the file system failed a change."""
@@ -187,10 +217,14 @@ class Preparation:
         )
 
 
-def _render(document: Document) -> bytes:
+def _replaces_body(request: UpdateRequest) -> bool:
+    return isinstance(request, WriteNote) and request.content is not None
+
+
+def _render(document: Document, path: str, style: VaultStyle, *, heading: bool) -> bytes:
     """Serialise the note as a new file; raises `InvalidInput` when no file can hold it."""
     try:
-        return render_document(document)
+        return render_document(document, path, style, heading=heading)
     except UnreadableNote as problem:
         raise InvalidInput(f"The note cannot be stored as a file: {problem.reason}.") from problem
 
@@ -232,17 +266,6 @@ def _prepared(
     )
     document = attrs.evolve(decision.document, note=note)
     return Prepared(operation, entry, document, outcome, event)
-
-
-def _is_of_another(entry: Entry, source: ReadFile) -> bool:
-    if digest_of(source.data) == entry.digest:
-        return False
-    try:
-        modified = from_nanoseconds(source.state.mtime_ns)
-        document = parse_document(source.data, entry.path, modified, entry.stand_in)
-    except UnreadableNote:
-        return False  # unreadable, so no other note: what is left of this one
-    return document.note.id != entry.note.id
 
 
 def note_busy(path: str) -> NoteBusy:

@@ -18,8 +18,9 @@ from attrs import evolve, frozen
 
 from lithos.core.limits import cut_extra
 from lithos.core.notes.healing import clean_sources, heal, older_source, one_line
-from lithos.core.notes.layout import FRONTMATTER, Layout, read_layout, unify_breaks
+from lithos.core.notes.layout import FRONTMATTER, Layout, leading_title, read_layout, unify_breaks
 from lithos.core.notes.model import OWNED_KEYS, Document, Note
+from lithos.core.notes.style import DEFAULT_STYLE, VaultStyle
 from lithos.core.notes.values import normalise_note, written_values
 from lithos.core.notes.yaml_edit import Changes, ReadItem, apply_changes
 from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_entry
@@ -29,6 +30,13 @@ _PATH_NAMESPACE: Final = uuid.UUID("f4e237e9-7591-52a3-b80b-91916f8d138c")
 _OWNED: Final = frozenset(OWNED_KEYS)
 # Their defaults come from outside the file, so an unusable value is replaced at the first update.
 _DEFAULT_FROM_FILE: Final = frozenset(("id", "created_at", "updated_at"))
+#: All that an update adds to a note of somebody else besides what the call changed, under a minimal style.
+_ADDED: Final = frozenset(("id", "updated_at", "version"))
+#: What a new note has under a minimal style, besides what was given.
+_CREATED: Final = _ADDED | {"author", "created_at"}
+_DEFAULTS: Final = written_values(Note(id="", title=""))
+#: By these a note of our own is known.
+_SIGNATURE: Final = frozenset(("id", "author", "created_at"))
 
 
 @frozen(kw_only=True)
@@ -52,21 +60,44 @@ def derive_id(path: str, number: int = 1) -> str:
     return str(uuid.uuid5(_PATH_NAMESPACE, normalise("NFC", name)))
 
 
-def parse_document(data: bytes, path: str, modified_at: datetime, stand_in: str | None = None) -> Document:
+def parse_document(
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    stand_in: str | None = None,
+    style: VaultStyle = DEFAULT_STYLE,
+) -> Document:
     """Read a note file; `path` and `modified_at` (aware) stand in where the file names no id, title or times.
 
     `stand_in` is the id of a file without one that its path does not give. Raises `UnreadableNote` for
     binary data, anything but UTF-8, and a frontmatter that is malformed or no mapping.
     """
-    return _read(data, path, modified_at, stand_in).document
+    return _read(data, path, modified_at, stand_in, style).document
 
 
 def parse_identified(
-    data: bytes, path: str, modified_at: datetime, stand_in: str | None = None
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    stand_in: str | None = None,
+    style: VaultStyle = DEFAULT_STYLE,
 ) -> tuple[Document, bool]:
     """The same, and what `is_identified` says of the file, for the price of one."""
-    reading = _read(data, path, modified_at, stand_in)
+    reading = _read(data, path, modified_at, stand_in, style)
     return reading.document, "id" in reading.healed
+
+
+def parse_signed(
+    data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
+) -> tuple[Document, bool]:
+    """The same document, and whether those who change it are to be written down among its contributors.
+
+    A minimal style spares the notes that Lithos did not create and that name no contributors.
+    """
+    reading = _read(data, path, modified_at, stand_in, style)
+    given = reading.healed.keys()
+    is_signed = not style.minimal_frontmatter or given >= _SIGNATURE or "contributors" in given
+    return reading.document, is_signed
 
 
 def is_identified(data: bytes) -> bool:
@@ -80,17 +111,35 @@ def given_keys(data: bytes) -> frozenset[str]:
     return frozenset(heal(mapping.nodes, mapping.values))
 
 
-def render_document(document: Document) -> bytes:
-    """A new file: all always-written and creation keys, blank line, H1, blank line, content.
+def place_heading(document: Document, style: VaultStyle) -> tuple[Document, bool]:
+    """The document of a new text, and whether its body needs an H1 with the title.
+
+    A minimal style has one only where the text brings it: the title, which then is not part of the
+    content, or another one, which would be read as the title.
+    """
+    if style.titles_from_files or not style.minimal_frontmatter:
+        return document, not style.titles_from_files
+    found = leading_title(document.content)
+    if found is None:
+        return document, False
+    title, rest = found
+    is_title = one_line(title) == one_line(document.note.title)
+    return (evolve(document, content=rest) if is_title else document), True
+
+
+def render_document(
+    document: Document, path: str = "", style: VaultStyle = DEFAULT_STYLE, *, heading: bool = True
+) -> bytes:
+    """A new file: the keys of the style, blank line, H1 if the body has a `heading`, content.
 
     Raises `UnreadableNote` when no such file would read back as `document`.
     """
     expected = Document(note=normalise_note(document.note), content=document.content.strip())
     note = expected.note
-    values = {**written_values(note), **note.extra}
+    values = {**_new_values(note, path, style), **note.extra}
     head = "".join(write_entry(key, value, "", "\n") for key, value in values.items())
-    data = _encode(f"---\n{head}---\n{_body(note.title, expected.content)}")
-    if not _same(parse_document(data, "", note.updated_at), expected):
+    data = _encode(f"---\n{head}---\n{_body(note.title, expected.content, heading=heading)}")
+    if not _same(parse_document(data, path, note.updated_at, style=style), expected):
         raise UnreadableNote("the note would not read back as it was given; simplify its metadata")
     return data
 
@@ -103,22 +152,30 @@ def rewrite_document(
     *,
     replace_body: bool,
     stand_in: str | None = None,
+    style: VaultStyle = DEFAULT_STYLE,
+    heading: bool = True,
 ) -> bytes:
     """`data` changed to say `new`, touching only the text of what differs.
 
-    With `replace_body` the body becomes title and content in the file's line breaks; without it every
-    byte after the frontmatter stays, except the text of a leading H1 when the title changed. Raises
-    `UnreadableNote` when `data` is unreadable or no edit would read back as `new`.
+    With `replace_body` the body becomes title, if it has a `heading`, and content in the file's line breaks;
+    without it every byte after the frontmatter stays, except the text of a leading H1 when the title
+    changed. Raises `UnreadableNote` when `data` is unreadable or no edit would read back as `new`.
     """
-    old = _read(data, path, modified_at, stand_in)
+    old = _read(data, path, modified_at, stand_in, style)
     note = normalise_note(new.note)
     newline = old.layout.newline
     content = unify_breaks(new.content, newline).strip() if replace_body else old.document.content
     expected = Document(note=note, content=content)
-    body = _body(note.title, content, newline) if replace_body else _kept_body(old, note.title)
-    for head in apply_changes(old.mapping, _changes(old, note), newline, _item_reader(old)):
+    if not replace_body:
+        body = _kept_body(old, note.title)
+    elif style.minimal_frontmatter:
+        body = _spared_body(old, note.title, content, heading=heading)
+    else:
+        body = _body(note.title, content, newline, heading=heading)
+    changes = _few_changes(old, note, path) if style.minimal_frontmatter else _changes(old, note)
+    for head in apply_changes(old.mapping, changes, newline, _item_reader(old)):
         result = _encode(_assemble(old.layout, head, body))
-        if _reads_back(result, path, modified_at, expected):
+        if _reads_back(result, path, modified_at, expected, style):
             return result
     raise UnreadableNote(
         "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
@@ -126,13 +183,18 @@ def rewrite_document(
 
 
 def amend_document(
-    data: bytes, path: str, modified_at: datetime, values: Mapping[str, str], stand_in: str | None = None
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    values: Mapping[str, str],
+    stand_in: str | None = None,
+    style: VaultStyle = DEFAULT_STYLE,
 ) -> bytes:
     """`data` with other values of `id`, `title` or `author`; no other byte changes, no other key is added.
 
     Raises `UnreadableNote` when `data` is unreadable or no edit would read back right.
     """
-    old = _read(data, path, modified_at, stand_in)
+    old = _read(data, path, modified_at, stand_in, style)
     fields: dict[str, Any] = dict(values)
     if "id" in values:  # its own id was no source of it, but that of another note is
         fields["derived_from_ids"] = clean_sources(old.healed.get("derived_from_ids", ()), values["id"])
@@ -141,15 +203,17 @@ def amend_document(
     changes = Changes(values=values, removed=frozenset())
     for head in apply_changes(old.mapping, changes, old.layout.newline, _item_reader(old)):
         result = _encode(_assemble(old.layout, head, body))
-        if _reads_back(result, path, modified_at, expected):
+        if _reads_back(result, path, modified_at, expected, style):
             return result
     raise UnreadableNote(
         "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
     )
 
 
-def _read(data: bytes, path: str, modified_at: datetime, stand_in: str | None = None) -> _Reading:
+def _read(data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle) -> _Reading:
     layout = read_layout(data)
+    if style.titles_from_files:
+        layout = evolve(layout, heading=None)  # an H1 is part of the content
     mapping: YamlMapping = FRONTMATTER.load(layout.yaml)
     nodes = mapping.nodes
     healed = heal(nodes, mapping.values)
@@ -158,13 +222,45 @@ def _read(data: bytes, path: str, modified_at: datetime, stand_in: str | None = 
     if layout.heading is not None:
         fields["title"] = one_line(layout.text[layout.heading.start : layout.heading.end])
     elif "title" not in healed:
-        fields["title"] = one_line(PurePosixPath(path).stem)
+        fields["title"] = _file_title(path)
     if "derived_from_ids" in healed:
         fields["derived_from_ids"] = clean_sources(healed["derived_from_ids"], own_id)
     extra = {key: mapping.values.value(node) for key, node in nodes.items() if key not in _OWNED}
     kept = cut_extra(extra, layout.yaml)
     document = Document(note=Note(**fields, extra=kept), content=layout.content)
     return _Reading(layout=layout, mapping=mapping, nodes=nodes, healed=healed, document=document)
+
+
+def _file_title(path: str) -> str:
+    return one_line(PurePosixPath(path).stem)
+
+
+def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
+    """The owned keys of a new file."""
+    values = written_values(note)
+    if not style.minimal_frontmatter:
+        return values
+    if note.title == _file_title(path):
+        del values["title"]
+    return {key: value for key, value in values.items() if key in _CREATED or value != _DEFAULTS.get(key, ())}
+
+
+def _few_changes(old: _Reading, new: Note, path: str) -> Changes:
+    """The changes of an update under a minimal style: `_ADDED`, and what differs."""
+    before, after = written_values(old.document.note), written_values(new)
+    is_titled = old.layout.heading is not None or after["title"] == _file_title(path)
+    values: dict[str, Any] = {}
+    for key, value in after.items():
+        is_missing = key not in old.healed
+        if key == "title" and key not in old.nodes and is_titled:
+            continue
+        if value != before.get(key) or (key in _ADDED and is_missing):
+            values[key] = value
+    if "source" in values and older_source(old.nodes, old.mapping.values) is not None:
+        values |= {key: after[key] for key in ("derived_from_ids",) if key in after}
+    changes = _changes_of_extra(old, new)
+    removed = before.keys() - after.keys()
+    return Changes(values=values | changes.values, removed=frozenset(removed) | changes.removed)
 
 
 def _changes(old: _Reading, new: Note) -> Changes:
@@ -177,14 +273,19 @@ def _changes(old: _Reading, new: Note) -> Changes:
         for key, value in after.items()
         if key not in old.nodes or key in stale or value != before.get(key)
     }
+    changes = _changes_of_extra(old, new)
+    removed = before.keys() - after.keys()
+    return Changes(values=values | changes.values, removed=frozenset(removed) | changes.removed)
+
+
+def _changes_of_extra(old: _Reading, new: Note) -> Changes:
     extra = old.document.note.extra
     changed = {
         key: value
         for key, value in new.extra.items()
         if key not in extra or not _same_json(value, extra[key])
     }
-    removed = (before.keys() - after.keys()) | (extra.keys() - new.extra.keys())
-    return Changes(values=values | changed, removed=frozenset(removed))
+    return Changes(values=changed, removed=frozenset(extra.keys() - new.extra.keys()))
 
 
 def _item_reader(old: _Reading) -> ReadItem:
@@ -192,9 +293,29 @@ def _item_reader(old: _Reading) -> ReadItem:
     return lambda key, node: values.text(node) if key in _OWNED else values.value(node)
 
 
-def _body(title: str, content: str, newline: str = "\n") -> str:
-    text = f"\n# {title}\n" + (f"\n{content}\n" if content else "")
+def _body(title: str, content: str, newline: str = "\n", *, heading: bool) -> str:
+    text = (f"\n# {title}\n" if heading else "") + (f"\n{content}\n" if content else "")
     return text if newline == "\n" else text.replace("\n", newline)
+
+
+def _spared_body(old: _Reading, title: str, content: str, *, heading: bool) -> str:
+    """A body with another content; the heading it has, and the blank lines around the text, stay."""
+    if content == old.document.content and (heading or old.layout.heading is None):
+        return _kept_body(old, title)
+    layout, top = old.layout, ""
+    newline, rest = layout.newline, layout.text[layout.body_start :]
+    if (found := layout.heading) is not None:
+        if layout.text[layout.body_start : found.line_start].strip():
+            return _body(title, content, newline, heading=True)
+        top = layout.text[layout.body_start : found.start] + title + layout.text[found.end : found.line_end]
+        rest = layout.text[found.line_end :]
+    elif heading:
+        return _body(title, content, newline, heading=True)
+    text = content.replace("\n", newline)
+    if not rest.strip() or not content:
+        return _body(title, content, newline, heading=bool(top)) if content or top else ""
+    before, after = rest[: len(rest) - len(rest.lstrip())], rest[len(rest.rstrip()) :]
+    return top + before[: before.rfind("\n") + 1] + text + after[max(after.find(newline), 0) :]
 
 
 def _kept_body(old: _Reading, title: str) -> str:
@@ -222,9 +343,9 @@ def _encode(text: str) -> bytes:
         raise UnreadableNote("the text has lone surrogates, which UTF-8 cannot hold; remove them") from error
 
 
-def _reads_back(data: bytes, path: str, modified_at: datetime, expected: Document) -> bool:
+def _reads_back(data: bytes, path: str, modified_at: datetime, expected: Document, style: VaultStyle) -> bool:
     try:
-        return _same(parse_document(data, path, modified_at), expected)
+        return _same(parse_document(data, path, modified_at, style=style), expected)
     except UnreadableNote:
         return False
 

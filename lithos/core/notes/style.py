@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from attrs import frozen
 
 
@@ -33,3 +35,7 @@ class VaultStyle:
             minimal_frontmatter=True,
             titles_name_files=True,
         )
+
+
+#: The rules of a folder that Lithos made itself.
+DEFAULT_STYLE: Final = VaultStyle()

@@ -83,8 +83,8 @@ async def test_the_listing_is_small_and_describes_every_parameter(tmp_path: Path
 #: Parameters of the spec: required ones first, then optional ones.
 PARAMETERS = {
     "lithos_write": (
-        "title content agent",
-        "tags confidence path id source_task source_url derived_from_ids ttl_hours expires_at "
+        "agent",
+        "title content tags confidence path id source_task source_url derived_from_ids ttl_hours expires_at "
         "expected_version schema_version namespace access_scope note_type status summaries metadata",
     ),
     "lithos_read": ("", "id path max_length agent_id"),
@@ -144,9 +144,6 @@ async def test_an_unknown_tool_and_an_unknown_argument_are_protocol_faults(tmp_p
 @pytest.mark.parametrize(
     ("tool", "arguments", "named"),
     [
-        ("lithos_write", {"content": "x", "agent": "a"}, "title"),
-        ("lithos_write", {"title": "T", "agent": "a"}, "content"),
-        ("lithos_write", {"title": "T", "content": None, "agent": "a"}, "content"),
         ("lithos_write", {"title": "T", "content": "x"}, "agent"),
         ("lithos_write", {"title": 5}, "title"),
         ("lithos_write", {"title": "T", "content": ["x"]}, "content"),
