@@ -95,6 +95,15 @@ def make_watcher(
     )
 
 
+def place_moved(stores: Stores, catalogue: Catalogue) -> None:
+    """Let the scan know notes without ids in their files that a killed process was moving. Blocks."""
+    for intent in stores.moves.pending():
+        moved = intent.relinking
+        is_moved = stores.files.is_file(moved.new) and not stores.files.is_file(moved.old)
+        if is_moved and not intent.identified:
+            catalogue.records.place(moved.new, intent.id)
+
+
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
 FULLTEXT_SLICE = 1_000
 #: Seconds that the model waits for the libraries of the front.
@@ -180,7 +189,8 @@ class Actors:
         preparation = Preparation(self.catalogue, limit, self.clock, make_id)
         files, publisher = self.stores.files, self.publisher.mailbox
         keep = self.keeper.take
-        return Writer(self.catalogue, files, Threads(), indexers, publisher, preparation, keep)
+        moves = self.stores.moves
+        return Writer(self.catalogue, files, Threads(), indexers, publisher, preparation, keep, moves)
 
     def _make_coordinator(self) -> Coordinator:
         config = self.config
@@ -244,6 +254,7 @@ class Actors:
         # Without a manifest the journal is all that tells which versions were given.
         announced = stores.coordination.events_after(0 if position is None else position)
         rule = self.guard.start_rule()
+        place_moved(stores, self.catalogue)
         return scan_folder(stores.files, stores.manifest, self.catalogue, announced, self.clock(), rule)
 
     async def announce(self, scanned: ScanResult) -> None:

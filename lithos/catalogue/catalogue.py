@@ -19,7 +19,7 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.model import Note, Standing
 from lithos.core.notes.paths import folder_of, host_of, namespace_of, slug_of
-from lithos.core.notes.style import DEFAULT_STYLE, VaultStyle
+from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.stores.manifest import ManifestRow
 from lithos.stores.notes.values import FileState
 
@@ -146,7 +146,7 @@ class Sites:
 class Catalogue:
     """All notes, with indexes by id, path, slug, URL, tag and serial, and the note graph."""
 
-    def __init__(self, records: NoteRecords | None = None, style: VaultStyle = DEFAULT_STYLE) -> None:
+    def __init__(self, records: NoteRecords | None = None, style: VaultStyle = PLAIN) -> None:
         #: How the notes are understood and written.
         self.style = style
         #: Persistent facts that the files do not hold themselves: versions, ids of files without one.

@@ -47,11 +47,13 @@ from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.values import normalise_note
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
+from lithos.stores.notes.moves import MoveIntent
 from lithos.stores.notes.values import (
     FileBusy,
     FileChanged,
     FileOccupied,
     FileState,
+    Move,
     OutsideKnowledge,
     Put,
     ReadFile,
@@ -71,11 +73,15 @@ _NOT_WRITTEN_YET = FileState(0, 0)
 class Prepared:
     """A validated change, ready to be written; `document` is None for a deletion."""
 
-    operation: Put | Remove
+    operation: Put | Remove | Move
     entry: Entry
     document: Document | None
     outcome: WriteOutcome
     event: EventDraft
+    #: Whether the file itself says the version.
+    says_version: bool = True
+    #: What is journalled before a move.
+    intent: MoveIntent | None = None
 
 
 class Preparation:
@@ -118,7 +124,7 @@ class Preparation:
         if entry is None or source is None:
             raise no_such_note(request)
         if isinstance(source, Exception):
-            raise _explain_unreadable(entry.path, source)
+            raise explain_unreadable(entry.path, source)
         decision, data = self._rewrite(request, entry, source)
         new = _entry(decision, data, entry.serial, identified=is_identified(data))
         is_unseen = _replaces_body(request) and source.digest != entry.digest
@@ -131,7 +137,7 @@ class Preparation:
         try:
             old, is_signed = parse_signed(source.data, entry.path, modified, entry.stand_in, self._style)
         except UnreadableNote as problem:
-            raise _cannot_update(entry.path, problem) from problem
+            raise cannot_update(entry.path, problem) from problem
         if old.note.id != entry.note.id:
             raise no_such_note(request)
         # An edit by a person since the last version counts as a version, before any is compared.
@@ -157,7 +163,7 @@ class Preparation:
             _render(
                 decision.document, entry.path, self._style, heading=heading
             )  # when no file could hold these values, the file is not to blame
-            raise _cannot_update(entry.path, problem) from problem
+            raise cannot_update(entry.path, problem) from problem
         return decision, data
 
     def _decide(self, request: UpdateRequest, old: Document, path: str, *, is_signed: bool) -> Decision:
@@ -175,7 +181,7 @@ class Preparation:
         if entry is None or (isinstance(source, ReadFile) and self._is_of_another(entry, source)):
             raise no_such_note(request)
         if isinstance(source, Exception) and not isinstance(source, FileNotFoundError):
-            raise _explain_unreadable(entry.path, source)
+            raise explain_unreadable(entry.path, source)
         event = EventDraft(
             type=NOTE_DELETED,
             agent=request.agent,
@@ -229,7 +235,8 @@ def _render(document: Document, path: str, style: VaultStyle, *, heading: bool) 
         raise InvalidInput(f"The note cannot be stored as a file: {problem.reason}.") from problem
 
 
-def _cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
+def cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
+    """The refusal for a file whose frontmatter cannot be edited."""
     return StorageFailed(
         f"The file {path} cannot be updated: {problem.reason}. Nothing was changed; "
         "mend its frontmatter in an editor, then retry."
@@ -276,7 +283,8 @@ def note_busy(path: str) -> NoteBusy:
     )
 
 
-def _explain_unreadable(path: str, failure: Exception) -> LithosError:
+def explain_unreadable(path: str, failure: Exception) -> LithosError:
+    """The refusal for a note whose file cannot be read now."""
     if isinstance(failure, FileBusy):
         return note_busy(path)
     if isinstance(failure, FileNotFoundError):

@@ -14,7 +14,14 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from lithos.actors.writing.messages import DeleteNote, PatchNote, WriteNote, WriteRequest
+from lithos.actors.writing.messages import (
+    DeleteNote,
+    MoveNote,
+    PatchNote,
+    RelinkNote,
+    WriteNote,
+    WriteRequest,
+)
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import (
     ContentTooLarge,
@@ -54,8 +61,10 @@ class Decision:
 def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
     """The unique keys (id, slug, URL, path) of a request: two that share one are never in one batch."""
     keys = {("id", request.id)} if request.id else set()
-    if isinstance(request, DeleteNote):
+    if isinstance(request, DeleteNote | RelinkNote):
         return keys
+    if isinstance(request, MoveNote):
+        return keys | {("path", request.path.rstrip("/"))}
     if request.title is not None:
         keys.add(("slug", slug_of(request.title, "")))
     if isinstance(request, PatchNote):
@@ -81,7 +90,7 @@ def decide_creation(
     slug, style = slug_of(title, note_id), catalogue.style
     path = resolve_new_path(request.path, file_name_of(title, note_id) if style.titles_name_files else slug)
     if not (style.titles_per_folder and names_file(request.path)):
-        _check_slug(slug, catalogue, path)
+        check_slug(slug, catalogue, path)
     holder = catalogue.at_path(path)
     if holder is not None:
         raise path_collision(path, catalogue)
@@ -265,10 +274,10 @@ def _check_new_title(title: str, note: Note, path: str, catalogue: Catalogue) ->
     """A note keeps a slug that it shares already, as files may."""
     slug = slug_of(title, note.id)
     if slug != slug_of(note.title, note.id):
-        _check_slug(slug, catalogue, path, note.id)
+        check_slug(slug, catalogue, path, note.id)
 
 
-def _check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = None) -> None:
+def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = None) -> None:
     """Raises `SlugCollision` when another note has the slug, perhaps only in the folder of `path`."""
     owner = catalogue.slug_owner(slug, path)
     if owner is not None and owner != own_id:

@@ -20,7 +20,7 @@ from lithos.core.limits import cut_extra
 from lithos.core.notes.healing import clean_sources, heal, older_source, one_line
 from lithos.core.notes.layout import FRONTMATTER, Layout, leading_title, read_layout, unify_breaks
 from lithos.core.notes.model import OWNED_KEYS, Document, Note
-from lithos.core.notes.style import DEFAULT_STYLE, VaultStyle
+from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.values import normalise_note, written_values
 from lithos.core.notes.yaml_edit import Changes, ReadItem, apply_changes
 from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_entry
@@ -65,7 +65,7 @@ def parse_document(
     path: str,
     modified_at: datetime,
     stand_in: str | None = None,
-    style: VaultStyle = DEFAULT_STYLE,
+    style: VaultStyle = PLAIN,
 ) -> Document:
     """Read a note file; `path` and `modified_at` (aware) stand in where the file names no id, title or times.
 
@@ -80,7 +80,7 @@ def parse_identified(
     path: str,
     modified_at: datetime,
     stand_in: str | None = None,
-    style: VaultStyle = DEFAULT_STYLE,
+    style: VaultStyle = PLAIN,
 ) -> tuple[Document, bool]:
     """The same, and what `is_identified` says of the file, for the price of one."""
     reading = _read(data, path, modified_at, stand_in, style)
@@ -128,7 +128,7 @@ def place_heading(document: Document, style: VaultStyle) -> tuple[Document, bool
 
 
 def render_document(
-    document: Document, path: str = "", style: VaultStyle = DEFAULT_STYLE, *, heading: bool = True
+    document: Document, path: str = "", style: VaultStyle = PLAIN, *, heading: bool = True
 ) -> bytes:
     """A new file: the keys of the style, blank line, H1 if the body has a `heading`, content.
 
@@ -152,7 +152,7 @@ def rewrite_document(
     *,
     replace_body: bool,
     stand_in: str | None = None,
-    style: VaultStyle = DEFAULT_STYLE,
+    style: VaultStyle = PLAIN,
     heading: bool = True,
 ) -> bytes:
     """`data` changed to say `new`, touching only the text of what differs.
@@ -188,7 +188,7 @@ def amend_document(
     modified_at: datetime,
     values: Mapping[str, str],
     stand_in: str | None = None,
-    style: VaultStyle = DEFAULT_STYLE,
+    style: VaultStyle = PLAIN,
 ) -> bytes:
     """`data` with other values of `id`, `title` or `author`; no other byte changes, no other key is added.
 
@@ -260,7 +260,7 @@ def _few_changes(old: _Reading, new: Note, path: str) -> Changes:
         values |= {key: after[key] for key in ("derived_from_ids",) if key in after}
     changes = _changes_of_extra(old, new)
     removed = before.keys() - after.keys()
-    return Changes(values=values | changes.values, removed=frozenset(removed) | changes.removed)
+    return Changes(values={**values, **changes.values}, removed=frozenset(removed) | changes.removed)
 
 
 def _changes(old: _Reading, new: Note) -> Changes:
@@ -275,7 +275,7 @@ def _changes(old: _Reading, new: Note) -> Changes:
     }
     changes = _changes_of_extra(old, new)
     removed = before.keys() - after.keys()
-    return Changes(values=values | changes.values, removed=frozenset(removed) | changes.removed)
+    return Changes(values={**values, **changes.values}, removed=frozenset(removed) | changes.removed)
 
 
 def _changes_of_extra(old: _Reading, new: Note) -> Changes:

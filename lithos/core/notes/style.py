@@ -38,4 +38,4 @@ class VaultStyle:
 
 
 #: The rules of a folder that Lithos made itself.
-DEFAULT_STYLE: Final = VaultStyle()
+PLAIN: Final = VaultStyle()

@@ -15,7 +15,12 @@ from lithos.core.errors import LithosError
 from lithos.metrics import Metrics
 from lithos.tools.contract.arguments import ArgumentFault, ArgumentReader, ToolSpec, UnknownTool, schema_of
 
-_WRITES: Final = {"lithos_write": "write", "lithos_delete": "delete", "lithos_note_update": "update"}
+_WRITES: Final = {
+    "lithos_write": "write",
+    "lithos_delete": "delete",
+    "lithos_note_update": "update",
+    "lithos_note_move": "move",
+}
 _READS: Final = {"lithos_read": "read", "lithos_list": "list", "lithos_tags": "tags"}
 _COORDINATION: Final = ("lithos_task_", "lithos_finding_", "lithos_agent_")
 _MODES: Final = ("fulltext", "semantic", "hybrid", "graph")
@@ -216,6 +221,7 @@ ORDER: Final = (
     "lithos_task_edge_upsert",
     "lithos_task_edge_list",
     "lithos_task_spawn",
+    "lithos_note_move",
     "lithos_links",
     "lithos_semantic",
     "lithos_provenance",

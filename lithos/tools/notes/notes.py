@@ -50,6 +50,7 @@ from lithos.tools.contract.rows import list_row, outcome_row, read_row
 class WriteArguments:
     """Parameters of `lithos_write`."""
 
+    agent: str = argument("Your agent id.", bound=NAME)
     title: str | None = argument(
         "Title; names the new file. Needed to create, else omit to keep.", None, bound=TITLE
     )
@@ -59,7 +60,6 @@ class WriteArguments:
         may_be_blank=True,
         bound=CONTENT,
     )
-    agent: str = argument("Your agent id.", bound=NAME)
     tags: tuple[str, ...] | None = argument("Tags; omit to keep, [] clears.", None, bound=TAGS)
     confidence: object = argument("How sure you are, 0..1.", None)
     path: str | None = argument("Folder, or file ending in .md; only on creation.", None, bound=PATH)
