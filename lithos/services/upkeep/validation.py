@@ -13,15 +13,24 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_reading import LARGEST_FILE
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
-from lithos.core.findings import Amendment, CheckedFile, Issue, find_issues, plan_amendments
+from lithos.core.findings import (
+    GROUPS,
+    Amendment,
+    CheckedFile,
+    Issue,
+    Severity,
+    find_issues,
+    plan_amendments,
+)
 from lithos.core.notes.document import amend_document, given_keys, parse_document
 from lithos.core.notes.links import scan_links
+from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import VanishRule
 from lithos.core.times import from_nanoseconds
@@ -30,6 +39,7 @@ from lithos.stores.lock import is_owned
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import DISPLACED, Displaced
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.tree import is_inside
 from lithos.stores.notes.values import (
     GRACE,
     FileBusy,
@@ -117,11 +127,16 @@ class Validation:
 
     files: tuple[CheckedFile, ...] = field(repr=False)
     groups: Mapping[str, tuple[Issue, ...]]
+    style: VaultStyle = PLAIN
 
     @property
     def total(self) -> int:
         """How many issues there are."""
         return sum(map(len, self.groups.values()))
+
+    def count(self, severity: Severity) -> int:
+        """How many of them have this severity."""
+        return sum(len(issues) for group, issues in self.groups.items() if GROUPS[group] == severity)
 
 
 @frozen
@@ -134,7 +149,10 @@ class Fixing:
 
 
 def validate_notes(
-    files: NoteFiles, progress: Progress | None = None, ids: Mapping[str, str] | None = None
+    files: NoteFiles,
+    progress: Progress | None = None,
+    ids: Mapping[str, str] | None = None,
+    style: VaultStyle = PLAIN,
 ) -> Validation:
     """Read all files; changes nothing. Blocks. Raises `OSError` without a folder of notes.
 
@@ -145,52 +163,78 @@ def validate_notes(
     found = files.list_notes()
     checked = []
     for number, file in enumerate(found, start=1):
-        checked.append(_check(files, file.path, file.state, ids.get(file.path)))
+        checked.append(_check(files, file.path, file.state, ids.get(file.path), style))
         if progress is not None:
             progress("validate", number, len(found))
-    return Validation(tuple(checked), find_issues(checked))
+    return Validation(tuple(checked), find_issues(checked, style, find_escapes(files.root)), style)
 
 
-def _check(files: NoteFiles, path: str, state: FileState, stand_in: str | None) -> CheckedFile:
+def find_escapes(root: Path) -> list[str]:
+    """The symbolic links in a folder of notes, to notes or folders, that lead out of it, sorted. Blocks."""
+    found: list[str] = []
+    real_root = os.path.realpath(root)
+    for folder, folders, names in os.walk(real_root):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        notes = [name for name in names if name.endswith(".md") and not name.startswith(".")]
+        for name in (*folders, *notes):
+            path = os.path.join(folder, name)
+            if os.path.islink(path) and not is_inside(os.path.realpath(path), real_root):
+                found.append(os.path.relpath(path, real_root).replace(os.sep, "/"))
+    return sorted(found)
+
+
+def _check(
+    files: NoteFiles, path: str, state: FileState, stand_in: str | None, style: VaultStyle
+) -> CheckedFile:
     if state.size > LARGEST_FILE:
         return CheckedFile(path=path, reason=f"it has {state.size} bytes, more than {LARGEST_FILE}")
     try:
         source = files.read(path)
-        return _checked(path, source.data, source.state, stand_in)
+        return _checked(path, source.data, source.state, stand_in, style)
     except (OSError, OutsideKnowledge) as failure:
         return CheckedFile(path=path, reason=f"it cannot be read: {failure}")
     except UnreadableNote as problem:
         return CheckedFile(path=path, reason=problem.reason)
 
 
-def _checked(path: str, data: bytes, state: FileState, stand_in: str | None) -> CheckedFile:
-    """Raises `UnreadableNote`."""
-    document = parse_document(data, path, from_nanoseconds(state.mtime_ns), stand_in)
+def _checked(
+    path: str, data: bytes, state: FileState, stand_in: str | None, style: VaultStyle
+) -> CheckedFile:
+    """Raises `UnreadableNote`, also for a broken frontmatter that is served."""
+    strict = evolve(style, serves_broken=False)
+    document = parse_document(data, path, from_nanoseconds(state.mtime_ns), stand_in, strict)
     links = tuple(link.target for link in scan_links(document.content))
     return CheckedFile(path=path, note=document.note, given=given_keys(data), links=links)
 
 
+def plan_fixes(before: Validation, new_id: Callable[[], str], *, ids: bool) -> tuple[Amendment, ...]:
+    """What is to be written: missing titles and authors and, with `ids`, missing and duplicate ids."""
+    return tuple(plan_amendments(before.files, new_id, ids=ids))
+
+
 def fix_notes(
-    files: NoteFiles, before: Validation, new_id: Callable[[], str], progress: Progress | None = None
+    files: NoteFiles,
+    before: Validation,
+    amendments: Sequence[Amendment],
+    progress: Progress | None = None,
 ) -> Fixing:
-    """Write what `before` found missing, each file whole or not at all, and look again. Blocks.
+    """Write what was planned after `before`, each file whole or not at all, and look again. Blocks.
 
     To whoever read a note before, this is an edit like a person's: the next start counts it as a version.
     Only for the owner of the data directory. One file that cannot be written leaves the others alone.
     """
     known = {file.path: file for file in before.files}
-    amendments = tuple(plan_amendments(before.files, new_id))
     failures: list[str] = []
     fixed = 0
     for start in range(0, len(amendments), _BATCH):
         batch = amendments[start : start + _BATCH]
-        reasons = _write(files, batch, known)
+        reasons = _write(files, batch, known, before.style)
         fixed += sum(each.issues for each in batch if each.path not in reasons)
         failures += (f"{path}: {reason}" for path, reason in reasons.items())
         if progress is not None:
             progress("fix", start + len(batch), len(amendments))
     _settle(files, Displaced(files.root.parent / ".lithos" / DISPLACED))
-    left = validate_notes(files, ids=_nameless(before)) if amendments else before
+    left = validate_notes(files, ids=_nameless(before), style=before.style) if amendments else before
     return Fixing(fixed, left, tuple(failures))
 
 
@@ -203,7 +247,7 @@ def _nameless(validation: Validation) -> dict[str, str]:
 
 
 def _write(
-    files: NoteFiles, batch: Sequence[Amendment], known: Mapping[str, CheckedFile]
+    files: NoteFiles, batch: Sequence[Amendment], known: Mapping[str, CheckedFile], style: VaultStyle
 ) -> Mapping[str, str]:
     """Write the files of a batch; why some could not be written, by path."""
     reasons: dict[str, str] = {}
@@ -211,7 +255,7 @@ def _write(
     times: list[FileState] = []
     for amendment in batch:
         try:
-            put, before = _prepare(files, amendment, known[amendment.path])
+            put, before = _prepare(files, amendment, known[amendment.path], style)
             puts.append(put)
             times.append(before)
         except (OSError, OutsideKnowledge) as failure:
@@ -230,14 +274,16 @@ def _write(
     return reasons
 
 
-def _prepare(files: NoteFiles, amendment: Amendment, checked: CheckedFile) -> tuple[Put, FileState]:
+def _prepare(
+    files: NoteFiles, amendment: Amendment, checked: CheckedFile, style: VaultStyle
+) -> tuple[Put, FileState]:
     """The change, and the state before it. Raises `FileChanged` when the file is not what was validated."""
     source = _read_patiently(files, amendment.path)
     stand_in = checked.note.id if checked.note is not None and "id" not in checked.given else None
-    if _checked(amendment.path, source.data, source.state, stand_in) != checked:
+    if _checked(amendment.path, source.data, source.state, stand_in, style) != checked:
         raise FileChanged(amendment.path)
     modified = from_nanoseconds(source.state.mtime_ns)
-    data = amend_document(source.data, amendment.path, modified, amendment.values, stand_in)
+    data = amend_document(source.data, amendment.path, modified, amendment.values, stand_in, style)
     return Put(amendment.path, data, source.digest), source.state
 
 
