@@ -109,7 +109,7 @@ def add_checks(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
         nargs="?",
         const=True,
         choices=("ids",),
-        help="write missing titles and authors; with ids also missing ids, and new ones for duplicates",
+        help="write missing titles and authors; with `ids` also missing ids, and new ones for duplicates",
     )
     validate.add_argument("--no-fix", dest="fix", action="store_false", help="only look (default)")
     validate.add_argument("--yes", action="store_true", help="do not ask before --fix changes files")

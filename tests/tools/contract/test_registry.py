@@ -145,8 +145,8 @@ async def test_an_unknown_tool_and_an_unknown_argument_are_protocol_faults(tmp_p
     ("tool", "arguments", "named"),
     [
         ("lithos_write", {"title": "T", "content": "x"}, "agent"),
-        ("lithos_write", {"title": 5}, "title"),
-        ("lithos_write", {"title": "T", "content": ["x"]}, "content"),
+        ("lithos_write", {"agent": "a", "title": 5}, "title"),
+        ("lithos_write", {"agent": "a", "title": "T", "content": ["x"]}, "content"),
         ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": "x"}, "tags"),
         ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": [1]}, "tags"),
         ("lithos_write", {"title": "T", "content": "x", "agent": "a", "metadata": "x"}, "metadata"),
