@@ -112,7 +112,11 @@ class Moving:
                 job.done.set()
 
     async def _carry_out(self, request: MoveNote) -> MoveOutcome:
-        outcome = await self._submit(request)
+        try:
+            outcome = await self._submit(request)
+        except (LithosError, trio.TooSlowError):
+            await self._finish_unanswered(request.id)
+            raise
         intent = await self._blocking.run(lambda: self._moves.find(request.id))
         if intent is None:
             return MoveOutcome(outcome, ())
@@ -121,6 +125,13 @@ class Moving:
         version = entry.note.version if entry is not None else outcome.version
         others = tuple(note_id for note_id in rewritten if note_id != request.id)
         return MoveOutcome(evolve(outcome, version=version), others, left)
+
+    async def _finish_unanswered(self, note_id: str) -> None:
+        """Let the links follow a note that was moved although the answer is a failure, as of an index."""
+        intent = await self._blocking.run(lambda: self._moves.find(note_id))
+        entry = self._catalogue.get(note_id)
+        if intent is not None and entry is not None and entry.path == intent.relinking.new:
+            await self._finish(intent, is_resumed=False)
 
     async def _resume(self, intent: MoveIntent) -> None:
         """Finish a move that an earlier process began; one that cannot be is given up and logged."""
