@@ -16,10 +16,11 @@ from attrs import evolve
 from lithos.core import events, findings, limits, offers, times
 from lithos.core.errors import LithosError
 from lithos.core.learning import inference, lead, questions, ranking
-from lithos.core.notes import document, healing, layout, links, matching, paths, values, yaml_nodes
+from lithos.core.notes import document, healing, layout, link_edit, links, matching, paths, values, yaml_nodes
 from lithos.core.notes import paths as urls
 from lithos.core.notes import yaml_nodes as yaml_text
 from lithos.core.notes.model import Document, Note
+from lithos.core.notes.style import VaultStyle
 from lithos.core.tasks import graph as gates
 from lithos.core.tasks import graph as task_metadata
 from lithos.core.text import analysis, chunk, entities, entity_phrases, entity_text, pieces, query, snippet
@@ -37,6 +38,7 @@ _BRACKETS: Final = re.compile(r"\[\[([^\[\]|]+)\]\]")
 _NOW: Final = datetime(2026, 1, 2, tzinfo=UTC)
 _ID: Final = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
 _NOTE: Final = Note(id=_ID, title="A title", author="ann", created_at=_NOW, updated_at=_NOW)
+_MOVED: Final = link_edit.Relinking(old="a/b.md", new="c.md", pages={"b": "c"}, paths={"a/b.md": "c.md"})
 _HEAD: Final = f"---\nid: {_ID}\ntitle: A title\n---\n"
 _ANALYZER: Final = fulltext_schema.make_analyzer()
 _TRANSLATOR: Final = fulltext_query.QueryTranslator(fulltext_schema.make_schema(), _ANALYZER)
@@ -217,6 +219,18 @@ PARSERS: Final[Mapping[str, Parse]] = {
         "Text",
         replace_body=True,
     ),
+    "document.rewrite_document of a foreign note": lambda t: document.rewrite_document(
+        _bytes(t),
+        "a.md",
+        _NOW,
+        Document(note=_NOTE, content=t[::-1]),
+        replace_body=True,
+        style=VaultStyle.of_foreign(),
+        heading=False,
+    ),
+    "document.place_heading": lambda t: document.place_heading(
+        Document(note=_NOTE, content=t), VaultStyle(minimal_frontmatter=True)
+    ),
     "document.amend_document": lambda t: document.amend_document(
         _bytes(_HEAD + t), "a.md", _NOW, {"author": t}
     ),
@@ -247,6 +261,16 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "matching.check_metadata_match": lambda t: matching.check_metadata_match({t: t}),
     "matching.matches_metadata": lambda t: matching.matches_metadata({t: [*_many(t), t]}, {t: t + "x"}),
     "matching.has_all": lambda t: matching.has_all(_many(t), _many(t)),
+    "layout.leading_title": layout.leading_title,
+    "link_edit.join_lines": link_edit.join_lines,
+    "link_edit.code_spans": link_edit.code_spans,
+    "link_edit.relink": lambda t: link_edit.relink(_bytes(t), "b/a.md", _MOVED, lambda _: False),
+    "link_edit.relink to a path": lambda t: link_edit.relink(
+        _bytes(f"[[{t}]] [x]({t}) [y](<{t}>)"), "b/a.md", _MOVED, lambda _: False
+    ),
+    "link_edit.relink_own": lambda t: link_edit.relink_own(
+        _bytes(t), _MOVED, lambda _: True, only_broken=False
+    ),
     "layout.read_layout": lambda t: layout.read_layout(_bytes(t)).content,
     "layout.read_layout closed": lambda t: layout.read_layout(
         _bytes(f"---\n{t}\n---\n{t}")
@@ -255,6 +279,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "values.normalise_note": lambda t: values.written_values(
         values.normalise_note(evolve(_NOTE, title=t, tags=tuple(_many(t)), entities=(t,), extra={t: t}))
     ),
+    "paths.file_name_of": lambda t: paths.file_name_of(t, t),
     "paths.slug_of": lambda t: paths.slug_of(t, t),
     "paths.namespace_of": lambda t: paths.namespace_of(t, None),
     "paths.resolve_new_path": lambda t: paths.resolve_new_path(t, "slug"),
