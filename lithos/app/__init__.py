@@ -126,6 +126,7 @@ async def _open(
     await background.start(actors.watch)
     background.start_soon(_show_collector, server)
     background.start_soon(keep_returning)
+    background.start_soon(server.moving.run)
     background.start_soon(server.upkeep.run)
     background.start_soon(server.questions.take_orders)
     if server.enrichment is not None:

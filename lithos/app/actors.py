@@ -97,6 +97,15 @@ def make_watcher(
     )
 
 
+def place_moved(stores: Stores, catalogue: Catalogue) -> None:
+    """Let the scan know notes without ids in their files that a killed process was moving. Blocks."""
+    for intent in stores.moves.pending():
+        moved = intent.relinking
+        is_moved = stores.files.is_file(moved.new) and not stores.files.is_file(moved.old)
+        if is_moved and not intent.identified:
+            catalogue.records.place(moved.new, intent.id)
+
+
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
 FULLTEXT_SLICE = 1_000
 #: Seconds that the model waits for the libraries of the front.
@@ -185,7 +194,8 @@ class Actors:
         preparation = Preparation(self.catalogue, limit, self.clock, make_id, self.stores.files.ignored)
         files, publisher = self.stores.files, self.publisher.mailbox
         keep = self.keeper.take
-        return Writer(self.catalogue, files, Threads(), indexers, publisher, preparation, keep)
+        moves = self.stores.moves
+        return Writer(self.catalogue, files, Threads(), indexers, publisher, preparation, keep, moves)
 
     def _make_coordinator(self) -> Coordinator:
         config = self.config
@@ -260,6 +270,7 @@ class Actors:
             filled = Catalogue(NoteRecords(rows), self.catalogue.style)
             rule = self.guard.start_rule()
             now = self.clock()
+            place_moved(stores, filled)
             return filled, scan_folder(stores.files, stores.manifest, filled, announced, now, rule, tell)
 
         filled, scanned = await blocking.run(fill)

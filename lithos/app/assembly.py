@@ -30,6 +30,7 @@ from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.projection import Projection
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.moving import Moving
 from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Feedback, Lessons
@@ -47,6 +48,7 @@ from lithos.tools.contract.registry import ToolMeter, Tools, in_order
 from lithos.tools.memory import EdgeTools, MemoryTools, RetrieveTools
 from lithos.tools.notes.graph import GraphTools
 from lithos.tools.notes.legacy import LegacyTools
+from lithos.tools.notes.moving import MoveTools
 from lithos.tools.notes.notes import NoteTools
 from lithos.tools.notes.search import SearchTools
 from lithos.tools.tasks.agents import AgentTools, SystemTools
@@ -93,6 +95,13 @@ class Assembly:
             questions.cited_before,
             self.actors.opening,
         )
+        moving = Moving(
+            self.actors.catalogue,
+            self.actors.writer.mailbox,
+            self.actors.coordinator,
+            stores.moves,
+            Threads(),
+        )
         entities = self._make_entities(texts, knowledge)
         question_upkeep = make_question_upkeep(self.actors, texts, questions)
         feedback = self._make_feedback(knowledge, questions)
@@ -100,9 +109,10 @@ class Assembly:
         state = self._make_state()
         streams = EventStreams(self.actors.broadcaster, stores.coordination, self.actors.coordination_reading)
         return Server(
-            tools=self._make_tools(knowledge, search, texts, state, feedback, questions),
+            tools=self._make_tools(knowledge, moving, search, texts, state, feedback, questions),
             state=state,
             knowledge=knowledge,
+            moving=moving,
             search=search,
             learning=self.actors.learning,
             catalogue=self.actors.catalogue,
@@ -145,6 +155,7 @@ class Assembly:
     def _make_tools(
         self,
         knowledge: Knowledge,
+        moving: Moving,
         search: Search,
         texts: NoteTexts,
         state: ServerState,
@@ -161,6 +172,7 @@ class Assembly:
         retrieve = make_retrieve(self.actors, edges, coordination, texts, search, questions)
         families = (
             NoteTools(knowledge, self.actors.clock).tools(),
+            MoveTools(moving).tools(),
             SearchTools(search, knowledge, self.actors.clock).tools(),
             GraphTools(graph).tools(),
             EdgeTools(edges).tools(),

@@ -24,6 +24,7 @@ from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment
 from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.moving import Moving
 from lithos.services.notes.resources import Library
 from lithos.services.opening import Opening
 from lithos.services.retrieve.feedback import Learning
@@ -45,6 +46,7 @@ class Server:
     tools: Tools
     state: ServerState
     knowledge: Knowledge
+    moving: Moving
     search: Search
     learning: Learning
     catalogue: Catalogue

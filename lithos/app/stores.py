@@ -27,6 +27,7 @@ from lithos.stores.manifest import Manifest
 from lithos.stores.migrations import migrate
 from lithos.stores.notes.displaced import DISPLACED, Displaced
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.moves import Moves
 from lithos.stores.notes.values import Kept
 from lithos.telemetry import get_logger
 
@@ -62,6 +63,8 @@ class Stores:
     stats: StatsStore
     manifest: Manifest
     fulltext: FulltextIndex
+    #: The journal of moves that are under way.
+    moves: Moves
 
 
 def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
@@ -105,7 +108,8 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         undo.pop_all()
     if fulltext.was_rebuilt and not manifest.is_new:
         log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
-    return Stores(lock, files, displaced, coordination, edges, stats, manifest, fulltext)
+    moves = Moves(private)
+    return Stores(lock, files, displaced, coordination, edges, stats, manifest, fulltext, moves)
 
 
 def _recover(files: NoteFiles, displaced: Displaced) -> None:

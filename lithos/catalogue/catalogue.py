@@ -19,7 +19,7 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.file_names import FileNames
 from lithos.core.notes.model import Note, Standing
-from lithos.core.notes.paths import host_of, namespace_of, slug_of
+from lithos.core.notes.paths import folder_of, host_of, namespace_of, slug_of
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.stores.manifest import ManifestRow
 from lithos.stores.notes.values import FileState
@@ -88,6 +88,10 @@ def entry_of(row: ManifestRow) -> Entry:
     return Entry(row.serial, row.path, row.note, row.digest, row.state, row.identified, row.links)
 
 
+def _in_folder(slug: str, path: str) -> str:
+    return f"{folder_of(path)}\0{slug}"
+
+
 class UniqueKeys:
     """A unique index that tolerates duplicates: the first note that claims a key owns it."""
 
@@ -144,7 +148,7 @@ class Catalogue:
     """All notes, with indexes by id, path, slug, URL, tag and serial, and the note graph."""
 
     def __init__(self, records: NoteRecords | None = None, style: VaultStyle = PLAIN) -> None:
-        #: How all notes here are read and written.
+        #: How the notes are understood and written.
         self.style = style
         #: Persistent facts that the files do not hold themselves: versions, ids of files without one.
         self.records = records if records is not None else NoteRecords()
@@ -154,6 +158,8 @@ class Catalogue:
         #: Ids of notes whose files name none, by content hash, by which a moved file is recognised.
         self._nameless: dict[str, dict[str, None]] = {}
         self.slugs = UniqueKeys()
+        #: The slugs with their folders, where titles must be unique only within one.
+        self._folder_slugs = UniqueKeys()
         self.urls = UniqueKeys()
         self.sites = Sites()
         self.tags: Counter[str] = Counter()
@@ -194,6 +200,17 @@ class Catalogue:
     def nameless(self, digest: str) -> list[Entry]:
         """The notes with these bytes whose files name no id."""
         return [self._by_id[note_id] for note_id in self._nameless.get(digest, ())]
+
+    def slug_owner(self, slug: str, path: str) -> str | None:
+        """The id of the note that has a slug where a note at `path` must not have it too."""
+        if self.style.titles_per_folder:
+            return self._folder_slugs.owner(_in_folder(slug, path))
+        return self.slugs.owner(slug)
+
+    @property
+    def surplus_slugs(self) -> int:
+        """How many notes have a slug that another note has before them."""
+        return (self._folder_slugs if self.style.titles_per_folder else self.slugs).surplus
 
     def see_version(self, note_id: str, digest: str, own: int) -> int:
         """Assign the effective version of bytes read for a note; the file itself says `own`.
@@ -294,7 +311,7 @@ class Catalogue:
         note = entry.note
         self._by_id[note.id] = entry
         self._by_path[entry.path] = note.id
-        self.slugs.add(entry.slug, note.id)
+        self._claim_slug(entry)
         if note.source_url:
             self._claim_url(note.source_url, note.id)
         self.tags.update(set(note.all_tags))
@@ -305,7 +322,7 @@ class Catalogue:
         note = entry.note
         if self._by_path.get(entry.path) == note.id:
             del self._by_path[entry.path]
-        self.slugs.discard(entry.slug, note.id)
+        self._release_slug(entry)
         if note.source_url:
             self._release_url(note.source_url, note.id)
         self._drop_tags(note)
@@ -321,9 +338,9 @@ class Catalogue:
                 del self._by_path[old.path]
             self._by_path[new.path] = note_id
             self.records.leave(old.path, note_id)
-        if old.slug != new.slug:
-            self.slugs.discard(old.slug, note_id)
-            self.slugs.add(new.slug, note_id)
+        if (old.slug, folder_of(old.path)) != (new.slug, folder_of(new.path)):
+            self._release_slug(old, but=new.slug)
+            self._claim_slug(new, but=old.slug)
         if old.note.source_url != new.note.source_url:
             if old.note.source_url:
                 self._release_url(old.note.source_url, note_id)
@@ -351,6 +368,19 @@ class Catalogue:
         del ids[entry.note.id]
         if not ids:
             del self._nameless[entry.digest]
+
+    def _claim_slug(self, entry: Entry, but: str | None = None) -> None:
+        """Claim the slug of an entry, in all folders unless it is `but`, and in its own."""
+        if entry.slug != but:
+            self.slugs.add(entry.slug, entry.note.id)
+        if self.style.titles_per_folder:
+            self._folder_slugs.add(_in_folder(entry.slug, entry.path), entry.note.id)
+
+    def _release_slug(self, entry: Entry, but: str | None = None) -> None:
+        if entry.slug != but:
+            self.slugs.discard(entry.slug, entry.note.id)
+        if self.style.titles_per_folder:
+            self._folder_slugs.discard(_in_folder(entry.slug, entry.path), entry.note.id)
 
     def _claim_url(self, url: str, note_id: str) -> None:
         self.urls.add(url, note_id)

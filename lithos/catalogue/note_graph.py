@@ -181,6 +181,23 @@ class NoteGraph:
         self.settle()
         return self._table.resolve(target)
 
+    def keys_of(self, note: LinkedNote) -> frozenset[Key]:
+        """All that a note can be linked by."""
+        return self._keys(note)
+
+    def resolve_if_moved(self, target: str, moved: LinkedNote, keys: frozenset[Key]) -> str | None:
+        """What a target would mean if a note that is here were `moved`, with these keys."""
+        return self._table.resolve_if_moved(target, moved.note.id, moved.path, keys)
+
+    def written_like(self, keys: Iterable[Key]) -> set[str]:
+        """The link targets whose meaning may depend on a note with one of these keys."""
+        self.settle()
+        return {name for key in names_of(keys) for name in self._interested.of(key)}
+
+    def writers_of(self, target: str) -> Iterable[str]:
+        """The ids of the notes that write a link target."""
+        return self._targets[target].sources
+
     def counts(self) -> LinkCounts:
         """The size of the link graph, in constant time."""
         return LinkCounts(self.links.node_count, self.links.edge_count, self._unresolved)

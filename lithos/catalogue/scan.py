@@ -342,7 +342,7 @@ def _prune(records: NoteRecords, catalogue: Catalogue, paths: set[str]) -> None:
 def _warn_of_claims(catalogue: Catalogue) -> None:
     """Log how many notes lost a slug or URL to an earlier path."""
     lost: Sequence[tuple[str, int]] = (
-        ("slug", catalogue.slugs.surplus),
+        ("slug", catalogue.surplus_slugs),
         ("source_url", catalogue.urls.surplus),
     )
     for what, number in lost:

@@ -108,10 +108,15 @@ def add_checks(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
     validate = add("validate", "look for mistakes in the note files; nothing is changed without --fix")
     validate.add_argument(
         "--fix",
-        action=argparse.BooleanOptionalAction,
-        help="write missing ids, titles and authors and new ids for duplicates (default: no)",
+        nargs="?",
+        const=True,
+        choices=("ids",),
+        help="write missing titles and authors; with `ids` also missing ids, and new ones for duplicates",
     )
-    validate.add_argument("--strict", action="store_true", help="exit 1 when issues remain")
+    validate.add_argument("--no-fix", dest="fix", action="store_false", help="only look (default)")
+    validate.add_argument("--yes", action="store_true", help="do not ask before --fix changes files")
+    validate.add_argument("--all", dest="everything", action="store_true", help="list infos and all entries")
+    validate.add_argument("--strict", action="store_true", help="exit 1 also when warnings remain")
     add("doctor", "check the whole installation and say what to do; exit 1 when something is wrong")
 
 

@@ -141,6 +141,11 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
         "removals within `actors.watching.guard.WINDOW`", "two numbers each"
     ),
     "actors.watching.guard.DeletionGuard._kept": _PER_NOTE_ID,
+    "catalogue.relinking._Planning._meant": _CALL,
+    "catalogue.relinking._Planning._pages": _CALL,
+    "catalogue.relinking._Planning._sources": _CALL,
+    "services.notes.moving.Moving._receive": Bound("`services.notes.moving.CAPACITY`", "a request each"),
+    "services.notes.moving.Moving._send": Bound("`services.notes.moving.CAPACITY`", "a request each"),
     "actors.writing.keeper.Keeper._waiting": Bound(
         "`actors.writing.keeper.CAPACITY`", "paths; the files are on the disk"
     ),

@@ -8,6 +8,7 @@ of derived state (section 2.2).
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal
 
 from attrs import field, frozen
@@ -15,7 +16,8 @@ from attrs import field, frozen
 from lithos.core.errors import InvalidInput
 from lithos.core.notes.links import LinkTable, file_alias
 from lithos.core.notes.model import Note
-from lithos.core.notes.paths import normalise_url, slug_of
+from lithos.core.notes.paths import folder_of, normalise_url, slug_of
+from lithos.core.notes.style import PLAIN, VaultStyle
 
 PARSE_ERROR: Final = "PARSE_ERROR"
 MISSING_ID: Final = "MISSING_ID"
@@ -26,11 +28,23 @@ BROKEN_LINK: Final = "BROKEN_LINK"
 AMBIGUOUS: Final = "AMBIGUOUS"
 SLUG_COLLISION: Final = "SLUG_COLLISION"
 DUPLICATE_URL: Final = "DUPLICATE_URL"
-#: In the order of the report.
-GROUPS: Final = (
-    PARSE_ERROR, MISSING_ID, MISSING_TITLE, MISSING_AUTHOR, DUPLICATE_ID, BROKEN_LINK, AMBIGUOUS,
-    SLUG_COLLISION, DUPLICATE_URL,
-)  # fmt: skip
+ESCAPE: Final = "ESCAPE"
+Severity = Literal["error", "warning", "info"]
+SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
+#: In the order of the report, with their severity: an error keeps a note from being served, a warning is
+#: worth a look, an info is normal in a folder that another program made.
+GROUPS: Final[Mapping[str, Severity]] = {
+    PARSE_ERROR: "error",
+    DUPLICATE_ID: "error",
+    ESCAPE: "error",
+    BROKEN_LINK: "warning",
+    AMBIGUOUS: "warning",
+    SLUG_COLLISION: "warning",
+    DUPLICATE_URL: "warning",
+    MISSING_ID: "info",
+    MISSING_TITLE: "info",
+    MISSING_AUTHOR: "info",
+}
 
 _MISSING: Final = {"id": MISSING_ID, "title": MISSING_TITLE, "author": MISSING_AUTHOR}
 
@@ -68,39 +82,46 @@ class Amendment:
 
 
 def find_issues(
-    files: Sequence[CheckedFile], attachments: Container[str] = (), *, by_file_name: bool = False
+    files: Sequence[CheckedFile],
+    style: VaultStyle = PLAIN,
+    escapes: Sequence[str] = (),
+    attachments: Container[str] = (),
 ) -> dict[str, tuple[Issue, ...]]:
     """The issues by group, without the empty groups; `files` are in path order.
 
-    Links to `attachments` are not broken. `by_file_name`: a file name is an alias of its note.
+    `escapes` are symbolic links out of the folder. Links to `attachments` are not broken.
     """
     notes = [(file, file.note) for file in files if file.note is not None]
     issues = [
         *(Issue(PARSE_ERROR, file.path, reason) for file in files if (reason := _unread(file)) is not None),
         *_missing(notes),
-        *_duplicates(DUPLICATE_ID, "id", notes, lambda note: note.id),
-        *_links(notes, attachments, by_file_name),
-        *_duplicates(SLUG_COLLISION, "slug", notes, lambda note: slug_of(note.title, note.id)),
+        *_duplicates(DUPLICATE_ID, "id", notes, lambda _, note: note.id),
+        *(Issue(ESCAPE, path, "the symbolic link leads out of the folder of the notes") for path in escapes),
+        *_links(notes, attachments, style.titles_from_files),
+        *_duplicates(SLUG_COLLISION, "slug", notes, partial(_slug, style)),
         *_duplicates(DUPLICATE_URL, "source_url", notes, _address),
     ]
     groups = {group: tuple(issue for issue in issues if issue.group == group) for group in GROUPS}
     return {group: found for group, found in groups.items() if found}
 
 
-def plan_amendments(files: Sequence[CheckedFile], new_id: Callable[[], str]) -> Iterator[Amendment]:
-    """Plan the fixes that give every file its id, title and author, and no two files the same id.
+def plan_amendments(
+    files: Sequence[CheckedFile], new_id: Callable[[], str], *, ids: bool = True
+) -> Iterator[Amendment]:
+    """Plan the fixes that give every file its title and author and, with `ids`, an id that no other has.
 
     `files` are in path order: the first one keeps an id that several have.
     """
+    wanted = [key for key in _MISSING if ids or key != "id"]
     taken = {file.note.id for file in files if file.note is not None}
     seen: set[str] = set()
     for file in files:
         if file.note is None or file.note.frontmatter_error is not None:
             continue
-        missing = [key for key in _MISSING if key not in file.given]
+        missing = [key for key in wanted if key not in file.given]
         values = {key: str(getattr(file.note, key)) for key in missing}
         issues = len(missing)
-        if file.note.id in seen:
+        if ids and file.note.id in seen:
             values = {"id": _unused(new_id, taken)} | {key: values[key] for key in missing if key != "id"}
             issues += 1
         seen.add(file.note.id)
@@ -134,17 +155,22 @@ def _missing(notes: _Notes) -> Iterator[Issue]:
 
 
 def _duplicates(
-    group: str, name: str, notes: _Notes, key_of: Callable[[Note], str | None]
+    group: str, name: str, notes: _Notes, key_of: Callable[[CheckedFile, Note], str | None]
 ) -> Iterator[Issue]:
     holders: dict[str, str] = {}
     for file, note in notes:
-        key = key_of(note)
+        key = key_of(file, note)
         holder = file.path if key is None else holders.setdefault(key, file.path)
         if holder != file.path:
             yield Issue(group, file.path, f"{holder} has the same {name} {key}")
 
 
-def _address(note: Note) -> str | None:
+def _slug(style: VaultStyle, file: CheckedFile, note: Note) -> str:
+    slug = slug_of(note.title, note.id)
+    return f"{folder_of(file.path)}/{slug}" if style.titles_per_folder else slug
+
+
+def _address(_: CheckedFile, note: Note) -> str | None:
     try:
         return normalise_url(note.source_url) if note.source_url else None
     except InvalidInput:

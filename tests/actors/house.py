@@ -28,6 +28,7 @@ from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import Displaced
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.moves import Moves
 from tests.fakes import Clock, FakeIndex, Gate, LateCalls, make_indexer
 
 
@@ -74,6 +75,7 @@ class House:
             self.publisher.mailbox,
             self.preparation,
             self.keeper.take,
+            Moves(self.root),
         )
 
     def close(self) -> None:

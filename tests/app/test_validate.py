@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from lithos.core.findings import GROUPS, CheckedFile, plan_amendments
 from lithos.core.notes.document import amend_document, derive_id, parse_document
 from lithos.core.notes.model import Note
 from lithos.core.times import from_nanoseconds
-from lithos.services.upkeep.validation import Fixing, fix_notes, validate_notes
+from lithos.services.upkeep.validation import Fixing, fix_notes, plan_fixes, validate_notes
 from lithos.stores.lock import OwnerLock
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.system_calls import KernelCalls
@@ -46,6 +47,7 @@ def issues_of(answer: Any) -> dict[str, list[str]]:
 
 def test_every_group_is_found_and_nothing_is_changed(program: Program) -> None:
     put_one_of_each(program.data)
+    (program.data / "knowledge" / "z.md").symlink_to(Path(__file__))
     before = snapshot(program.data)
     done = program.run("validate", "--json")
     assert snapshot(program.data) == before
@@ -60,9 +62,11 @@ def test_every_group_is_found_and_nothing_is_changed(program: Program) -> None:
         "AMBIGUOUS": ["y/same.md"],
         "SLUG_COLLISION": ["y/same.md"],
         "DUPLICATE_URL": ["two.md"],
+        "ESCAPE": ["z.md"],
     }
     assert done.answer["groups"]["AMBIGUOUS"][0]["detail"] == "[[same]] may mean x/same.md, y/same.md"
-    assert (done.answer["total"], done.code) == (9, 0)
+    assert done.answer["summary"] == {"error": 3, "warning": 4, "info": 3}
+    assert (done.answer["total"], done.code) == (10, 1)
 
 
 def test_the_report_lists_ten_of_a_group_and_strict_exits_1(program: Program) -> None:
@@ -70,9 +74,16 @@ def test_the_report_lists_ten_of_a_group_and_strict_exits_1(program: Program) ->
     put_whole(program.data, "a.md", note_id="id-1", title="A", body=links)
     done = program.run("validate")
     lines = done.out.splitlines()
-    assert lines[:3] == ["Validating 1 files...", "BROKEN_LINK: 12", "  a.md: [[Missing a]] leads to no note"]
+    assert lines[:3] == [
+        "Validating 1 files...",
+        "BROKEN_LINK (warning): 12",
+        "  a.md: [[Missing a]] leads to no note",
+    ]
     assert len([line for line in lines if line.startswith("  a.md")]) == 10
-    assert lines[-2:] == ["  ... and 2 more (--json lists all)", "Total issues: 12"]
+    assert lines[-3:] == [
+        "  ... and 2 more (--all lists them)", "0 errors, 12 warnings, 0 infos", "Total issues: 12"
+    ]  # fmt: skip
+    assert len(program.run("validate", "--all").out.splitlines()) == 16
     assert (done.code, program.run("validate", "--strict").code) == (0, 1)
     put_whole(program.data, "a.md", note_id="id-1", title="A")
     clean = program.run("validate", "--strict")
@@ -83,7 +94,7 @@ def test_fix_writes_what_is_missing_once_and_keeps_all_other_bytes_and_times(pro
     """A vault as people keep it: every line that was there is still there, in its order."""
     folder = make_vault(program.data)
     before = snapshot(folder)
-    first = program.run("validate", "--fix", "--json").answer
+    first = program.run("validate", "--fix", "ids", "--yes", "--json").answer
     assert first["fixed"] == sum(
         len(paths) for group, paths in issues_of(first).items() if "MISSING" in group
     )
@@ -100,7 +111,7 @@ def test_fix_writes_what_is_missing_once_and_keeps_all_other_bytes_and_times(pro
         assert all(line in kept or line == old.splitlines(keepends=True)[-1]
                    for line in old.splitlines(keepends=True)), path  # fmt: skip
     assert set(after) == set(before) == set(FILES)
-    again = program.run("validate", "--fix")
+    again = program.run("validate", "--fix", "ids")
     assert "Fixed 0 issues\n" in again.out
     assert snapshot(folder) == after
 
@@ -126,7 +137,7 @@ def test_a_note_that_moved_is_given_the_id_it_kept(tmp_path: Path, program: Prog
     file = put_note(tmp_path, "inbox/idea.md", "An idea about zebras.\n")
     trio.run(_start_once, tmp_path)
     file.rename(file.with_name("moved.md"))
-    program.run("validate", "--fix")
+    program.run("validate", "--fix", "ids", "--yes")
     assert f"id: {derive_id('inbox/idea.md')}\n" in file.with_name("moved.md").read_text()
 
 
@@ -138,7 +149,8 @@ async def _start_once(data: Path) -> None:
 def fix(data: Path) -> Fixing:
     """`fix_notes` without the program around it, for tests inside an event loop."""
     files = NoteFiles(data / "knowledge")
-    return fix_notes(files, validate_notes(files), iter(["new-1", "new-2"]).__next__)
+    before = validate_notes(files)
+    return fix_notes(files, before, plan_fixes(before, iter(["new-1", "new-2"]).__next__, ids=True))
 
 
 async def test_later_duplicates_get_ids_that_a_server_then_knows(tmp_path: Path) -> None:
@@ -172,13 +184,14 @@ def test_a_file_that_cannot_be_written_does_not_stop_the_others(
         real(calls, source, target)
 
     monkeypatch.setattr(KernelCalls, "exchange", refuse)
-    done = program.run("validate", "--fix")
-    assert done.out.endswith("Total issues: 9\nFixed 6 issues\nIssues that remain: 3\n")
+    done = program.run("validate", "--fix", "ids", "--yes")
+    assert "\n0 errors, 0 warnings, 9 infos (--all lists the infos)\nTotal issues: 9\n" in done.out
+    assert done.out.endswith("\nFixed 6 issues\nIssues that remain: 3\n")
     assert done.err.startswith("lithos: not fixed: b.md: it cannot be written: ")
     assert done.code == 1
     assert (program.data / "knowledge" / "b.md").read_text() == "text\n"
     monkeypatch.undo()
-    assert program.run("validate", "--fix", "--json").answer["fixed"] == 3
+    assert program.run("validate", "--fix", "ids", "--yes", "--json").answer["fixed"] == 3
 
 
 def test_beside_an_owner_only_looking_is_possible(program: Program) -> None:
@@ -222,3 +235,78 @@ def test_a_new_id_is_none_that_another_file_has() -> None:
     ]
     planned = list(plan_amendments(files, iter(["b", "a", "c"]).__next__))
     assert [(each.path, each.values, each.issues) for each in planned] == [("1.md", {"id": "c"}, 1)]
+
+
+def test_errors_warnings_and_infos_are_told_apart(program: Program) -> None:
+    """behaviour 261"""
+    put_note(program.data, "plain.md", "No frontmatter, as most files of a vault.\n")
+    done = program.run("validate", "--strict")
+    assert done.out == (
+        "Validating 1 files...\n0 errors, 0 warnings, 3 infos (--all lists the infos)\nTotal issues: 3\n"
+    )
+    assert done.code == 0
+    assert "MISSING_ID (info): 1\n  plain.md: the file names no id" in program.run("validate", "--all").out
+    put_whole(program.data, "a.md", note_id="id-1", title="A", body="[[Nowhere]]")
+    done = program.run("validate")
+    assert "BROKEN_LINK (warning): 1\n" in done.out
+    assert (done.code, program.run("validate", "--strict").code) == (0, 1)
+    put_note(program.data, "binary.md", b"\x00")
+    done = program.run("validate")
+    assert "PARSE_ERROR (error): 1\n" in done.out
+    assert "\n1 errors, 1 warnings, 3 infos" in done.out
+    assert done.code == 1
+
+
+def test_titles_may_be_the_same_in_two_folders_where_they_count_per_folder(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviours 253, 261"""
+    for path in ("x/a.md", "y/a.md", "y/b.md"):
+        put_whole(program.data, path, note_id=path, title="Same")
+    assert issues_of(program.run("validate", "--json").answer) == {"SLUG_COLLISION": ["y/a.md", "y/b.md"]}
+    monkeypatch.setenv("LITHOS_STORAGE__TITLES", "folder")
+    assert issues_of(program.run("validate", "--json").answer) == {"SLUG_COLLISION": ["y/b.md"]}
+
+
+class Terminal(io.StringIO):
+    """Somebody who types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_fix_shows_what_it_will_change_and_asks(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """behaviour 261"""
+    put_note(program.data, "a.md", "text\n")
+    before = snapshot(program.data / "knowledge")
+    for typed in ("", "n\n", "\n"):
+        monkeypatch.setattr("sys.stdin", Terminal(typed))
+        done = program.run("validate", "--fix")
+        assert "To be written into 1 files:\n  a.md: title: a, author: unknown\n" in done.out
+        assert "Change 1 files? [y/N]" in done.err
+        assert done.code == 1
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # no terminal: nobody is asked
+    done = program.run("validate", "--fix")
+    assert "--yes" in done.err
+    assert "?" not in done.err
+    assert done.code == 1
+    done = program.run("validate", "--fix", "--json")
+    planned = [{"path": "a.md", "values": {"title": "a", "author": "unknown"}}]
+    assert (done.answer["planned"], done.answer["fixed"], done.code) == (planned, 0, 1)
+    assert snapshot(program.data / "knowledge") == before
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    assert "Fixed 2 issues\nIssues that remain: 1\n" in program.run("validate", "--fix").out
+    text = (program.data / "knowledge" / "a.md").read_text()
+    assert text == "---\ntitle: a\nauthor: unknown\n---\n\ntext\n"
+
+
+def test_ids_are_written_only_where_that_is_asked_for(program: Program) -> None:
+    """behaviour 261"""
+    put_whole(program.data, "a.md", note_id="id-1", title="A")
+    put_whole(program.data, "b.md", note_id="id-1", title="B")
+    before = snapshot(program.data / "knowledge")
+    done = program.run("validate", "--fix", "--yes", "--json")
+    assert (done.answer["fixed"], done.answer["planned"], done.code) == (0, [], 1)
+    assert snapshot(program.data / "knowledge") == before
+    done = program.run("validate", "--fix", "ids", "--yes", "--json")
+    assert (done.answer["fixed"], done.answer["remaining"], done.code) == (1, 0, 0)

@@ -23,7 +23,7 @@ TYPED = {
     "reconcile": ("reconcile", 0),
     "recalibrate-salience": ("recalibrate-salience", 0),
     "extract-entities": ("extract-entities", 0),
-    "validate": ("validate --fix", 0),
+    "validate": ("validate --fix --yes", 0),
     "doctor": ("doctor", 0),
     "backup": ("backup copy", 0),
     "restore": ("restore copy --force", 0),

@@ -21,6 +21,7 @@ from lithos.core.notes import (
     file_names,
     healing,
     layout,
+    link_edit,
     links,
     matching,
     paths,
@@ -59,6 +60,7 @@ _BRACKETS: Final = re.compile(r"\[\[([^\[\]|]+)\]\]")
 _NOW: Final = datetime(2026, 1, 2, tzinfo=UTC)
 _ID: Final = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
 _NOTE: Final = Note(id=_ID, title="A title", author="ann", created_at=_NOW, updated_at=_NOW)
+_MOVED: Final = link_edit.Relinking(old="a/b.md", new="c.md", pages={"b": "c"}, paths={"a/b.md": "c.md"})
 _HEAD: Final = f"---\nid: {_ID}\ntitle: A title\n---\n"
 _ANALYZER: Final = fulltext_schema.make_analyzer()
 _TRANSLATOR: Final = fulltext_query.QueryTranslator(fulltext_schema.make_schema(), _ANALYZER)
@@ -244,6 +246,18 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "document.parse_document of a vault": lambda t: document.parse_document(
         _bytes(f"---\ntags: [\n---\n{t}"), "a.md", _NOW, None, VaultStyle.of_foreign()
     ),
+    "document.rewrite_document of a foreign note": lambda t: document.rewrite_document(
+        _bytes(t),
+        "a.md",
+        _NOW,
+        Document(note=_NOTE, content=t[::-1]),
+        replace_body=True,
+        style=VaultStyle.of_foreign(),
+        heading=False,
+    ),
+    "document.place_heading": lambda t: document.place_heading(
+        Document(note=_NOTE, content=t), VaultStyle(minimal_frontmatter=True)
+    ),
     "document.amend_document": lambda t: document.amend_document(
         _bytes(_HEAD + t), "a.md", _NOW, {"author": t}
     ),
@@ -286,6 +300,16 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "matching.check_metadata_match": lambda t: matching.check_metadata_match({t: t}),
     "matching.matches_metadata": lambda t: matching.matches_metadata({t: [*_many(t), t]}, {t: t + "x"}),
     "matching.has_all": lambda t: matching.has_all(_many(t), _many(t)),
+    "layout.leading_title": layout.leading_title,
+    "link_edit.join_lines": link_edit.join_lines,
+    "link_edit.code_spans": link_edit.code_spans,
+    "link_edit.relink": lambda t: link_edit.relink(_bytes(t), "b/a.md", _MOVED, lambda _: False),
+    "link_edit.relink to a path": lambda t: link_edit.relink(
+        _bytes(f"[[{t}]] [x]({t}) [y](<{t}>)"), "b/a.md", _MOVED, lambda _: False
+    ),
+    "link_edit.relink_own": lambda t: link_edit.relink_own(
+        _bytes(t), _MOVED, lambda _: True, only_broken=False
+    ),
     "layout.read_layout": lambda t: layout.read_layout(_bytes(t)).content,
     "layout.read_layout closed": lambda t: layout.read_layout(
         _bytes(f"---\n{t}\n---\n{t}")
@@ -294,6 +318,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "values.normalise_note": lambda t: values.written_values(
         values.normalise_note(evolve(_NOTE, title=t, tags=tuple(_many(t)), entities=(t,), extra={t: t}))
     ),
+    "paths.file_name_of": lambda t: paths.file_name_of(t, t),
     "paths.slug_of": lambda t: paths.slug_of(t, t),
     "paths.namespace_of": lambda t: paths.namespace_of(t, None),
     "paths.resolve_new_path": lambda t: paths.resolve_new_path(t, "slug"),

@@ -23,7 +23,7 @@ from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.kept import recover_folder, settle
 from lithos.stores.notes.protection import Protection
 from lithos.stores.notes.replacing import Replacing
-from lithos.stores.notes.values import FileBusy, FileChanged, Kept, Put, Remove, digest_of
+from lithos.stores.notes.values import FileBusy, FileChanged, Kept, Move, Put, Remove, digest_of
 from tests.people.fake_files import FakeCalls, Inode
 
 #: Rounds in which the writer decides again.
@@ -215,7 +215,7 @@ class World:
         self.outcomes.append(outcome)
 
     def _try(self, kind: str, name: str, text: bytes) -> str:
-        change: Put | Remove
+        change: Put | Remove | Move
         if kind == "create":
             change = Put(name, text, None)
         else:
@@ -230,9 +230,11 @@ class World:
                 change = Put(name, source.data + text, source.digest)
             elif kind == "write":
                 change = Put(name, text, source.digest, saves_old=not is_told)
+            elif kind == "move":
+                change = Move(name, text.decode(), source.digest)
             else:
                 change = Remove(name, source.digest, saves_old=not is_told)
-            if is_told and kind != "patch":
+            if is_told and kind not in ("patch", "move"):
                 self.excused |= tokens(source.data)
         (result,) = self.files.apply([change])
         if isinstance(result, FileChanged):
@@ -241,6 +243,8 @@ class World:
             return "refused"
         if isinstance(change, Put):
             self.known[name] = digest_of(change.data)
+        if isinstance(change, Move):
+            self.known[change.new] = change.expected
         return "done"
 
     def settle_at_once(self) -> None:

@@ -53,6 +53,9 @@ REQUESTS: dict[str, list[Step]] = {
     "write": [("write", A, "<X1>")],
     "remove": [("remove", A)],
     "create": [("create", "c.md", "<X1>")],
+    "move": [("move", A, "d.md")],
+    "move onto": [("move", A, "c.md")],
+    "move, then rewrite its links": [("move", A, "d.md"), ("patch", "d.md", "<X1>")],
 }
 #: Two notes, one after the other: the second request meets what the first displaced.
 TWO: list[Step] = [("patch", A, "<X1>"), ("patch", B, "<X2>")]
@@ -138,6 +141,24 @@ def test_a_process_that_dies_anywhere_beside_any_save_loses_nothing(
     saves = [SAVES[name] for name in ("atomic", "delete")]
     found = explore_all(tmp_path, lacking, ("patch", "remove"), saves, dies=True)
     assert found.schedules > 1_000
+
+
+@pytest.mark.parametrize("lacking", FILE_SYSTEMS.values(), ids=FILE_SYSTEMS)
+def test_a_move_beside_any_save_loses_nothing_wherever_the_process_dies(
+    tmp_path: Path, lacking: frozenset[str]
+) -> None:
+    """behaviour 255: what is saved goes with the note, stays at its old place, or makes the move fail."""
+    names = [name for name in SAVES if name in QUICK or "lease" not in lacking]
+    saves = [*map(SAVES.__getitem__, names), atomic("d.md", "<P1>"), move(B, "c.md")]
+    found = explore_all(tmp_path, lacking, ("move", "move onto"), saves, dies=True)
+    assert found.schedules > 300
+
+
+@pytest.mark.parametrize("save", [atomic("d.md", "<P1>"), SAVES["atomic"], move(A, "e.md")])
+def test_rewriting_what_was_moved_beside_a_save_loses_nothing(tmp_path: Path, save: list[Step]) -> None:
+    """behaviour 255"""
+    found = explore_all(tmp_path, frozenset(), ["move, then rewrite its links"], [save], dies=True)
+    assert found.schedules > 100
 
 
 @pytest.mark.slow

@@ -16,9 +16,10 @@ from lithos.actors.indexing.messages import Indexed, IndexMessage
 from lithos.actors.kit import Envelope
 from lithos.catalogue.catalogue import Entry
 from lithos.core.commands import Command
-from lithos.core.errors import StorageFailed
+from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.events import TOOL, EventDraft
 from lithos.core.notes.model import Document
+from lithos.stores.notes.moves import MoveIntent
 
 
 class NoteBusy(StorageFailed):
@@ -68,11 +69,11 @@ Accepted = Envelope[Publication, WriteOutcome]
 
 @frozen(kw_only=True)
 class WriteNote(Command[Accepted]):
-    """Create a note (`id` None) or update one; `expires_at` "" clears."""
+    """Create a note (`id` None), which needs title and content, or update one; `expires_at` "" clears."""
 
     agent: str
-    title: str
-    content: str
+    title: str | None = None
+    content: str | None = None
     id: str | None = None
     path: str | None = None
     tags: tuple[str, ...] | None = None
@@ -121,5 +122,35 @@ class DeleteNote(Command[Accepted]):
     agent: str
 
 
+@frozen(kw_only=True)
+class MoveNote(Command[Accepted]):
+    """Rename a note's file to `path`: a folder, or a file ending in `.md`.
+
+    With `update_links` links are to be rewritten afterwards, by `RelinkNote`.
+    """
+
+    id: str
+    agent: str
+    path: str
+    update_links: bool = True
+    expected_version: int | None = None
+
+
+class NothingToRelink(LithosError):
+    """The note has no link that has to be rewritten: nothing was changed."""
+
+
+@frozen(kw_only=True)
+class RelinkNote(Command[Accepted]):
+    """Rewrite the links of one note after a move, perhaps of itself; nothing else in it changes.
+
+    `is_resumed`: it may have been done before the last start.
+    """
+
+    id: str
+    intent: MoveIntent
+    is_resumed: bool = False
+
+
 UpdateRequest = WriteNote | PatchNote
-WriteRequest = UpdateRequest | DeleteNote
+WriteRequest = UpdateRequest | DeleteNote | MoveNote | RelinkNote

@@ -34,7 +34,14 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, LithosError, StorageFailed
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
 from lithos.core.limits import TITLE
-from lithos.core.notes.document import is_identified, parse_document, render_document, rewrite_document
+from lithos.core.notes.document import (
+    is_identified,
+    parse_document,
+    parse_signed,
+    place_heading,
+    render_document,
+    rewrite_document,
+)
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document
@@ -43,11 +50,13 @@ from lithos.core.notes.values import normalise_note
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.text.markdown import scan_tags
 from lithos.core.times import from_nanoseconds
+from lithos.stores.notes.moves import MoveIntent
 from lithos.stores.notes.values import (
     FileBusy,
     FileChanged,
     FileOccupied,
     FileState,
+    Move,
     OutsideKnowledge,
     Put,
     ReadFile,
@@ -67,11 +76,15 @@ _NOT_WRITTEN_YET = FileState(0, 0)
 class Prepared:
     """A validated change, ready to be written; `document` is None for a deletion."""
 
-    operation: Put | Remove
+    operation: Put | Remove | Move
     entry: Entry
     document: Document | None
     outcome: WriteOutcome
     event: EventDraft
+    #: Whether the file itself says the version.
+    says_version: bool = True
+    #: What is journalled before a move.
+    intent: MoveIntent | None = None
 
 
 class Preparation:
@@ -91,6 +104,7 @@ class Preparation:
         self._content_limit = content_limit
         self.clock = clock
         self._new_id = new_id
+        self._style = catalogue.style
 
     def prepare_creation(self, request: WriteNote) -> Prepared:
         """Prepare the creation of a note."""
@@ -101,14 +115,20 @@ class Preparation:
             now=self.clock(),
             content_limit=self._content_limit,
         )
-        if self._ignored.covers(decision.path):
-            raise InvalidInput(
-                f"The path {decision.path} is ignored (storage.ignore, or the ignored files of Obsidian), so "
-                "that a note there would never be found. Choose another folder."
-            )
-        data = _render(decision.document, self._catalogue.style)
+        self.refuse_ignored(decision.path)
+        document, heading = place_heading(decision.document, self._style)
+        decision = attrs.evolve(decision, document=document)
+        data = _render(document, decision.path, self._style, heading=heading)
         entry = self._entry(decision, data, self._catalogue.take_serial(), identified=True)
         return _prepared(Put(decision.path, data, None), entry, decision, request.agent, created=True)
+
+    def refuse_ignored(self, path: str) -> None:
+        """Raise `InvalidInput` for the path of a note that nobody would ever find."""
+        if self._ignored.covers(path):
+            raise InvalidInput(
+                f"The path {path} is ignored (storage.ignore, or the ignored files of Obsidian), so that a "
+                "note there would never be found. Choose another folder."
+            )
 
     def prepare_update(self, request: UpdateRequest, source: ReadFile | Exception | None) -> Prepared:
         """Prepare the next version of a note; `source` is its file as it is now."""
@@ -119,28 +139,31 @@ class Preparation:
         if entry is None or source is None:
             raise no_such_note(request)
         if isinstance(source, Exception):
-            raise _explain_unreadable(entry.path, source)
+            raise explain_unreadable(entry.path, source)
         decision, data = self._rewrite(request, entry, source)
         new = self._entry(decision, data, entry.serial, identified=is_identified(data))
-        is_unseen = isinstance(request, WriteNote) and source.digest != entry.digest
+        is_unseen = _replaces_body(request) and source.digest != entry.digest
         operation = Put(entry.path, data, source.digest, saves_old=is_unseen)
         source_name = request.source if isinstance(request, PatchNote) else TOOL
         return _prepared(operation, new, decision, request.agent, created=False, source=source_name)
 
     def _rewrite(self, request: UpdateRequest, entry: Entry, source: ReadFile) -> tuple[Decision, bytes]:
-        modified, style = from_nanoseconds(source.state.mtime_ns), self._catalogue.style
+        modified = from_nanoseconds(source.state.mtime_ns)
         try:
-            old = parse_document(source.data, entry.path, modified, entry.stand_in, style)
+            old, is_signed = parse_signed(source.data, entry.path, modified, entry.stand_in, self._style)
         except UnreadableNote as problem:
-            raise _cannot_update(entry.path, problem) from problem
+            raise cannot_update(entry.path, problem) from problem
         refuse_broken(old, entry.path)
         if old.note.id != entry.note.id:
             raise no_such_note(request)
         # An edit by a person since the last version counts as a version, before any is compared.
         version = self._catalogue.see_version(entry.note.id, digest_of(source.data), old.note.version)
         old = attrs.evolve(old, note=attrs.evolve(old.note, version=version))
-        decision = self._decide(request, old, entry.path)
-        replace = isinstance(request, WriteNote)
+        decision = self._decide(request, old, entry.path, is_signed=is_signed)
+        heading, replace = True, _replaces_body(request)
+        if replace:
+            document, heading = place_heading(decision.document, self._style)
+            decision = attrs.evolve(decision, document=document)
         try:
             data = rewrite_document(
                 source.data,
@@ -149,12 +172,14 @@ class Preparation:
                 decision.document,
                 replace_body=replace,
                 stand_in=entry.stand_in,
-                style=style,
+                style=self._style,
+                heading=heading,
             )
         except UnreadableNote as problem:
-            # When no file could hold these values, the file is not to blame.
-            _render(decision.document, style)
-            raise _cannot_update(entry.path, problem) from problem
+            _render(
+                decision.document, entry.path, self._style, heading=heading
+            )  # when no file could hold these values, the file is not to blame
+            raise cannot_update(entry.path, problem) from problem
         return decision, data
 
     def _entry(self, decision: Decision, data: bytes, serial: int, *, identified: bool) -> Entry:
@@ -170,20 +195,22 @@ class Preparation:
             links=scan_targets(document.content, decision.path),
         )
 
-    def _decide(self, request: UpdateRequest, old: Document, path: str) -> Decision:
-        now = self.clock()
+    def _decide(self, request: UpdateRequest, old: Document, path: str, *, is_signed: bool) -> Decision:
+        now, catalogue = self.clock(), self._catalogue
         if isinstance(request, WriteNote):
             limit = self._content_limit
-            return decide_update(request, old, path, self._catalogue, now=now, content_limit=limit)
-        return decide_patch(request, old, path, self._catalogue, now=now)
+            return decide_update(
+                request, old, path, catalogue, now=now, content_limit=limit, is_signed=is_signed
+            )
+        return decide_patch(request, old, path, catalogue, now=now, is_signed=is_signed)
 
     def prepare_deletion(self, request: DeleteNote, source: ReadFile | Exception | None) -> Prepared:
         """Prepare a deletion; refused when `source`, the file as it is now, belongs to another note."""
         entry = self._catalogue.get(request.id)
-        if entry is None or (isinstance(source, ReadFile) and _is_of_another(entry, source)):
+        if entry is None or (isinstance(source, ReadFile) and self._is_of_another(entry, source)):
             raise no_such_note(request)
         if isinstance(source, Exception) and not isinstance(source, FileNotFoundError):
-            raise _explain_unreadable(entry.path, source)
+            raise explain_unreadable(entry.path, source)
         event = EventDraft(
             type=NOTE_DELETED,
             agent=request.agent,
@@ -195,6 +222,16 @@ class Preparation:
         expected = source.digest if isinstance(source, ReadFile) else None
         operation = Remove(entry.path, expected, saves_old=expected not in (None, entry.digest))
         return Prepared(operation, entry, None, outcome, event)
+
+    def _is_of_another(self, entry: Entry, source: ReadFile) -> bool:
+        if digest_of(source.data) == entry.digest:
+            return False
+        try:
+            modified = from_nanoseconds(source.state.mtime_ns)
+            document = parse_document(source.data, entry.path, modified, entry.stand_in, self._style)
+        except UnreadableNote:
+            return False  # unreadable, so no other note: what is left of this one
+        return document.note.id != entry.note.id
 
     def explain(self, prepared: Prepared, failure: Exception) -> LithosError:
         """The refusal for a caller when the file system failed a change."""
@@ -215,15 +252,20 @@ class Preparation:
         )
 
 
-def _render(document: Document, style: VaultStyle) -> bytes:
+def _replaces_body(request: UpdateRequest) -> bool:
+    return isinstance(request, WriteNote) and request.content is not None
+
+
+def _render(document: Document, path: str, style: VaultStyle, *, heading: bool) -> bytes:
     """Serialise the note as a new file; raises `InvalidInput` when no file can hold it."""
     try:
-        return render_document(document, style)
+        return render_document(document, path, style, heading=heading)
     except UnreadableNote as problem:
         raise InvalidInput(f"The note cannot be stored as a file: {problem.reason}.") from problem
 
 
-def _cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
+def cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
+    """The refusal for a file whose frontmatter cannot be edited."""
     return StorageFailed(
         f"The file {path} cannot be updated: {problem.reason}. Nothing was changed; "
         "mend its frontmatter in an editor, then retry."
@@ -249,17 +291,6 @@ def _prepared(
     return Prepared(operation, entry, document, outcome, event)
 
 
-def _is_of_another(entry: Entry, source: ReadFile) -> bool:
-    if digest_of(source.data) == entry.digest:
-        return False
-    try:
-        modified = from_nanoseconds(source.state.mtime_ns)
-        document = parse_document(source.data, entry.path, modified, entry.stand_in)
-    except UnreadableNote:
-        return False  # unreadable, so no other note: what is left of this one
-    return document.note.id != entry.note.id
-
-
 def note_busy(path: str) -> NoteBusy:
     """The refusal for a file that another program is writing."""
     return NoteBusy(
@@ -268,7 +299,8 @@ def note_busy(path: str) -> NoteBusy:
     )
 
 
-def _explain_unreadable(path: str, failure: Exception) -> LithosError:
+def explain_unreadable(path: str, failure: Exception) -> LithosError:
+    """The refusal for a note whose file cannot be read now."""
     if isinstance(failure, FileBusy):
         return note_busy(path)
     if isinstance(failure, FileNotFoundError):

@@ -14,7 +14,14 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from lithos.actors.writing.messages import DeleteNote, PatchNote, WriteNote, WriteRequest
+from lithos.actors.writing.messages import (
+    DeleteNote,
+    MoveNote,
+    PatchNote,
+    RelinkNote,
+    WriteNote,
+    WriteRequest,
+)
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import (
     ContentTooLarge,
@@ -30,7 +37,14 @@ from lithos.core.errors import (
 from lithos.core.limits import check_merged
 from lithos.core.notes.links import normalise_sources
 from lithos.core.notes.model import Document, Note
-from lithos.core.notes.paths import normalise_url, resolve_new_path, slug_of
+from lithos.core.notes.paths import (
+    file_name_of,
+    folder_of,
+    names_file,
+    normalise_url,
+    resolve_new_path,
+    slug_of,
+)
 from lithos.core.text.markdown import scan_tags
 
 _PLAIN_FIELDS = ("schema_version", "namespace", "access_scope", "note_type", "status", "summaries")
@@ -48,8 +62,10 @@ class Decision:
 def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
     """The unique keys (id, slug, URL, path) of a request: two that share one are never in one batch."""
     keys = {("id", request.id)} if request.id else set()
-    if isinstance(request, DeleteNote):
+    if isinstance(request, DeleteNote | RelinkNote):
         return keys
+    if isinstance(request, MoveNote):
+        return keys | {("path", request.path.rstrip("/"))}
     if request.title is not None:
         keys.add(("slug", slug_of(request.title, "")))
     if isinstance(request, PatchNote):
@@ -71,16 +87,18 @@ def decide_creation(
     check_values(request, content_limit)
     changes = _plain_changes(request)
     source_url = _decide_url(request.source_url, None, catalogue)
-    slug = slug_of(request.title, note_id)
-    _check_slug(slug, catalogue)
-    path = resolve_new_path(request.path, slug)
+    title = request.title or ""
+    slug, style = slug_of(title, note_id), catalogue.style
+    path = resolve_new_path(request.path, file_name_of(title, note_id) if style.titles_name_files else slug)
+    if not (style.titles_per_folder and names_file(request.path)):
+        check_slug(slug, catalogue, path)
     holder = catalogue.at_path(path)
     if holder is not None:
         raise path_collision(path, catalogue)
     sources = normalise_sources(list(request.derived_from_ids or ()), None)
     note = Note(
         id=note_id,
-        title=request.title,
+        title=title,
         author=request.agent,
         created_at=now,
         updated_at=now,
@@ -93,24 +111,38 @@ def decide_creation(
         **changes,
     )
     _check_scope(note)
-    return Decision(Document(note=note, content=request.content.strip()), path, _missing(sources, catalogue))
+    content = (request.content or "").strip()
+    return Decision(Document(note=note, content=content), path, _missing(sources, catalogue))
 
 
 def decide_update(
-    request: WriteNote, old: Document, path: str, catalogue: Catalogue, *, now: datetime, content_limit: int
+    request: WriteNote,
+    old: Document,
+    path: str,
+    catalogue: Catalogue,
+    *,
+    now: datetime,
+    content_limit: int,
+    is_signed: bool = True,
 ) -> Decision:
-    """Validate a full update (next version) of a note; `old` is what its file says now."""
+    """Validate a full update (next version) of a note; `old` is what its file says now.
+
+    The agent joins the contributors where the note `is_signed`.
+    """
     check_values(request, content_limit)
     changes = _plain_changes(request)
     note = old.note
     check_version(request.expected_version, note)
     source_url = _decide_url(request.source_url, note, catalogue)
-    _check_new_title(request.title, note, catalogue)
+    if request.title is not None:
+        _check_new_title(request.title, note, path, catalogue)
+        changes["title"] = request.title
     sources = note.derived_from_ids
     if request.derived_from_ids is not None:
         sources = normalise_sources(list(request.derived_from_ids), note.id)
     if request.tags is not None:
-        inline = scan_tags(request.content) if catalogue.style.inline_tags else ()
+        text = old.content if request.content is None else request.content
+        inline = scan_tags(text) if catalogue.style.inline_tags else ()
         changes["tags"] = _tags_to_write(request.tags, note, inline)
     if request.source_task is not None:
         changes["source"] = request.source_task or None
@@ -118,9 +150,8 @@ def decide_update(
         changes["expires_at"] = request.expires_at or None
     new = _next_version(
         note,
-        request.agent,
+        request.agent if is_signed else None,
         now,
-        title=request.title,
         source_url=source_url,
         derived_from_ids=sources,
         extra=_merge(note.extra, request.metadata),
@@ -128,13 +159,20 @@ def decide_update(
     )
     _check_scope(new)
     warnings = _missing(sources, catalogue) if request.derived_from_ids is not None else ()
-    return Decision(Document(note=new, content=request.content.strip()), path, warnings)
+    content = old.content if request.content is None else request.content.strip()
+    return Decision(Document(note=new, content=content), path, warnings)
 
 
 def decide_patch(
-    request: PatchNote, old: Document, path: str, catalogue: Catalogue, *, now: datetime
+    request: PatchNote,
+    old: Document,
+    path: str,
+    catalogue: Catalogue,
+    *,
+    now: datetime,
+    is_signed: bool = True,
 ) -> Decision:
-    """Validate a partial update (next version) of a note: its content stays."""
+    """Validate a partial update (next version) of a note: its content stays; `is_signed` as above."""
     note = old.note
     check_version(request.expected_version, note)
     fields = ("title", "tags", "status", "supersedes", "entities", "entities_extractor")
@@ -144,10 +182,10 @@ def decide_patch(
     if request.tags is not None:
         changes["tags"] = _tags_to_write(request.tags, note, note.inline_tags)
     if request.title is not None:
-        _check_new_title(request.title, note, catalogue)
+        _check_new_title(request.title, note, path, catalogue)
     if request.metadata:
         changes["extra"] = _merge(note.extra, request.metadata)
-    new = _next_version(note, request.agent, now, **changes)
+    new = _next_version(note, request.agent if is_signed else None, now, **changes)
     return Decision(Document(note=new, content=old.content), path, ())
 
 
@@ -163,7 +201,8 @@ def refuse_broken(old: Document, path: str) -> None:
 
 def check_values(request: WriteNote, content_limit: int) -> None:
     """The checks that come before any note is looked up."""
-    check_content(request.content, content_limit)
+    if request.content is not None:
+        check_content(request.content, content_limit)
     if request.confidence is not None:
         read_confidence(request.confidence)
 
@@ -246,20 +285,24 @@ def _decide_url(given: str | None, old: Note | None, catalogue: Catalogue) -> st
     return url
 
 
-def _check_new_title(title: str, note: Note, catalogue: Catalogue) -> None:
+def _check_new_title(title: str, note: Note, path: str, catalogue: Catalogue) -> None:
     """A note keeps a slug that it shares already, as files may."""
     slug = slug_of(title, note.id)
     if slug != slug_of(note.title, note.id):
-        _check_slug(slug, catalogue, note.id)
+        check_slug(slug, catalogue, path, note.id)
 
 
-def _check_slug(slug: str, catalogue: Catalogue, own_id: str | None = None) -> None:
-    owner = catalogue.slugs.owner(slug)
+def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = None) -> None:
+    """Raises `SlugCollision` when another note has the slug, perhaps only in the folder of `path`."""
+    owner = catalogue.slug_owner(slug, path)
     if owner is not None and owner != own_id:
         holder = catalogue.get(owner)
         title = holder.note.title if holder else ""
+        place, way_out = "", "choose another title"
+        if catalogue.style.titles_per_folder:
+            place, way_out = f" in {_folder_name(path)}", "choose another title or folder"
         raise SlugCollision(
-            f"The note {title!r} already has the slug {slug!r}. Update that note, or choose another title.",
+            f"The note {title!r}{place} already has the slug {slug!r}. Update that note, or {way_out}.",
             existing_id=owner,
             slug_collision_existing_id=owner,
             warnings=[],
@@ -269,6 +312,11 @@ def _check_slug(slug: str, catalogue: Catalogue, own_id: str | None = None) -> N
 def _tags_to_write(given: tuple[str, ...], note: Note, inline: tuple[str, ...]) -> tuple[str, ...]:
     """The given tags but those that only the text has: whoever sends all tags back copies none of them."""
     return tuple(tag for tag in given if tag in note.tags or tag not in inline)
+
+
+def _folder_name(path: str) -> str:
+    folder = folder_of(path)
+    return f"the folder {folder!r}" if folder else "the top folder"
 
 
 def _check_scope(note: Note) -> None:
@@ -287,8 +335,8 @@ def _merge(old: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str,
     return merged
 
 
-def _next_version(note: Note, agent: str, now: datetime, **changes: Any) -> Note:
-    contributors = _contributors(note, agent)
+def _next_version(note: Note, agent: str | None, now: datetime, **changes: Any) -> Note:
+    contributors = note.contributors if agent is None else _contributors(note, agent)
     return attrs.evolve(note, updated_at=now, version=note.version + 1, contributors=contributors, **changes)
 
 

@@ -9,6 +9,7 @@ the next round, so a refusal always speaks of something that is on disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import attrs
 import trio
@@ -17,7 +18,17 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Removal, Upsert
 from lithos.actors.kit import Inbox, Mailbox, run_batches
-from lithos.actors.writing.messages import Accepted, Change, DeleteNote, Publication, WriteNote, WriteRequest
+from lithos.actors.writing.messages import (
+    Accepted,
+    Change,
+    DeleteNote,
+    MoveNote,
+    Publication,
+    RelinkNote,
+    WriteNote,
+    WriteRequest,
+)
+from lithos.actors.writing.moving import MovePreparation, rewrite
 from lithos.actors.writing.outside_changes import (
     Outside,
     OutsideFiles,
@@ -32,6 +43,7 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_graph import take_turns
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.moves import Moves
 from lithos.stores.notes.values import (
     FileBusy,
     FileChanged,
@@ -68,6 +80,8 @@ class _Job:
     reply: Accepted | Exception | None = None
     attempts: int = 0
     source: ReadFile | Exception | None = None
+    #: Its bytes with other links, where that is the request.
+    rewritten: bytes | None = None
     prepared: Prepared | None = None
 
 
@@ -83,8 +97,9 @@ class Writer:
         publisher: PublisherMailbox,
         preparation: Preparation,
         keep: Callable[[Sequence[Kept]], None],
+        moves: Moves,
     ) -> None:
-        """`keep` enqueues the displaced files of a change for the keeper."""
+        """`keep` enqueues the displaced files of a change for the keeper; `moves` journals intents."""
         self.mailbox: WriterMailbox = Mailbox("writer", CAPACITY)
         self._catalogue = catalogue
         self._files = files
@@ -93,6 +108,8 @@ class Writer:
         self._publisher = publisher
         self._preparation = preparation
         self._keep = keep
+        self._moves = moves
+        self._moving = MovePreparation(catalogue, preparation.clock, preparation.refuse_ignored)
         self._outside = Outside(catalogue, files, blocking, preparation.clock)
         #: Why the disk refused the last change, until a write succeeds.
         self._refusal: str | None = None
@@ -147,12 +164,14 @@ class Writer:
             job.prepared = None  # of an earlier round
             try:
                 job.prepared = self._prepare(job)
+                if isinstance(job.request, MoveNote):
+                    job.prepared = await self._moving.plan(job.request, job.prepared)
             except LithosError as refusal:
                 job.reply = refusal
         await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
         ready = [job for job in chosen if job.prepared is not None]
-        operations = [job.prepared.operation for job in ready if job.prepared is not None]
-        results = await self._blocking.run(lambda: self._files.apply(operations)) if operations else []
+        changes = [job.prepared for job in ready if job.prepared is not None]
+        results = await self._blocking.run(lambda: self._carry_out(changes)) if changes else []
         self._keep(self._files.take_kept())
         again: list[_Job] = []
         for job, result in zip(ready, results, strict=True):
@@ -162,6 +181,26 @@ class Writer:
             else:
                 job.reply = await self._settle(job, result)
         return again + left
+
+    def _carry_out(self, changes: Sequence[Prepared]) -> list[FileState | Exception | None]:
+        """Journal the intents of moves, then change the files. Blocks."""
+        failures: dict[int, Exception] = {}
+        for number, change in enumerate(changes):
+            try:
+                if change.intent is not None:
+                    self._moves.write(change.intent)
+            except OSError as failure:
+                failures[number] = failure
+        done = iter(
+            self._files.apply([each.operation for n, each in enumerate(changes) if n not in failures])
+        )
+        results = [failures[number] if number in failures else next(done) for number in range(len(changes))]
+        for change, result in zip(changes, results, strict=True):
+            is_undone = isinstance(result, Exception) and not isinstance(result, NotSynced)
+            if change.intent is not None and is_undone:
+                with suppress(OSError):  # what is left of it is found undone at the next start
+                    self._moves.remove(change.intent.id)
+        return results
 
     async def _read_sources(self, jobs: Sequence[_Job]) -> None:
         """Read the current files of the notes to change, all in one thread job: people edit them too.
@@ -173,14 +212,18 @@ class Writer:
         ]
         if not wanted:
             return
-        known = [(entry.path, entry.digest) for _, entry in wanted]
+        known = [(job.request, entry.path, entry.digest) for job, entry in wanted]
         sources = await self._blocking.run(lambda: [_try_read(self._files, *each) for each in known])
-        for (job, _), source in zip(wanted, sources, strict=True):
-            job.source = source
+        for (job, _), (source, rewritten) in zip(wanted, sources, strict=True):
+            job.source, job.rewritten = source, rewritten
 
     def _prepare(self, job: _Job) -> Prepared:
         if isinstance(job.request, DeleteNote):
             return self._preparation.prepare_deletion(job.request, job.source)
+        if isinstance(job.request, MoveNote):
+            return self._moving.prepare_move(job.request, job.source)
+        if isinstance(job.request, RelinkNote):
+            return self._moving.prepare_relinking(job.request, job.source, job.rewritten)
         if isinstance(job.request, WriteNote) and job.request.id is None:
             return self._preparation.prepare_creation(job.request)
         return self._preparation.prepare_update(job.request, job.source)
@@ -212,7 +255,10 @@ class Writer:
         else:
             entry = attrs.evolve(entry, state=state)
             await take_turns(self._catalogue.put_in_steps(entry))
-            self._catalogue.records.settle_version(entry.note.id, entry.standing)
+            if prepared.says_version:
+                self._catalogue.records.settle_version(entry.note.id, entry.standing)
+            former = prepared.operation.path
+            vacated = None if former == entry.path or self._catalogue.at_path(former) else former
         return await self._pass_on(
             Change(entry, prepared.document, prepared.event, prepared.outcome, vacated)
         )
@@ -248,8 +294,12 @@ def _unconfirmed(prepared: Prepared, failure: NotSynced) -> StorageFailed:
     )
 
 
-def _try_read(files: NoteFiles, path: str, known: str) -> ReadFile | Exception:
+def _try_read(
+    files: NoteFiles, request: WriteRequest, path: str, known: str
+) -> tuple[ReadFile | Exception, bytes | None]:
+    """The file as it is now and, if the request is to rewrite its links, its bytes with them."""
     try:
-        return files.read_quiet(path, known)
+        source = files.read_quiet(path, known)
     except (OSError, FileBusy, OutsideKnowledge) as failure:
-        return failure
+        return failure, None
+    return source, rewrite(request, path, source, files.is_file) if isinstance(request, RelinkNote) else None

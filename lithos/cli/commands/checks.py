@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import uuid
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import trio
 
@@ -18,8 +20,8 @@ from lithos.cli.output import print_json, print_line
 from lithos.cli.session import CommandFailed, Session, check_places, missing_notes
 from lithos.config.load import LogSettings, load_log_settings, load_usable_config
 from lithos.config.sources import ConfigError
-from lithos.core.findings import CheckResult, worst
-from lithos.services.upkeep.validation import Fixing, Validation, fix_notes, validate_notes
+from lithos.core.findings import GROUPS, SEVERITIES, Amendment, CheckResult, worst
+from lithos.services.upkeep.validation import Fixing, Validation, fix_notes, plan_fixes, validate_notes
 from lithos.stores.notes.files import NoteFiles
 from lithos.telemetry import configure_logging
 
@@ -72,27 +74,61 @@ _LISTED = 10
 
 
 def run_validate(session: Session) -> int:
-    """Validate, and fix if asked; 1 when a file could not be written or, with `--strict`, issues remain.
+    """Validate, and fix if asked; 1 when errors remain, with `--strict` also for warnings.
 
-    Raises what `explained_failures` explains.
+    Also 1 when a file could not be written or nobody allowed what was planned. Raises what
+    `explained_failures` explains.
     """
     storage, typed = session.config.storage, session.invocation.typed
     style = style_of(storage)
     if not storage.notes_folder.is_dir():
         raise CommandFailed(missing_notes(session.config, "or put the folder back."))
     files = open_notes(storage)
-    if typed.get("fix", False):
-        before, fixing = trio.run(partial(_fix, session, files))
-    else:
+    wanted, as_json = typed.get("fix", False), session.invocation.as_json
+    if not wanted:
         with progress_bars(session, "files") as progress:
-            before, fixing = validate_notes(files, progress, _nameless(session), style), None
-    if session.invocation.as_json:
-        _print_document(before, fixing)
+            before = validate_notes(files, progress, _nameless(session), style)
+        if as_json:
+            print_json(_document(before))
+        else:
+            _print_report(before, everything=typed.get("everything", False))
+        return _code(before, session)
+    return _run_fix(session, files, ids=wanted == "ids")
+
+
+def _run_fix(session: Session, files: NoteFiles, *, ids: bool) -> int:
+    """Show what would be written, ask, and write it. Raises `AlreadyOwned`."""
+    typed, as_json = session.invocation.typed, session.invocation.as_json
+    before = trio.run(partial(_look, session, files))
+    amendments = plan_fixes(before, lambda: str(uuid.uuid4()), ids=ids)
+    if not as_json:
+        _print_report(before, everything=typed.get("everything", False))
+        _print_plan(amendments, everything=typed.get("everything", False))
+    is_allowed = not amendments or typed.get("yes", False) or (not as_json and _ask(len(amendments)))
+    if not is_allowed:
+        if as_json:
+            print_json(_document(before) | {"planned": _planned(amendments)} | _fixed(Fixing(0, before, ())))
+        print("lithos: nothing was changed; add --yes to write this", file=sys.stderr)
+        return 1
+    fixing = trio.run(partial(_fix, session, files, before, amendments))
+    if as_json:
+        print_json(_document(before) | {"planned": _planned(amendments)} | _fixed(fixing))
     else:
-        _print_report(before, fixing)
-    left = before.total if fixing is None else fixing.left.total
-    failed = fixing is not None and bool(fixing.failures)
-    return 1 if failed or (left and typed.get("strict", False)) else 0
+        _print_fixing(fixing)
+    return 1 if fixing.failures else _code(fixing.left, session)
+
+
+def _code(left: Validation, session: Session) -> int:
+    is_strict = session.invocation.typed.get("strict", False)
+    return 1 if left.count("error") or (is_strict and left.count("warning")) else 0
+
+
+def _ask(files: int) -> bool:
+    """Whether a person at the terminal agrees; without one nobody does."""
+    if not sys.stdin.isatty():
+        return False
+    print(f"Change {files} files? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _nameless(session: Session) -> dict[str, str]:
@@ -106,8 +142,8 @@ def _nameless(session: Session) -> dict[str, str]:
     ).nameless
 
 
-async def _fix(session: Session, files: NoteFiles) -> tuple[Validation, Fixing]:
-    """Raises `AlreadyOwned`."""
+async def _look(session: Session, files: NoteFiles) -> Validation:
+    """Validate as the owner. Raises `AlreadyOwned`."""
     from lithos.actors.blocking import Threads
     from lithos.app.maintenance import owned  # loads slowly, and only the owner needs it
 
@@ -115,24 +151,54 @@ async def _fix(session: Session, files: NoteFiles) -> tuple[Validation, Fixing]:
     async with owned(session.config.storage):
         with progress_bars(session, "files") as progress:
             ids = await blocking.run(partial(_nameless, session))
-            before = await blocking.run(partial(validate_notes, files, progress, ids, style))
-            fixing = await blocking.run(
-                partial(fix_notes, files, before, lambda: str(uuid.uuid4()), progress)
-            )
-    return before, fixing
+            return await blocking.run(partial(validate_notes, files, progress, ids, style))
 
 
-def _print_report(before: Validation, fixing: Fixing | None) -> None:
+async def _fix(
+    session: Session, files: NoteFiles, before: Validation, amendments: Sequence[Amendment]
+) -> Fixing:
+    """Write what was planned; a file that changed since it was looked at stays. Raises `AlreadyOwned`."""
+    from lithos.actors.blocking import Threads
+    from lithos.app.maintenance import owned
+
+    blocking = Threads()
+    async with owned(session.config.storage):
+        with progress_bars(session, "files") as progress:
+            return await blocking.run(partial(fix_notes, files, before, amendments, progress))
+
+
+def _print_report(before: Validation, *, everything: bool) -> None:
     print_line(f"Validating {len(before.files)} files...")
     for group, issues in before.groups.items():
-        print_line(f"{group}: {len(issues)}")
-        for issue in issues[:_LISTED]:
+        if GROUPS[group] == "info" and not everything:
+            continue
+        print_line(f"{group} ({GROUPS[group]}): {len(issues)}")
+        listed = issues if everything else issues[:_LISTED]
+        for issue in listed:
             print_line(f"  {issue.path}: {issue.detail}")
-        if len(issues) > _LISTED:
-            print_line(f"  ... and {len(issues) - _LISTED} more (--json lists all)")
-    print_line(f"Total issues: {before.total}" if before.total else "No issues found")
-    if fixing is None:
+        if len(issues) > len(listed):
+            print_line(f"  ... and {len(issues) - len(listed)} more (--all lists them)")
+    if not before.total:
+        print_line("No issues found")
         return
+    counts = [f"{before.count(severity)} {severity}s" for severity in SEVERITIES]
+    hint = " (--all lists the infos)" if before.count("info") and not everything else ""
+    print_line(", ".join(counts) + hint)
+    print_line(f"Total issues: {before.total}")
+
+
+def _print_plan(amendments: Sequence[Amendment], *, everything: bool) -> None:
+    if not amendments:
+        return
+    print_line(f"To be written into {len(amendments)} files:")
+    listed = amendments if everything else amendments[:_LISTED]
+    for amendment in listed:
+        print_line(f"  {amendment.path}: " + ", ".join(f"{k}: {v}" for k, v in amendment.values.items()))
+    if len(amendments) > len(listed):
+        print_line(f"  ... and {len(amendments) - len(listed)} more (--all lists them)")
+
+
+def _print_fixing(fixing: Fixing) -> None:
     print_line(f"Fixed {fixing.fixed} issues")
     if fixing.left.total:
         print_line(f"Issues that remain: {fixing.left.total}")
@@ -140,16 +206,19 @@ def _print_report(before: Validation, fixing: Fixing | None) -> None:
         print(f"lithos: not fixed: {failure}", file=sys.stderr)
 
 
-def _print_document(before: Validation, fixing: Fixing | None) -> None:
+def _document(before: Validation) -> dict[str, Any]:
+    """The answer with `--json`; all groups, also infos."""
     groups = {
         group: [{"path": issue.path, "detail": issue.detail} for issue in issues]
         for group, issues in before.groups.items()
     }
-    document = {"files": len(before.files), "groups": groups, "total": before.total}
-    if fixing is not None:
-        document |= {
-            "fixed": fixing.fixed,
-            "remaining": fixing.left.total,
-            "failures": list(fixing.failures),
-        }
-    print_json(document)
+    summary = {severity: before.count(severity) for severity in SEVERITIES}
+    return {"files": len(before.files), "groups": groups, "summary": summary, "total": before.total}
+
+
+def _planned(amendments: Sequence[Amendment]) -> list[dict[str, Any]]:
+    return [{"path": each.path, "values": dict(each.values)} for each in amendments]
+
+
+def _fixed(fixing: Fixing) -> dict[str, Any]:
+    return {"fixed": fixing.fixed, "remaining": fixing.left.total, "failures": list(fixing.failures)}

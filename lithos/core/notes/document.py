@@ -19,7 +19,7 @@ from attrs import evolve, frozen
 
 from lithos.core.limits import cut_extra
 from lithos.core.notes.healing import clean_sources, clean_title, heal, older_source
-from lithos.core.notes.layout import FRONTMATTER, Layout, read_layout, unify_breaks
+from lithos.core.notes.layout import FRONTMATTER, Heading, Layout, leading_title, read_layout, unify_breaks
 from lithos.core.notes.model import OWNED_KEYS, Document, Note
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.values import normalise_note, written_values
@@ -34,6 +34,13 @@ _OWNED: Final = frozenset(OWNED_KEYS)
 _DEFAULT_FROM_FILE: Final = frozenset(("id", "created_at", "updated_at"))
 #: Characters of a reason, which may quote the file.
 _LONGEST_REASON: Final = 1_000
+#: All that an update adds to a note of somebody else besides what the call changed, under a minimal style.
+_ADDED: Final = frozenset(("id", "updated_at", "version"))
+#: What a new note has under a minimal style, besides what was given.
+_CREATED: Final = _ADDED | {"author", "created_at"}
+_DEFAULTS: Final = written_values(Note(id="", title=""))
+#: By these a note of our own is known.
+_SIGNATURE: Final = frozenset(("id", "author", "created_at"))
 
 
 @frozen(kw_only=True)
@@ -47,10 +54,16 @@ class _Reading:
     document: Document
 
     @property
-    def heading(self) -> str | None:
-        """The leading H1 as it is written, where it is the title."""
-        heading = None if self.layout.keeps_heading else self.layout.heading
-        return None if heading is None else self.layout.text[heading.start : heading.end]
+    def title_heading(self) -> Heading | None:
+        """Where the leading H1 is, if it is the title."""
+        return None if self.layout.keeps_heading else self.layout.heading
+
+    def heading_for(self, title: str) -> str:
+        """What an H1 with this title says; one that says it already stays as it is written."""
+        found = self.title_heading
+        if found is None or title != self.document.note.title:
+            return title
+        return self.layout.text[found.start : found.end]
 
 
 def derive_id(path: str, number: int = 1) -> str:
@@ -87,6 +100,19 @@ def parse_identified(
     return reading.document, "id" in reading.healed
 
 
+def parse_signed(
+    data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
+) -> tuple[Document, bool]:
+    """The same document, and whether those who change it are to be written down among its contributors.
+
+    A minimal style spares the notes that Lithos did not create and that name no contributors.
+    """
+    reading = _read(data, path, modified_at, stand_in, style)
+    given = reading.healed.keys()
+    is_signed = not style.minimal_frontmatter or given >= _SIGNATURE or "contributors" in given
+    return reading.document, is_signed
+
+
 def is_identified(data: bytes) -> bool:
     """Whether the file itself names its id; raises `UnreadableNote` as `parse_document` does."""
     return "id" in given_keys(data)
@@ -98,19 +124,37 @@ def given_keys(data: bytes) -> frozenset[str]:
     return frozenset(heal(mapping.nodes, mapping.values))
 
 
-def render_document(document: Document, style: VaultStyle = PLAIN) -> bytes:
-    """A new file: all always-written and creation keys, blank line, H1, blank line, content.
+def place_heading(document: Document, style: VaultStyle) -> tuple[Document, bool]:
+    """The document of a new text, and whether its body needs an H1 with the title.
+
+    A minimal style has one only where the text brings it: the title, which then is not part of the
+    content, or another one, which would be read as the title.
+    """
+    if style.titles_from_files or not style.minimal_frontmatter:
+        return document, not style.titles_from_files
+    found = leading_title(document.content)
+    if found is None:
+        return document, False
+    title, rest = found
+    is_title = clean_title(title) == clean_title(document.note.title)
+    return (evolve(document, content=rest) if is_title else document), True
+
+
+def render_document(
+    document: Document, path: str = "", style: VaultStyle = PLAIN, *, heading: bool = True
+) -> bytes:
+    """A new file: the keys of the style, blank line, H1 if the body has a `heading`, content.
 
     Where titles are not headings there is no H1. Raises `UnreadableNote` when no such file would read back
     as `document`.
     """
     expected = _expected(document.note, document.content.strip(), style)
     note = expected.note
-    values = {**written_values(note), **note.extra}
+    values = {**_new_values(note, path, style), **note.extra}
     head = "".join(write_entry(key, value, "", "\n") for key, value in values.items())
-    title = None if style.titles_from_files else note.title
+    title = note.title if heading and not style.titles_from_files else None
     data = _encode(f"---\n{head}---\n{_body(title, expected.content)}")
-    if not _same(parse_document(data, "", note.updated_at, style=style), expected):
+    if not _same(parse_document(data, path, note.updated_at, style=style), expected):
         raise UnreadableNote("the note would not read back as it was given; simplify its metadata")
     return data
 
@@ -124,21 +168,28 @@ def rewrite_document(
     replace_body: bool,
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
+    heading: bool = True,
 ) -> bytes:
     """`data` changed to say `new`, touching only the text of what differs.
 
-    With `replace_body` the body becomes title and content in the file's line breaks; without it every
-    byte after the frontmatter stays, except the text of a leading H1 when the title changed. Where titles
-    are not headings the body is the content alone. Tags of the text are not written. Raises
-    `UnreadableNote` when `data` is unreadable or no edit would read back as `new`.
+    With `replace_body` the body becomes title, if it has a `heading`, and content in the file's line breaks;
+    without it every byte after the frontmatter stays, except the text of a leading H1 when the title
+    changed. Where titles are not headings the body is the content alone. Tags of the text are not written.
+    Raises `UnreadableNote` when `data` is unreadable or no edit would read back as `new`.
     """
     old = _read(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     newline = old.layout.newline
     content = unify_breaks(new.content, newline).strip() if replace_body else old.document.content
     expected = _expected(new.note, content, style)
-    note = expected.note
-    body = _new_body(old, expected, style) if replace_body else _kept_body(old, note.title)
-    for head in apply_changes(old.mapping, _changes(old, note), newline, _item_reader(old)):
+    note, heading = expected.note, heading and not style.titles_from_files
+    if not replace_body:
+        body = _kept_body(old, note.title)
+    elif style.minimal_frontmatter:
+        body = _spared_body(old, note.title, content, heading=heading)
+    else:
+        body = _body(old.heading_for(note.title) if heading else None, content, newline)
+    changes = _few_changes(old, note, path) if style.minimal_frontmatter else _changes(old, note)
+    for head in apply_changes(old.mapping, changes, newline, _item_reader(old)):
         result = _encode(_assemble(old.layout, head, body))
         if _reads_back(result, path, modified_at, expected, style):
             return result
@@ -247,6 +298,34 @@ def _file_title(path: str) -> str:
     return clean_title(PurePosixPath(path).stem)
 
 
+def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
+    """The owned keys of a new file."""
+    values = written_values(note)
+    if not style.minimal_frontmatter:
+        return values
+    if note.title == _file_title(path):
+        del values["title"]
+    return {key: value for key, value in values.items() if key in _CREATED or value != _DEFAULTS.get(key, ())}
+
+
+def _few_changes(old: _Reading, new: Note, path: str) -> Changes:
+    """The changes of an update under a minimal style: `_ADDED`, and what differs."""
+    before, after = written_values(old.document.note), written_values(new)
+    is_titled = old.title_heading is not None or after["title"] == _file_title(path)
+    values: dict[str, Any] = {}
+    for key, value in after.items():
+        is_missing = key not in old.healed
+        if key == "title" and key not in old.nodes and is_titled:
+            continue
+        if value != before.get(key) or (key in _ADDED and is_missing):
+            values[key] = value
+    if "source" in values and older_source(old.nodes, old.mapping.values) is not None:
+        values |= {key: after[key] for key in ("derived_from_ids",) if key in after}
+    changes = _changes_of_extra(old, new)
+    removed = before.keys() - after.keys()
+    return Changes(values={**values, **changes.values}, removed=frozenset(removed) | changes.removed)
+
+
 def _changes(old: _Reading, new: Note) -> Changes:
     before, after = written_values(old.document.note), written_values(new)
     stale = set(_DEFAULT_FROM_FILE - old.healed.keys())
@@ -257,14 +336,19 @@ def _changes(old: _Reading, new: Note) -> Changes:
         for key, value in after.items()
         if key not in old.nodes or key in stale or value != before.get(key)
     }
+    changes = _changes_of_extra(old, new)
+    removed = before.keys() - after.keys()
+    return Changes(values={**values, **changes.values}, removed=frozenset(removed) | changes.removed)
+
+
+def _changes_of_extra(old: _Reading, new: Note) -> Changes:
     extra = old.document.note.extra
     changed = {
         key: value
         for key, value in new.extra.items()
         if key not in extra or not _same_json(value, extra[key])
     }
-    removed = (before.keys() - after.keys()) | (extra.keys() - new.extra.keys())
-    return Changes(values=values | changed, removed=frozenset(removed))
+    return Changes(values=changed, removed=frozenset(extra.keys() - new.extra.keys()))
 
 
 def _item_reader(old: _Reading) -> ReadItem:
@@ -278,19 +362,30 @@ def _body(title: str | None, content: str, newline: str = "\n") -> str:
     return text if newline == "\n" else text.replace("\n", newline)
 
 
-def _new_body(old: _Reading, new: Document, style: VaultStyle) -> str:
-    """A heading that says the title already stays as it is written."""
-    newline = old.layout.newline
-    if style.titles_from_files:
-        return _body(None, new.content, newline)
-    is_same = old.heading is not None and new.note.title == old.document.note.title
-    return _body(old.heading if is_same else new.note.title, new.content, newline)
+def _spared_body(old: _Reading, title: str, content: str, *, heading: bool) -> str:
+    """A body with another content; the heading it has, and the blank lines around the text, stay."""
+    found, said = old.title_heading, old.heading_for(title)
+    if content == old.document.content and (heading or found is None):
+        return _kept_body(old, title)
+    layout, top = old.layout, ""
+    newline, rest = layout.newline, layout.text[layout.body_start :]
+    if found is not None:
+        if layout.text[layout.body_start : found.line_start].strip():
+            return _body(said, content, newline)
+        top = layout.text[layout.body_start : found.start] + said + layout.text[found.end : found.line_end]
+        rest = layout.text[found.line_end :]
+    elif heading:
+        return _body(said, content, newline)
+    text = content.replace("\n", newline)
+    if not rest.strip() or not content:
+        return _body(said if top else None, content, newline) if content or top else ""
+    before, after = rest[: len(rest) - len(rest.lstrip())], rest[len(rest.rstrip()) :]
+    return top + before[: before.rfind("\n") + 1] + text + after[max(after.find(newline), 0) :]
 
 
 def _kept_body(old: _Reading, title: str) -> str:
-    layout = old.layout
-    heading = layout.heading
-    if heading is None or layout.keeps_heading or title == old.document.note.title:
+    layout, heading = old.layout, old.title_heading
+    if heading is None or title == old.document.note.title:
         return layout.text[layout.body_start :]
     return layout.text[layout.body_start : heading.start] + title + layout.text[heading.end :]
 

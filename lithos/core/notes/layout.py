@@ -143,6 +143,14 @@ def _begins_mapping(line: str) -> bool:
     return is_key or line.startswith(("{", "? "))
 
 
+def leading_title(content: str) -> tuple[str, str] | None:
+    """The text of the H1 with which a content begins, and the content after it, stripped."""
+    heading = _find_heading(content, 0)
+    if heading is None or content[: heading.line_start].strip():
+        return None
+    return content[heading.start : heading.end], content[heading.line_end :].strip()
+
+
 def _decode(data: bytes) -> str:
     if b"\0" in data:
         raise UnreadableNote("the file is binary (it has NUL bytes); move it out of the notes folder")

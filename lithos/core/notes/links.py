@@ -230,6 +230,20 @@ class LinkTable:
         kind, notes = self._first_match(target)
         return notes[0][1] if len(notes) == 1 or (notes and kind != "stem") else None
 
+    def resolve_if_moved(self, target: str, note_id: str, path: str, keys: frozenset[Key]) -> str | None:
+        """What a target would mean if the note had this path and these keys; in constant time."""
+        old_keys = self._keys_of[note_id][1]
+        for key in target_keys(target):
+            notes = self._notes_by_key.get(key, [])
+            count = len(notes) - (key in old_keys) + (key in keys)
+            if not count:
+                continue
+            if key[0] == "stem" and count > 1:
+                return None
+            candidates = [note for note in notes[:2] if note[1] != note_id]
+            return min([*candidates, (path, note_id)] if key in keys else candidates)[1]
+        return None
+
     def is_ambiguous(self, target: str) -> bool:
         """True when a target is unresolved because several notes have its stem."""
         kind, notes = self._first_match(target)

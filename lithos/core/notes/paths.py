@@ -16,6 +16,7 @@ from anyascii import anyascii
 
 from lithos.core.errors import InvalidInput
 from lithos.core.limits import TITLE
+from lithos.core.text.analysis import normalise
 
 SLUG_MAX: Final = 120
 #: Characters of a title that can get into its slug: what a tool accepts; a file may have a longer one.
@@ -30,13 +31,45 @@ _SPACE: Final = re.compile(r"[\s_]+")
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9-]+")
 _HYPHENS: Final = re.compile(r"-{2,}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+#: What no file system or wiki-link bears in a name.
+_NOT_NAME: Final = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f\x7f-\x9f]')
+_NAME_EDGES: Final = re.compile(r"\A[\s.]+|[\s.]+\Z")
+#: Characters and bytes of a file name made of a title, without its suffix.
+NAME_MAX: Final = 120
+NAME_BYTES: Final = 200
 
 
 def slug_of(title: str, note_id: str) -> str:
     """Return the slug of a title: ASCII, lower case, hyphens, at most 120 characters, never empty."""
     words = _SPACE.sub("-", anyascii(title[:_READ]).lower())
     slug = _HYPHENS.sub("-", _NOT_SLUG.sub("", words)).strip("-")[:SLUG_MAX]
-    return slug or "note-" + _NOT_SLUG.sub("", note_id.lower()).replace("-", "")[:8]
+    return slug or f"note-{_hex_of(note_id)}"
+
+
+def file_name_of(title: str, note_id: str) -> str:
+    """Return the file name of a title, without suffix, so that `[[title]]` means the file in Obsidian.
+
+    It is in Unicode NFC, whatever form the title has, so that a disk that composes names and one that keeps
+    them agree. Names that differ in case alone, which many disks take for one, have the same slug: the
+    check of slugs keeps them apart.
+    """
+    name = _NOT_NAME.sub(" ", normalise("NFC", title[:_READ]))[:NAME_MAX]
+    name = name.encode("utf-8", "surrogatepass")[:NAME_BYTES].decode("utf-8", "ignore")
+    return _NAME_EDGES.sub("", name) or f"note-{_hex_of(note_id)}"
+
+
+def _hex_of(note_id: str) -> str:
+    return _NOT_SLUG.sub("", note_id.lower()).replace("-", "")[:8]
+
+
+def folder_of(path: str) -> str:
+    """Return the folder of a relative path; "" for the root."""
+    return path.rpartition("/")[0]
+
+
+def names_file(path: str | None) -> bool:
+    """Tell whether the parameter `path` names a file, and not a folder."""
+    return path is not None and path.endswith(_SUFFIX)
 
 
 def namespace_of(path: str, explicit: str | None) -> str:
@@ -45,20 +78,20 @@ def namespace_of(path: str, explicit: str | None) -> str:
     return explicit or (DEFAULT_NAMESPACE if folder == "." else folder)
 
 
-def resolve_new_path(path: str | None, slug: str) -> str:
-    """Return where a new note goes, relative to `knowledge/`, from the parameter `path` and its slug.
+def resolve_new_path(path: str | None, name: str) -> str:
+    """Return where a new note goes, relative to `knowledge/`, from the parameter `path` and its `name`.
 
     Without `path` the root, with a folder that folder, with a last segment in `.md` exactly that file.
     Raises `InvalidInput` for what could lie outside or be no note.
     """
     if path is None or not path.strip():
-        return slug + _SUFFIX
+        return name + _SUFFIX
     segments = _contained_segments(path)
-    names_file = segments[-1].endswith(_SUFFIX) and not path.endswith("/")
-    for folder in segments[:-1] if names_file else segments:
+    is_file = names_file(path)
+    for folder in segments[:-1] if is_file else segments:
         if folder.endswith(_SUFFIX):
             raise InvalidInput(f"in path {path!r} only the last part may end in {_SUFFIX}, not {folder!r}")
-    return _join(segments if names_file else [*segments, slug + _SUFFIX])
+    return _join(segments if is_file else [*segments, name + _SUFFIX])
 
 
 def resolve_read_path(path: str) -> str:

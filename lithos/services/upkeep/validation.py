@@ -19,7 +19,15 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_reading import LARGEST_FILE
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
-from lithos.core.findings import Amendment, CheckedFile, Issue, find_issues, plan_amendments
+from lithos.core.findings import (
+    GROUPS,
+    Amendment,
+    CheckedFile,
+    Issue,
+    Severity,
+    find_issues,
+    plan_amendments,
+)
 from lithos.core.notes.document import amend_document, given_keys, parse_document
 from lithos.core.notes.file_names import FileNames
 from lithos.core.notes.links import scan_targets
@@ -33,6 +41,7 @@ from lithos.stores.manifest import Manifest
 from lithos.stores.notes.attachments import list_attachments
 from lithos.stores.notes.displaced import DISPLACED, Displaced
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.tree import is_inside
 from lithos.stores.notes.values import (
     GRACE,
     FileBusy,
@@ -128,6 +137,10 @@ class Validation:
         """How many issues there are."""
         return sum(map(len, self.groups.values()))
 
+    def count(self, severity: Severity) -> int:
+        """How many of them have this severity."""
+        return sum(len(issues) for group, issues in self.groups.items() if GROUPS[group] == severity)
+
 
 @frozen
 class Fixing:
@@ -157,8 +170,22 @@ def validate_notes(
         if progress is not None:
             progress("validate", number, len(found))
     attachments = FileNames(list_attachments(str(files.root)))
-    issues = find_issues(checked, attachments, by_file_name=style.titles_from_files)
+    issues = find_issues(checked, style, find_escapes(files.root), attachments)
     return Validation(tuple(checked), issues, style)
+
+
+def find_escapes(root: Path) -> list[str]:
+    """The symbolic links in a folder of notes, to notes or folders, that lead out of it, sorted. Blocks."""
+    found: list[str] = []
+    real_root = os.path.realpath(root)
+    for folder, folders, names in os.walk(real_root):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        notes = [name for name in names if name.endswith(".md") and not name.startswith(".")]
+        for name in (*folders, *notes):
+            path = os.path.join(folder, name)
+            if os.path.islink(path) and not is_inside(os.path.realpath(path), real_root):
+                found.append(os.path.relpath(path, real_root).replace(os.sep, "/"))
+    return sorted(found)
 
 
 def _check(
@@ -186,16 +213,23 @@ def _checked(
     return CheckedFile(path=path, note=document.note, given=given, links=links)
 
 
+def plan_fixes(before: Validation, new_id: Callable[[], str], *, ids: bool) -> tuple[Amendment, ...]:
+    """What is to be written: missing titles and authors and, with `ids`, missing and duplicate ids."""
+    return tuple(plan_amendments(before.files, new_id, ids=ids))
+
+
 def fix_notes(
-    files: NoteFiles, before: Validation, new_id: Callable[[], str], progress: Progress | None = None
+    files: NoteFiles,
+    before: Validation,
+    amendments: Sequence[Amendment],
+    progress: Progress | None = None,
 ) -> Fixing:
-    """Write what `before` found missing, each file whole or not at all, and look again. Blocks.
+    """Write what was planned after `before`, each file whole or not at all, and look again. Blocks.
 
     To whoever read a note before, this is an edit like a person's: the next start counts it as a version.
     Only for the owner of the data directory. One file that cannot be written leaves the others alone.
     """
     known = {file.path: file for file in before.files}
-    amendments = tuple(plan_amendments(before.files, new_id))
     failures: list[str] = []
     fixed = 0
     for start in range(0, len(amendments), _BATCH):

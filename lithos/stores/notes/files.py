@@ -7,6 +7,7 @@ or the new one, never a part. Temporary files are dot-named, so nothing ever tak
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,6 +33,7 @@ from lithos.stores.notes.values import (
     FileState,
     FoundFile,
     Kept,
+    Move,
     OutsideKnowledge,
     Put,
     ReadFile,
@@ -132,13 +134,13 @@ class NoteFiles:
             self._replacing = Replacing(self._calls, protection, self._kept.append)
         return self._replacing
 
-    def apply(self, changes: Sequence[Put | Remove]) -> list[FileState | Exception | None]:
+    def apply(self, changes: Sequence[Put | Remove | Move]) -> list[FileState | Exception | None]:
         """Apply a batch of changes and make them durable together (group commit).
 
-        Returns per change the new state of a written file, `None` for a removed one, or the exception that
-        stopped it (`OSError`, `FileChanged`, `FileBusy`, `FileOccupied`, `OutsideKnowledge`). A failed change
-        leaves its old file as it was and no temporary file; only `NotSynced` stands for one that is
-        applied. Fetch the displaced files with `take_kept`.
+        Returns per change the new state of a file that was written or moved, `None` for a removed one, or the
+        exception that stopped it (`OSError`, `FileChanged`, `FileBusy`, `FileOccupied`, `OutsideKnowledge`).
+        A failed change leaves its old file as it was and no temporary file; only `NotSynced` stands for one
+        that is applied. Fetch the displaced files with `take_kept`.
         """
         try:
             replacing = self._ready_replacing()
@@ -149,19 +151,27 @@ class NoteFiles:
 
         def change_file(target: str) -> None:
             for number in targets[target]:  # in order: the first creation of a file wins
-                if results[number] is None:
-                    results[number] = replacing.carry_out(changes[number], target)
+                change = changes[number]
+                if results[number] is not None:
+                    continue
+                if isinstance(change, Move):
+                    results[number] = self._move(replacing, change, target)
+                else:
+                    results[number] = replacing.carry_out(change, target)
 
         self._do_all(change_file, targets)
         for target, numbers in targets.items():
             carried_out = [number for number in numbers if not isinstance(results[number], Exception)]
             if carried_out:
                 folders.setdefault(os.path.dirname(target), []).extend(carried_out)
+            for number in carried_out:
+                if isinstance(change := changes[number], Move):
+                    folders.setdefault(os.path.dirname(self._locate(change.new)), []).append(number)
         self._do_all(lambda folder: sync_folder(self._calls, folder, folders[folder], results), folders)
         return results
 
     def _find_targets(
-        self, changes: Sequence[Put | Remove], results: list[FileState | Exception | None]
+        self, changes: Sequence[Put | Remove | Move], results: list[FileState | Exception | None]
     ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
         """Group the numbers of the changes by real file, and by created or changed parent folder."""
         folders: dict[str, list[int]] = {}
@@ -170,8 +180,9 @@ class NoteFiles:
             try:
                 target = self._locate(change.path)
                 targets.setdefault(target, []).append(number)
-                if isinstance(change, Put):
-                    for made in make_folders(self._calls, os.path.dirname(target)):
+                written = self._locate(change.new) if isinstance(change, Move) else target
+                if not isinstance(change, Remove):
+                    for made in make_folders(self._calls, os.path.dirname(written)):
                         folders.setdefault(made, []).append(number)
             except (OSError, OutsideKnowledge) as failure:
                 results[number] = failure
@@ -183,6 +194,19 @@ class NoteFiles:
             check_writable(self.root)
         else:
             try_writing(self.root)
+
+    def _move(self, replacing: Replacing, change: Move, target: str) -> FileState | Exception:
+        if os.path.islink(os.path.join(self._find_root(), change.path)):
+            return OSError(errno.EINVAL, "it is a symbolic link; move the file it leads to", change.path)
+        try:
+            return replacing.move(target, change, self._locate(change.new))
+        except OutsideKnowledge as failure:
+            return failure
+
+    def is_file(self, path: str) -> bool:
+        """True when there is any file at this path, a note or not, within the folder."""
+        target = os.path.normpath(os.path.join(self._find_root(), path))
+        return is_inside(target, self._find_root()) and os.path.isfile(target)
 
     def take_kept(self) -> list[Kept]:
         """Drain the displaced files since the last call: settle each when its grace period ends."""

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from lithos.core.text.analysis import normalise
 from lithos.stores.notes.protection import Protection
 from lithos.stores.notes.system_calls import UNSUPPORTED, SystemCalls
 from lithos.stores.notes.values import (
@@ -32,6 +33,7 @@ from lithos.stores.notes.values import (
     FileOccupied,
     FileState,
     Kept,
+    Move,
     NotSynced,
     Put,
     Remove,
@@ -119,6 +121,52 @@ class Replacing:
             return failure
         except (OSError, FileBusy, FileOccupied) as failure:
             return failure
+
+    def move(self, target: str, change: Move, other: str) -> FileState | Exception:
+        """Rename a file; returns its state, or the failure. The folders are not synced yet.
+
+        It keeps its inode, so what a program saves into it meanwhile goes with it.
+        """
+        try:
+            with self._watch_expected(target, change.expected) as watch:
+                if not self._rename_at_once(target, other):
+                    aside = private_name(self._calls, target, "aside", "")
+                    kept = self._move_aside(target, aside, change.expected, "", watch)
+                    try:
+                        self._place(aside, other)
+                    except OSError as failure:
+                        self._return_aside(aside, target, kept)
+                        if isinstance(failure, FileExistsError):
+                            raise FileOccupied(other) from None
+                        raise
+                return state_of(self._calls.fstat(watch.descriptor))
+        except FileChanged as failure:
+            if failure.kept is not None:
+                self._keep(failure.kept)
+            return failure
+        except (OSError, FileBusy, FileOccupied) as failure:
+            return failure
+
+    def _rename_at_once(self, target: str, other: str) -> bool:
+        """Rename without overwriting; False where that takes two steps."""
+        if not self.protection.can_place:
+            raise _unprotected(target)
+        if not self.protection.no_replace:
+            return False
+        try:
+            self._calls.rename_new(target, other)
+        except FileNotFoundError:
+            raise FileChanged(target) from None
+        except FileExistsError:
+            if is_same_spelling(target, other):  # a disk that ignores case has the new name already
+                return False
+            raise FileOccupied(other) from None
+        except OSError as failure:
+            if failure.errno not in UNSUPPORTED:
+                raise
+            self.is_outdated = True
+            return False
+        return True
 
     def _create(self, target: str, change: Put) -> FileState:
         staged = stage(self._calls, target, change.data, keep_mode=False)
@@ -296,6 +344,11 @@ class Replacing:
         descriptor = self._calls.pin(path)
         opened.callback(self._calls.close, descriptor)
         return descriptor
+
+
+def is_same_spelling(one: str, other: str) -> bool:
+    """True for two spellings of one name, in case or Unicode form, that a disk takes for the same."""
+    return normalise("NFC", one).casefold() == normalise("NFC", other).casefold()
 
 
 def _unprotected(target: str) -> OSError:

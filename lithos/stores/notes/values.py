@@ -131,6 +131,15 @@ class Remove:
     saves_old: bool = False
 
 
+@frozen
+class Move:
+    """Rename the file at `path`, which has the `expected` digest, to `new`, where there is none."""
+
+    path: str
+    new: str
+    expected: str
+
+
 def _without_empty(digests: Collection[str]) -> frozenset[str]:
     return frozenset(digests) - {""}
 

@@ -16,7 +16,12 @@ from lithos.metrics import Metrics
 from lithos.services.opening import Opening
 from lithos.tools.contract.arguments import ArgumentFault, ArgumentReader, ToolSpec, UnknownTool, schema_of
 
-_WRITES: Final = {"lithos_write": "write", "lithos_delete": "delete", "lithos_note_update": "update"}
+_WRITES: Final = {
+    "lithos_write": "write",
+    "lithos_delete": "delete",
+    "lithos_note_update": "update",
+    "lithos_note_move": "move",
+}
 _READS: Final = {"lithos_read": "read", "lithos_list": "list", "lithos_tags": "tags"}
 _COORDINATION: Final = ("lithos_task_", "lithos_finding_", "lithos_agent_")
 #: A task's end may say which notes helped.
@@ -253,6 +258,7 @@ ORDER: Final = (
     "lithos_task_edge_upsert",
     "lithos_task_edge_list",
     "lithos_task_spawn",
+    "lithos_note_move",
     "lithos_links",
     "lithos_semantic",
     "lithos_provenance",

@@ -50,9 +50,16 @@ from lithos.tools.contract.rows import list_row, outcome_row, read_row
 class WriteArguments:
     """Parameters of `lithos_write`."""
 
-    title: str = argument("Title; becomes the H1 and, on creation, the file name.", bound=TITLE)
-    content: str = argument("Markdown body without frontmatter and title.", may_be_blank=True, bound=CONTENT)
     agent: str = argument("Your agent id.", bound=NAME)
+    title: str | None = argument(
+        "Title; names the new file. Needed to create, else omit to keep.", None, bound=TITLE
+    )
+    content: str | None = argument(
+        "Markdown body without frontmatter. Needed to create, else omit to keep.",
+        None,
+        may_be_blank=True,
+        bound=CONTENT,
+    )
     tags: tuple[str, ...] | None = argument("Tags; omit to keep, [] clears.", None, bound=TAGS)
     confidence: object = argument("How sure you are, 0..1.", None)
     path: str | None = argument("Folder, or file ending in .md; only on creation.", None, bound=PATH)
@@ -134,6 +141,19 @@ class TagsArguments:
     prefix: str | None = argument("Only tags that begin so, any case.", None, bound=LOOKUP)
 
 
+def _check_written(given: WriteArguments) -> None:
+    """Raises `InvalidInput` for a creation without title or content, and for a blank id or title."""
+    if given.id is not None and not given.id.strip():
+        raise InvalidInput("id must not be blank: it would create a copy. Leave it out to create a note.")
+    if given.title is not None and not given.title.strip():
+        raise InvalidInput("title must not be blank; to keep the title of a note, leave it out and give id.")
+    missing = [name for name in ("title", "content") if getattr(given, name) is None]
+    if given.id is None and missing:
+        raise InvalidInput(
+            f"A new note needs {' and '.join(missing)}; to change a note that is there, give its id."
+        )
+
+
 class NoteTools:
     """Handlers; each takes its arguments class."""
 
@@ -180,6 +200,7 @@ class NoteTools:
         return outcome_row(await self._knowledge.write(self._write_request(arguments)))
 
     def _write_request(self, given: WriteArguments) -> WriteNote:
+        _check_written(given)
         check_ttl(given.ttl_hours, given.expires_at)
         check_choice("access_scope", given.access_scope, ACCESS_SCOPES)
         check_choice("note_type", given.note_type, NOTE_TYPES)
@@ -194,7 +215,7 @@ class NoteTools:
         return as_command(
             WriteNote,
             given,
-            title=read_title(given.title),
+            title=None if given.title is None else read_title(given.title),
             id=given.id or None,
             tags=unique(given.tags),
             source_task=None if given.source_task is None else given.source_task.strip(),

@@ -13,10 +13,12 @@ from lithos.core.notes.document import (
     derive_id,
     is_identified,
     parse_document,
+    place_heading,
     render_document,
     rewrite_document,
 )
 from lithos.core.notes.model import Document, Note
+from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 
 MODIFIED = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
@@ -359,3 +361,49 @@ def test_a_long_list_is_edited_item_by_item_too() -> None:
     assert parse_document(text.encode(), "a.md", MODIFIED).note.tags == kept
     assert all(f"  - '{item}'  # {item}\n" in text for item in items[10:2_000])
     assert text.count("# item-") == 5_000 - 11
+
+
+FOREIGN = VaultStyle.of_foreign()
+
+
+def update_foreign(data: str, content: str | None = None, path: str = "Name.md", **changes: Any) -> str:
+    """The file after an update under the style of a vault that somebody else owns."""
+    old = parse_document(data.encode(), path, MODIFIED, style=FOREIGN)
+    text = old.content if content is None else content
+    new, heading = place_heading(Document(note=evolve(old.note, **changes), content=text), FOREIGN)
+    return rewrite_document(
+        data.encode(), path, MODIFIED, new, replace_body=content is not None, style=FOREIGN, heading=heading
+    ).decode()
+
+
+def test_the_heading_of_a_foreign_note_is_text_like_all_other() -> None:
+    """behaviour 254"""
+    data = "---\ncssclass: x\n---\n\n# A heading\n\nText.\n"
+    old = parse_document(data.encode(), "Name.md", MODIFIED, style=FOREIGN)
+    assert (old.note.title, old.content) == ("Name", "# A heading\n\nText.")
+    changed = update_foreign(data, version=2, updated_at=LATER)
+    assert changed.replace("'", "") == (
+        f"---\ncssclass: x\nid: {old.note.id}\nupdated_at: {LATER_TEXT}\nversion: 2\n---\n"
+        "\n# A heading\n\nText.\n"
+    )
+    assert update_foreign(data, title="Other", version=2).count("title: Other\n") == 1
+    assert "title" not in update_foreign(data, title="Name", version=2)
+    assert update_foreign(data, content="# New\n\nNewer", version=2).endswith("\n---\n\n# New\n\nNewer\n")
+
+
+def test_keys_of_a_foreign_note_that_say_something_odd_stay_as_they_are() -> None:
+    """behaviour 254"""
+    data = "---\ncreated_at: some day\ntags: a, b\nconfidence: high\nversion: x\nid:\n---\nText"
+    changed = update_foreign(data, version=2, updated_at=LATER)
+    assert "created_at: some day\ntags: a, b\nconfidence: high\nversion: 2\nid: " in changed
+    assert changed.endswith("\n---\nText")
+
+
+def test_a_new_note_of_a_foreign_vault_has_few_keys_and_no_heading() -> None:
+    """behaviour 254"""
+    note = Note(id="n-1", title="Name", author="ann", created_at=LATER, updated_at=LATER, status="archived")
+    data = render_document(Document(note=note, content="Text"), "Name.md", FOREIGN, heading=False).decode()
+    keys = [line.partition(":")[0] for line in data.splitlines()]
+    assert keys == ["---", "id", "author", "created_at", "updated_at", "version", "status", "---", "", "Text"]
+    data = render_document(Document(note=note, content="Text"), "Other.md", FOREIGN, heading=False).decode()
+    assert "title: Name\n" in data

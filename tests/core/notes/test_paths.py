@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.paths import namespace_of, resolve_new_path, resolve_read_path, slug_of
+from lithos.core.notes.paths import file_name_of, namespace_of, resolve_new_path, resolve_read_path, slug_of
 
 ID = "647ceeaa-b2f4-5f08-9b41-0701a41c063d"
 
@@ -105,3 +105,37 @@ def test_a_resolved_path_is_relative_and_stays_inside(path: str) -> None:
     assert resolved.endswith(".md")
     assert all(segment and not segment.startswith(".") for segment in resolved.split("/"))
     assert resolve_read_path(resolved) == resolved
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Plain title", "Plain title"),
+        ('a\\b/c:d*e?f"g<h>i|j#k^l[m]n', "a b c d e f g h i j k l m n"),
+        (" ..hidden.. ", "hidden"),
+        ("Cafe\u0301", "Caf\u00e9"),
+        ("x" * 130, "x" * 120),
+        ("x" * 119 + ".y", "x" * 119),
+        ("\u65e5" * 100, "\u65e5" * 66),
+        ("\U0001f600" * 60, "\U0001f600" * 50),
+        ("a\x00b\x1f", "a b"),
+        ("???", f"note-{ID.replace('-', '')[:8]}"),
+        ("...", f"note-{ID.replace('-', '')[:8]}"),
+    ],
+)
+def test_a_title_names_a_file(title: str, name: str) -> None:
+    """behaviour 254"""
+    assert file_name_of(title, ID) == name
+
+
+@given(st.text())
+def test_a_file_name_is_one_that_every_file_system_and_wiki_link_bears(title: str) -> None:
+    """behaviour 254"""
+    name = file_name_of(title, ID)
+    assert name
+    assert len(name) <= 120
+    assert len(name.encode()) <= 200
+    assert not set('\\/:*?"<>|#^[]\0\n') & set(name)
+    assert name == name.strip(". \t")
+    assert resolve_new_path("folder", name) == f"folder/{name}.md"
+    assert resolve_read_path(f"folder/{name}.md") == f"folder/{name}.md"

@@ -23,12 +23,12 @@ lithos_task_renew S; lithos_task_release S I; lithos_task_complete C I; lithos_t
 lithos_task_list C RI; lithos_task_status S RI; lithos_node_stats S RI; lithos_finding_post C;
 lithos_finding_list C RI; lithos_stats S RI; lithos_note_update F D; lithos_task_get F RI;
 lithos_task_reopen F I; lithos_task_ready F RI; lithos_task_blocked F RI; lithos_task_children F RI;
-lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F
+lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F; lithos_note_move F D
 """
 TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
 ORDER = list(TOOLS)
 #: Profile to what it lists, and how many.
-SHOWN = {"core": ("C", 12), "standard": ("CS", 28), "full": ("CSF", 37)}
+SHOWN = {"core": ("C", 12), "standard": ("CS", 28), "full": ("CSF", 38)}
 LARGEST_LISTING = 24_000
 
 
@@ -83,8 +83,8 @@ async def test_the_listing_is_small_and_describes_every_parameter(tmp_path: Path
 #: Parameters of the spec: required ones first, then optional ones.
 PARAMETERS = {
     "lithos_write": (
-        "title content agent",
-        "tags confidence path id source_task source_url derived_from_ids ttl_hours expires_at "
+        "agent",
+        "title content tags confidence path id source_task source_url derived_from_ids ttl_hours expires_at "
         "expected_version schema_version namespace access_scope note_type status summaries metadata",
     ),
     "lithos_read": ("", "id path max_length agent_id"),
@@ -144,12 +144,9 @@ async def test_an_unknown_tool_and_an_unknown_argument_are_protocol_faults(tmp_p
 @pytest.mark.parametrize(
     ("tool", "arguments", "named"),
     [
-        ("lithos_write", {"content": "x", "agent": "a"}, "title"),
-        ("lithos_write", {"title": "T", "agent": "a"}, "content"),
-        ("lithos_write", {"title": "T", "content": None, "agent": "a"}, "content"),
         ("lithos_write", {"title": "T", "content": "x"}, "agent"),
-        ("lithos_write", {"title": 5}, "title"),
-        ("lithos_write", {"title": "T", "content": ["x"]}, "content"),
+        ("lithos_write", {"agent": "a", "title": 5}, "title"),
+        ("lithos_write", {"agent": "a", "title": "T", "content": ["x"]}, "content"),
         ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": "x"}, "tags"),
         ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": [1]}, "tags"),
         ("lithos_write", {"title": "T", "content": "x", "agent": "a", "metadata": "x"}, "metadata"),

@@ -1,0 +1,179 @@
+"""Preparation of a move: the note at its new path, and the links that have to follow it.
+
+A move renames the file and leaves its bytes alone. The links to it, and the relative ones in it, are
+rewritten later, note by note, each by a request of its own: they are found in the file as it is then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import attrs
+
+from lithos.actors.writing.messages import MoveNote, NothingToRelink, RelinkNote, WriteOutcome
+from lithos.actors.writing.preparation import Prepared, cannot_update, explain_unreadable
+from lithos.actors.writing.write_rules import (
+    check_slug,
+    check_version,
+    no_such_note,
+    path_collision,
+)
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.note_reading import draft_change
+from lithos.catalogue.relinking import plan_links
+from lithos.core.errors import InvalidInput
+from lithos.core.events import NOTE_RENAMED, NOTE_UPDATED, TOOL, EventDraft, note_origin
+from lithos.core.limits import TITLE
+from lithos.core.notes.document import parse_identified
+from lithos.core.notes.link_edit import IsFile, relink, relink_own
+from lithos.core.notes.links import scan_targets
+from lithos.core.notes.model import Document
+from lithos.core.notes.paths import folder_of, names_file, resolve_new_path
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.stores.notes.moves import MoveIntent
+from lithos.stores.notes.values import Move, Put, ReadFile, digest_of
+
+
+def target_of(request: MoveNote, path: str) -> str:
+    """Where a note at `path` goes: with a folder it keeps its file name. Raises `InvalidInput`."""
+    return resolve_new_path(request.path, path.rpartition("/")[2].removesuffix(".md"))
+
+
+class MovePreparation:
+    """Prepares moves and rewritten links against the current catalogue; refusals are raised."""
+
+    def __init__(
+        self, catalogue: Catalogue, clock: Callable[[], datetime], refuse: Callable[[str], None]
+    ) -> None:
+        """`refuse` raises `InvalidInput` for a path where no note may be."""
+        self._catalogue = catalogue
+        self._clock = clock
+        self._refuse = refuse
+
+    def prepare_move(self, request: MoveNote, source: ReadFile | Exception | None) -> Prepared:
+        """Prepare a move; `source` is the file as it is now. Its links are planned by `plan`."""
+        catalogue = self._catalogue
+        entry = catalogue.get(request.id)
+        if entry is None or source is None:
+            raise no_such_note(request)
+        if isinstance(source, Exception):
+            raise explain_unreadable(entry.path, source)
+        path = target_of(request, entry.path)
+        self._refuse(path)
+        document, identified = self._read(entry, source.data, path, from_nanoseconds(source.state.mtime_ns))
+        if document.note.id != entry.note.id:
+            raise no_such_note(request)
+        own = document.note.version
+        version = catalogue.see_version(entry.note.id, source.digest, own)
+        document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
+        check_version(request.expected_version, document.note)
+        new = _entry(entry, document, path, source.digest, identified=identified)
+        self._check_place(request, entry, new)
+        now = self._clock()
+        event = attrs.evolve(
+            draft_change(NOTE_RENAMED, new, entry.path, request.agent, now),
+            origin=note_origin(TOOL, new.digest, version),
+        )
+        return Prepared(
+            Move(entry.path, path, source.digest),
+            new,
+            document,
+            WriteOutcome("updated", entry.note.id, path, version),
+            event,
+            says_version=version == own,
+        )
+
+    def _check_place(self, request: MoveNote, entry: Entry, new: Entry) -> None:
+        if new.path == entry.path:
+            raise InvalidInput(f"The note is at {new.path} already. Give another path.")
+        if self._catalogue.at_path(new.path) is not None:
+            raise path_collision(new.path, self._catalogue)
+        per_folder = self._catalogue.style.titles_per_folder
+        if per_folder and names_file(request.path):
+            return
+        if new.slug != entry.slug or (per_folder and folder_of(new.path) != folder_of(entry.path)):
+            check_slug(new.slug, self._catalogue, new.path, entry.note.id)
+
+    async def plan(self, request: MoveNote, prepared: Prepared) -> Prepared:
+        """The prepared move with its intent, which says what to do about links."""
+        new = prepared.entry
+        old = self._catalogue.get(new.note.id)
+        assert old is not None
+        planned = await plan_links(self._catalogue, old, new)
+        intent = MoveIntent(
+            id=new.note.id,
+            agent=request.agent,
+            digest=new.digest,
+            identified=new.identified,
+            relinking=planned.relinking,
+            update_links=request.update_links,
+            sources=(new.note.id, *(each for each in planned.sources if each != new.note.id)),
+        )
+        return attrs.evolve(prepared, intent=intent)
+
+    def prepare_relinking(
+        self, request: RelinkNote, source: ReadFile | Exception | None, data: bytes | None
+    ) -> Prepared:
+        """Prepare a note with rewritten links: `data`, made of the file as it is now.
+
+        Raises `NothingToRelink` for a note without links to rewrite.
+        """
+        entry = self._catalogue.get(request.id)
+        if entry is None or source is None:
+            raise no_such_note(request)
+        if isinstance(source, Exception):
+            raise explain_unreadable(entry.path, source)
+        if data is None or data == source.data:
+            raise NothingToRelink(f"The note {entry.path} has no link that has to be rewritten.")
+        now = self._clock()
+        document, identified = self._read(entry, data, entry.path, now)
+        if document.note.id != entry.note.id:
+            raise no_such_note(request)
+        own, digest = document.note.version, digest_of(data)
+        # The version is the next one, which the file does not say: as after an edit by a person.
+        self._catalogue.see_version(entry.note.id, source.digest, own)
+        version = self._catalogue.see_version(entry.note.id, digest, own)
+        document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
+        new = _entry(entry, document, entry.path, digest, identified=identified)
+        event = EventDraft(
+            type=NOTE_UPDATED,
+            agent=request.intent.agent,
+            payload={"id": entry.note.id, "title": new.note.title[:TITLE], "path": entry.path},
+            timestamp=now,
+            tags=new.note.tags,
+            origin=note_origin(TOOL, digest, version),
+        )
+        outcome = WriteOutcome("updated", entry.note.id, entry.path, version)
+        operation = Put(entry.path, data, source.digest)
+        return Prepared(operation, new, document, outcome, event, says_version=version == own)
+
+    def _read(self, entry: Entry, data: bytes, path: str, modified: datetime) -> tuple[Document, bool]:
+        try:
+            return parse_identified(data, path, modified, entry.stand_in, self._catalogue.style)
+        except UnreadableNote as problem:
+            raise cannot_update(entry.path, problem) from problem
+
+
+def _entry(entry: Entry, document: Document, path: str, digest: str, *, identified: bool) -> Entry:
+    return attrs.evolve(
+        entry,
+        path=path,
+        note=document.note,
+        digest=digest,
+        identified=identified,
+        links=scan_targets(document.content, path),
+    )
+
+
+def rewrite(request: RelinkNote, path: str, source: ReadFile, is_file: IsFile) -> bytes | None:
+    """The bytes of the note at `path` with the links it needs; None where it cannot be read. Blocks."""
+    moved = request.intent.relinking
+    try:
+        if request.id != request.intent.id:
+            return relink(source.data, path, moved, is_file)
+        only_broken = request.is_resumed and source.digest != request.intent.digest
+        return relink_own(source.data, moved, is_file, only_broken=only_broken)
+    except UnreadableNote:
+        return None

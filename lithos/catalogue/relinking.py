@@ -1,0 +1,122 @@
+"""Planning of what a move changes in links: which would break or mean another note, and what they must say.
+
+A link breaks when it means another note or none once the note has moved; and when it names the old path,
+even where Lithos would still find the note by its file name, since other programs would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.notes.link_edit import Relinking
+from lithos.core.notes.links import Key
+from lithos.core.text.analysis import normalise
+
+#: Link targets of one step: a millisecond.
+_AT_ONCE: Final = 100
+_SUFFIX: Final = ".md"
+#: A wiki-link ends at one of these, or takes it for a mark.
+_UNLINKABLE: Final = frozenset("[]|#^\n\\")
+
+
+@frozen
+class LinkPlan:
+    """The new links, and the ids of the notes that have them."""
+
+    relinking: Relinking
+    sources: tuple[str, ...]
+
+
+async def plan_links(catalogue: Catalogue, old: Entry, new: Entry) -> LinkPlan:
+    """Plan the move of `old` to `new`, which is not in the catalogue yet; only its writer may call it."""
+    steps = _Planning(catalogue, old, new)
+    for number, _ in enumerate(steps.run(), 1):
+        if number % _AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
+    return steps.result()
+
+
+class _Planning:
+    def __init__(self, catalogue: Catalogue, old: Entry, new: Entry) -> None:
+        self._catalogue, self._old, self._new = catalogue, old, new
+        self._keys: frozenset[Key] = catalogue.graph.keys_of(new)
+        self._sources: dict[str, None] = {}
+        #: Of each page of a wiki-link that breaks, the id of the note it means.
+        self._meant: dict[str, str] = {}
+        self._pages: dict[str, str] = {}
+        self._paths: dict[str, str] = {old.path: new.path}
+
+    def run(self) -> Iterator[None]:
+        """A step for each link target that may be concerned."""
+        graph = self._catalogue.graph
+        targets = list(graph.written_like(graph.keys_of(self._old) | self._keys))
+        for target in targets:
+            self._look_at(target)
+            yield
+        for page, note_id in self._meant.items():
+            self._pages[page] = self._text_for(page, note_id)
+            yield
+        for target in targets:
+            page = target.partition("#")[0].strip()
+            is_other = page in self._pages and target not in self._pages and target != page
+            if is_other and graph.resolve(target) != graph.resolve(page):
+                self._pages[target] = target  # the mark is part of a name here: it stays
+            yield
+
+    def result(self) -> LinkPlan:
+        """What was found."""
+        moved = Relinking(old=self._old.path, new=self._new.path, pages=self._pages, paths=self._paths)
+        return LinkPlan(moved, tuple(self._sources))
+
+    def _look_at(self, target: str) -> None:
+        graph = self._catalogue.graph
+        meant = graph.resolve(target)
+        if meant is None:
+            return
+        is_path = target == self._old.path and meant == self._old.note.id
+        breaks = self._resolve(target) != meant or (meant == self._old.note.id and self._names_place(target))
+        if is_path or breaks:
+            self._sources.update(dict.fromkeys(graph.writers_of(target)))
+        if not breaks:
+            return
+        page = target.partition("#")[0].strip()
+        self._meant[page if graph.resolve(page) == meant else target] = meant
+        if target.endswith(_SUFFIX):
+            self._paths.setdefault(target, self._path_of(meant))
+
+    def _resolve(self, target: str) -> str | None:
+        """What a target means after the move."""
+        return self._catalogue.graph.resolve_if_moved(target, self._new, self._keys)
+
+    def _names_place(self, target: str) -> bool:
+        """Whether a target names folders of the old path that the new one has not."""
+        page = normalise("NFC", target.partition("#")[0].strip()).removesuffix(_SUFFIX)
+        return "/" in page and _ends_in(self._old.path, page) and not _ends_in(self._new.path, page)
+
+    def _path_of(self, note_id: str) -> str:
+        if note_id == self._new.note.id:
+            return self._new.path
+        entry = self._catalogue.get(note_id)
+        assert entry is not None
+        return entry.path
+
+    def _text_for(self, page: str, note_id: str) -> str:
+        """A text that means the note after the move, in the manner of the page: with folders, with suffix."""
+        path = self._path_of(note_id).removesuffix(_SUFFIX)
+        stem = path.rpartition("/")[2]
+        choices = [path, path + _SUFFIX] if "/" in page else [stem, path, path + _SUFFIX]
+        if page.endswith(_SUFFIX):
+            choices = [choice.removesuffix(_SUFFIX) + _SUFFIX for choice in choices]
+        for text in choices:
+            if text not in self._meant and not _UNLINKABLE & set(text) and self._resolve(text) == note_id:
+                return text
+        return note_id
+
+
+def _ends_in(path: str, page: str) -> bool:
+    return f"/{normalise('NFC', path).removesuffix(_SUFFIX)}".endswith(f"/{page}")

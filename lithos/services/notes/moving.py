@@ -1,0 +1,212 @@
+"""The move service: a note gets another path, then the links of all others follow, a few at a time.
+
+Moves are carried out one after another by a task of the server, whatever becomes of their callers; what an
+earlier process began comes first. Between two batches of links other writes have their turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+import trio
+from attrs import define, evolve, field, frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
+from lithos.actors.writing.messages import (
+    MoveNote,
+    NoteBusy,
+    NothingToRelink,
+    RelinkNote,
+    WriteOutcome,
+    WriteRequest,
+)
+from lithos.actors.writing.writer import WriterMailbox
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.errors import LithosError, StorageFailed
+from lithos.services.notes.knowledge import BUSY_PATIENCE, BUSY_PAUSE, LONGEST_BUSY_PAUSE, WRITE_DEADLINE
+from lithos.stores.notes.moves import MoveIntent, Moves
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.moving")
+
+#: Notes whose links are rewritten at once: a quarter of the writer's mailbox.
+BATCH: Final = 16
+#: Moves that wait for their turn; more callers wait in their own tasks.
+CAPACITY: Final = 64
+#: Seconds for which a caller waits for a move with all those before it.
+DEADLINE: Final = 600.0
+
+
+@frozen
+class MoveOutcome:
+    """The reply to a move: the ids of the notes with rewritten links, and of those not written."""
+
+    outcome: WriteOutcome
+    rewritten: tuple[str, ...]
+    left: tuple[str, ...] = ()
+
+
+@define(eq=False)
+class _Job:
+    request: MoveNote
+    done: trio.Event = field(factory=trio.Event)
+    reply: MoveOutcome | Exception | None = None
+
+
+class Moving:
+    """Moves notes; `run` has to be running."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        writer: WriterMailbox,
+        coordinator: Coordinator,
+        moves: Moves,
+        blocking: Blocking,
+    ) -> None:
+        self._catalogue = catalogue
+        self._writer = writer
+        self._coordinator = coordinator
+        self._moves = moves
+        self._blocking = blocking
+        self._send, self._receive = trio.open_memory_channel[_Job](CAPACITY)
+        #: Set once all that an earlier process began is finished.
+        self.resumed = trio.Event()
+
+    async def move(self, request: MoveNote) -> MoveOutcome:
+        """Move a note; returns once it and all rewritten notes are durable and journalled."""
+        self._coordinator.touch(request.agent)
+        job = _Job(request)
+        with honest_outcome("Read the note again before you retry."), trio.fail_after(DEADLINE):
+            await self._send.send(job)
+            await job.done.wait()
+            if isinstance(job.reply, MoveOutcome):
+                return job.reply
+            assert job.reply is not None
+            raise job.reply
+
+    async def run(self) -> None:
+        """Finish what was begun, then serve moves until cancelled."""
+        try:
+            for intent in await self._blocking.run(self._moves.pending):
+                await self._resume(intent)
+        except OSError as failure:
+            log.error("moves that were begun cannot be finished", reason=str(failure))
+        self.resumed.set()
+        async for job in self._receive:
+            try:
+                job.reply = await self._carry_out(job.request)
+            except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
+                job.reply = failure
+            except OSError as failure:  # the journal's: the next start looks at what is left
+                job.reply = StorageFailed(
+                    f"The note was moved, but its record failed: {failure.strerror}. Check the disk, then "
+                    "read the note again."
+                )
+            finally:
+                job.done.set()
+
+    async def _carry_out(self, request: MoveNote) -> MoveOutcome:
+        try:
+            outcome = await self._submit(request)
+        except (LithosError, trio.TooSlowError):
+            await self._finish_unanswered(request.id)
+            raise
+        intent = await self._blocking.run(lambda: self._moves.find(request.id))
+        if intent is None:
+            return MoveOutcome(outcome, ())
+        rewritten, left = await self._finish(intent, is_resumed=False)
+        entry = self._catalogue.get(request.id)
+        version = entry.note.version if entry is not None else outcome.version
+        others = tuple(note_id for note_id in rewritten if note_id != request.id)
+        return MoveOutcome(evolve(outcome, version=version), others, left)
+
+    async def _finish_unanswered(self, note_id: str) -> None:
+        """Let the links follow a note that was moved although the answer is a failure, as of an index."""
+        intent = await self._blocking.run(lambda: self._moves.find(note_id))
+        entry = self._catalogue.get(note_id)
+        if intent is not None and entry is not None and entry.path == intent.relinking.new:
+            await self._finish(intent, is_resumed=False)
+
+    async def _resume(self, intent: MoveIntent) -> None:
+        """Finish a move that an earlier process began; one that cannot be is given up and logged."""
+        moved, entry = intent.relinking, self._catalogue.get(intent.id)
+        try:
+            if entry is not None and entry.path == moved.old:
+                # Killed before the file was renamed: it is moved now, with links as they are now.
+                await self._carry_out(
+                    MoveNote(
+                        id=intent.id, agent=intent.agent, path=moved.new, update_links=intent.update_links
+                    )
+                )
+            elif entry is not None and entry.path == moved.new:
+                await self._finish(intent, is_resumed=True)
+            else:
+                log.warning("move not finished: the note is elsewhere by now", path=moved.new)
+                await self._blocking.run(lambda: self._moves.remove(intent.id))
+        except (LithosError, trio.TooSlowError) as failure:
+            log.error("move not finished", path=moved.old, new=moved.new, reason=str(failure))
+            await self._blocking.run(lambda: self._moves.remove(intent.id))
+        except (ActorDown, ShuttingDown, OSError) as failure:  # at the next start
+            log.error("move not finished yet", path=moved.old, new=moved.new, reason=str(failure))
+
+    async def _finish(
+        self, intent: MoveIntent, *, is_resumed: bool
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Rewrite the links; returns the ids of the notes that changed, and of those that cannot now."""
+        rewritten: list[str] = []
+        left: list[str] = []
+        sources = intent.sources if intent.update_links else ()
+        for start in range(0, len(sources), BATCH):
+            results: dict[str, Exception | None] = {}
+            batch = sources[start : start + BATCH]
+            async with trio.open_nursery() as nursery:
+                for note_id in batch:
+                    request = RelinkNote(id=note_id, intent=intent, is_resumed=is_resumed)
+                    nursery.start_soon(partial(self._relink, request, results))
+            for note_id in batch:
+                failure = results[note_id]
+                if isinstance(failure, ActorDown | ShuttingDown):
+                    raise failure
+                if failure is None:
+                    rewritten.append(note_id)
+                elif not isinstance(failure, NothingToRelink) and note_id in self._catalogue:
+                    log.warning("links not rewritten", id=note_id, reason=str(failure))
+                    left.append(note_id)
+        await self._settle(intent, left)
+        return tuple(rewritten), tuple(left)
+
+    async def _relink(self, request: RelinkNote, results: dict[str, Exception | None]) -> None:
+        try:
+            await self._submit(request)
+        except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
+            results[request.id] = failure
+        else:
+            results[request.id] = None
+
+    async def _settle(self, intent: MoveIntent, left: Sequence[str]) -> None:
+        """Remove the intent, or leave to the next start what could not be done now."""
+        if left:
+            rest = evolve(intent, sources=tuple(left))
+            await self._blocking.run(lambda: self._moves.write(rest))
+        else:
+            await self._blocking.run(lambda: self._moves.remove(intent.id))
+
+    async def _submit(self, request: WriteRequest) -> WriteOutcome:
+        """Ask the writer, again while another program is writing the file."""
+        deadline, pause = trio.current_time() + BUSY_PATIENCE, BUSY_PAUSE
+        while True:
+            try:
+                with trio.fail_after(WRITE_DEADLINE):
+                    accepted = await self._writer.ask(request, within=math.inf)
+                    return await accepted.reply()
+            except NoteBusy:
+                if trio.current_time() + pause > deadline:
+                    raise
+            await trio.sleep(pause)
+            pause = min(2 * pause, LONGEST_BUSY_PAUSE)

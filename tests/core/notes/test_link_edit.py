@@ -1,0 +1,91 @@
+"""Rewriting of links: which characters change when a note moves."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lithos.core.notes.link_edit import Relinking, code_spans, relink, relink_own
+
+MOVED = Relinking(
+    old="a/foo.md",
+    new="b c/bär (1).md",
+    pages={"foo": "bär (1)", "a/foo": "b c/bär (1)", "C#": "C#"},
+    paths={"a/foo.md": "b c/bär (1).md"},
+)
+FILES = {"a/foo.md", "a/other.md", "a/pic.png", "x/y.md"}
+
+
+def rewritten(text: str, path: str = "n.md") -> str:
+    return relink(text.encode(), path, MOVED, FILES.__contains__).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[[foo]]", "[[bär (1)]]"),
+        ("[[ foo#Part | shown ]]", "[[ bär (1)#Part | shown ]]"),
+        ("![[a/foo#^block]]", "![[b c/bär (1)#^block]]"),
+        ("|[[foo\\|f]]|", "|[[bär (1)\\|f]]|"),
+        ("[[Foo]] [[foot]] [[x/foo]] [[C#]]", "[[Foo]] [[foot]] [[x/foo]] [[C#]]"),
+        ("[t](a/foo.md)", "[t](b%20c/bär%20%281%29.md)"),
+        ("[t](./a/foo.md#p 'x')", "[t](./b%20c/bär%20%281%29.md#p 'x')"),
+        ("[t](</a/foo.md>)", "[t](</b c/bär (1).md>)"),
+        ("[t](%61/foo.md)", "[t](b%20c/bär%20%281%29.md)"),
+        ("[t](foo.md) [u](https://e.org/a/foo.md)", "[t](foo.md) [u](https://e.org/a/foo.md)"),
+        ("[v](#foo)", "[v](#foo)"),
+        ("[[not closed [[foo]]", "[[not closed [[bär (1)]]"),
+    ],
+)  # fmt: skip
+def test_only_what_a_link_leads_to_changes(text: str, expected: str) -> None:
+    assert rewritten(text) == expected
+    assert rewritten(expected) == expected  # twice is once
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["`[[foo]]`", "``[[foo]] ` ``", "```\n[[foo]]\n```", "~~~ x\n[t](a/foo.md)", "> ```\n> [[foo]]\n> ```"],
+)
+def test_code_has_no_links(text: str) -> None:
+    assert rewritten(text) == text
+
+
+def test_an_open_backtick_hides_nothing() -> None:
+    assert rewritten("it's ` open [[foo]]\n\nand ` [[foo]]") == "it's ` open [[bär (1)]]\n\nand ` [[bär (1)]]"
+
+
+def test_paths_are_relative_to_the_note_that_links() -> None:
+    assert rewritten("[t](../a/foo.md)", "x/n.md") == "[t](../b%20c/bär%20%281%29.md)"
+    assert rewritten("[t](foo.md)", "a/n.md") == "[t](../b%20c/bär%20%281%29.md)"
+    assert rewritten("[t](bar.md) [[foo]]", "b c/n.md") == "[t](bar.md) [[bär (1)]]"
+    # A path from the folder of all notes, as Obsidian may write it.
+    assert rewritten("[t](a/foo.md)", "x/n.md") == "[t](b%20c/bär%20%281%29.md)"
+
+
+def test_relative_links_of_the_moved_note_are_those_of_its_new_folder() -> None:
+    text = "[o](other.md) ![p](pic.png) [y](../x/y.md) [me](foo.md#x) [no](nothing.md) [r](/a/other.md)"
+    done = relink_own(text.encode(), MOVED, FILES.__contains__, only_broken=False)
+    assert done.decode() == (
+        "[o](../a/other.md) ![p](../a/pic.png) [y](../x/y.md) [me](bär%20%281%29.md#x) [no](nothing.md) "
+        "[r](/a/other.md)"
+    )
+    there = (FILES | {MOVED.new}).__contains__
+    assert relink_own(done, MOVED, there, only_broken=True) == done
+
+
+@given(
+    st.lists(st.sampled_from(["[[foo]]", "`", "``", "\n", "\n\n", "```", "~~~", "[t](a/foo.md)", "x ", "é"]))
+)
+def test_what_is_no_link_stays_whatever_the_text(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    after = rewritten(text)
+    assert re.sub(r"bär \(1\)|b%20c/bär%20%281%29\.md|foo|a/foo\.md", "", after) == re.sub(
+        r"a/foo\.md|foo", "", text
+    )
+    assert rewritten(after) == after
+    spans = code_spans(text)
+    assert all(start < end for start, end in spans)
+    assert spans == sorted(spans)

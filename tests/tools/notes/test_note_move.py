@@ -1,0 +1,264 @@
+"""`lithos_note_move`: the file, the links that would break, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from lithos.actors.writing.messages import RelinkNote
+from lithos.core.notes.link_edit import Relinking
+from lithos.services.notes.moving import Moving
+from lithos.stores.notes.moves import MoveIntent, Moves
+from lithos.stores.notes.values import digest_of
+from tests.servers import MISSING_ID, Lithos, put_note, refusal, serving
+from tests.tools.notes.test_foreign_notes import FOREIGN, changed_lines, commit_all, id_of
+
+
+async def move(lithos: Lithos, note: str, path: str, **more: Any) -> Any:
+    return await lithos.call("lithos_note_move", id=note, path=path, agent="mover", **more)
+
+
+VAULT = {
+    "a/foo.md": "[self](foo.md#x) [beside](beside.md) ![pic](pics/p.png) [out](https://example.org/a/foo.md)\n",
+    "a/beside.md": "By path [[a/foo]], [[a/foo.md#Part|shown]], ![[a/foo#^b]], or [[foo]].\n",
+    "c/far.md": (
+        "---\nx: '[[a/foo]]'\n---\n[far](../a/foo.md#Part 'title') [[a/foo]] `[[a/foo]]`\n"
+        "\n```\n[[a/foo]] [x](../a/foo.md)\n```\n| [[a/foo\\|in a table]] |\n"
+    ),
+    "d.md": "[rooted](</a/foo.md>) [[a/foo]]  \r\nkept",
+    "e.md": "[[foo]] and [[elsewhere/foo]] do not break.",
+    "a/pics/p.png": "png",
+}
+MOVED = {
+    "new place/foo.md": (
+        "[self](foo.md#x) [beside](../a/beside.md) ![pic](../a/pics/p.png) [out](https://example.org/a/foo.md)\n"
+    ),
+    "a/beside.md": (
+        "By path [[new place/foo]], [[new place/foo.md#Part|shown]], ![[new place/foo#^b]], or [[foo]].\n"
+    ),
+    "c/far.md": (
+        "---\nx: '[[a/foo]]'\n---\n[far](../new%20place/foo.md#Part 'title') [[new place/foo]] `[[a/foo]]`\n"
+        "\n```\n[[a/foo]] [x](../a/foo.md)\n```\n| [[new place/foo\\|in a table]] |\n"
+    ),
+    "d.md": "[rooted](</new place/foo.md>) [[new place/foo]]  \r\nkept",
+    "e.md": VAULT["e.md"],
+    "a/pics/p.png": "png",
+}
+
+
+@pytest.mark.parametrize("storage", [{}, FOREIGN], ids=["own", "foreign"])
+async def test_a_move_rewrites_the_links_that_would_break_and_nothing_else(
+    tmp_path: Path, storage: dict[str, Any]
+) -> None:
+    """behaviour 255"""
+    for path, text in VAULT.items():
+        put_note(tmp_path, path, text)
+    async with serving(tmp_path, storage=storage) as lithos:
+        ids = {path: await id_of(lithos, path) for path in VAULT if path.endswith(".md")}
+        note = ids["a/foo.md"]
+        answer = await move(lithos, note, "new place/")
+        assert answer == {
+            "status": "updated",
+            "id": note,
+            "path": "new place/foo.md",
+            "version": 2,  # its own relative links have changed
+            "rewritten": answer["rewritten"],
+        }
+        assert sorted(answer["rewritten"]) == sorted(
+            ids[path] for path in ("a/beside.md", "c/far.md", "d.md")
+        )
+        there = {path: (lithos.knowledge / path).read_bytes().decode() for path in lithos.files()}
+        assert there == MOVED
+        assert not list((tmp_path / ".lithos" / "moves").iterdir())
+        for path, version in (("a/beside.md", 2), ("c/far.md", 2), ("e.md", 1)):
+            assert (await lithos.read(ids[path]))["version"] == version
+        assert (await id_of(lithos, "new place/foo")) == note
+        events = lithos.events()
+        assert events[0] == (
+            "note.renamed", {"id": note, "src_path": "a/foo.md", "dest_path": "new place/foo.md"}
+        )  # fmt: skip
+        assert {kind for kind, _ in events[1:]} == {"note.updated"}
+        assert len(events) == 5
+    async with serving(tmp_path, storage=storage) as lithos:
+        assert lithos.events() == []
+        assert (await lithos.read(note))["version"] == 2
+        assert (await lithos.read(ids["c/far.md"]))["version"] == 2
+        update = await lithos.call("lithos_note_update", id=ids["c/far.md"], agent="a", tags=["x"])
+        assert update["version"] == 3
+
+
+async def test_links_by_name_follow_a_renamed_note_and_spare_others(tmp_path: Path) -> None:
+    """behaviour 255"""
+    files = {
+        "x/foo.md": "---\nid: n-1\n---\n",
+        "y/bar.md": "---\nid: n-2\n---\n",
+        "z.md": "[[foo]] [[foo#Part|f]] [[bar]] [[Bar Title]]",
+        "titled.md": "---\nid: n-3\ntitle: Bar Title\n---\n",
+    }
+    for path, text in files.items():
+        put_note(tmp_path, path, text)
+    async with serving(tmp_path, storage=FOREIGN) as lithos:
+        assert (await move(lithos, "n-1", "x/bar.md"))["status"] == "updated"
+        # [[bar]] meant y/bar and would be ambiguous.
+        assert (lithos.knowledge / "z.md").read_text() == "[[x/bar]] [[x/bar#Part|f]] [[y/bar]] [[Bar Title]]"
+        assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
+        await move(lithos, "n-1", "x/Bar Title.md")
+        assert (lithos.knowledge / "z.md").read_text() == (
+            "[[x/Bar Title]] [[x/Bar Title#Part|f]] [[y/bar]] [[titled]]"
+        )
+        graph = lithos.server.catalogue.graph
+        assert [graph.resolve(each) for each in ("x/Bar Title", "y/bar", "titled")] == [
+            "n-1",
+            "n-2",
+            "n-3",
+        ]
+
+
+async def test_only_the_lines_with_links_differ(tmp_path: Path) -> None:
+    """behaviour 255"""
+    put_note(tmp_path, "foo.md", "Foo\n")
+    put_note(tmp_path, "other.md", "One\n\n[[foo]] here\t\n\nLast line without end")
+    async with serving(tmp_path, storage=FOREIGN) as lithos:
+        commit_all(lithos.knowledge)
+        note = await id_of(lithos, "foo")
+        answer = await move(lithos, note, "deep/er/New name.md", expected_version=1)
+        assert (answer["path"], answer["version"]) == ("deep/er/New name.md", 1)
+        assert (lithos.knowledge / "deep/er/New name.md").read_text() == "Foo\n"
+        lines = [line for line in changed_lines(lithos.knowledge) if line not in ("-Foo",)]
+        assert lines == ["-[[foo]] here\t", "+[[New name]] here\t"]
+
+
+async def test_without_update_links_only_the_file_moves(tmp_path: Path) -> None:
+    for path, text in VAULT.items():
+        put_note(tmp_path, path, text)
+    async with serving(tmp_path) as lithos:
+        answer = await move(lithos, await id_of(lithos, "a/foo"), "b/foo.md", update_links=False)
+        assert (answer["version"], answer["rewritten"]) == (1, [])
+        assert {path: (lithos.knowledge / path).read_bytes().decode() for path in lithos.files()} == {
+            "b/foo.md" if path == "a/foo.md" else path: text for path, text in VAULT.items()
+        }
+
+
+async def test_refused_moves_change_nothing(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("One", path="a")
+        await lithos.create("Two", path="b/one.md")
+        put_note(tmp_path, "c/one.md", "unknown to the server")
+        before = lithos.files()
+        assert refusal(await move(lithos, MISSING_ID, "x"), "doc_not_found")
+        for path in ("../x", "/x", ".hidden", "a.md/x", "x.md/"):
+            assert refusal(await move(lithos, note, path), "invalid_input")
+        assert "already" in refusal(await move(lithos, note, "a/one.md"), "invalid_input")
+        for path in ("b", "b/one.md", "c/one.md"):
+            assert refusal(await move(lithos, note, path), "path_collision")
+        assert refusal(await move(lithos, note, "d", expected_version=7), "version_conflict")
+        assert lithos.files() == before
+        assert not list((tmp_path / ".lithos" / "moves").glob("*.json"))
+    async with serving(tmp_path, storage=FOREIGN) as lithos:
+        await lithos.write("One", path="e/Other.md")
+        assert "folder 'e'" in refusal(await move(lithos, note, "e"), "slug_collision")
+        assert (await move(lithos, note, "e/one.md"))["path"] == "e/one.md"
+
+
+@pytest.mark.parametrize("storage", [{}, FOREIGN], ids=["own", "foreign"])
+@pytest.mark.parametrize("done", range(4))
+async def test_a_move_that_was_cut_short_is_finished_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: dict[str, Any], done: int
+) -> None:
+    """behaviour 255"""
+    for path, text in VAULT.items():
+        put_note(tmp_path, path, text)
+    relink, left = Moving._relink, [done]
+    stopped = trio.Event()
+
+    async def relink_some(self: Moving, request: RelinkNote, results: dict[str, Exception | None]) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            stopped.set()
+            await trio.sleep_forever()
+        await relink(self, request, results)
+
+    async with serving(tmp_path, storage=storage) as lithos:
+        note = await id_of(lithos, "a/foo")
+        far = await id_of(lithos, "c/far")
+        with monkeypatch.context() as patch:
+            patch.setattr(Moving, "_relink", relink_some)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(move, lithos, note, "new place")
+                await stopped.wait()
+                nursery.cancel_scope.cancel()
+    async with serving(tmp_path, storage=storage) as lithos:
+        await lithos.server.moving.resumed.wait()
+        there = {path: (lithos.knowledge / path).read_bytes().decode() for path in lithos.files()}
+        assert there == MOVED
+        assert (await id_of(lithos, "new place/foo"), await id_of(lithos, "c/far")) == (note, far)
+        assert not list((tmp_path / ".lithos" / "moves").iterdir())
+        assert (await lithos.call("lithos_stats"))["documents"] == 5
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+async def test_a_journalled_intent_is_carried_out_whether_or_not_the_file_was_renamed(
+    tmp_path: Path, is_renamed: bool
+) -> None:
+    """behaviour 255"""
+    for path, text in VAULT.items():
+        put_note(tmp_path, path, text)
+    async with serving(tmp_path, storage=FOREIGN) as lithos:
+        note = await id_of(lithos, "a/foo")
+        sources = (note, *[await id_of(lithos, path) for path in ("a/beside", "c/far", "d")])
+    pages = {"a/foo": "new place/foo", "a/foo.md": "new place/foo.md"}
+    relinking = Relinking(
+        old="a/foo.md", new="new place/foo.md", pages=pages, paths={"a/foo.md": "new place/foo.md"}
+    )
+    file = tmp_path / "knowledge/a/foo.md"
+    intent = MoveIntent(
+        id=note, agent="m", digest=digest_of(file.read_bytes()), identified=False, relinking=relinking,
+        sources=sources,
+    )  # fmt: skip
+    Moves(tmp_path / ".lithos").write(intent)
+    if is_renamed:
+        (tmp_path / "knowledge/new place").mkdir()
+        file.rename(tmp_path / "knowledge/new place/foo.md")
+    async with serving(tmp_path, storage=FOREIGN) as lithos:
+        await lithos.server.moving.resumed.wait()
+        there = {path: (lithos.knowledge / path).read_bytes().decode() for path in lithos.files()}
+        assert there == MOVED
+        assert await id_of(lithos, "new place/foo") == note
+
+
+async def test_an_unreadable_record_of_a_move_is_set_aside(tmp_path: Path) -> None:
+    folder = tmp_path / ".lithos" / "moves"
+    folder.mkdir(parents=True)
+    (folder / "x.json").write_text("{")
+    async with serving(tmp_path) as lithos:
+        await lithos.server.moving.resumed.wait()
+        assert [path.name for path in folder.iterdir()] == ["x.unreadable"]
+        note = await lithos.create("One")
+        assert (await move(lithos, note, "there"))["path"] == "there/one.md"
+
+
+async def test_an_edit_beside_a_move_is_kept_with_its_links_rewritten(tmp_path: Path) -> None:
+    """behaviour 255"""
+    put_note(tmp_path, "foo.md", "Foo")
+    put_note(tmp_path, "other.md", "[[foo]]")
+    async with serving(tmp_path, storage=FOREIGN) as lithos:
+        (lithos.knowledge / "other.md").write_text("[[foo]] and what a person adds")
+        other = await id_of(lithos, "other")
+        answer = await move(lithos, await id_of(lithos, "foo"), "bar.md")
+        assert answer["rewritten"] == [other]
+        assert (lithos.knowledge / "other.md").read_text() == "[[bar]] and what a person adds"
+        assert (await lithos.read(other))["version"] == 3  # the person's edit is one, ours another
+
+
+async def test_two_notes_that_change_places_through_a_third_keep_all_links(tmp_path: Path) -> None:
+    put_note(tmp_path, "a.md", "[[b]] [to b](b.md)")
+    put_note(tmp_path, "b.md", "[[a]] [to a](a.md)")
+    async with serving(tmp_path, storage=FOREIGN) as lithos:
+        a, b = await id_of(lithos, "a"), await id_of(lithos, "b")
+        for note, path in ((a, "c.md"), (b, "a.md"), (a, "b.md")):
+            assert (await move(lithos, note, path))["status"] == "updated"
+        assert (lithos.knowledge / "b.md").read_text() == "[[a]] [to b](a.md)"
+        assert (lithos.knowledge / "a.md").read_text() == "[[b]] [to a](b.md)"
