@@ -180,7 +180,7 @@ def test_inline_tags_never_get_into_the_frontmatter(
 ) -> None:
     """What is written reads back, with the tags that were set and no other in the frontmatter."""
     note = Note(id="0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", title="A title", tags=tags, created_at=NOW)
-    data = render_document(Document(note=note, content=content), VAULT)
+    data = render_document(Document(note=note, content=content), style=VAULT)
     document = parse_document(data, "a.md", NOW, None, VAULT)
     assert (document.note.tags, document.content) == (tags, content.strip())
     new = Document(note=evolve(document.note, tags=changed, title="New title"), content=later)
