@@ -161,6 +161,7 @@ def plain_title(text: str) -> str:
     if len(text) > TITLE or not any(mark in text for mark in "[`*_~="):
         return text
     before, plain = "", " ".join(text.split())
+    spaced = plain
     while plain != before:
         before = plain
         plain = _LINKED.sub(_shown, plain)
@@ -168,7 +169,7 @@ def plain_title(text: str) -> str:
         plain = _CODE.sub(lambda match: match[2].strip() or match[2], plain)
         plain = _EMPHASIS.sub(lambda match: match[2] or match[4] or match[6] or match[8], plain)
         plain = " ".join(plain.split())
-    return plain or text
+    return text if plain in ("", spaced) else plain
 
 
 def _shown(link: re.Match[str]) -> str:
