@@ -7,8 +7,10 @@ matrix (`chunk_rows`); on disk they are a usearch index, its graph as thin as us
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
@@ -301,6 +303,10 @@ def stored_identity(directory: Path) -> EmbedderIdentity | None:
 
 
 def _make_index(identity: EmbedderIdentity) -> Index:
+    # usearch brings a C++ runtime of its own, and what is loaded first serves all: with that one the import
+    # of onnxruntime ends the process (segmentation fault), so the system's is loaded before.
+    with suppress(OSError):
+        ctypes.CDLL("libstdc++.so.6", mode=ctypes.RTLD_GLOBAL)
     from usearch.index import Index  # noqa: PLC0415 - slow to import, and only for what is on disk
 
     return Index(

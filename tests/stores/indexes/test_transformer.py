@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -178,3 +179,26 @@ def test_a_runtime_that_computes_something_else_is_refused(monkeypatch: pytest.M
     monkeypatch.setattr(Transformer, "encode", lambda *_, **__: np.zeros((1, DIMS), np.float32))
     with pytest.raises(EmbedderUnavailable, match="something else"):
         transformer.load_transformer()
+
+
+@pytest.mark.parametrize("first", ["vectors", "model"])
+def test_the_model_and_stored_vectors_can_be_loaded_in_either_order(tmp_path: Path, first: str) -> None:
+    """usearch and onnxruntime in one process, without what else a server loads: nothing crashes."""
+    loads = {
+        "vectors": f"VectorIndex(Path({str(tmp_path)!r}), identity()).save()",
+        "model": "load_transformer()",
+    }
+    order = [loads[first], *(step for name, step in loads.items() if name != first)]
+    program = "\n".join(
+        [
+            "from pathlib import Path",
+            "from lithos.stores.indexes.transformer import identity, load_transformer",
+            "from lithos.stores.indexes.vectors import VectorIndex",
+            *order,
+            "print('both')",
+        ]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "both\n"), done.stderr
