@@ -52,6 +52,7 @@ DEFAULTS: dict[str, Any] = {
     "index.max_vanished_fraction": 0.5,
     "coordination.claim_default_ttl_minutes": 60,
     "coordination.claim_max_ttl_minutes": 480,
+    "coordination.strict": False,
     "events.enabled": True,
     "events.journal_size": 100000,
     "events.audit_days": 90,
