@@ -221,6 +221,9 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "services.retrieve.scouts.Report.fired": _CALL,
     "services.retrieve.scouts.Report.found": _CALL,
     "services.notes.texts._KeptContents._contents": Bound("what fits", "`services.notes.texts.KEPT_BYTES`"),
+    "stores.coordination.ready_rows.WaitingCounts._known": Bound(
+        "`stores.coordination.ready_rows.FILTERS_KEPT`", "the filter of a call each"
+    ),
     "stores.indexes.chunk_rows.ChunkRows._free": Bound("gaps between chunks in the index", "a number each"),
     "stores.learning.question_matrix.QuestionMatrix._free": Bound("`lcma.questions_kept`", "a number each"),
     "stores.learning.question_matrix.QuestionMatrix._notes": Bound(

@@ -7,7 +7,6 @@ there: thousands of held tasks cost it nothing. Whatever frees a task before a m
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
@@ -20,8 +19,8 @@ from lithos.stores.coordination.tasks import TaskRows
 
 #: Kinds of choices that are remembered: an aspect and a filter each.
 KINDS: Final = 256
-#: Ready tasks that are looked at at once where the first one would not do.
-PAGE: Final = 50
+#: Ready tasks that are looked at at once: first where there is a filter, then where those would not do.
+FEW, PAGE = 3, 50
 
 #: What a choice is remembered by: the key of its aspect, and its filter as text.
 Kind = tuple[str, str]
@@ -88,8 +87,8 @@ class TaskChoice:
         key = aspect_key(wanted.aspect)
         if wanted.task_id is not None:
             return self._only(wanted, wanted.task_id, now)
-        kind = (key, _name_filter(wanted))
-        since, most = self.marks.since(kind), PAGE if wanted.is_filtered else 1
+        kind = (key, wanted.filter_text)
+        since, most = self.marks.since(kind), FEW if wanted.is_filtered else 1
         while found := self._rows.ready.free(wanted, key, since, now, most):
             for candidate in found:
                 task = self._taken(wanted, candidate, now)
@@ -136,10 +135,3 @@ class TaskChoice:
     def _arm_timers(self, graph: TaskGraph, task_id: str) -> None:
         for source, _ in graph.waits_for.get(task_id, ()):
             self._rows.ready.arm(graph.tasks[source])
-
-
-def _name_filter(wanted: NextTask) -> str:
-    if not wanted.is_filtered:
-        return ""
-    match = sorted((wanted.metadata_match or {}).items())
-    return json.dumps([wanted.project, sorted(wanted.tags), match])

@@ -6,6 +6,7 @@ relations are what people and agents have written: they are kept.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -104,6 +105,14 @@ class NextTask(TaskCommand[Given | None]):
     def is_filtered(self) -> bool:
         """Whether not every task will do."""
         return bool(self.project is not None or self.tags or self.metadata_match)
+
+    @property
+    def filter_text(self) -> str:
+        """The same for equal filters, as text; empty without one."""
+        if not self.is_filtered:
+            return ""
+        match = sorted((self.metadata_match or {}).items())
+        return json.dumps([self.project, sorted(self.tags), match])
 
     def passes(self, tags: Iterable[str], metadata: Mapping[str, Any]) -> bool:
         """Whether a task with these tags and metadata is wanted."""

@@ -18,6 +18,7 @@ from lithos.core.tasks.commands import CompleteTask, Given, NextTask, TaskComman
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.services.retrieve.feedback import Feedback
+from lithos.stores.coordination.ready_rows import WaitingCounts
 from lithos.stores.coordination.tasks import TaskRows
 
 T = TypeVar("T")
@@ -105,6 +106,7 @@ class Coordination:
         self._rows = rows
         self._reading = reading
         self._clock = clock
+        self._waiting = WaitingCounts(rows.ready)
         #: None when nothing is learned.
         self._feedback = feedback
 
@@ -137,7 +139,7 @@ class Coordination:
         given = await self.run(command)
         if given is not None:
             return given
-        return Waiting(*await self._read(lambda: self._rows.ready.counts(command)))
+        return Waiting(*await self._read(lambda: self._waiting.count(command)))
 
     async def list_tasks(self, wanted: TaskFilter, *, with_claims: bool) -> list[TaskView]:
         """Tasks newest first. Raises `InvalidInput`."""

@@ -20,11 +20,12 @@ from lithos.core.tasks.model import Claim, Task, aspect_key
 from lithos.core.times import format_time, parse_time
 from lithos.stores.sqlite import load_object, load_texts
 
-_OPEN: Final = "tasks WHERE status='open' AND task_type='task'"
+#: Without statistics SQLite would take the index of the status, which is larger.
+_OPEN: Final = "tasks INDEXED BY tasks_open WHERE status='open' AND task_type='task'"
 #: Over the index of ready tasks, from a position on; a claim that runs on the aspect takes a task out.
 _FREE: Final = (
     "SELECT task_id,aged.created_at,number,tags,metadata FROM ready_tasks AS aged JOIN tasks ON id=task_id"
-    " WHERE aged.created_at>=?1 AND (aged.created_at>?1 OR number>=?2)"
+    " WHERE (aged.created_at,number)>=(?1,?2)"
     " AND (?5 IS NULL OR instr(metadata,?5)) AND (?6 IS NULL OR instr(tags,?6))"
     " AND NOT EXISTS"
     " (SELECT 1 FROM claim_ends WHERE task_id=aged.task_id AND aspect_key=?3 AND expires_at>?4)"
@@ -43,6 +44,9 @@ _ENDED: Final = (
     "(SELECT tags FROM tasks WHERE id=task_id)"
     " FROM claim_ends JOIN claims USING(task_id, aspect) WHERE is_told=0 AND claim_ends.expires_at<=?"
 )
+
+#: Filters whose counts are kept until something changes.
+FILTERS_KEPT: Final = 256
 
 #: Where a task stands among all: its `created_at`, and its rowid among those of one moment.
 Place = tuple[str, int]
@@ -189,6 +193,26 @@ class ReadyRows:
 
     def _rows(self, sql: str, *given: str | int | None) -> list[Any]:
         return self.connection.execute(sql, given).fetchall()
+
+
+class WaitingCounts:
+    """How many tasks wait, for agents that ask again and again while nothing changes."""
+
+    def __init__(self, rows: ReadyRows) -> None:
+        self._rows = rows
+        self._version = -1
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def count(self, wanted: NextTask) -> tuple[int, int]:
+        """As `ReadyRows.counts`, once for each filter until another connection commits; in a snapshot."""
+        ((version,),) = self._rows.connection.execute("PRAGMA data_version").fetchall()
+        if version != self._version or len(self._known) >= FILTERS_KEPT:
+            self._version = int(str(version))
+            self._known.clear()
+        name = f"{wanted.filter_text} {wanted.task_id}"
+        if name not in self._known:
+            self._known[name] = self._rows.counts(wanted)
+        return self._known[name]
 
 
 def _claim(row: Sequence[Any]) -> Claim:

@@ -103,8 +103,8 @@ async def test_claiming_again_restarts_the_time_under_a_new_fence(tmp_path: Path
 @pytest.mark.parametrize(
     ("wanted", "minutes"),
     [
-        (None, 60), (90, 90), (0.5, 0.5), (0.1, 0.1), (0.0999, 1), (0, 1), (-5, 1), (480, 480), (481, 480), (1e300, 480), ("30", 30),
-        (1.5, 1.5), ("inf", 480), ("-inf", 1), ("nan", 1),
+        (None, 60), (90, 90), (0.5, 0.5), (0.1, 0.1), (0.0999, 1), (0, 1), (-5, 1), (480, 480),
+        (481, 480), (1e300, 480), ("30", 30), (1.5, 1.5), ("inf", 480), ("-inf", 1), ("nan", 1),
     ],
 )  # fmt: skip
 async def test_the_time_is_clamped_and_never_an_error(tmp_path: Path, wanted: Any, minutes: float) -> None:
