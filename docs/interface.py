@@ -63,8 +63,8 @@ Here you find every event that `/events`, `/events/ws`, `lithos events` and `lit
 
 An event has `id` (its position as text), `seq` (the same as a number), `type`, `timestamp`, `agent`,
 `payload` and `tags`. Positions strictly increase over all kinds; gaps mean nothing. Note events carry the
-tags of the note, others none. What other programs do to the notes is told with the agent `watcher`, or `scan`
-when it was found at the start.
+tags of the note, task and finding events those of the task, others none. What other programs do to the notes
+is told with the agent `watcher`, or `scan` when it was found at the start.
 """
 
 _RESYNC: Final = """\
@@ -82,6 +82,14 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "task.updated": ("A task changed.", ("task_id",)),
     "task.claimed": ("An agent took an aspect of a task.", ("task_id", "agent", "aspect", "fence")),
     "task.released": ("An agent gave an aspect back.", ("task_id", "agent", "aspect")),
+    "task.claim_expired": (
+        "A claim ran out, at most 2 s ago; the agent is the one that held it.",
+        ("task_id", "agent", "aspect", "fence"),
+    ),
+    "task.ready": (
+        "A task can start: at its creation, after its last blocker, or by a timer gate (agent `timer`).",
+        ("task_id", "title"),
+    ),
     "task.completed": (
         "A task is done. The last three are JSON text, `null` when absent.",
         ("task_id", "agent", "outcome", "cited_nodes", "misleading_nodes", "receipt_id"),
@@ -89,8 +97,8 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "task.cancelled": ("A task was given up.", ("task_id", "agent", "reason")),
     "task.reopened": ("A closed task is open again.", ("task_id", "agent", "prior_status", "prior_outcome")),
     "finding.posted": (
-        "An agent reported something; `knowledge_id` only with a note.",
-        ("finding_id", "task_id", "agent", "knowledge_id"),
+        "An agent reported something; its first 300 characters, `knowledge_id` only with a note.",
+        ("finding_id", "task_id", "agent", "summary", "knowledge_id"),
     ),
     "edge.upserted": (
         "A typed edge was made or changed.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Final, Literal, get_args, get_origin
 
 import attrs
@@ -81,7 +81,14 @@ def variable_of(key: str) -> str:
     return "LITHOS_" + key.upper().replace(".", "__")
 
 
+def without_none(kind: Any) -> Any:
+    """The type of a setting that may be null."""
+    kinds = [each for each in get_args(kind) if each is not NoneType]
+    return kinds[0] if get_origin(kind) is UnionType and len(kinds) == 1 else kind
+
+
 def _describe_kind(kind: Any) -> str:
+    kind = without_none(kind)
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(get_args(kind))
     return "true or false" if kind is bool else "a text"

@@ -225,6 +225,39 @@ class StorageConfig:
     max_content_size_bytes: int = setting(
         1_000_000, "Largest content of one note, in bytes of UTF-8.", whole(1, 1_000_000_000)
     )
+    vault: Path | None = setting(
+        None,
+        "Folder of Markdown files, served where it lies; nothing but notes is written there.",
+        DIRECTORY,
+    )
+    ignore: tuple[str, ...] | None = setting(
+        None,
+        "Patterns of files that are no notes, from the notes folder on; null: `templates/**` with a vault "
+        "whose Obsidian settings name no other folder of templates.",
+        NAMES,
+    )
+    title_from: Literal["heading", "file"] | None = setting(
+        None,
+        "What a title comes from first: `heading`, or the `title` key and `file` name (null, with a vault).",
+    )
+    titles: Literal["vault", "folder"] | None = setting(
+        None, "Where a title must be unique; null: in its `folder` with a vault, else in the whole `vault`."
+    )
+    inline_tags: bool | None = setting(None, "Whether `#tags` in the text count as tags; null: with a vault.")
+    broken_frontmatter: Literal["skip", "serve"] | None = setting(
+        None, "What becomes of a note whose YAML cannot be read; null: `serve` with a vault, else `skip`."
+    )
+    frontmatter: Literal["full", "minimal"] | None = setting(
+        None, "Which keys a write adds to a note; null: `minimal` with a vault, else `full`."
+    )
+    file_names: Literal["slug", "title"] | None = setting(
+        None, "How files of new notes are named; null: by `title` with a vault, else by `slug`."
+    )
+
+    @property
+    def notes_folder(self) -> Path:
+        """The folder of the notes."""
+        return self.data_dir / self.knowledge_subdir if self.vault is None else self.vault
 
 
 @frozen(kw_only=True)
@@ -298,6 +331,10 @@ class CoordinationConfig:
         60, "Minutes a claim holds when none are asked for.", whole(1, 525_600)
     )
     claim_max_ttl_minutes: int = setting(480, "Most minutes a claim can be asked for.", whole(1, 525_600))
+    strict: bool = setting(
+        False,
+        "Refuse to claim a blocked task, and to complete one that only others have claims on.",
+    )
 
 
 @frozen(kw_only=True)

@@ -17,7 +17,15 @@ import cattrs
 import yaml
 from attrs import frozen
 
-from lithos.config.catalogue import OLDER_NAMES, SECTIONS, SETTINGS, SHORT_VARIABLES, Setting, variable_of
+from lithos.config.catalogue import (
+    OLDER_NAMES,
+    SECTIONS,
+    SETTINGS,
+    SHORT_VARIABLES,
+    Setting,
+    variable_of,
+    without_none,
+)
 
 
 class ConfigError(Exception):
@@ -109,6 +117,7 @@ def structure_value(setting: Setting, raw: Any, *, from_text: bool) -> Any:
 
 
 def _read_text(kind: Any, text: str) -> Any:
+    kind = without_none(kind)
     origin: Any = get_origin(kind)
     if kind is bool:
         return _BOOLS.get(text.lower(), text)

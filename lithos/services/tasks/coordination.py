@@ -14,10 +14,11 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import honest_outcome
 from lithos.core.errors import InvalidInput, TaskNotFound
 from lithos.core.notes.matching import check_metadata_match, has_all, matches_metadata
-from lithos.core.tasks.commands import CompleteTask, TaskCommand
+from lithos.core.tasks.commands import CompleteTask, Given, NextTask, TaskCommand
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.services.retrieve.feedback import Feedback
+from lithos.stores.coordination.ready_rows import WaitingCounts
 from lithos.stores.coordination.tasks import TaskRows
 
 T = TypeVar("T")
@@ -75,6 +76,14 @@ class TaskSheet:
 
 
 @frozen
+class Waiting:
+    """Tasks that are wanted but cannot be claimed now: ready ones that are held, and blocked ones."""
+
+    waiting: int
+    blocked: int
+
+
+@frozen
 class DirectedEdge:
     """An edge as seen from one of its tasks: `outgoing` or `incoming`."""
 
@@ -97,6 +106,7 @@ class Coordination:
         self._rows = rows
         self._reading = reading
         self._clock = clock
+        self._waiting = WaitingCounts(rows.ready)
         #: None when nothing is learned.
         self._feedback = feedback
 
@@ -118,6 +128,18 @@ class Coordination:
         if self._feedback is not None and lesson is not None:
             await self._feedback.apply(lesson)
         return unblocked
+
+    async def next(self, command: NextTask) -> Given | Waiting:
+        """Claim the next task; when there is none, how many there are that cannot be had now.
+
+        They are counted after the coordinator found none: what became free in between counts as waiting, so
+        nobody who sees no task left misses one. Raises `InvalidInput`.
+        """
+        check_metadata_match(command.metadata_match)
+        given = await self.run(command)
+        if given is not None:
+            return given
+        return Waiting(*await self._read(lambda: self._waiting.count(command)))
 
     async def list_tasks(self, wanted: TaskFilter, *, with_claims: bool) -> list[TaskView]:
         """Tasks newest first. Raises `InvalidInput`."""

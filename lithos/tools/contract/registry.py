@@ -216,6 +216,7 @@ ORDER: Final = (
     "lithos_task_edge_upsert",
     "lithos_task_edge_list",
     "lithos_task_spawn",
+    "lithos_task_next",
     "lithos_links",
     "lithos_semantic",
     "lithos_provenance",

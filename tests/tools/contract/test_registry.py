@@ -23,12 +23,13 @@ lithos_task_renew S; lithos_task_release S I; lithos_task_complete C I; lithos_t
 lithos_task_list C RI; lithos_task_status S RI; lithos_node_stats S RI; lithos_finding_post C;
 lithos_finding_list C RI; lithos_stats S RI; lithos_note_update F D; lithos_task_get F RI;
 lithos_task_reopen F I; lithos_task_ready F RI; lithos_task_blocked F RI; lithos_task_children F RI;
-lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F
+lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F;
+lithos_task_next C
 """
 TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
 ORDER = list(TOOLS)
 #: Profile to what it lists, and how many.
-SHOWN = {"core": ("C", 12), "standard": ("CS", 28), "full": ("CSF", 37)}
+SHOWN = {"core": ("C", 13), "standard": ("CS", 29), "full": ("CSF", 38)}
 LARGEST_LISTING = 24_000
 
 

@@ -339,7 +339,9 @@ async def test_spawning_inherits_what_is_not_given(tmp_path: Path) -> None:
         assert (shown["title"], shown["description"], shown["task_type"]) == ("New", "d", "task")
         assert (shown["tags"], shown["created_by"], shown["status"]) == (["a", "b"], "bob", "open")
         assert shown["metadata"] == {"project": "p"} | context
-        assert lithos.events()[len(events) :] == [("task.created", {"task_id": shown["id"], "title": "New"})]
+        assert lithos.events()[len(events) :] == [
+            (kind, {"task_id": shown["id"], "title": "New"}) for kind in ("task.created", "task.ready")
+        ]
         (edge,) = (await call(lithos, "task_edge_list", task_id=shown["id"]))["edges"]
         assert (edge["from_task_id"], edge["type"], edge["direction"]) == (
             source, "discovered_from", "incoming",

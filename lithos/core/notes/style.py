@@ -1,0 +1,35 @@
+"""How the notes of a vault are understood and written (specification: vault, sections 2 and 3)."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class VaultStyle:
+    """One rule each; the defaults are those of a folder that Lithos made itself."""
+
+    #: Titles come from the `title` key and the file name, and a heading stays in the body.
+    titles_from_files: bool = False
+    #: A title must be unique only within its folder.
+    titles_per_folder: bool = False
+    #: `#tags` in the text count as tags.
+    inline_tags: bool = False
+    #: A note whose frontmatter cannot be read is served without it.
+    serves_broken: bool = False
+    #: A write adds only the keys that say something, and no heading.
+    minimal_frontmatter: bool = False
+    #: A new note's file is named by its title, not by its slug.
+    titles_name_files: bool = False
+
+    @classmethod
+    def of_foreign(cls) -> VaultStyle:
+        """The rules of a vault that somebody else owns."""
+        return cls(
+            titles_from_files=True,
+            titles_per_folder=True,
+            inline_tags=True,
+            serves_broken=True,
+            minimal_frontmatter=True,
+            titles_name_files=True,
+        )
