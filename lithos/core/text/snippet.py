@@ -21,7 +21,7 @@ from lithos.core.text.visible import visible_text
 #: Characters of a snippet.
 WINDOW: Final = 300
 #: Characters of a chunk that are shown whole.
-LONGEST_CHUNK: Final = 500
+LONGEST_CHUNK: Final = 1_000
 #: Share of a snippet that may stand before its first match.
 _BEFORE: Final = 3
 #: Terms that are looked for, the heaviest of them.
@@ -130,7 +130,7 @@ def find_passage(content: str, terms: Terms) -> Passage:
 
 
 def plain_passage(text: str, title: str = "") -> str:
-    """Return a chunk as it reads, at most 500 characters; empty when it says nothing but the title."""
+    """Return a chunk as it reads, at most 1,000 characters; empty when it says nothing but the title."""
     text = text.lstrip()
     if title and text.startswith(title.strip()):
         text = text[len(title.strip()) :]
