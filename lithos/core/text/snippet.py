@@ -110,6 +110,8 @@ class _Window(NamedTuple):
     start: int
     end: int
     piece: str
+    #: Folding changed no length, so that places in the folded text are those in the text.
+    is_aligned: bool
 
 
 def find_passage(content: str, terms: Terms) -> Passage:
@@ -125,7 +127,10 @@ def find_passage(content: str, terms: Terms) -> Passage:
             best = window
     if best is None:
         return Passage("", 0.0)
-    start, end = unfold_offset(best.piece, best.start), unfold_offset(best.piece, best.end)
+    start, end = best.start, best.end
+    if not best.is_aligned:
+        start = unfold_offset(best.piece, start)
+        end = min(len(best.piece), start + end - best.start)
     return Passage(_cut_window(best.piece, start, end), best.share)
 
 
@@ -137,7 +142,7 @@ def plain_passage(text: str, title: str = "") -> str:
     text = _tidy(visible_text(text))
     if not any(not line.lstrip().startswith("#") for line in text.splitlines() if line.strip()):
         return ""
-    return text if len(text) <= LONGEST_CHUNK else _cut_at_word(text, LONGEST_CHUNK) + _ELLIPSIS
+    return _cut_at_word(text, LONGEST_CHUNK)
 
 
 def first_prose(content: str) -> str:
@@ -151,7 +156,7 @@ def first_prose(content: str) -> str:
             if paragraph.startswith("#") and "\n" not in paragraph:
                 continue
             if len(paragraph) >= _LEAST_PROSE:
-                return _cut_window(piece, start, start)
+                return _tidy(_cut_at_word(piece[start:], WINDOW))
             shown = shown or paragraph
     return _tidy(shown)
 
@@ -198,7 +203,8 @@ def _best_window(piece: str, terms: Terms) -> _Window | None:
             left += 1
         worth = covered + extra
         if best is None or worth > best.worth + 1e-9:
-            best = _Window(worth, min(1.0, covered / terms.total), places[left].start, place.end, piece)
+            share = min(1.0, covered / terms.total)
+            best = _Window(worth, share, places[left].start, place.end, piece, len(folded) == len(piece))
     return best
 
 
@@ -248,8 +254,11 @@ def _beginning(text: str, begin: int, start: int) -> int:
 
 
 def _cut_at_word(text: str, most: int) -> str:
+    """The beginning of a text, with dots where it is cut."""
+    if len(text) <= most:
+        return text
     space = _last(_SPACE, text, most // 2, most)
-    return text[: space.start() if space else most].rstrip()
+    return text[: space.start() if space else most].rstrip() + _ELLIPSIS
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -273,7 +282,7 @@ def _stem(term: str) -> str:
     return _DOUBLED.sub(r"\1", stem) if stem != term else term
 
 
-_BLANK_LINES: Final = re.compile(r"[^\S\n]*\n\s*\n")
+_BLANK_LINES: Final = re.compile(r"\n\s*\n")
 _BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
 _SPACE: Final = re.compile(r"\s")

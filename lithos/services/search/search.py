@@ -242,12 +242,14 @@ class Search:
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         await self._wait_for_meaning()
-        try:
-            wanted = request.offset + limit
-            found = await self._nearest.search(request.query, request.filters, wanted, threshold)
-        except (SemanticUnavailable, IndexFailed) as failure:
-            raise backend_failure(str(failure)) from failure
-        judged = await self._judge(request.query, request.filters, threshold) if found else NOTHING_RANKED
+        wanted = request.offset + limit
+        judged = await self._judge(request.query, request.filters, threshold)
+        found = judged.chunks
+        if "semantic" in judged.failed or wanted > LEG_NOTES:
+            try:
+                found = await self._nearest.search(request.query, request.filters, wanted, threshold)
+            except (SemanticUnavailable, IndexFailed) as failure:
+                raise backend_failure(str(failure)) from failure
         scores = list(map(_serial_and_similarity, found))
         terms = self._terms(request.query[:LONGEST_QUERY])
         return _Ranked(scores, found, frozenset(), terms, matches=self.strengths(judged))

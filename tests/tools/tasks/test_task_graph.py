@@ -260,7 +260,7 @@ async def test_edges_are_listed_as_seen_from_the_task(tmp_path: Path) -> None:
         assert edge["metadata"] == {}
         answer = await lithos.call("lithos_task_edge_list", task_id=one, direction="up")
         assert refusal(answer, "invalid_input")
-        assert await call(lithos, "task_edge_list", task_id=MISSING_ID) == {"edges": []}
+        assert await call(lithos, "task_edge_list", task_id=MISSING_ID) == {"edges": [], "total": 0}
 
 
 async def test_ready_and_blocked_filter_before_the_limit(tmp_path: Path) -> None:
