@@ -22,7 +22,17 @@ from lithos.core.notes import yaml_nodes as yaml_text
 from lithos.core.notes.model import Document, Note
 from lithos.core.tasks import graph as gates
 from lithos.core.tasks import graph as task_metadata
-from lithos.core.text import analysis, chunk, entities, entity_phrases, entity_text, pieces, query, snippet, visible
+from lithos.core.text import (
+    analysis,
+    chunk,
+    entities,
+    entity_phrases,
+    entity_text,
+    pieces,
+    query,
+    snippet,
+    visible,
+)
 from lithos.core.text import snippet as truncation
 from lithos.stores import sqlite
 from lithos.stores.indexes import fulltext_query, fulltext_schema, linkgraph

@@ -89,7 +89,12 @@ def test_words_with_vowel_signs_match_whole() -> None:
 
 
 def test_a_stemmed_hit_is_found_without_its_ending() -> None:
-    for query, text in (("running", "runs"), ("indexes", "indexing"), ("cities", "city"), ("Linked", "links")):
+    for query, text in (
+        ("running", "runs"),
+        ("indexes", "indexing"),
+        ("cities", "city"),
+        ("Linked", "links"),
+    ):
         assert f" {text} " in passage(". " * 300 + f" {text} " + ". " * 300, query)
 
 
