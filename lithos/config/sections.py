@@ -209,9 +209,9 @@ class ServerConfig:
     write_outcomes: Literal["envelope", "status"] = setting(
         "envelope", "Whether a refused write has status `error` or its own code as status."
     )
-    max_answer_chars: int | None = setting(
-        None,
-        "Characters of JSON of a tool's answer, 0: no limit; null: 40000, 0 with `write_outcomes: status`.",
+    max_answer_chars: int = setting(
+        MAX_ANSWER_CHARS,
+        "Characters of JSON of a tool's answer, 0: no limit; the default is none with `write_outcomes: status`.",
         ANSWER_LIMIT,
     )
     auth_token: str | None = setting(None, "Bearer token that every request must carry.", TOKEN, secret=True)
@@ -225,9 +225,8 @@ class ServerConfig:
     @property
     def answer_limit(self) -> int:
         """The most characters of an answer, 0 for no limit; clients of `status` expect whole lists."""
-        if self.max_answer_chars is not None:
-            return self.max_answer_chars
-        return MAX_ANSWER_CHARS if self.write_outcomes == "envelope" else 0
+        is_default = self.max_answer_chars == MAX_ANSWER_CHARS
+        return 0 if is_default and self.write_outcomes == "status" else self.max_answer_chars
 
 
 @frozen(kw_only=True)

@@ -250,9 +250,7 @@ async def _ask(asker: Asker, tool: str, arguments: Mapping[str, Any]) -> Mapping
     return answer
 
 
-async def _ask_all(
-    asker: Asker, tool: str, arguments: Mapping[str, Any], rows: str
-) -> Mapping[str, Any]:
+async def _ask_all(asker: Asker, tool: str, arguments: Mapping[str, Any], rows: str) -> Mapping[str, Any]:
     """An answer with all its rows, asked for page by page."""
     whole = dict(await _ask(asker, tool, arguments))
     while "next_offset" in whole:

@@ -27,7 +27,7 @@ _MARKUP: Final = re.compile(
     | \[{_IMAGE}\](?:{_TARGET}|\[[^\[\]\n]*\])?               # a badge: an image that is a link
     | {_IMAGE}
     | \[\[(?:[^\[\]|\n]*\|)?(?P<wiki>[^\[\]\n]*)\]\]
-    | \[(?P<link>[^\[\]\n]*)\](?:{_TARGET}|:[ \t]*(?:https?:|<|/)[^\n]*)
+    | \[(?P<link>(?:[^\[\]\n]|\[[^\[\]\n]*\])*)\](?:{_TARGET}|:[ \t]*(?:https?:|<|/)[^\n]*)
     | </?(?:(?i:{_TAGS})(?:[\s/][^<>]{{0,2000}})?|https?:[^<>\s]*)>
     """,
     re.VERBOSE,

@@ -131,7 +131,7 @@ def fit(
     if text is not None:
         _fill_content(fitted, paged.content, text, room, offset)
     if shortener.paths:
-        fitted |= {"truncated": True, "shortened": shortener.paths[:_NAMED]}
+        fitted |= {"truncated": True, "shortened": shortener.paths}
     return fitted
 
 
@@ -206,7 +206,7 @@ class _Shortener:
             return self.shorten_object(value, room, path)
         if _size(value) <= room:
             return value
-        self.paths.append(path[:200])
+        self._name(path)
         if isinstance(value, str):
             return value[: _longest_beginning(value, room - 5)] + "..."
         if not isinstance(value, list | tuple):
@@ -236,8 +236,12 @@ class _Shortener:
             elif share - keys[key] >= _LEAST:
                 result[key] = self.shorten(member, share - keys[key], inner)
             else:
-                self.paths.append(inner[:200])
+                self._name(inner)
         return result
+
+    def _name(self, path: str) -> None:
+        if len(self.paths) < _NAMED:
+            self.paths.append(path[:200])
 
 
 def _size(value: Any) -> int:
