@@ -211,7 +211,7 @@ class ServerConfig:
     )
     max_answer_chars: int = setting(
         MAX_ANSWER_CHARS,
-        "Characters of JSON of a tool's answer, 0: no limit; the default is none with `write_outcomes: status`.",
+        "Most characters of JSON of an answer, 0: no limit; none by default with `write_outcomes: status`.",
         ANSWER_LIMIT,
     )
     auth_token: str | None = setting(None, "Bearer token that every request must carry.", TOKEN, secret=True)

@@ -217,10 +217,6 @@ class Search:
         ]
         return [CachedAnswer(entry, chance) for entry, chance in likely if chance >= confidence]
 
-    def _terms(self, words: str) -> Terms:
-        """What snippets are built around: the words that count, weighted as full-text search does."""
-        return self.hybrid.terms(words)
-
     def _threshold(self, given: float | None) -> float:
         if given is None:
             return self._settings.threshold
@@ -238,7 +234,8 @@ class Search:
             raise backend_failure(str(failure)) from failure
         words = words_of(node)
         judged = await self._judge(words, request.filters, threshold) if found else NOTHING_RANKED
-        return _Ranked(found, judged.chunks, dict(found), self._terms(words), matches=self.strengths(judged))
+        terms = judged.terms if judged.terms.terms else self.hybrid.terms(words)
+        return _Ranked(found, judged.chunks, dict(found), terms, matches=self.strengths(judged))
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         await self._wait_for_meaning()
@@ -251,11 +248,12 @@ class Search:
             except (SemanticUnavailable, IndexFailed) as failure:
                 raise backend_failure(str(failure)) from failure
         scores = list(map(_serial_and_similarity, found))
-        terms = self._terms(request.query[:LONGEST_QUERY])
-        return _Ranked(scores, found, frozenset(), terms, matches=self.strengths(judged))
+        return _Ranked(scores, found, frozenset(), judged.terms, matches=self.strengths(judged))
 
     async def _judge(self, query: str, filters: Filters, threshold: float) -> HybridRanking:
         """The hybrid ranking, which tells how well a note answers, whatever mode found it."""
+        if not query.strip():
+            return NOTHING_RANKED
         try:
             return await self.hybrid.rank(query, filters, CANDIDATES, threshold)
         except SearchBackendFailed as failure:
@@ -301,13 +299,11 @@ class Search:
         scores = await self._graph_search.search(
             request.query, seeds, request.graph_depth, request.filters, threshold
         )
-        terms = self._terms(request.query[:LONGEST_QUERY])
+        terms = self.hybrid.terms(request.query[:LONGEST_QUERY])
         found = frozenset(serial for serial, _ in scores)
         matches, chunks = start.matches, start.chunks
         if request.seed_ids and scores:
-            judged = NOTHING_RANKED
-            if request.query.strip():
-                judged = await self._judge(request.query, request.filters, threshold)
+            judged = await self._judge(request.query, request.filters, threshold)
             matches, chunks = self.strengths(judged), judged.chunks
         return _Ranked(scores, chunks, found, terms, start.failed, start.message, matches)
 
