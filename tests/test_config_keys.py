@@ -21,6 +21,7 @@ DEFAULTS: dict[str, Any] = {
     "server.tools": "standard",
     "server.legacy_tools": False,
     "server.write_outcomes": "envelope",
+    "server.max_answer_chars": 40_000,
     "server.auth_token": None,
     "server.allowed_hosts": (),
     "server.allowed_origins": (),

@@ -253,6 +253,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "stores.indexes.vectors.VectorIndex._notes": _PER_NOTE_ID,
     "stores.indexes.vectors.VectorIndex._rows": Bound("one per chunk", "numbers"),
     "tools.contract.arguments.ArgumentReader._readers": _FIXED,
+    "tools.contract.fitting._Shortener.paths": Bound("20 of one answer", "200 characters each"),
     "tools.contract.registry.Tools._by_name": _FIXED,
 }
 

@@ -116,7 +116,9 @@ class Script:
             )
             for attempt in range(STARTS):
                 try:
-                    self._lithos = await stack.enter_async_context(serving(self.data))
+                    self._lithos = await stack.enter_async_context(
+                        serving(self.data, server={"max_answer_chars": 0})
+                    )
                     break
                 except Exception as failure:
                     kinds = (OSError, apsw.Error)

@@ -177,7 +177,7 @@ async def _health(session: Session, asker: Asker) -> int:
 
 
 async def _agents(session: Session, asker: Asker) -> int:
-    answer = await _ask(asker, "lithos_agent_list", {})
+    answer = await _ask_all(asker, "lithos_agent_list", {}, "agents")
     if session.invocation.as_json:
         print_json(answer)
     elif answer["agents"]:
@@ -189,7 +189,7 @@ async def _agents(session: Session, asker: Asker) -> int:
 
 async def _tasks(session: Session, asker: Asker) -> int:
     wanted = {} if session.invocation.typed.get("closed") else {"status": "open"}
-    answer = await _ask(asker, "lithos_task_list", {**wanted, "with_claims": True})
+    answer = await _ask_all(asker, "lithos_task_list", {**wanted, "with_claims": True}, "tasks")
     if session.invocation.as_json:
         print_json(answer)
         return 0
@@ -227,7 +227,7 @@ async def _document(session: Session, asker: Asker) -> int:
     answer = await asker.call("lithos_read", {"id": wanted, "agent_id": "cli"}) or {}
     if answer.get("status") == "error":
         answer = await _ask(asker, "lithos_read", {"path": wanted, "agent_id": "cli"})
-    shown = dict(answer)
+    shown = await _read_on(asker, answer)
     if not session.invocation.typed.get("content"):
         del shown["content"]
     if session.invocation.as_json:
@@ -248,6 +248,27 @@ async def _ask(asker: Asker, tool: str, arguments: Mapping[str, Any]) -> Mapping
     if answer.get("status") == "error":
         raise CommandFailed(str(answer["message"]))
     return answer
+
+
+async def _ask_all(asker: Asker, tool: str, arguments: Mapping[str, Any], rows: str) -> Mapping[str, Any]:
+    """An answer with all its rows, asked for page by page."""
+    whole = dict(await _ask(asker, tool, arguments))
+    while "next_offset" in whole:
+        page = await _ask(asker, tool, {**arguments, "offset": whole["next_offset"]})
+        whole = {**page, rows: [*whole[rows], *page[rows]]}
+    return {key: value for key, value in whole.items() if key != "truncated"}
+
+
+async def _read_on(asker: Asker, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """A note with its whole content, read part by part."""
+    shown, begin, parts = dict(answer), 0, list[str]()
+    while "next_offset" in shown:
+        # Dots that mark a cut are no content.
+        parts.append(shown["content"][: shown["next_offset"] - begin])
+        begin = shown["next_offset"]
+        arguments = {"id": shown["id"], "offset": begin, "agent_id": "cli"}
+        shown = dict(await _ask(asker, "lithos_read", arguments))
+    return shown | {"content": "".join([*parts, shown["content"]])}
 
 
 def _one_line(snippet: str) -> str:

@@ -29,7 +29,8 @@ from lithos.core.learning.match import (
     semantic_margins,
 )
 from lithos.core.learning.ranking import HIGHEST_RECIPROCAL, add_lead, blend, reciprocal_rank
-from lithos.core.text.query import plain_words, query_terms
+from lithos.core.text.query import plain_words
+from lithos.core.text.snippet import Terms
 from lithos.services.search.graph_search import Nearest
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
@@ -74,7 +75,7 @@ class HybridRanking:
     scores: Iterable[tuple[int, float]]
     chunks: Sequence[VectorHit]
     lexical: Mapping[int, float]
-    terms: Sequence[str]
+    terms: Terms
     features: Mapping[int, Features]
     is_all: bool
     #: Whether the accurate tier answered.
@@ -83,7 +84,9 @@ class HybridRanking:
     message: str = ""
 
 
-NOTHING_RANKED: Final = HybridRanking(scores=(), chunks=(), lexical={}, terms=(), features={}, is_all=True)
+NOTHING_RANKED: Final = HybridRanking(
+    scores=(), chunks=(), lexical={}, terms=Terms(), features={}, is_all=True
+)
 
 
 class Hybrid:
@@ -111,6 +114,13 @@ class Hybrid:
         """The probability that a note answers, for the first three."""
         calibration = _calibration(ranking)
         return {serial: probability(known, calibration) for serial, known in ranking.features.items()}
+
+    def terms(self, words: str) -> Terms:
+        """The words of a query that count, weighted; without weights while the index cannot be read."""
+        try:
+            return Terms.of(words, self._fulltext.idf(self._fulltext.content_stems(words)))
+        except IndexFailed:
+            return Terms.of(words, {})
 
     async def rank(self, query: str, filters: Filters, limit: int, threshold: float) -> HybridRanking:
         """The ranking of at least `limit` notes if there are so many.
@@ -148,7 +158,7 @@ class Hybrid:
             scores=scores,
             chunks=semantic,
             lexical=leg.scores,
-            terms=query_terms(words),
+            terms=Terms.of(words, idf),
             features={} if failures else features,
             is_accurate=asked.is_accurate,
             is_all=len(lexical) < wanted and len(semantic) < wanted,

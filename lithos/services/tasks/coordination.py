@@ -91,6 +91,18 @@ class DirectedEdge:
     direction: str
 
 
+@frozen
+class Page:
+    """At most `limit` items, the first `offset` skipped."""
+
+    limit: int
+    offset: int = 0
+
+    def of(self, items: Sequence[T]) -> Sequence[T]:
+        """The items of this page."""
+        return items[self.offset : self.offset + self.limit]
+
+
 class Coordination:
     """The use cases around tasks."""
 
@@ -203,33 +215,36 @@ class Coordination:
         found = await self._read(lambda: self._rows.findings(task_id))
         return [finding for finding in found if since is None or finding.created_at > since]
 
-    async def ready(self, wanted: TaskFilter, limit: int, *, with_claims: bool) -> list[TaskView]:
-        """Ready tasks: open and without blockers, newest first."""
+    async def ready(self, wanted: TaskFilter, page: Page, *, with_claims: bool) -> tuple[list[TaskView], int]:
+        """A page of the ready tasks (open and without blockers), newest first, and how many there are."""
         _check_filter(wanted)
-        _check_limit(limit)
+        _check_limit(page.limit)
         now = self._clock()
 
-        def read() -> list[TaskView]:
+        def read() -> tuple[list[TaskView], int]:
             candidates = self._candidates(wanted)
             graph = self._rows.graph_before(task.id for task in candidates)
             claims = self._rows.active_claims(now) if with_claims else {}
-            ready = [task for task in candidates if graph.is_ready(task, now)][:limit]
-            return [TaskView(task, claims.get(task.id, ()) if with_claims else None) for task in ready]
+            ready = [task for task in candidates if graph.is_ready(task, now)]
+            shown = page.of(ready)
+            views = [TaskView(task, claims.get(task.id, ()) if with_claims else None) for task in shown]
+            return views, len(ready)
 
         return await self._read(read)
 
-    async def blocked(self, wanted: TaskFilter, limit: int) -> list[TaskView]:
-        """Blocked tasks: open ones with their blockers, newest first."""
+    async def blocked(self, wanted: TaskFilter, page: Page) -> tuple[list[TaskView], int]:
+        """A page of the blocked tasks with their blockers, newest first, and how many there are."""
         _check_filter(wanted)
-        _check_limit(limit)
+        _check_limit(page.limit)
         now = self._clock()
 
-        def read() -> list[TaskView]:
+        def read() -> tuple[list[TaskView], int]:
             candidates = self._candidates(wanted)
             graph = self._rows.graph_before(task.id for task in candidates)
-            held = [task for task in candidates if graph.holders(task.id, now)][:limit]
-            graph = self._rows.graph_before((task.id for task in held), transitively=True)
-            return [TaskView(task, blockers=graph.blockers(task.id, now)) for task in held]
+            held = [task for task in candidates if graph.holders(task.id, now)]
+            shown = page.of(held)
+            graph = self._rows.graph_before((task.id for task in shown), transitively=True)
+            return [TaskView(task, blockers=graph.blockers(task.id, now)) for task in shown], len(held)
 
         return await self._read(read)
 

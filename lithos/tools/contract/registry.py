@@ -14,6 +14,7 @@ from attrs import field, frozen
 from lithos.core.errors import LithosError
 from lithos.metrics import Metrics
 from lithos.tools.contract.arguments import ArgumentFault, ArgumentReader, ToolSpec, UnknownTool, schema_of
+from lithos.tools.contract.fitting import PAGED, UNPAGED, fit
 
 _WRITES: Final = {"lithos_write": "write", "lithos_delete": "delete", "lithos_note_update": "update"}
 _READS: Final = {"lithos_read": "read", "lithos_list": "list", "lithos_tags": "tags"}
@@ -100,7 +101,8 @@ class Tool:
     reader: ArgumentReader = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "reader", ArgumentReader(self.arguments))
+        is_paged = PAGED.get(self.name, UNPAGED).takes_offset
+        object.__setattr__(self, "reader", ArgumentReader(self.arguments, is_paged=is_paged))
 
     def spec(self) -> ToolSpec:
         """The tool as clients see it."""
@@ -130,12 +132,15 @@ class Tools:
         profile: Profile,
         *,
         outcome_status: bool = False,
+        max_answer_chars: int = 0,
         meter: ToolMeter | None = None,
     ) -> None:
+        """`max_answer_chars`: characters of JSON of an answer, 0 for no limit."""
         self._by_name = {tool.name: tool for tool in tools}
         shown = PROFILES[: PROFILES.index(profile) + 1]
         self._listed = tuple(tool.spec() for tool in tools if tool.profile in shown)
         self._outcome_status = outcome_status
+        self._max_answer_chars = max_answer_chars
         self._meter = meter or ToolMeter()
 
     def listed(self) -> Sequence[ToolSpec]:
@@ -155,11 +160,12 @@ class Tools:
         outcome = "exception"
         error: str | None = "exception"
         try:
-            answer = await tool.handler(tool.reader.read(arguments))
+            given, offset = tool.reader.read(arguments), tool.reader.offset(arguments)
+            answer = self._fit(tool, await tool.handler(given), offset)
             outcome, error = "ok", None
         except LithosError as refusal:
             outcome, error = "error", refusal.code
-            answer = self._envelope(refusal)
+            answer = fit(self._envelope(refusal), UNPAGED, self._max_answer_chars, 0, is_skipped=True)
         except ArgumentFault:
             outcome, error = "error", "invalid_arguments"
             raise
@@ -167,6 +173,13 @@ class Tools:
             seconds = perf_counter() - began
             self._meter.record(Call(name, arguments, answer, outcome, error, seconds))
         return answer
+
+    def _fit(self, tool: Tool, answer: Answer, offset: int) -> Answer:
+        """The answer within the limit; `lithos_context` keeps to its own budget."""
+        if answer is None or tool.name == "lithos_context":
+            return answer
+        paged = PAGED.get(tool.name, UNPAGED)
+        return fit(answer, paged, self._max_answer_chars, offset, is_skipped=tool.reader.skips)
 
     def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
         own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES

@@ -17,6 +17,7 @@ from lithos.core.times import format_optional, format_time
 from lithos.services.notes.knowledge import ReadNote
 from lithos.services.search.search import Hit
 from lithos.services.tasks.coordination import DirectedEdge, TaskView
+from lithos.tools.contract.fitting import cut_warning
 
 
 def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
@@ -75,7 +76,14 @@ def read_row(read: ReadNote) -> dict[str, Any]:
         "path": read.entry.path,
         "version": note.version,
         "namespace": namespace,
+        **_cut_keys(read),
     }
+
+
+def _cut_keys(read: ReadNote) -> dict[str, Any]:
+    if read.next_offset is None:
+        return {}
+    return {"next_offset": read.next_offset, "warnings": [cut_warning(read.length)]}
 
 
 def search_row(hit: Hit, now: datetime) -> dict[str, Any]:

@@ -28,6 +28,7 @@ _MINUTES = "Minutes to hold it, from 0.1; default 60, at most 480."
 _FENCE = "Fence of your claim: refused with stale_fence when it is no longer yours."
 _TAGS = "Only tasks with all of these tags."
 _MATCH = "Metadata that must match, per key."
+_SKIP = "Tasks to skip."
 _PROJECT = "Only tasks with this metadata.project."
 
 
@@ -54,7 +55,9 @@ class UpdateArguments:
     task_id: str = argument(_TASK, bound=LOOKUP)
     agent: str = argument(_AGENT, bound=NAME)
     title: str | None = argument("New title.", None, bound=TITLE)
-    description: str | None = argument("New description.", None, bound=DESCRIPTION)
+    description: str | None = argument(
+        'New description; "" clears.', None, may_be_blank=True, bound=DESCRIPTION
+    )
     tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
     metadata: dict[str, Any] | None = argument("Merged per key; null deletes a key.", None, bound=METADATA)
 
@@ -187,6 +190,7 @@ class ReadyArguments:
     metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
     limit: int = argument("Most tasks.", 50)
     with_claims: bool = argument("Add running claims.", True)
+    offset: int = argument(_SKIP, 0, is_listed=False)
 
 
 @frozen
@@ -197,6 +201,7 @@ class BlockedArguments:
     tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
     metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
     limit: int = argument("Most tasks.", 50)
+    offset: int = argument(_SKIP, 0, is_listed=False)
 
 
 @frozen

@@ -436,4 +436,4 @@ async def test_a_gate_in_a_long_chain_is_found(tmp_path: Path) -> None:
         assert refusal(await link(lithos, before, first), "cycle")
         blocked = (await call(lithos, "task_blocked", limit=100))["tasks"]
         assert [row["blockers"][0]["kind"] for row in blocked] == ["task"] * 59 + ["gate"]
-        assert await call(lithos, "task_ready") == {"tasks": []}
+        assert await call(lithos, "task_ready") == {"tasks": [], "total": 0}

@@ -114,4 +114,4 @@ async def test_wrong_and_unknown_arguments_are_protocol_faults(tmp_path: Path) -
         ):
             with pytest.raises(ArgumentFault, match=f"'{named}'"):
                 await lithos.call(f"lithos_{name}", **arguments)
-        assert await lithos.call("lithos_task_list") == {"tasks": []}
+        assert await lithos.call("lithos_task_list") == {"tasks": [], "total": 0}

@@ -297,7 +297,7 @@ async def test_listing_filters_by_everything_together(tmp_path: Path) -> None:
         assert await found(status="open") == "cb"
         assert await found(status="completed") == "a"
         assert await found(status="cancelled") == ""
-        for bad in ({"since": "soon"}, {"resolved_since": ""}, {"status": "done"}, {"task_type": "story"}):
+        for bad in ({"since": "soon"}, {"resolved_since": "now"}, {"status": "done"}, {"task_type": "story"}):
             assert refusal(await lithos.call("lithos_task_list", **bad), "invalid_input")
 
 
@@ -343,7 +343,7 @@ async def test_claims_are_listed_when_asked_for(tmp_path: Path) -> None:
         assert status == await record(lithos, claimed) | {"claims": expected[1:]}
         (status,) = (await call(lithos, "task_status", task_id=free))["tasks"]
         assert status["claims"] == []
-        assert await call(lithos, "task_status", task_id=MISSING_ID) == {"tasks": []}
+        assert await call(lithos, "task_status", task_id=MISSING_ID) == {"tasks": [], "total": 0}
 
 
 async def test_status_without_a_task_lists_exactly_the_open_ones(tmp_path: Path) -> None:
@@ -430,8 +430,8 @@ async def test_findings_are_posted_and_listed_oldest_first(tmp_path: Path) -> No
         assert await since("2026-01-01T01:59:59.999999+02:00") == posted
         assert await since("2026-01-01T00:03:00") == []
         assert refusal(await lithos.call("lithos_finding_list", task_id=task, since="x"), "invalid_input")
-        assert await call(lithos, "finding_list", task_id=other) == {"findings": []}
-        assert await call(lithos, "finding_list", task_id=MISSING_ID) == {"findings": []}
+        assert await call(lithos, "finding_list", task_id=other) == {"findings": [], "total": 0}
+        assert await call(lithos, "finding_list", task_id=MISSING_ID) == {"findings": [], "total": 0}
         events = lithos.events()
         answer = await lithos.call("lithos_finding_post", task_id=MISSING_ID, agent="ann", summary="x")
         assert refusal(answer, "task_not_found")
