@@ -9,7 +9,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from heapq import nlargest
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, TypeAlias
 
 from attrs import frozen
 
@@ -97,11 +97,8 @@ class Passage(NamedTuple):
     share: float
 
 
-class _Place(NamedTuple):
-    start: int
-    end: int
-    term: int
-    is_exact: bool
+#: Start and end of a match in folded text, the number of the term, and whether it is the word itself.
+_Place: TypeAlias = tuple[int, int, int, bool]
 
 
 class _Window(NamedTuple):
@@ -114,14 +111,14 @@ class _Window(NamedTuple):
     is_aligned: bool
 
 
-def find_passage(content: str, terms: Terms) -> Passage:
+def find_passage(visible: str, terms: Terms) -> Passage:
     """Return the window of 300 characters that covers most of the query's weight, the earliest of equal ones.
 
-    A term matches where a word begins with its stem, one of unsegmented script anywhere. Without any match
-    the text is empty.
+    `visible` is what `visible_text` makes of a note. A term matches where a word begins with its stem, one of
+    unsegmented script anywhere. Without any match the text is empty.
     """
     best: _Window | None = None
-    for piece in _pieces(visible_text(content)):
+    for piece in _pieces(visible):
         window = _best_window(piece, terms)
         if window is not None and (best is None or window.worth > best.worth):
             best = window
@@ -145,11 +142,10 @@ def plain_passage(text: str, title: str = "") -> str:
     return _cut_at_word(text, LONGEST_CHUNK)
 
 
-def first_prose(content: str) -> str:
-    """Return the first paragraph that is no heading, where nothing tells which passage is the nearest."""
-    text = visible_text(content)
+def first_prose(visible: str) -> str:
+    """Return the first paragraph of visible text that is no heading, where no passage is known to be nearest."""
     shown = ""
-    for piece in _pieces(text):
+    for piece in _pieces(visible):
         for start in _paragraph_starts(piece):
             end = piece.find("\n\n", start)
             paragraph = piece[start : end if end >= 0 else len(piece)].strip()
@@ -176,55 +172,78 @@ def _best_window(piece: str, terms: Terms) -> _Window | None:
     folded = fold(piece)
     places: list[_Place] = []
     for number, term in enumerate(terms.terms):
-        places += _places(folded, number, term)
+        _find_places(folded, number, term, places)
+    if not places:
+        return None
     places.sort()
-    weights = [term.weight for term in terms.terms]
-    exact, other = [0] * len(weights), [0] * len(weights)
-    covered = extra = 0.0
-    best: _Window | None = None
-    left = 0
-
-    def worth_of(term: int) -> float:
-        if exact[term]:
-            return weights[term]
-        return _OTHER_FORM * weights[term] if other[term] else 0.0
-
-    def count(place: _Place, step: int) -> None:
-        nonlocal covered, extra
-        covered -= worth_of(place.term)
-        (exact if place.is_exact else other)[place.term] += step
-        covered += worth_of(place.term)
-        extra += step * _REPEATED * weights[place.term]
-
-    for place in places:
-        count(place, 1)
-        while place.end - places[left].start > WINDOW and places[left] is not place:
-            count(places[left], -1)
+    counts = _Counts(terms)
+    left = best_left = best_right = 0
+    best = share = 0.0
+    for right, (_, end, number, is_exact) in enumerate(places):
+        counts.add(number, is_exact)
+        while end - places[left][0] > WINDOW and left < right:
+            counts.remove(places[left][2], places[left][3])
             left += 1
-        worth = covered + extra
-        if best is None or worth > best.worth + 1e-9:
-            share = min(1.0, covered / terms.total)
-            best = _Window(worth, share, places[left].start, place.end, piece, len(folded) == len(piece))
-    return best
+        worth = counts.covered + counts.extra
+        if not right or worth > best + 1e-9:
+            best, share, best_left, best_right = worth, counts.covered, left, right
+    share = min(1.0, share / terms.total)
+    return _Window(best, share, places[best_left][0], places[best_right][1], piece, len(folded) == len(piece))
 
 
-def _places(folded: str, number: int, term: Term) -> Iterator[_Place]:
-    """Where a term stands in folded text, the first 128 places."""
-    stem, found = term.stem, 0
-    allowed = _SUFFIXES[min(2, max(0, len(stem) - 2))]
+class _Counts:
+    """What the terms in a window that moves are worth: each once, and a little for each further match."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._weights = [term.weight for term in terms.terms]
+        self._exact = [0] * len(self._weights)
+        self._other = [0] * len(self._weights)
+        self.covered = self.extra = 0.0
+
+    def add(self, term: int, is_exact: bool) -> None:
+        weight = self._weights[term]
+        self.extra += _REPEATED * weight
+        if is_exact:
+            if not self._exact[term]:
+                self.covered += weight if not self._other[term] else (1 - _OTHER_FORM) * weight
+            self._exact[term] += 1
+            return
+        if not self._exact[term] and not self._other[term]:
+            self.covered += _OTHER_FORM * weight
+        self._other[term] += 1
+
+    def remove(self, term: int, is_exact: bool) -> None:
+        weight = self._weights[term]
+        self.extra -= _REPEATED * weight
+        if is_exact:
+            self._exact[term] -= 1
+            if not self._exact[term]:
+                self.covered -= weight if not self._other[term] else (1 - _OTHER_FORM) * weight
+            return
+        self._other[term] -= 1
+        if not self._exact[term] and not self._other[term]:
+            self.covered -= _OTHER_FORM * weight
+
+
+def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> None:
+    """Add where a term stands in folded text, the first 128 places."""
+    stem, word = term.stem, term.word
     start = folded.find(stem)
-    while start >= 0 and found < _MOST_PLACES:
-        end = start + len(stem)
+    if start < 0:
+        return
+    size, length = len(stem), len(folded)
+    most = len(places) + _MOST_PLACES
+    allowed = _SUFFIXES[min(2, max(0, size - 2))]
+    while start >= 0 and len(places) < most:
+        end = start + size
         if term.is_unsegmented:
-            found += 1
-            yield _Place(start, end, number, True)
+            places.append((start, end, number, True))
         elif not (start and folded[start - 1].isalnum()):
-            found += 1
-            limit = end + allowed
-            while end < len(folded) and end <= limit and folded[end].isalnum():
+            limit = min(length, end + allowed + 1)
+            while end < limit and folded[end].isalnum():
                 end += 1
-            if end <= limit or len(stem) == LONGEST_WORD:
-                yield _Place(start, end, number, folded[start:end] == term.word)
+            if end - start <= size + allowed or size == LONGEST_WORD:
+                places.append((start, end, number, end - start == len(word) and folded.startswith(word, start)))
         start = folded.find(stem, start + 1)
 
 
@@ -239,8 +258,8 @@ def _cut_window(text: str, start: int, end: int) -> str:
         begin = min(begin, max(0, stop - WINDOW))
         begin = _beginning(text, begin, start) if begin else 0
     else:
-        space = _last(_SPACE, text, end, stop)
-        stop = space.start() if space else stop
+        space = _LAST_SPACE.match(text, end, stop)
+        stop = space.start(1) if space else stop
     return _ELLIPSIS * (begin > 0) + _tidy(text[begin:stop]) + _ELLIPSIS * (stop < len(text))
 
 
@@ -257,8 +276,8 @@ def _cut_at_word(text: str, most: int) -> str:
     """The beginning of a text, with dots where it is cut."""
     if len(text) <= most:
         return text
-    space = _last(_SPACE, text, most // 2, most)
-    return text[: space.start() if space else most].rstrip() + _ELLIPSIS
+    space = _LAST_SPACE.match(text, most // 2, most)
+    return text[: space.start(1) if space else most].rstrip() + _ELLIPSIS
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -286,6 +305,8 @@ _BLANK_LINES: Final = re.compile(r"\n\s*\n")
 _BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
 _SPACE: Final = re.compile(r"\s")
+#: Goes to the end of a short text and back.
+_LAST_SPACE: Final = re.compile(r"(?s:.*)(\s)")
 
 
 def truncate(content: str, max_length: int | None) -> tuple[str, bool]:

@@ -11,7 +11,7 @@ from lithos.core.text.visible import visible_text
 
 
 def passage(content: str, query: str, **idf: float) -> str:
-    return find_passage(content, Terms.of(query, idf)).text
+    return find_passage(visible_text(content), Terms.of(query, idf)).text
 
 
 def test_the_window_that_covers_most_of_the_weight_is_shown() -> None:
@@ -19,7 +19,7 @@ def test_the_window_that_covers_most_of_the_weight_is_shown() -> None:
     content = "rare " + "a " * 300 + "common words stand together " + "b " * 300
     assert "together" in passage(content, "rare common words", rare=1.0, common=1.0, word=1.0)
     assert "rare" in passage(content, "rare common words", rare=9.0, common=1.0, word=1.0)
-    assert find_passage(content, Terms.of("rare common words", {})).share == pytest.approx(2 / 3, abs=0.07)
+    assert find_passage(visible_text(content), Terms.of("rare common words", {})).share == pytest.approx(2 / 3, abs=0.07)
 
 
 def test_of_windows_alike_the_earliest_is_shown_cut_at_words() -> None:
@@ -113,8 +113,8 @@ def test_a_chunk_is_shown_without_title_and_markup() -> None:
 
 def test_the_first_prose_is_no_heading_and_no_badge() -> None:
     content = "# Title\n\n[![b](i.svg)](x)\n\n## Heading\n\nThe first sentence that says something at all.\n"
-    assert first_prose(content).startswith("The first sentence")
-    assert first_prose("# Title") == first_prose("") == ""
+    assert first_prose(visible_text(content)).startswith("The first sentence")
+    assert first_prose(visible_text("# Title")) == first_prose("") == ""
     assert first_prose("short") == "short"
 
 
