@@ -21,12 +21,16 @@ from lithos.core.learning.match import (
     CANDIDATES,
     TENTH,
     TENTH_SCORE,
+    WORDS_CALIBRATION,
     Calibration,
     Features,
     LexicalLeg,
+    Strength,
     crowd,
     probability,
     semantic_margins,
+    strength,
+    word_features,
 )
 from lithos.core.learning.ranking import HIGHEST_RECIPROCAL, add_lead, blend, reciprocal_rank
 from lithos.core.text.query import plain_words
@@ -121,6 +125,30 @@ class Hybrid:
             return Terms.of(words, self._fulltext.idf(self._fulltext.content_stems(words)))
         except IndexFailed:
             return Terms.of(words, {})
+
+    def judge_words(
+        self, words: str, found: Sequence[tuple[int, float]]
+    ) -> tuple[Terms, Mapping[int, Strength] | None]:
+        """The terms of a full-text query, and the strength of its first three rows; all others are weak.
+
+        From words alone: a look at the vectors costs more than the whole search. `found` has ten rows, or all
+        there are. Without strengths when nothing is known of the notes' words.
+        """
+        try:
+            idf = self._fulltext.idf(self._fulltext.content_stems(words))
+        except IndexFailed:
+            return Terms.of(words, {}), None
+        terms = Terms.of(words, idf)
+        covered = self._fulltext.coverage(idf, [serial for serial, _ in found[:CANDIDATES]])
+        if found and not covered:
+            return terms, None
+        configured = self._settings.cache_confidence
+        confidence = WORDS_CALIBRATION.threshold if configured is None else configured
+        features = word_features(found, idf, covered)
+        return terms, {
+            serial: strength(probability(known, WORDS_CALIBRATION), confidence)
+            for serial, known in features.items()
+        }
 
     async def rank(self, query: str, filters: Filters, limit: int, threshold: float) -> HybridRanking:
         """The ranking of at least `limit` notes if there are so many.

@@ -19,7 +19,7 @@ from lithos.actors.indexing.indexer import Visibility
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
-from lithos.core.learning.match import CANDIDATES, Strength, strength
+from lithos.core.learning.match import CANDIDATES, TENTH, Strength, strength
 from lithos.core.tasks.model import SEARCH_RESULT, UNKNOWN_AGENT, AuditRow
 from lithos.core.text.query import Node, QuerySyntaxError, parse_query, words_of
 from lithos.core.text.snippet import Terms
@@ -158,7 +158,7 @@ class Search:
         elif not request.query.strip():
             return SearchAnswer(())
         elif request.mode == "fulltext":
-            ranked = await self._rank_fulltext(request, limit, threshold)
+            ranked = self._rank_fulltext(request, limit)
         elif request.mode == "semantic":
             ranked = await self._rank_semantic(request, limit, threshold)
         else:
@@ -224,18 +224,16 @@ class Search:
             raise InvalidInput(f"threshold must be between 0 and 1, not {given}.")
         return given
 
-    async def _rank_fulltext(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
+    def _rank_fulltext(self, request: SearchRequest, limit: int) -> _Ranked:
         node, message = _parse(request.query)
         if node is None:
             return _Ranked((), (), frozenset(), message=message)
         try:
-            found = self._fulltext.search(node, request.offset + limit, request.filters)
+            found = self._fulltext.search(node, max(TENTH, request.offset + limit), request.filters)
         except IndexFailed as failure:
             raise backend_failure(str(failure)) from failure
-        words = words_of(node)
-        judged = await self._judge(words, request.filters, threshold) if found else NOTHING_RANKED
-        terms = judged.terms if judged.terms.terms else self.hybrid.terms(words)
-        return _Ranked(found, judged.chunks, dict(found), terms, matches=self.strengths(judged))
+        terms, matches = self.hybrid.judge_words(words_of(node), found)
+        return _Ranked(found, (), dict(found), terms, matches=matches)
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         await self._wait_for_meaning()
