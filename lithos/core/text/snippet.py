@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import Final, NamedTuple, Self, TypeAlias
 
@@ -176,75 +176,61 @@ def _best_window(piece: str, terms: Terms) -> _Window | None:
     if not places:
         return None
     places.sort()
-    counts = _Counts(terms)
-    left = best_left = best_right = 0
-    best = share = 0.0
-    for right, (_, end, number, is_exact) in enumerate(places):
-        counts.add(number, is_exact)
+    first, last, covered, worth = _slide([term.weight for term in terms.terms], places)
+    share = min(1.0, covered / terms.total)
+    return _Window(worth, share, places[first][0], places[last][1], piece, len(folded) == len(piece))
+
+
+def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int, float, float]:
+    """The best window: its first and last place, the weight it covers, and what it is worth.
+
+    Each term counts once, by its better form, and a little for each match. Written without calls: it takes
+    most time of a snippet.
+    """
+    exact, other = [0] * len(weights), [0] * len(weights)
+    best = (0, 0, 0.0, -1.0)
+    covered = extra = 0.0
+    left = 0
+    for right, (_, end, term, is_exact) in enumerate(places):
+        weight = weights[term]
+        extra += _REPEATED * weight
+        former = 1.0 if exact[term] else _OTHER_FORM if other[term] else 0.0
+        (exact if is_exact else other)[term] += 1
+        covered += ((1.0 if exact[term] else _OTHER_FORM) - former) * weight
         while end - places[left][0] > WINDOW and left < right:
-            counts.remove(places[left][2], places[left][3])
+            _, _, gone, was_exact = places[left]
             left += 1
-        worth = counts.covered + counts.extra
-        if not right or worth > best + 1e-9:
-            best, share, best_left, best_right = worth, counts.covered, left, right
-    share = min(1.0, share / terms.total)
-    return _Window(best, share, places[best_left][0], places[best_right][1], piece, len(folded) == len(piece))
-
-
-class _Counts:
-    """What the terms in a window that moves are worth: each once, and a little for each further match."""
-
-    def __init__(self, terms: Terms) -> None:
-        self._weights = [term.weight for term in terms.terms]
-        self._exact = [0] * len(self._weights)
-        self._other = [0] * len(self._weights)
-        self.covered = self.extra = 0.0
-
-    def add(self, term: int, is_exact: bool) -> None:
-        weight = self._weights[term]
-        self.extra += _REPEATED * weight
-        if is_exact:
-            if not self._exact[term]:
-                self.covered += weight if not self._other[term] else (1 - _OTHER_FORM) * weight
-            self._exact[term] += 1
-            return
-        if not self._exact[term] and not self._other[term]:
-            self.covered += _OTHER_FORM * weight
-        self._other[term] += 1
-
-    def remove(self, term: int, is_exact: bool) -> None:
-        weight = self._weights[term]
-        self.extra -= _REPEATED * weight
-        if is_exact:
-            self._exact[term] -= 1
-            if not self._exact[term]:
-                self.covered -= weight if not self._other[term] else (1 - _OTHER_FORM) * weight
-            return
-        self._other[term] -= 1
-        if not self._exact[term] and not self._other[term]:
-            self.covered -= _OTHER_FORM * weight
+            weight = weights[gone]
+            extra -= _REPEATED * weight
+            former = 1.0 if exact[gone] else _OTHER_FORM
+            (exact if was_exact else other)[gone] -= 1
+            covered += ((1.0 if exact[gone] else _OTHER_FORM if other[gone] else 0.0) - former) * weight
+        if covered + extra > best[3] + 1e-9:
+            best = (left, right, covered, covered + extra)
+    return best
 
 
 def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> None:
     """Add where a term stands in folded text, the first 128 places."""
     stem, word = term.stem, term.word
-    start = folded.find(stem)
+    find = folded.find
+    start = find(stem)
     if start < 0:
         return
     size, length = len(stem), len(folded)
     most = len(places) + _MOST_PLACES
-    allowed = _SUFFIXES[min(2, max(0, size - 2))]
+    longest = size + _SUFFIXES[min(2, max(0, size - 2))]
     while start >= 0 and len(places) < most:
         end = start + size
         if term.is_unsegmented:
             places.append((start, end, number, True))
-        elif not (start and folded[start - 1].isalnum()):
-            limit = min(length, end + allowed + 1)
-            while end < limit and folded[end].isalnum():
+        elif not start or not folded[start - 1].isalnum():
+            limit = start + longest
+            while end < length and folded[end].isalnum() and end <= limit:
                 end += 1
-            if end - start <= size + allowed or size == LONGEST_WORD:
-                places.append((start, end, number, end - start == len(word) and folded.startswith(word, start)))
-        start = folded.find(stem, start + 1)
+            if end <= limit or size == LONGEST_WORD:
+                places.append((start, end, number, folded[start:end] == word))
+        start = find(stem, start + 1)
 
 
 def _cut_window(text: str, start: int, end: int) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from attrs import frozen
+from pydantic_core import to_json
 
 from lithos.core.text.snippet import cut
 
@@ -112,6 +113,8 @@ def fit(
     skip = 0 if is_skipped else offset
     rows = {path: _as_rows(whole)[skip:] for path in paged.rows if (whole := _get(fitted, path)) is not None}
     _tell_totals(fitted, paged, {path: skip + len(some) for path, some in rows.items()})
+    if not skip and limit and _is_small(fitted, paged, limit - _RESERVE):
+        return fitted
     if not limit:
         for path, some in rows.items():
             _put_rows(fitted, path, some)
@@ -134,6 +137,28 @@ def fit(
     if shortener.paths:
         fitted |= {"truncated": True, "shortened": shortener.paths}
     return fitted
+
+
+def _is_small(answer: Mapping[str, Any], paged: Paged, room: int) -> bool:
+    """True when an answer surely has no more than `room` characters of JSON and no list to cut.
+
+    Measured in bytes of UTF-8, which are no fewer, by an encoder that takes a tenth of the time.
+    """
+    lists = [value for path in (*paged.rows, *paged.beside) if (value := _get(answer, path)) is not None]
+    if any(len(value) > MOST_BESIDE for value in lists):
+        return False
+    try:
+        for key, value in answer.items():
+            room -= len(key) + 4
+            for part in value if isinstance(value, list) else (value,):
+                if isinstance(part, str) and len(part) > room:
+                    return False
+                room -= len(to_json(part)) + 1
+                if room < 0:
+                    return False
+    except ValueError:  # what this encoder does not know is measured by the other, which everybody has
+        return False
+    return True
 
 
 def _tell_totals(fitted: dict[str, Any], paged: Paged, counts: Mapping[str, int]) -> None:

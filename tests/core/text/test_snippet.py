@@ -19,7 +19,9 @@ def test_the_window_that_covers_most_of_the_weight_is_shown() -> None:
     content = "rare " + "a " * 300 + "common words stand together " + "b " * 300
     assert "together" in passage(content, "rare common words", rare=1.0, common=1.0, word=1.0)
     assert "rare" in passage(content, "rare common words", rare=9.0, common=1.0, word=1.0)
-    assert find_passage(visible_text(content), Terms.of("rare common words", {})).share == pytest.approx(2 / 3, abs=0.07)
+    assert find_passage(visible_text(content), Terms.of("rare common words", {})).share == pytest.approx(
+        2 / 3, abs=0.07
+    )
 
 
 def test_of_windows_alike_the_earliest_is_shown_cut_at_words() -> None:
