@@ -143,7 +143,7 @@ def plain_passage(text: str, title: str = "") -> str:
 
 
 def first_prose(visible: str) -> str:
-    """Return the first paragraph of visible text that is no heading, where no passage is known to be nearest."""
+    """Return the first paragraph of visible text that is no heading, where no passage is the nearest."""
     shown = ""
     for piece in _pieces(visible):
         for start in _paragraph_starts(piece):
