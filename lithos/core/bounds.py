@@ -221,7 +221,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "services.retrieve.scouts.Report.fired": _CALL,
     "services.retrieve.scouts.Report.found": _CALL,
     "services.notes.texts._KeptContents._contents": Bound(
-        "what fits", "`services.notes.texts.KEPT_BYTES` and `KEPT_VISIBLE_BYTES`"
+        "what fits", "`services.notes.texts.KEPT_BYTES` and `services.notes.texts.KEPT_VISIBLE_BYTES`"
     ),
     "stores.coordination.ready_rows.WaitingCounts._known": Bound(
         "`stores.coordination.ready_rows.FILTERS_KEPT`", "the filter of a call each"

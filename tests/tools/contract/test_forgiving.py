@@ -89,6 +89,8 @@ async def test_every_optional_parameter_may_be_blank_null_or_zero(tmp_path: Path
                         continue
                     if isinstance(value, str) and each.name in SPEAKING.get(tool.name, ()):
                         continue
+                    if tool.name == "lithos_task_release":
+                        await lithos.call("lithos_task_claim", **given)  # the last call gave it up
                     answer = await lithos.call(tool.name, **more | {each.name: value})
                     calls += 1
                     if value == 0:
