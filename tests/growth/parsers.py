@@ -22,6 +22,8 @@ from lithos.core.notes import yaml_nodes as yaml_text
 from lithos.core.notes.model import Document, Note
 from lithos.core.tasks import graph as gates
 from lithos.core.tasks import graph as task_metadata
+from lithos.core.tasks import model as task_model
+from lithos.core.tasks.commands import NextTask
 from lithos.core.text import (
     analysis,
     chunk,
@@ -274,6 +276,10 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "query.parse_query translated": _search,
     "query.plain_words": _search_plain,
     "query.query_terms": query.query_terms,
+    "model.aspect_key": task_model.aspect_key,
+    "commands.NextTask.passes": lambda t: NextTask(
+        agent="a", tags=tuple(t.split()), project=t, metadata_match={"k": [t]}
+    ).passes(t.split(), {"project": t, "k": t}),
     "ranking.name_words": lambda t: ranking.name_words(t, t),
     "offers.read_address": lambda t: offers.read_address(f"lithos://note/{t}"),
     "snippet.Terms.of": lambda t: snippet.Terms.of(t, {"a": 1.0}),
