@@ -89,7 +89,13 @@ def launched(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={"LITHOS_SEARCH__TIER": "static", **os.environ, **(environment or {})},
+        # A benchmark wants whole lists.
+        env={
+            "LITHOS_SEARCH__TIER": "static",
+            "LITHOS_SERVER__MAX_ANSWER_CHARS": "0",
+            **os.environ,
+            **(environment or {}),
+        },
     )
     try:
         assert process.stdout is not None

@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 
 import lithos.tools
+from docs.examples import Example, make_examples, render_example
 from docs.tables import as_code, make_table
 from lithos.core.errors import LithosError
 from lithos.core.offers import PROMPTS
@@ -27,7 +28,12 @@ Here you find every MCP tool: who sees it, what it does, and what it takes.
 `server.tools` chooses what is listed to clients: `core`, `standard` (the default, with all of core) or `full`
 (everything). A tool that is not listed can still be called by its name. A refusal is an answer:
 `{"status":"error","code":…,"message":…}`, see [errors](errors.md). What is longer than "At most" says is
-refused with `invalid_input`.
+refused with `invalid_input`. Null, and blank text for what is optional, count as left out, except where `""`
+clears a value. Arrays and objects may be given as JSON text.
+
+Your agent id may be given as `agent` to every tool. No answer has more than `server.max_answer_chars`
+characters of JSON: a cut one has `truncated` and `next_offset`, and goes on with `offset`, which every tool
+with rows takes. The examples were made by running them, with ids and hashes by other names.
 """
 
 _ERRORS_INTRODUCTION: Final = """\
@@ -63,8 +69,8 @@ Here you find every event that `/events`, `/events/ws`, `lithos events` and `lit
 
 An event has `id` (its position as text), `seq` (the same as a number), `type`, `timestamp`, `agent`,
 `payload` and `tags`. Positions strictly increase over all kinds; gaps mean nothing. Note events carry the
-tags of the note, others none. What other programs do to the notes is told with the agent `watcher`, or `scan`
-when it was found at the start.
+tags of the note, task and finding events those of the task, others none. What other programs do to the notes
+is told with the agent `watcher`, or `scan` when it was found at the start.
 """
 
 _RESYNC: Final = """\
@@ -124,6 +130,14 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "task.updated": ("A task changed.", ("task_id",)),
     "task.claimed": ("An agent took an aspect of a task.", ("task_id", "agent", "aspect", "fence")),
     "task.released": ("An agent gave an aspect back.", ("task_id", "agent", "aspect")),
+    "task.claim_expired": (
+        "A claim ran out, at most 2 s ago; the agent is the one that held it.",
+        ("task_id", "agent", "aspect", "fence"),
+    ),
+    "task.ready": (
+        "A task can start: at its creation, after its last blocker, or by a timer gate (agent `timer`).",
+        ("task_id", "title"),
+    ),
     "task.completed": (
         "A task is done. The last three are JSON text, `null` when absent.",
         ("task_id", "agent", "outcome", "cited_nodes", "misleading_nodes", "receipt_id"),
@@ -131,8 +145,8 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "task.cancelled": ("A task was given up.", ("task_id", "agent", "reason")),
     "task.reopened": ("A closed task is open again.", ("task_id", "agent", "prior_status", "prior_outcome")),
     "finding.posted": (
-        "An agent reported something; `knowledge_id` only with a note.",
-        ("finding_id", "task_id", "agent", "knowledge_id"),
+        "An agent reported something; its first 300 characters, `knowledge_id` only with a note.",
+        ("finding_id", "task_id", "agent", "summary", "knowledge_id"),
     ),
     "edge.upserted": (
         "A typed edge was made or changed.",
@@ -181,20 +195,20 @@ def _list_families() -> Iterator[tuple[str, type[Any]]]:
 
 def render_tools() -> str:
     """Every tool with its parameters."""
-    tools = list_tools()
+    tools, examples = list_tools(), make_examples()
     parts = [
         _TOOLS_INTRODUCTION,
     ]
     for profile in PROFILES:
         listed = [tool for tool, is_legacy in tools if tool.profile == profile and not is_legacy]
         parts.append(f"## {profile.capitalize()} ({len(listed)})\n")
-        parts += [_describe_tool(tool) for tool in listed]
+        parts += [_describe_tool(tool, examples.get(tool.name)) for tool in listed]
     parts.append("## Legacy\n\nOnly with `server.legacy_tools`.\n")
-    parts += [_describe_tool(tool) for tool, is_legacy in tools if is_legacy]
+    parts += [_describe_tool(tool, examples.get(tool.name)) for tool, is_legacy in tools if is_legacy]
     return "\n".join([*parts, _render_resources(), _render_prompts()])
 
 
-def _describe_tool(tool: Tool) -> str:
+def _describe_tool(tool: Tool, example: Example | None) -> str:
     spec = tool.spec()
     hints = [
         "reads only" if spec.read_only else "changes something",
@@ -208,11 +222,9 @@ def _describe_tool(tool: Tool) -> str:
         _parameter_row(name, schema, name in required, bounds[name])
         for name, schema in spec.input_schema["properties"].items()
     ]
-    return (
-        f"{text}\n{make_table(('Parameter', 'Type', 'Default', 'At most', 'Meaning'), rows)}"
-        if rows
-        else text
-    )
+    if rows:
+        text += f"\n{make_table(('Parameter', 'Type', 'Default', 'At most', 'Meaning'), rows)}"
+    return text if example is None else f"{text}\n{render_example(tool.name, example)}\n"
 
 
 def _parameter_row(
@@ -225,8 +237,6 @@ def _parameter_row(
 
 
 def _name_type(schema: Mapping[str, Any]) -> str:
-    if "anyOf" in schema:
-        return " or ".join(map(_name_type, schema["anyOf"]))
     if schema["type"] == "array":
         inner = schema.get("items", {}).get("type")
         return f"{inner}[]" if inner else "array"

@@ -209,6 +209,7 @@ class Actors:
             claim_times=ClaimTimes(
                 config.coordination.claim_default_ttl_minutes, config.coordination.claim_max_ttl_minutes
             ),
+            strict=config.coordination.strict,
             on_commit=self._count_events,
             records=self.catalogue.records,
         )

@@ -188,6 +188,7 @@ class Assembly:
             in_order(tool for family in families for tool in family),
             self.actors.config.server.tools,
             outcome_status=self.actors.config.server.write_outcomes == "status",
+            max_answer_chars=self.actors.config.server.answer_limit,
             meter=ToolMeter(self.actors.metrics),
             opening=self.actors.opening,
         )

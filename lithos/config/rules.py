@@ -44,6 +44,8 @@ def number(low: float, high: float | None = None) -> Rule:
     return Rule(f"a number {span}", lambda n: math.isfinite(n) and n >= low and (high is None or n <= high))
 
 
+#: Less has no room for the keys of an answer.
+ANSWER_LIMIT = Rule("0 or a whole number of at least 4000", lambda n: n == 0 or n >= 4_000)
 POSITIVE = Rule("a number above 0", lambda n: math.isfinite(n) and n > 0)
 FRACTION = number(0, 1)
 NOT_BLANK = Rule("a text that is not blank", lambda text: bool(text.strip()))

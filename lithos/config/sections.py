@@ -14,6 +14,7 @@ from typing import Final, Literal
 from attrs import field, frozen
 
 from lithos.config.rules import (
+    ANSWER_LIMIT,
     DIRECTORY,
     FRACTION,
     HOST,
@@ -55,6 +56,9 @@ NOTE_TYPE_PRIORS: Final[Mapping[str, float]] = MappingProxyType({
     "task_record": 0.35,
     "other": 0.5,
 })  # fmt: skip
+
+#: Characters of JSON of a tool's answer, unless configured.
+MAX_ANSWER_CHARS: Final = 40_000
 
 _SUM_TOLERANCE = 0.01
 
@@ -205,6 +209,11 @@ class ServerConfig:
     write_outcomes: Literal["envelope", "status"] = setting(
         "envelope", "Whether a refused write has status `error` or its own code as status."
     )
+    max_answer_chars: int = setting(
+        MAX_ANSWER_CHARS,
+        "Most characters of JSON of an answer, 0: no limit; none by default with `write_outcomes: status`.",
+        ANSWER_LIMIT,
+    )
     auth_token: str | None = setting(None, "Bearer token that every request must carry.", TOKEN, secret=True)
     allowed_hosts: tuple[str, ...] = setting(
         (), "Further host names under which the server answers; `*` is any.", NAMES
@@ -212,6 +221,12 @@ class ServerConfig:
     allowed_origins: tuple[str, ...] = setting(
         (), "Further web origins whose pages may call the server; `*` is any.", NAMES
     )
+
+    @property
+    def answer_limit(self) -> int:
+        """The most characters of an answer, 0 for no limit; clients of `status` expect whole lists."""
+        is_default = self.max_answer_chars == MAX_ANSWER_CHARS
+        return 0 if is_default and self.write_outcomes == "status" else self.max_answer_chars
 
 
 @frozen(kw_only=True)
@@ -331,6 +346,10 @@ class CoordinationConfig:
         60, "Minutes a claim holds when none are asked for.", whole(1, 525_600)
     )
     claim_max_ttl_minutes: int = setting(480, "Most minutes a claim can be asked for.", whole(1, 525_600))
+    strict: bool = setting(
+        False,
+        "Refuse to claim a blocked task, and to complete one that only others have claims on.",
+    )
 
 
 @frozen(kw_only=True)

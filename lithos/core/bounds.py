@@ -46,6 +46,7 @@ TABLES: Final[Mapping[str, Bound]] = {
     "coordination.claims": Bound(
         "`actors.coordinating.task_claims.ASPECTS` per open task; 30 days after their end", "names"
     ),
+    "coordination.claim_ends": Bound("one per claim, goes with it", "an id and an aspect twice"),
     "coordination.counters": _FIXED,
     "coordination.cursors": Bound("`services.tasks.retention.CURSORS`, idle ones a year", "a name each"),
     "coordination.events": Bound("`events.journal_size`", "2,560 times `events.journal_size`"),
@@ -57,8 +58,10 @@ TABLES: Final[Mapping[str, Bound]] = {
     "coordination.note_ids": _PER_NOTE_ID,
     "coordination.note_versions": _PER_NOTE_ID,
     "coordination.read_counts": Bound("one per note, and `services.tasks.retention.GONE_NOTES`", _IDS),
+    "coordination.ready_tasks": Bound("one per task that is ready", _IDS),
     "coordination.task_edges": _USERS,
     "coordination.tasks": _USERS,
+    "coordination.timers": Bound("one per open timer gate", _IDS),
     "edges.applied_lessons": Bound("one per lesson that waits", _IDS),
     "edges.consolidation_ops": _LEDGER,
     "edges.edges": Bound("a user's, or one per pair of notes cited together", "64 kB of evidence each"),
@@ -132,6 +135,9 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "actors.coordinating.coordinator.Coordinator.agents": Bound(
         "as the table `agents`, looked at early when much is registered",
         "`services.tasks.retention.AGENT_BYTES`",
+    ),
+    "actors.coordinating.task_choice.Marks._places": Bound(
+        "`actors.coordinating.task_choice.KINDS`", "the aspect and the filter of a call each"
     ),
     "catalogue.note_graph.NoteGraph._notes": _PER_NOTE,
     "catalogue.note_graph.NoteGraph._targets": Bound("one per link target", _IDS),
@@ -222,7 +228,12 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "services.retrieve.scouts.Report.failed": _CALL,
     "services.retrieve.scouts.Report.fired": _CALL,
     "services.retrieve.scouts.Report.found": _CALL,
-    "services.notes.texts._KeptContents._contents": Bound("what fits", "`services.notes.texts.KEPT_BYTES`"),
+    "services.notes.texts._KeptContents._contents": Bound(
+        "what fits", "`services.notes.texts.KEPT_BYTES` and `services.notes.texts.KEPT_VISIBLE_BYTES`"
+    ),
+    "stores.coordination.ready_rows.WaitingCounts._known": Bound(
+        "`stores.coordination.ready_rows.FILTERS_KEPT`", "the filter of a call each"
+    ),
     "stores.indexes.chunk_rows.ChunkRows._free": Bound("gaps between chunks in the index", "a number each"),
     "stores.learning.question_matrix.QuestionMatrix._free": Bound("`lcma.questions_kept`", "a number each"),
     "stores.learning.question_matrix.QuestionMatrix._notes": Bound(
@@ -252,6 +263,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "stores.indexes.vectors.VectorIndex._notes": _PER_NOTE_ID,
     "stores.indexes.vectors.VectorIndex._rows": Bound("one per chunk", "numbers"),
     "tools.contract.arguments.ArgumentReader._readers": _FIXED,
+    "tools.contract.fitting._Shortener.paths": Bound("20 of one answer", "200 characters each"),
     "tools.contract.registry.Tools._by_name": _FIXED,
 }
 

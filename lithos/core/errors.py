@@ -110,9 +110,15 @@ class UpdateFailed(LithosError):
 
 
 class ClaimFailed(LithosError):
-    """Task missing or closed, or aspect held; extras: `reason`, for `held` also `held_by`, `expires_at`."""
+    """Task missing, closed or blocked, or aspect held; extras: `reason`, the holder, or the blockers."""
 
     code = "claim_failed"
+
+
+class StaleFence(LithosError):
+    """No active claim of the open task has this fence; extras: `held_by`, `expires_at` (null: nobody)."""
+
+    code = "stale_fence"
 
 
 class ClaimNotFound(LithosError):

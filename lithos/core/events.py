@@ -18,6 +18,8 @@ EDGE_UPSERTED: Final = "edge.upserted"
 #: Sources of hidden origins: a tool call, and the enrich worker, which skips events of its own making.
 TOOL: Final = "tool"
 ENRICHMENT: Final = "enrichment"
+#: The agent of `task.ready` when a timer gate opened.
+TIMER: Final = "timer"
 #: The agent of events and versions made by enrichment.
 ENRICH_AGENT: Final = "lithos-enrich"
 

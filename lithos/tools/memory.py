@@ -48,7 +48,7 @@ class UpsertArguments:
     type: str = argument("Kind of relation, such as supports, contradicts, related_to.", bound=NAME)
     weight: float = argument("Strength, usually 0..1.")
     namespace: str = argument("Namespace of the edge.", bound=NAMESPACE)
-    provenance_actor: str | None = argument("Your agent id.", None, bound=NAME)
+    provenance_actor: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
     provenance_type: str | None = argument("How it was found, such as asserted.", None, bound=NAME)
     evidence: dict[str, Any] | list[Any] | None = argument(
         "Object or array that backs it.", None, bound=METADATA
@@ -72,7 +72,7 @@ class ResolveArguments:
 
     edge_id: str = argument("Id of a contradicts edge.", bound=LOOKUP)
     resolution: str = argument("What became of the conflict.", one_of=RESOLUTIONS, bound=LOOKUP)
-    resolver: str = argument("Your agent id.", bound=NAME)
+    resolver: str = argument("Your agent id.", bound=NAME, is_caller=True)
     winner_id: str | None = argument("For superseded: the note that stays valid.", None, bound=LOOKUP)
 
 
@@ -241,12 +241,15 @@ class RetrieveArguments:
     query: str = argument("What you want to know.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
     namespace_filter: tuple[str, ...] | None = argument("Only these namespaces.", None, bound=NAMESPACES)
-    agent_id: str | None = argument("Your agent id; shows your private notes too.", None, bound=NAME)
+    agent_id: str | None = argument(
+        "Your agent id; shows your private notes too.", None, bound=NAME, is_caller=True
+    )
     task_id: str | None = argument("Your task; shows its notes too.", None, bound=NAME)
     surface_conflicts: bool = argument("Tell unsettled contradictions.", False)
     max_context_nodes: int | None = argument("Notes to look around; default limit.", None)
     tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
     path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
+    offset: int = argument("Results to skip.", 0, is_listed=False)
 
 
 class RetrieveTools:
@@ -275,18 +278,18 @@ class RetrieveTools:
         answer = await self._retrieve.retrieve(
             RetrieveRequest(
                 query=arguments.query,
-                limit=arguments.limit,
+                limit=max(1, arguments.limit) + arguments.offset,
                 namespaces=arguments.namespace_filter or None,
                 agent_id=arguments.agent_id,
                 task_id=arguments.task_id,
                 surface_conflicts=arguments.surface_conflicts,
-                max_context_nodes=arguments.max_context_nodes,
+                max_context_nodes=arguments.max_context_nodes or None,
                 filters=Filters(tags=arguments.tags or (), path_prefix=arguments.path_prefix or None),
             )
         )
         now = self._clock()
         result: dict[str, Any] = {
-            "results": [retrieve_row(each, now) for each in answer.results],
+            "results": [retrieve_row(each, now) for each in answer.results[arguments.offset :]],
             "temperature": answer.receipt.temperature,
             "terrace_reached": answer.receipt.terrace_reached,
             "receipt_id": answer.receipt.id,

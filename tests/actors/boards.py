@@ -22,24 +22,33 @@ START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 class Board:
     """Runs commands as the coordinator does: each in a savepoint, at a clock that the test moves."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, strict: bool = False) -> None:
         self.connection = apsw.Connection(":memory:")
         self.connection.execute(TASK_TABLES + TASK_INDEXES)
         self.rows = TaskRows(self.connection)
         self.now = START
         self.events: list[EventDraft] = []
         numbers = itertools.count(1)
-        self.board = TaskBoard(self.rows, ClaimTimes(), lambda: f"id-{next(numbers):04}")
+        self.board = TaskBoard(self.rows, ClaimTimes(), lambda: f"id-{next(numbers):04}", strict=strict)
 
     def run(self, command: TaskCommand) -> Any:
         """The reply; a refusal is raised and leaves nothing behind."""
+        self.sweep()
         with self.connection:
             done = self.board.execute(command, self.now)
         self.events += done.events
         return done.reply
 
+    def sweep(self) -> None:
+        """What has come by the clock, as much of it as one transaction tells."""
+        readiness = self.board.readiness
+        due = readiness.next_due(self.now)
+        with self.connection:
+            self.events += readiness.begin(self.now, is_due=due is not None and due <= self.now)
+
     def refusal(self, command: TaskCommand) -> LithosError:
         """The refusal of a command that must be refused, and must announce and change nothing."""
+        self.sweep()
         before = self.dump(), len(self.events)
         try:
             self.run(command)

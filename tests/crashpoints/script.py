@@ -116,7 +116,9 @@ class Script:
             )
             for attempt in range(STARTS):
                 try:
-                    self._lithos = await stack.enter_async_context(serving(self.data))
+                    self._lithos = await stack.enter_async_context(
+                        serving(self.data, server={"max_answer_chars": 0})
+                    )
                     break
                 except Exception as failure:
                     kinds = (OSError, apsw.Error)
@@ -353,12 +355,21 @@ async def observe(lithos: Lithos) -> dict[str, State]:
 
 
 def read_events(lithos: Lithos) -> list[Told]:
-    """The whole journal, whose numbers must grow."""
+    """The whole journal, whose numbers must grow, without `task.ready`, which steps of others cause."""
     path = str(lithos.data / ".lithos/coordination.db")
     # Past the hooks, and beside the server's own connections, which are in use.
     journal = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs="unix")
-    rows = journal.execute("SELECT seq, type, payload FROM events ORDER BY rowid").fetchall()
+    rows = journal.execute(
+        "SELECT seq, type, payload FROM events WHERE type<>'task.ready' ORDER BY rowid"
+    ).fetchall()
+    # A task counts as ready if and only if that was told, whatever ended the process.
+    ready = {str(row[0]) for row in journal.execute("SELECT task_id FROM ready_tasks")}
+    told = {
+        str(json.loads(str(row[0]))["task_id"])
+        for row in journal.execute("SELECT payload FROM events WHERE type='task.ready'")
+    }
     journal.close()
+    assert ready <= told, f"nobody was told that {ready - told} are ready"
     found: list[Told] = []
     names: dict[str, str] = {}
     for seq, kind, payload in rows:

@@ -37,13 +37,13 @@ class Verdict:
         with unsynced(), pytest.MonkeyPatch.context() as patch:
             # A third of a start is looking at the types of tools, which stay as they are.
             patch.setattr(arguments, "get_type_hints", functools.cache(typing.get_type_hints))
-            async with serving(data) as lithos:
+            async with serving(data, server={"max_answer_chars": 0}) as lithos:
                 lanes, events = await observe(lithos), read_events(lithos)
                 self._check_lanes(lanes, events)
                 await self._check_search(lithos, lanes)
             self._check_files(data, lanes)
             before = _read_notes(data)
-            async with serving(data) as lithos:
+            async with serving(data, server={"max_answer_chars": 0}) as lithos:
                 assert await observe(lithos) == lanes, "a second start changed something"
                 assert read_events(lithos) == events, "a second start told of something again"
                 assert _read_notes(data) == before, "a second start changed notes"

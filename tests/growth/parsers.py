@@ -34,6 +34,8 @@ from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
 from lithos.core.tasks import graph as gates
 from lithos.core.tasks import graph as task_metadata
+from lithos.core.tasks import model as task_model
+from lithos.core.tasks.commands import NextTask
 from lithos.core.text import (
     analysis,
     chunk,
@@ -45,6 +47,7 @@ from lithos.core.text import (
     pieces,
     query,
     snippet,
+    visible,
 )
 from lithos.core.text import snippet as truncation
 from lithos.stores import sqlite
@@ -138,15 +141,9 @@ def _fold_back(given: str) -> object:
     return [analysis.unfold_offset(given, share * len(given) // 4) for share in range(5)]
 
 
-def _find_words(given: str) -> object:
-    terms = [word for _, word in analysis.words(analysis.fold(given))]
-    return snippet.find_word(analysis.fold(given), terms[:40]), snippet.find_word(given, ["zzz", "bbb"])
-
-
 def _snippets(given: str) -> object:
-    few = snippet.Terms.of(["zzz", "a", "語", "running"])
-    own = snippet.Terms.of(query.query_terms(given))
-    return snippet.make_snippet("A title", given, few), snippet.make_snippet(given, "zzz", own)
+    few = snippet.Terms.of("zzz a 語 running", {})
+    return snippet.find_passage(given, few), snippet.find_passage(given, snippet.Terms.of(given, {}))
 
 
 def _check_files(given: str) -> object:
@@ -331,11 +328,19 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "query.parse_query translated": _search,
     "query.plain_words": _search_plain,
     "query.query_terms": query.query_terms,
+    "model.aspect_key": task_model.aspect_key,
+    "commands.NextTask.passes": lambda t: NextTask(
+        agent="a", tags=tuple(t.split()), project=t, metadata_match={"k": [t]}
+    ).passes(t.split(), {"project": t, "k": t}),
     "ranking.name_words": lambda t: ranking.name_words(t, t),
     "offers.read_address": lambda t: offers.read_address(f"lithos://note/{t}"),
-    "snippet.Terms.of": lambda t: snippet.Terms.of(_many(t)),
-    "snippet.make_snippet": _snippets,
-    "snippet.find_word": _find_words,
+    "snippet.Terms.of": lambda t: snippet.Terms.of(t, {"a": 1.0}),
+    "snippet.find_passage": _snippets,
+    "snippet.plain_passage": lambda t: snippet.plain_passage(t, "A title"),
+    "snippet.first_prose": snippet.first_prose,
+    "snippet.cut": lambda t: [snippet.cut(t, len(t) * share // 5) for share in (1, 3, 4)] if t else None,
+    "visible.visible_text": visible.visible_text,
+    "query.words_of": lambda t: query.words_of(query.plain_words(t)),
     "analysis.normalise": lambda t: analysis.normalise("NFC", t),
     "analysis.separate_marks": analysis.separate_marks,
     "analysis.drop_excess_marks": analysis.drop_excess_marks,

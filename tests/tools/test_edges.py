@@ -39,7 +39,7 @@ async def edge_id(lithos: Lithos, /, **fields: Any) -> str:
 
 async def edges(lithos: Lithos, **filters: Any) -> list[dict[str, Any]]:
     answer = await lithos.call("lithos_edge_list", **filters)
-    assert list(answer) == ["edges", "results"]
+    assert list(answer) == ["edges", "results", "total"]
     assert answer["edges"] == answer["results"]
     rows: list[dict[str, Any]] = answer["edges"]
     for row in rows:

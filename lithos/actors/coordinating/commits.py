@@ -41,11 +41,18 @@ class Batch:
     #: Events journalled since the journal was pruned.
     since_prune: int
     now: datetime
+    #: When something comes by the clock next: a claim expires, a timer gate opens.
+    due: datetime | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something has come by the clock."""
+        return self.due is not None and self.due <= self.now
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing of it is written."""
-        lazy = self.unwritten or self.agents or self.audit or self.records
+        lazy = self.unwritten or self.agents or self.audit or self.records or self.is_due
         return not (lazy or any(step.needs_transaction for step in self.steps))
 
 
@@ -58,10 +65,11 @@ class Committed:
     #: What would be events, where they are switched off.
     unjournalled: list[EventDraft] = field(factory=list)
     since_prune: int = 0
+    due: datetime | None = None
 
 
 class Commits:
-    """Stores batches; what it has is the same for all of them."""
+    """Stores batches; of the rows it remembers only what `TaskBoard` may forget at any time."""
 
     def __init__(
         self, store: CoordinationStore, board: TaskBoard, events_enabled: bool, journal_size: int
@@ -74,11 +82,20 @@ class Commits:
     def commit(self, batch: Batch) -> Committed:
         """One transaction. A refused command undoes only itself."""
         if batch.is_empty:
-            return Committed([step.reply for step in batch.steps], [], since_prune=batch.since_prune)
-        unjournalled = [] if self._events_enabled else list(batch.unwritten)
-        committed = Committed([], self._number(batch.unwritten, batch.next_seq), unjournalled)
+            replies = [step.reply for step in batch.steps]
+            return Committed(replies, [], since_prune=batch.since_prune, due=batch.due)
+        try:
+            return self._store_all(batch)
+        except BaseException:
+            self._board.readiness.forget()
+            raise
+
+    def _store_all(self, batch: Batch) -> Committed:
+        committed = Committed([], [])
+        self._add(batch.unwritten, batch, committed)
         with self._store.transaction():
             self._store.put_agents(batch.agents)
+            self._add(self._board.readiness.begin(batch.now, is_due=batch.is_due), batch, committed)
             for step in batch.steps:
                 self._carry_out(step, batch, committed)
             self._store.append_events(committed.events)
@@ -88,7 +105,8 @@ class Commits:
             if since_prune > PRUNE_EVERY:
                 self._store.prune_events(self._journal_size, PRUNE_AT_ONCE)
                 since_prune = 0
-        return evolve(committed, since_prune=since_prune)
+            due = self._board.readiness.next_due(batch.now)
+        return evolve(committed, since_prune=since_prune, due=due)
 
     def _carry_out(self, step: Step, batch: Batch, committed: Committed) -> None:
         message, reply, drafts = step.message, step.reply, step.drafts
@@ -104,10 +122,7 @@ class Commits:
                 committed.replies.append(refusal)
                 return
             reply, drafts = done.reply, done.events
-        events = self._number(drafts, batch.next_seq + len(committed.events))
-        committed.events.extend(events)
-        if not self._events_enabled:
-            committed.unjournalled.extend(drafts)
+        events = self._add(drafts, batch, committed)
         if reply is Journalled.OFF and events:
             reply = events[-1].seq
         committed.replies.append(reply)
@@ -120,8 +135,12 @@ class Commits:
         self._store.move_cursor(cursor.subscriber, seq, batch.now)
         return seq if stored is None else max(seq, stored)
 
-    def _number(self, drafts: Sequence[EventDraft], first: int) -> list[Event]:
+    def _add(self, drafts: Sequence[EventDraft], batch: Batch, committed: Committed) -> list[Event]:
         """Give events their places; the order is final only with the commit."""
         if not self._events_enabled:
+            committed.unjournalled.extend(drafts)
             return []
-        return [Event(seq=first + position, draft=draft) for position, draft in enumerate(drafts)]
+        first = batch.next_seq + len(committed.events)
+        events = [Event(seq=first + position, draft=draft) for position, draft in enumerate(drafts)]
+        committed.events.extend(events)
+        return events

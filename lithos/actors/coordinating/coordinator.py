@@ -68,6 +68,7 @@ class Coordinator:
         events_enabled: bool,
         journal_size: int,
         claim_times: ClaimTimes = ClaimTimes(),  # noqa: B008 - frozen
+        strict: bool = False,
         new_id: Callable[[], str] = make_id,
         on_commit: Callable[[Sequence[Event], float], None] | None = None,
         records: NoteRecords | None = None,
@@ -81,7 +82,9 @@ class Coordinator:
         self._on_commit = on_commit
         #: Told what each commit would have journalled, where events are switched off; must not wait.
         self.on_unjournalled: Callable[[Sequence[EventDraft]], None] = lambda _: None
-        board = TaskBoard(store.task_rows(), claim_times, new_id)
+        board = TaskBoard(store.task_rows(), claim_times, new_id, strict=strict)
+        #: When a claim expires or a timer gate opens next.
+        self._due = board.readiness.next_due(clock())
         self._commit = Commits(store, board, events_enabled, journal_size).commit
         self._since_prune = PRUNE_EVERY  # a server that restarts often must prune too
         self._next_seq = store.next_seq()
@@ -158,9 +161,15 @@ class Coordinator:
 
     async def _tick(self) -> None:
         while True:
+            self._nudge_when_due()
             await trio.sleep(LAZY_DELAY)
             if self._touched or self._audit or self._unwritten or self._records.has_unsaved:
                 self.mailbox.nudge(Flush())
+
+    def _nudge_when_due(self) -> None:
+        """The clock is looked at, not waited for: it may be put forward."""
+        if self._due is not None and self._due <= self._clock():
+            self.mailbox.nudge(Flush())
 
     async def _commit_records(self) -> None:
         await self.mailbox.ask(Flush(), within=RECORDS_DEADLINE)
@@ -182,6 +191,7 @@ class Coordinator:
             head=self.head,
             since_prune=self._since_prune,
             now=self._clock(),
+            due=self._due,
         )
         began = perf_counter()
         try:
@@ -197,6 +207,9 @@ class Coordinator:
         self._records.saved(records)
         self._unwritten.clear()
         self._since_prune = committed.since_prune
+        self._due = committed.due
+        if committed.due != batch.due:
+            self._nudge_when_due()  # much at once comes in many small batches
         for agent in new_agents.values():
             self._enter(agent)
         if committed.events:

@@ -6,13 +6,16 @@ caller rolls its savepoint back). Task edges are validated in the order of the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
-from lithos.actors.coordinating.task_claims import TaskClaims, as_json_text, make_event
+from lithos.actors.coordinating.readiness import Looked, Readiness
+from lithos.actors.coordinating.task_choice import TaskChoice
+from lithos.actors.coordinating.task_claims import ASPECTS, TaskClaims
+from lithos.actors.coordinating.task_events import as_json_text, created_event, make_event
 from lithos.core.commands import Done, Handlers, R, carry_out
 from lithos.core.errors import (
     Cycle,
@@ -25,12 +28,14 @@ from lithos.core.errors import (
     TaskNotFound,
     TaskNotResolved,
 )
+from lithos.core.events import EventDraft
 from lithos.core.tasks.commands import (
     CancelTask,
     ClaimAspect,
     CompleteTask,
     CreateTask,
     DropLesson,
+    NextTask,
     PostFinding,
     ReleaseClaim,
     RenewClaim,
@@ -53,6 +58,8 @@ from lithos.core.tasks.model import (
     Finding,
     Task,
     TaskEdge,
+    check_completable,
+    check_fence,
 )
 from lithos.stores.coordination.tasks import TaskRows
 
@@ -101,20 +108,30 @@ def _check_cycle(rows: TaskRows, edge: TaskEdge) -> None:
         raise Cycle(f"The edge would close a cycle: {' -> '.join([*path, edge.target])}.")
 
 
+#: Characters of a finding that its event carries.
+SUMMARY_TOLD: Final = 300
 _INHERITED_CONTEXT = ("priority", "parallelizable", "phase")
 
 
 class TaskBoard:
     """Commands over rows; `now` and new ids come from outside."""
 
-    def __init__(self, rows: TaskRows, times: ClaimTimes, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, rows: TaskRows, times: ClaimTimes, new_id: Callable[[], str], *, strict: bool = False
+    ) -> None:
+        """`strict`: blocked tasks cannot be claimed, nor tasks completed beside the claim of another."""
         self._rows = rows
         self._new_id = new_id
-        claims = TaskClaims(rows, times)
+        self._strict = strict
+        choice = TaskChoice(rows, self._can_take)
+        self.readiness = Readiness(rows, choice.marks)
+        self._marks = choice.marks
+        claims = TaskClaims(rows, times, choice, strict=strict)
         self._handlers: Handlers = {
             CreateTask: self._create,
             UpdateTask: self._update,
             ClaimAspect: claims.claim,
+            NextTask: claims.next,
             RenewClaim: claims.renew,
             ReleaseClaim: claims.release,
             CompleteTask: self._complete,
@@ -151,7 +168,7 @@ class TaskBoard:
             self._relate(before, task.id, BLOCKS, command.agent, now)
         if command.parent_task_id is not None:
             self._relate(command.parent_task_id, task.id, PARENT_CHILD, command.agent, now)
-        return _created(task)
+        return self._created(task)
 
     def _update(self, command: UpdateTask, now: datetime) -> Done[None]:
         check_keys(command.metadata)
@@ -167,18 +184,29 @@ class TaskBoard:
             changes["metadata"] = merge_metadata(task.task_type, task.metadata, command.metadata)
         if not changes:
             return Done(None)
-        self._rows.put_task(attrs.evolve(task, **changes))
-        return Done(None, (make_event("task.updated", command.agent, now, task_id=task.id),))
+        changed = attrs.evolve(task, **changes)
+        self._rows.put_task(changed)
+        # A filter may want it from now on; a gate may open or close.
+        self._marks.lower(self._rows.ready.place(task.id))
+        is_gate = task.task_type == "gate" and "metadata" in changes
+        ready = self.readiness.refresh_after(task.id, command.agent, now).events if is_gate else ()
+        event = make_event("task.updated", command.agent, now, changed.tags, task_id=task.id)
+        return Done(None, (event, *ready))
 
     def _complete(self, command: CompleteTask, now: datetime) -> Done[list[str]]:
         task = self._open_task(command.task_id)
-        self._close(task, "completed", now, command.outcome)
+        active = self._rows.claims_of(task.id, now)
+        check_fence(command.fence, task, active, None)
+        if self._strict:
+            check_completable(task, active, command.agent)
+        ended, after = self._close(task, "completed", command.agent, now, command.outcome)
         if command.lesson is not None:
             self._rows.lessons.add(command.lesson)
         event = make_event(
             "task.completed",
             command.agent,
             now,
+            task.tags,
             task_id=task.id,
             agent=command.agent,
             outcome=command.outcome,
@@ -186,10 +214,7 @@ class TaskBoard:
             misleading_nodes=as_json_text(command.misleading_nodes),
             receipt_id=as_json_text(command.receipt_id),
         )
-        dependents = self._dependents(task.id)
-        graph = self._rows.graph_before(dependents)
-        unblocked = [one for one in dependents if graph.is_ready(graph.tasks[one], now)]
-        return Done(unblocked, (event,))
+        return Done(list(after.ready), (*ended, event, *after.events))
 
     def _drop_lesson(self, command: DropLesson, now: datetime) -> Done[None]:
         self._rows.lessons.drop(command.id)
@@ -197,10 +222,12 @@ class TaskBoard:
 
     def _cancel(self, command: CancelTask, now: datetime) -> Done[None]:
         task = self._open_task(command.task_id)
-        self._close(task, "cancelled", now, None)
         by = command.agent
-        event = make_event("task.cancelled", by, now, task_id=task.id, agent=by, reason=command.reason)
-        return Done(None, (event,))
+        ended, after = self._close(task, "cancelled", by, now, None)
+        event = make_event(
+            "task.cancelled", by, now, task.tags, task_id=task.id, agent=by, reason=command.reason
+        )
+        return Done(None, (*ended, event, *after.events))
 
     def _reopen(self, command: ReopenTask, now: datetime) -> Done[list[str]]:
         task = self._task(command.task_id)
@@ -216,12 +243,16 @@ class TaskBoard:
             "task.reopened",
             command.agent,
             now,
+            task.tags,
             task_id=task.id,
             agent=command.agent,
             prior_status=task.status,
             prior_outcome=task.outcome,
         )
-        return Done(reblocked, (event,))
+        # The event of the reopening tells by itself that the task is there again.
+        self.readiness.refresh([task.id], command.agent, now)
+        ready = self.readiness.refresh_after(task.id, command.agent, now).events
+        return Done(reblocked, (event, *ready))
 
     def _link(self, command: UpsertTaskEdge, now: datetime) -> Done[None]:
         edge = TaskEdge(
@@ -233,7 +264,7 @@ class TaskBoard:
             created_at=now,
         )
         link_tasks(self._rows, edge)
-        return Done(None)
+        return Done(None, tuple(self.readiness.refresh([edge.target], command.agent, now).events))
 
     def _spawn(self, command: SpawnTask, now: datetime) -> Done[str]:
         if command.relation_type not in (DISCOVERED_FROM, BLOCKS):
@@ -253,19 +284,23 @@ class TaskBoard:
         )
         self._rows.put_task(task)
         self._relate(source.id, task.id, command.relation_type, command.agent, now)
-        return _created(task)
+        return self._created(task)
 
     def _post(self, command: PostFinding, now: datetime) -> Done[str]:
         task = self._task(command.task_id)
+        if command.fence is not None:
+            check_fence(command.fence, task, self._rows.claims_of(task.id, now), None)
         finding = self._add_finding(task.id, command.agent, now, command.summary, command.knowledge_id)
         named = {} if finding.knowledge_id is None else {"knowledge_id": finding.knowledge_id}
         event = make_event(
             "finding.posted",
             command.agent,
             now,
+            task.tags,
             finding_id=finding.id,
             task_id=task.id,
             agent=command.agent,
+            summary=finding.summary[:SUMMARY_TOLD],
             **named,
         )
         return Done(finding.id, (event,))
@@ -282,9 +317,21 @@ class TaskBoard:
             raise TaskNotFound(f"The task {task.title!r} is {task.status} already.")
         return task
 
-    def _close(self, task: Task, status: str, now: datetime, outcome: str | None) -> None:
+    def _close(
+        self, task: Task, status: str, by: str, now: datetime, outcome: str | None
+    ) -> tuple[Sequence[EventDraft], Looked]:
+        """What goes before the event of the closing, and what follows from it."""
         self._rows.put_task(attrs.evolve(task, status=status, resolved_at=now, outcome=outcome))
+        ended = self.readiness.end_claims(task, now)
         self._rows.drop_claims(task.id)
+        return ended, self.readiness.refresh_after(task.id, by, now)
+
+    def _created(self, task: Task) -> Done[str]:
+        ready = self.readiness.refresh([task.id], task.created_by, task.created_at).events
+        return Done(task.id, (created_event(task), *ready))
+
+    def _can_take(self, task_id: str, aspect: str) -> bool:
+        return self._rows.aspects(task_id) < ASPECTS or self._rows.claim(task_id, aspect) is not None
 
     def _add_finding(
         self, task_id: str, agent: str, now: datetime, summary: str, knowledge_id: str | None = None
@@ -314,11 +361,6 @@ class TaskBoard:
         return [
             one for one in dependents if graph.tasks[one].is_open and graph.holders(one, now) == {task_id}
         ]
-
-
-def _created(task: Task) -> Done[str]:
-    event = make_event("task.created", task.created_by, task.created_at, task_id=task.id, title=task.title)
-    return Done(task.id, (event,))
 
 
 def _inherited(command: SpawnTask, source: Task) -> dict[str, Any]:

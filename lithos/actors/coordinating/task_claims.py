@@ -1,81 +1,125 @@
 """Claims (leases with fencing tokens) on the aspects of a task: grant, renew, release (coordination spec, 2).
 
-`Done` is the reply and the events of any task command, `make_event` their form (events-http spec, section 1).
+`lithos_task_next` grants one on a task that `TaskChoice` picks, in the same transaction.
 """
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any, Final
 
 import attrs
 
+from lithos.actors.coordinating.task_choice import TaskChoice
+from lithos.actors.coordinating.task_events import expired_event, make_event
 from lithos.core.commands import Done
-from lithos.core.errors import InvalidInput
+from lithos.core.errors import ClaimFailed, InvalidInput
 from lithos.core.events import EventDraft
-from lithos.core.tasks.commands import ClaimAspect, ReleaseClaim, RenewClaim
-from lithos.core.tasks.model import Claim, ClaimTimes, check_claimable, check_owned
+from lithos.core.tasks.commands import ClaimAspect, Given, NextTask, ReleaseClaim, RenewClaim
+from lithos.core.tasks.model import (
+    Claim,
+    ClaimTimes,
+    Grant,
+    Task,
+    aspect_key,
+    check_claimable,
+    check_fence,
+    check_owned,
+)
 from lithos.stores.coordination.tasks import TaskRows
-
-
-def make_event(kind: str, by: str, now: datetime, /, **payload: Any) -> EventDraft:
-    """An event of an agent; its payload in the order given."""
-    return EventDraft(type=kind, agent=by, payload=payload, timestamp=now)
-
-
-def as_json_text(value: object) -> str:
-    """A payload value that is told as JSON text; None is `null`."""
-    return json.dumps(value, ensure_ascii=False)
-
 
 #: Aspects of one task that may be claimed.
 ASPECTS: Final = 1_000
+#: Blockers that a refusal lists.
+BLOCKERS_TOLD: Final = 50
 
 
 class TaskClaims:
     """Claim commands over rows; refusals are raised and change nothing."""
 
-    def __init__(self, rows: TaskRows, times: ClaimTimes) -> None:
+    def __init__(self, rows: TaskRows, times: ClaimTimes, choice: TaskChoice, *, strict: bool) -> None:
         self._rows = rows
         self._times = times
+        self._choice = choice
+        #: A blocked task cannot be claimed.
+        self._strict = strict
 
-    def claim(self, command: ClaimAspect, now: datetime) -> Done[Claim]:
+    def next(self, command: NextTask, now: datetime) -> Done[Given | None]:
+        """Grant an aspect of the oldest ready task where it is free."""
+        task = self._choice.choose(command, now)
+        if task is None:
+            return Done(None)
+        done = self._grant(task, command, now)
+        return Done(Given(task, self._rows.claims_of(task.id, now), done.reply), done.events)
+
+    def claim(self, command: ClaimAspect, now: datetime) -> Done[Grant]:
         """Grant an aspect under a new fence."""
         held = self._rows.claim(command.task_id, command.aspect)
-        check_claimable(command.task_id, self._rows.task(command.task_id), held, command.agent, now)
-        if held is None and self._rows.aspects(command.task_id) >= ASPECTS:
+        task = check_claimable(command.task_id, self._rows.task(command.task_id), held, command.agent, now)
+        if self._strict:
+            self._check_unblocked(task, now)
+        if held is None and self._rows.aspects(task.id) >= ASPECTS:
             raise InvalidInput(
                 f"aspect would be number {ASPECTS + 1:,} of this task; at most {ASPECTS:,} may be claimed. "
                 "Take one that is free, or release those that are done."
             )
-        claim = Claim(
-            task_id=command.task_id,
-            agent=command.agent,
-            aspect=command.aspect,
-            expires_at=self._times.expiry(command.ttl_minutes, now),
-            fence=self._rows.take_fence(),
-        )
-        self._rows.put_claim(claim, now)
-        return Done(claim, (_claim_event("task.claimed", claim, now, fence=claim.fence),))
+        return self._grant(task, command, now)
 
-    def renew(self, command: RenewClaim, now: datetime) -> Done[Claim]:
+    def renew(self, command: RenewClaim, now: datetime) -> Done[Grant]:
         """Hold on longer (or shorter) under the same fence; nobody is told."""
+        self._check_fence(command, now)
         held = self._rows.claim(command.task_id, command.aspect)
         mine = check_owned(command.task_id, command.aspect, held, command.agent, now)
-        claim = attrs.evolve(mine, expires_at=self._times.expiry(command.ttl_minutes, now))
+        minutes = self._times.granted(command.ttl_minutes)
+        claim = attrs.evolve(mine, expires_at=self._times.expiry(minutes, now))
         self._rows.extend_claim(claim)
-        return Done(claim)
+        return Done(Grant(claim, minutes))
 
     def release(self, command: ReleaseClaim, now: datetime) -> Done[None]:
         """Give an aspect up, also after its time."""
+        self._check_fence(command, now)
         held = self._rows.claim(command.task_id, command.aspect)
         mine = check_owned(command.task_id, command.aspect, held, command.agent)
         self._rows.drop_claim(command.task_id, command.aspect)
-        return Done(None, (_claim_event("task.released", mine, now),))
+        self._choice.marks.lower(self._rows.ready.place(command.task_id))
+        return Done(None, (_claim_event("task.released", mine, self._rows.task(mine.task_id), now),))
+
+    def _grant(self, task: Task, command: ClaimAspect | NextTask, now: datetime) -> Done[Grant]:
+        minutes = self._times.granted(command.ttl_minutes)
+        # Only with a backlog of ends is one taken over that is not told yet.
+        over = self._rows.ready.untold(task.id, aspect_key(command.aspect), now)
+        claim = Claim(
+            task_id=task.id,
+            agent=command.agent,
+            aspect=command.aspect.strip(),
+            expires_at=self._times.expiry(minutes, now),
+            fence=self._rows.take_fence(),
+        )
+        self._rows.put_claim(claim, now)
+        ended = [expired_event(one, task.tags, now) for one in over]
+        claimed = _claim_event("task.claimed", claim, task, now, fence=claim.fence)
+        return Done(Grant(claim, minutes), (*ended, claimed))
+
+    def _check_fence(self, command: RenewClaim | ReleaseClaim, now: datetime) -> None:
+        if command.fence is not None:
+            task, active = self._rows.task(command.task_id), self._rows.claims_of(command.task_id, now)
+            check_fence(command.fence, task, active, command.aspect)
+
+    def _check_unblocked(self, task: Task, now: datetime) -> None:
+        if task.task_type != "task" or not self._rows.graph_before([task.id]).holders(task.id, now):
+            return
+        graph = self._rows.graph_before([task.id], transitively=True)
+        blockers = graph.blockers(task.id, now)
+        raise ClaimFailed(
+            f"The task {task.title!r} is blocked: {blockers[0].message} "
+            "Take another one with lithos_task_next, or wait for task.ready.",
+            reason="blocked",
+            blockers=[attrs.asdict(blocker) for blocker in blockers[:BLOCKERS_TOLD]],
+        )
 
 
-def _claim_event(kind: str, claim: Claim, now: datetime, **more: Any) -> EventDraft:
+def _claim_event(kind: str, claim: Claim, task: Task | None, now: datetime, **more: Any) -> EventDraft:
+    tags = () if task is None else task.tags
     return make_event(
-        kind, claim.agent, now, task_id=claim.task_id, agent=claim.agent, aspect=claim.aspect, **more
+        kind, claim.agent, now, tags, task_id=claim.task_id, agent=claim.agent, aspect=claim.aspect, **more
     )

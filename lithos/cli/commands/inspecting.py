@@ -41,11 +41,11 @@ async def _health(session: Session, asker: Asker) -> int:
 
 
 async def _agents(session: Session, asker: Asker) -> int:
-    answer = await ask_tool(asker, "lithos_agent_list", {})
+    agents = await ask_rows(asker, "lithos_agent_list", {}, "agents")
     if session.invocation.as_json:
-        print_json(answer)
-    elif answer["agents"]:
-        print_pairs("Agents", {row["id"]: f"last seen {row['last_seen_at']}" for row in answer["agents"]})
+        print_json({"agents": agents})
+    elif agents:
+        print_pairs("Agents", {row["id"]: f"last seen {row['last_seen_at']}" for row in agents})
     else:
         print_line("No agents yet.")
     return 0
@@ -107,7 +107,7 @@ def _print_task(row: Mapping[str, Any], titles: Mapping[str, str]) -> None:
 
 async def _document(session: Session, asker: Asker) -> int:
     wanted = session.invocation.typed["document"]
-    shown = dict(await _find_note(asker, wanted))
+    shown = await _read_on(asker, await _find_note(asker, wanted))
     if not session.invocation.typed.get("content"):
         del shown["content"]
     if session.invocation.as_json:
@@ -120,6 +120,18 @@ async def _document(session: Session, asker: Asker) -> int:
         for line in shown["content"].split("\n"):
             print_line(line)
     return 0
+
+
+async def _read_on(asker: Asker, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """A note with its whole content, read part by part."""
+    shown, begin, parts = dict(answer), 0, list[str]()
+    while "next_offset" in shown:
+        # Dots that mark a cut are no content.
+        parts.append(shown["content"][: shown["next_offset"] - begin])
+        begin = shown["next_offset"]
+        arguments = {"id": shown["id"], "offset": begin, "agent_id": "cli"}
+        shown = dict(await ask_tool(asker, "lithos_read", arguments))
+    return shown | {"content": "".join([*parts, shown["content"]])}
 
 
 async def _find_note(asker: Asker, wanted: str) -> Mapping[str, Any]:

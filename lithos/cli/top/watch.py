@@ -106,8 +106,12 @@ async def poll(client: OwnerClient) -> Poll:
     health = await client.health()
     tasks: list[dict[str, object]] = []
     if scrape.value("lithos_active_claims"):  # else asking would only add a call to what is measured
-        answer = await client.call("lithos_task_list", {"status": "open", "with_claims": True})
-        tasks = list((answer or {}).get("tasks", ()))
+        wanted = {"status": "open", "with_claims": True}
+        answer = await client.call("lithos_task_list", wanted) or {}
+        tasks += answer.get("tasks", ())
+        while "next_offset" in answer:
+            answer = await client.call("lithos_task_list", {**wanted, "offset": answer["next_offset"]}) or {}
+            tasks += answer.get("tasks", ())
     return Poll(trio.current_time(), client.url, scrape, health, tasks)
 
 

@@ -6,14 +6,16 @@ relations are what people and agents have written: they are kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from attrs import frozen
 
 from lithos.core.commands import Command, R_co
-from lithos.core.tasks.model import Agent, Claim
+from lithos.core.notes.matching import has_all, matches_metadata
+from lithos.core.tasks.model import WORK, Agent, Claim, Grant, Task
 
 
 @frozen(kw_only=True)
@@ -48,8 +50,8 @@ class UpdateTask(TaskCommand[None]):
 
 
 @frozen(kw_only=True)
-class ClaimAspect(TaskCommand[Claim]):
-    """Take or take again an aspect; the reply is the `Claim`."""
+class ClaimAspect(TaskCommand[Grant]):
+    """Take or take again an aspect; the reply is the `Grant`."""
 
     task_id: str
     aspect: str
@@ -57,12 +59,13 @@ class ClaimAspect(TaskCommand[Claim]):
 
 
 @frozen(kw_only=True)
-class RenewClaim(TaskCommand[Claim]):
-    """Hold an aspect longer; the reply is the `Claim`."""
+class RenewClaim(TaskCommand[Grant]):
+    """Hold an aspect longer; the reply is the `Grant`."""
 
     task_id: str
     aspect: str
     ttl_minutes: float | None = None
+    fence: int | None = None
 
 
 @frozen(kw_only=True)
@@ -71,6 +74,53 @@ class ReleaseClaim(TaskCommand[None]):
 
     task_id: str
     aspect: str
+    fence: int | None = None
+
+
+@frozen
+class Given:
+    """A task that was chosen and claimed, with all its active claims."""
+
+    task: Task
+    claims: Sequence[Claim]
+    grant: Grant
+
+
+@frozen(kw_only=True)
+class NextTask(TaskCommand[Given | None]):
+    """Claim the oldest ready task whose aspect is free; the reply is `Given`, or None when there is none.
+
+    An aspect that the agent itself holds is not free: it gets another task. `tags` are all needed.
+    """
+
+    aspect: str = WORK
+    ttl_minutes: float | None = None
+    project: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata_match: Mapping[str, Any] | None = None
+    #: Only this task.
+    task_id: str | None = None
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether not every task will do."""
+        return bool(self.project is not None or self.tags or self.metadata_match)
+
+    @property
+    def filter_text(self) -> str:
+        """The same for equal filters, as text; empty without one."""
+        if not self.is_filtered:
+            return ""
+        match = sorted((self.metadata_match or {}).items())
+        return json.dumps([self.project, sorted(self.tags), match])
+
+    def passes(self, tags: Iterable[str], metadata: Mapping[str, Any]) -> bool:
+        """Whether a task with these tags and metadata is wanted."""
+        return (
+            has_all(tags, self.tags)
+            and matches_metadata(metadata, self.metadata_match)
+            and (self.project is None or matches_metadata(metadata, {"project": self.project}))
+        )
 
 
 @frozen
@@ -90,6 +140,7 @@ class CompleteTask(TaskCommand[list[str]]):
     cited_nodes: tuple[str, ...] | None = None
     misleading_nodes: tuple[str, ...] | None = None
     receipt_id: str | None = None
+    fence: int | None = None
     #: Kept with the completion until a `DropLesson`.
     lesson: Lesson | None = None
 
@@ -140,6 +191,7 @@ class PostFinding(TaskCommand[str]):
     task_id: str
     summary: str
     knowledge_id: str | None = None
+    fence: int | None = None
 
 
 @frozen(kw_only=True)

@@ -50,6 +50,13 @@ def read_ready_at(metadata: Mapping[str, Any]) -> datetime | None:
         return None
 
 
+def opens_at(task: Task) -> datetime | None:
+    """When an open timer gate opens by itself; None for every other task, and where no time can be read."""
+    if not task.is_open or task.task_type != "gate" or task.metadata.get("gate_type") != "timer":
+        return None
+    return read_ready_at(task.metadata)
+
+
 def is_gate_open_to_pass(gate: Task, now: datetime) -> bool:
     """True when nothing has to wait for the gate any more: completed, or an open timer past its time."""
     if gate.status == "completed":

@@ -5,14 +5,13 @@ A claim is a lease on an aspect of a task: who may hold it, and for how long (co
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from attrs import field, frozen
 
-from lithos.core.errors import ClaimFailed, ClaimNotFound
+from lithos.core.errors import ClaimFailed, ClaimNotFound, StaleFence
 from lithos.core.limits import json_bytes
 from lithos.core.times import format_time
 
@@ -97,6 +96,14 @@ class Claim:
     fence: int
 
 
+@frozen
+class Grant:
+    """A claim as it was granted or renewed, for so many minutes."""
+
+    claim: Claim
+    ttl_minutes: float
+
+
 @frozen(kw_only=True)
 class Finding:
     """What an agent reports on a task; `knowledge_id` names a note."""
@@ -121,7 +128,11 @@ class TaskEdge:
     created_at: datetime
 
 
-_SHORTEST_MINUTES = 1.0
+#: A time from the shortest one on is granted as asked for; one that is shorter becomes `_LEAST_MINUTES`.
+_SHORTEST_MINUTES = 0.1
+_LEAST_MINUTES = 1.0
+#: The aspect of `lithos_task_next` when none is named.
+WORK: Final = "work"
 
 
 @frozen
@@ -131,16 +142,61 @@ class ClaimTimes:
     default_minutes: float = 60
     longest_minutes: float = 480
 
-    def expiry(self, ttl_minutes: float | None, now: datetime) -> datetime:
-        """The expiry of a claim made now; the wanted time is clamped to 1..longest, never refused."""
+    def granted(self, ttl_minutes: float | None) -> float:
+        """The minutes that are granted: as wanted from 0.1 to the longest, 1 for less; never refused."""
         wanted = self.default_minutes if ttl_minutes is None else ttl_minutes
-        if math.isnan(wanted):
-            wanted = _SHORTEST_MINUTES
-        return now + timedelta(minutes=max(_SHORTEST_MINUTES, min(wanted, self.longest_minutes)))
+        if not wanted >= _SHORTEST_MINUTES:  # NaN too
+            wanted = _LEAST_MINUTES
+        return min(wanted, self.longest_minutes)
+
+    def expiry(self, ttl_minutes: float | None, now: datetime) -> datetime:
+        """The expiry of a claim made now."""
+        return now + timedelta(minutes=self.granted(ttl_minutes))
 
 
-def check_claimable(task_id: str, task: Task | None, held: Claim | None, agent: str, now: datetime) -> None:
-    """Raises `ClaimFailed` unless the aspect is free, expired, or the agent's own."""
+def aspect_key(aspect: str) -> str:
+    """What aspects are compared by: trimmed, case folded."""
+    return aspect.strip().casefold()
+
+
+def check_fence(fence: int | None, task: Task | None, active: Sequence[Claim], aspect: str | None) -> None:
+    """Raises `StaleFence` unless an active claim of the open task has the fence; None is no check.
+
+    The holder that the refusal names is that of the aspect; where none is meant, the one that came last.
+    """
+    if fence is None or task is None or not task.is_open or any(claim.fence == fence for claim in active):
+        return
+    wanted = None if aspect is None else aspect_key(aspect)
+    rivals = [claim for claim in active if wanted in (None, aspect_key(claim.aspect))]
+    holder = max(rivals, key=lambda claim: claim.fence, default=None)
+    what = f"task {task.title!r}" if aspect is None else f"aspect {aspect!r} of task {task.title!r}"
+    until = None if holder is None else format_time(holder.expires_at)
+    now_is = "nobody holds it now" if holder is None else f"{holder.agent} holds it until {until}"
+    raise StaleFence(
+        f"Fence {fence} is no longer current on {what}: {now_is}. Stop working on it, "
+        "or claim it again and go on under the new fence.",
+        held_by=None if holder is None else holder.agent,
+        expires_at=until,
+    )
+
+
+def check_completable(task: Task, active: Sequence[Claim], agent: str) -> None:
+    """With `coordination.strict`: an own claim, or nobody's. Raises `ClaimFailed`."""
+    if not active or any(claim.agent == agent for claim in active):
+        return
+    holder = max(active, key=lambda claim: claim.fence)
+    until = format_time(holder.expires_at)
+    raise ClaimFailed(
+        f"{holder.agent} holds aspect {holder.aspect!r} of the task {task.title!r} until {until}, "
+        f"and {agent} holds none. Claim an aspect of it first, or wait.",
+        reason="held",
+        held_by=holder.agent,
+        expires_at=until,
+    )
+
+
+def check_claimable(task_id: str, task: Task | None, held: Claim | None, agent: str, now: datetime) -> Task:
+    """The task. Raises `ClaimFailed` unless the aspect is free, expired, or the agent's own."""
     if task is None:
         raise ClaimFailed(
             f"There is no task {task_id!r}. Find open tasks with lithos_task_list.", reason="task_not_found"
@@ -157,6 +213,7 @@ def check_claimable(task_id: str, task: Task | None, held: Claim | None, agent: 
             held_by=held.agent,
             expires_at=until,
         )
+    return task
 
 
 def check_owned(

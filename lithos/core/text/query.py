@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from lithos.core.text.analysis import bigrams, fold, words
 
@@ -21,7 +21,14 @@ MAX_WORDS: Final = 1000
 
 
 class QuerySyntaxError(ValueError):
-    """The query does not parse; a search with it matches nothing."""
+    """The query does not parse; a search with it matches nothing.
+
+    `position` counts the characters before the place, from 0.
+    """
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.position = position
 
 
 class Occur(Enum):
@@ -75,9 +82,9 @@ _TOKEN: Final = re.compile(
 class _Token:
     kind: str
     text: str
+    position: int = field(default=0, eq=False)
 
 
-_END: Final = _Token("end", "")
 _OCCUR_OF_PREFIX: Final = {
     _Token("sign", "+"): Occur.MUST,
     _Token("sign", "-"): Occur.MUST_NOT,
@@ -89,10 +96,11 @@ def parse_query(text: str) -> Node | None:
     """Return the tree of `text`, `None` when it is blank; raise `QuerySyntaxError` when it does not parse."""
     if not text.strip():
         return None
-    parser = _Parser(list(_scan_tokens(text))[::-1])
+    end = _Token("end", "", len(text.rstrip()))
+    parser = _Parser([end, *list(_scan_tokens(text))[::-1]])
     tree = parser.read_sequence(None, depth=0)
     if parser.peek().kind == "close":
-        raise QuerySyntaxError("a closing parenthesis has no opening one")
+        raise QuerySyntaxError("a closing parenthesis has no opening one", parser.peek().position)
     return tree
 
 
@@ -120,6 +128,11 @@ def query_terms(query: str | Node | None) -> list[str]:
     return list(terms)
 
 
+def words_of(node: Node | None) -> str:
+    """The text of a query without its syntax and its excluded clauses."""
+    return " ".join(_included_texts(node))
+
+
 def _included_texts(node: Node | None) -> Iterator[str]:
     if isinstance(node, Boolean):
         for occur, clause in node.clauses:
@@ -135,27 +148,27 @@ def _scan_tokens(text: str) -> Iterator[_Token]:
         match = _TOKEN.match(text, position, end)
         assert match is not None
         assert match.lastgroup is not None
-        token = _Token(match.lastgroup, match[match.lastgroup])
+        token = _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
         position = match.end()
         if token.kind == "quote":
-            raise QuerySyntaxError("a quotation mark is not closed")
+            raise QuerySyntaxError("a quotation mark is not closed", token.position)
         count += token.kind in ("word", "phrase")
         if count > MAX_WORDS:
-            raise QuerySyntaxError(f"the query has more than {MAX_WORDS} words")
+            raise QuerySyntaxError(f"the query has more than {MAX_WORDS} words", token.position)
         yield token
 
 
 @frozen
 class _Parser:
-    """Recursive descent over the tokens, last one first."""
+    """Recursive descent over the tokens, last one first; the end stays."""
 
     tokens: list[_Token]
 
     def peek(self) -> _Token:
-        return self.tokens[-1] if self.tokens else _END
+        return self.tokens[-1]
 
     def take(self) -> _Token:
-        return self.tokens.pop() if self.tokens else _END
+        return self.tokens.pop() if len(self.tokens) > 1 else self.tokens[0]
 
     def accept(self, operator: str) -> bool:
         if self.peek() != _Token("operator", operator):
@@ -166,7 +179,7 @@ class _Parser:
     def read_sequence(self, field: str | None, depth: int) -> Node:
         """Read clauses up to a closing parenthesis or the end; `OR` between two of them is optional."""
         if depth > MAX_DEPTH:
-            raise QuerySyntaxError(f"parentheses are nested more than {MAX_DEPTH} deep")
+            raise QuerySyntaxError(f"parentheses are nested more than {MAX_DEPTH} deep", self.peek().position)
         clauses = [self.read_conjunction(field, depth)]
         while self.peek().kind not in ("close", "end"):
             if self.accept("OR"):
@@ -195,7 +208,9 @@ class _Parser:
         token = self.take()
         if token.kind == "field":
             if token.text not in FIELDS:
-                raise QuerySyntaxError(f"there is no field {token.text!r}; fields are {', '.join(FIELDS)}")
+                raise QuerySyntaxError(
+                    f"there is no field {token.text[:100]!r}; fields are {', '.join(FIELDS)}", token.position
+                )
             field, token = token.text, self.take()
         if token.kind == "word":
             return Word(field, token.text)
@@ -204,10 +219,10 @@ class _Parser:
         if token.kind == "open":
             tree = self.read_sequence(field, depth + 1)
             if self.take().kind != "close":
-                raise QuerySyntaxError("a parenthesis is not closed")
+                raise QuerySyntaxError("a parenthesis is not closed", token.position)
             return tree
         raise QuerySyntaxError(
-            f"a word is missing before {token.text!r}" if token.text else "a word is missing"
+            f"a word is missing before {token.text!r}" if token.text else "a word is missing", token.position
         )
 
 

@@ -1,4 +1,4 @@
-"""Snippets (the passage around the first match of a query) and truncation (notes spec, section 10).
+"""Snippets (the passage that answers a query) and truncation (notes spec, section 10; vault spec, section 4).
 
 A text is cut at the most readable place.
 """
@@ -7,116 +7,278 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Collection, Sequence
-from typing import Final, Self, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import nlargest
+from typing import Final, NamedTuple, Self, TypeAlias
 
 from attrs import frozen
 
 from lithos.core.errors import InvalidInput
-from lithos.core.text.analysis import WORD_PART, fold, runs, unfold_offset
+from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, words
+from lithos.core.text.pieces import PIECE
+from lithos.core.text.visible import visible_text
 
-AROUND: Final = 150
-WITHOUT_MATCH: Final = 300
-#: Beyond this a word is recognised by its beginning, which bounds the work per word of the text.
+#: Characters of a snippet.
+WINDOW: Final = 300
+#: Characters of a chunk that are shown whole.
+LONGEST_CHUNK: Final = 1_000
+#: Share of a snippet that may stand before its first match.
+_BEFORE: Final = 3
+#: Terms that are looked for, the heaviest of them.
+MOST_TERMS: Final = 48
+#: Places of one term in one piece of text that are looked at.
+_MOST_PLACES: Final = 128
+#: Beyond this a word is recognised by its beginning.
 LONGEST_WORD: Final = 64
-#: So many words are found faster one by one than by going through the text.
-FEW_WORDS: Final = 16
+#: What another form of a word counts, and each further match in the window, by the weight of the term.
+_OTHER_FORM: Final = 0.9
+_REPEATED: Final = 0.02
+#: Letters that may follow a stem of up to 2, up to 3 and more letters.
+_SUFFIXES: Final = (1, 4, 6)
+#: A prose paragraph, not a heading with nothing under it.
+_LEAST_PROSE: Final = 40
 _ELLIPSIS: Final = "..."
 
 #: Endings the full-text index stems away: a hit for `indexes` may only have `index` or `indexing` in it.
 _ENDING: Final = re.compile(r"(?<=[a-z]{3})(?:ations?|ings?|ies|ied|es|ed|ely|ly|s|e|y)$")
 _DOUBLED: Final = re.compile(r"([bdgmnprt])\1$")
 
-Span: TypeAlias = tuple[int, int]
+
+@frozen
+class Term:
+    """A folded word and what it is found by: its stem, or itself in a script without spaces."""
+
+    word: str
+    stem: str
+    weight: float
+    is_unsegmented: bool = False
 
 
 @frozen
 class Terms:
-    """The folded terms of a query, prepared once for any number of notes."""
+    """The weighted terms of a query, prepared once for any number of notes."""
 
-    words: tuple[str, ...]
-    unsegmented: tuple[str, ...]
-    #: Without their English endings.
-    stems: tuple[str, ...]
+    terms: tuple[Term, ...] = ()
+    #: The sum of all weights.
+    total: float = 0.0
 
     @classmethod
-    def of(cls, terms: Sequence[str]) -> Self:
-        """From the terms that `core.text.query.query_terms` returns."""
-        # What does not begin with a letter or a number is no beginning of a word.
-        words = [term for term in terms if WORD_PART.match(term)]
-        return cls(
-            tuple({term[:LONGEST_WORD]: None for term in words}),
-            tuple(term for term in terms if _is_unsegmented(term)),
-            tuple({_stem(term)[:LONGEST_WORD]: None for term in words}),
-        )
+    def of(cls, query: str, idf: Mapping[str, float]) -> Self:
+        """From the words of a query and the idf of its content stems; function words do not count.
+
+        A stem without idf counts as the mean; a run of unsegmented script gives its bigrams.
+        """
+        found = dict.fromkeys(words(fold(query)))
+        content = [word for word in found if word[1] not in FUNCTION_WORDS] or list(found)
+        usual = sum(idf.values()) / len(idf) if idf else 1.0
+        terms: dict[str, Term] = {}
+        for is_unsegmented, word in content:
+            for part in bigrams(word) if is_unsegmented else [word[:LONGEST_WORD]]:
+                stem = part if is_unsegmented else _stem(part)
+                terms.setdefault(stem, Term(part, stem, _weigh(part, idf, usual), is_unsegmented))
+        kept = nlargest(MOST_TERMS, terms.values(), key=lambda term: term.weight)
+        return cls(tuple(kept), sum(term.weight for term in kept))
 
 
-def make_snippet(title: str, content: str, terms: Terms) -> str:
-    """Return the earliest match of any of the terms with 150 characters on either side.
+def _weigh(word: str, idf: Mapping[str, float], usual: float) -> float:
+    """The idf of a word: of the longest stem that it begins with."""
+    for length in range(len(word), 1, -1):
+        beginning = word[:length]
+        weight = idf.get(beginning) or idf.get(beginning[:-1] + "i")
+        if weight:
+            return weight
+    return idf.get(word) or usual
 
-    A term matches where a word begins with it, a term of unsegmented script anywhere. When none does,
-    the terms count without their English endings; when still none does, the text's beginning is shown.
+
+class Passage(NamedTuple):
+    """A snippet and the share of the query's weight that it covers, 0..1."""
+
+    text: str
+    share: float
+
+
+#: Start and end of a match in folded text, the number of the term, and whether it is the word itself.
+_Place: TypeAlias = tuple[int, int, int, bool]
+
+
+class _Window(NamedTuple):
+    worth: float
+    share: float
+    start: int
+    end: int
+    piece: str
+    #: Folding changed no length, so that places in the folded text are those in the text.
+    is_aligned: bool
+
+
+def find_passage(visible: str, terms: Terms) -> Passage:
+    """Return the window of 300 characters that covers most of the query's weight, the earliest of equal ones.
+
+    `visible` is what `visible_text` makes of a note. A term matches where a word begins with its stem, one of
+    unsegmented script anywhere. Without any match the text is empty.
     """
-    text = f"# {title}\n\n{content}"
-    folded = fold(text)
-    match = _find_first(folded, terms.words, terms.unsegmented) or _find_first(folded, terms.stems, ())
-    if match is None:
-        return text[:WITHOUT_MATCH] + _ELLIPSIS * (len(text) > WITHOUT_MATCH)
-    start = max(0, unfold_offset(text, match[0]) - AROUND)
-    end = unfold_offset(text, match[1]) + AROUND
-    return _ELLIPSIS * (start > 0) + text[start:end] + _ELLIPSIS * (end < len(text))
+    best: _Window | None = None
+    for piece in _pieces(visible):
+        window = _best_window(piece, terms)
+        if window is not None and (best is None or window.worth > best.worth):
+            best = window
+    if best is None:
+        return Passage("", 0.0)
+    start, end = best.start, best.end
+    if not best.is_aligned:
+        start = unfold_offset(best.piece, start)
+        end = min(len(best.piece), start + end - best.start)
+    return Passage(_cut_window(best.piece, start, end), best.share)
 
 
-def _find_first(folded: str, words: Sequence[str], unsegmented: Sequence[str]) -> Span | None:
-    """Return the earliest match, the longest of those at one place."""
-    first, longest = find_word(folded, words) or (len(folded), 0)
-    for term in unsegmented:
-        # A later match can only win by being longer at the same place, so the search ends there.
-        start = folded.find(term, 0, first + len(term))
-        if start >= 0 and (start < first or len(term) > longest):
-            first, longest = start, len(term)
-    return (first, first + longest) if longest else None
+def plain_passage(text: str, title: str = "") -> str:
+    """Return a chunk as it reads, at most 1,000 characters; empty when it says nothing but the title."""
+    text = text.lstrip()
+    if title and text.startswith(title.strip()):
+        text = text[len(title.strip()) :]
+    text = _tidy(visible_text(text))
+    if not any(not line.lstrip().startswith("#") for line in text.splitlines() if line.strip()):
+        return ""
+    return _cut_at_word(text, LONGEST_CHUNK)
 
 
-def find_word(folded: str, words: Sequence[str], few: int = FEW_WORDS) -> tuple[int, int] | None:
-    """Return where the earliest word begins with one of `words`, and the length of the longest that does.
+def first_prose(visible: str) -> str:
+    """Return the first paragraph of visible text that is no heading, where no passage is the nearest."""
+    shown = ""
+    for piece in _pieces(visible):
+        for start in _paragraph_starts(piece):
+            end = piece.find("\n\n", start)
+            paragraph = piece[start : end if end >= 0 else len(piece)].strip()
+            if paragraph.startswith("#") and "\n" not in paragraph:
+                continue
+            if len(paragraph) >= _LEAST_PROSE:
+                return _tidy(_cut_at_word(piece[start:], WINDOW))
+            shown = shown or paragraph
+    return _tidy(shown)
 
-    Up to `few` words are looked for one by one, more of them by going through the words of the text.
+
+def _paragraph_starts(text: str) -> Iterator[int]:
+    start = 0
+    while start >= 0 and start < len(text):
+        while start < len(text) and text[start].isspace():
+            start += 1
+        if start < len(text):
+            yield start
+        start = text.find("\n\n", start)
+
+
+def _best_window(piece: str, terms: Terms) -> _Window | None:
+    """The best window of one piece of text, in characters of the folded piece."""
+    folded = fold(piece)
+    places: list[_Place] = []
+    for number, term in enumerate(terms.terms):
+        _find_places(folded, number, term, places)
+    if not places:
+        return None
+    places.sort()
+    first, last, covered, worth = _slide([term.weight for term in terms.terms], places)
+    share = min(1.0, covered / terms.total)
+    return _Window(worth, share, places[first][0], places[last][1], piece, len(folded) == len(piece))
+
+
+def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int, float, float]:
+    """The best window: its first and last place, the weight it covers, and what it is worth.
+
+    Each term counts once, by its better form, and a little for each match. Written without calls: it takes
+    most time of a snippet.
     """
-    if len(words) > few:
-        return _scan_words(folded, frozenset(words))
-    first, longest = len(folded), 0
-    for word in words:
-        start = _find_beginning(folded, word, first + len(word))
-        if start >= 0 and (start < first or len(word) > longest):
-            first, longest = start, len(word)
-    return (first, longest) if longest else None
+    exact, other = [0] * len(weights), [0] * len(weights)
+    best = (0, 0, 0.0, -1.0)
+    covered = extra = 0.0
+    left = 0
+    for right, (_, end, term, is_exact) in enumerate(places):
+        weight = weights[term]
+        extra += _REPEATED * weight
+        former = 1.0 if exact[term] else _OTHER_FORM if other[term] else 0.0
+        (exact if is_exact else other)[term] += 1
+        covered += ((1.0 if exact[term] else _OTHER_FORM) - former) * weight
+        while end - places[left][0] > WINDOW and left < right:
+            _, _, gone, was_exact = places[left]
+            left += 1
+            weight = weights[gone]
+            extra -= _REPEATED * weight
+            former = 1.0 if exact[gone] else _OTHER_FORM
+            (exact if was_exact else other)[gone] -= 1
+            covered += ((1.0 if exact[gone] else _OTHER_FORM if other[gone] else 0.0) - former) * weight
+        if covered + extra > best[3] + 1e-9:
+            best = (left, right, covered, covered + extra)
+    return best
 
 
-def _find_beginning(folded: str, word: str, end: int) -> int:
-    """Return where a word of the text before `end` begins with `word`, -1 when none does."""
-    start = folded.find(word, 0, end)
-    while start > 0 and WORD_PART.match(folded, start - 1, start):
-        start = folded.find(word, start + 1, end)
-    return start
+def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> None:
+    """Add where a term stands in folded text, the first 128 places."""
+    stem, word = term.stem, term.word
+    find = folded.find
+    start = find(stem)
+    if start < 0:
+        return
+    size, length = len(stem), len(folded)
+    most = len(places) + _MOST_PLACES
+    longest = size + _SUFFIXES[min(2, max(0, size - 2))]
+    while start >= 0 and len(places) < most:
+        end = start + size
+        if term.is_unsegmented:
+            places.append((start, end, number, True))
+        elif not start or not folded[start - 1].isalnum():
+            limit = start + longest
+            while end < length and folded[end].isalnum() and end <= limit:
+                end += 1
+            if end <= limit or size == LONGEST_WORD:
+                places.append((start, end, number, folded[start:end] == word))
+        start = find(stem, start + 1)
 
 
-def _scan_words(folded: str, words: Collection[str]) -> tuple[int, int] | None:
-    lengths: dict[str, list[int]] = {}
-    for word in sorted(words, key=len, reverse=True):
-        lengths.setdefault(word[0], []).append(len(word))
-    for part in WORD_PART.finditer(folded):
-        start, end = part.span()
-        # A term has no separator in it, so it is no longer than the word, unless a mark continues the word.
-        longest = end - start if folded[end : end + 1].isascii() else LONGEST_WORD
-        for length in lengths.get(folded[start], ()):
-            if length <= longest and folded[start : start + length] in words:
-                return start, length
-    return None
+def _cut_window(text: str, start: int, end: int) -> str:
+    """The passage around `text[start:end]`: about 300 characters, cut at lines or words."""
+    spare = max(0, WINDOW - (end - start))
+    begin = max(0, start - spare // _BEFORE)
+    if begin:
+        begin = _beginning(text, begin, start)
+    stop = min(len(text), max(end, begin + WINDOW))
+    if stop == len(text):
+        begin = min(begin, max(0, stop - WINDOW))
+        begin = _beginning(text, begin, start) if begin else 0
+    else:
+        space = _LAST_SPACE.match(text, end, stop)
+        stop = space.start(1) if space else stop
+    return _ELLIPSIS * (begin > 0) + _tidy(text[begin:stop]) + _ELLIPSIS * (stop < len(text))
 
 
-def _is_unsegmented(term: str) -> bool:
-    return next(runs(term), (False, ""))[0]
+def _beginning(text: str, begin: int, start: int) -> int:
+    """Where a passage begins that may begin at `begin` and shows `start`: at a line, else at a word."""
+    line = text.find("\n", begin - 1, start)
+    if line >= 0:
+        return line + 1
+    space = _SPACE.search(text, begin - 1, start)
+    return space.end() if space else begin
+
+
+def _cut_at_word(text: str, most: int) -> str:
+    """The beginning of a text, with dots where it is cut."""
+    if len(text) <= most:
+        return text
+    space = _LAST_SPACE.match(text, most // 2, most)
+    return text[: space.start(1) if space else most].rstrip() + _ELLIPSIS
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text in pieces that end with a line, each small enough for one call."""
+    start = 0
+    while len(text) - start > PIECE:
+        stop = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE
+        yield text[start:stop]
+        start = stop
+    yield text[start:]
+
+
+def _tidy(text: str) -> str:
+    """A short text without blank lines, and without white space around it."""
+    return _BLANK_LINES.sub("\n", text).strip()
 
 
 def _stem(term: str) -> str:
@@ -125,9 +287,12 @@ def _stem(term: str) -> str:
     return _DOUBLED.sub(r"\1", stem) if stem != term else term
 
 
+_BLANK_LINES: Final = re.compile(r"\n\s*\n")
 _BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
 _SPACE: Final = re.compile(r"\s")
+#: Goes to the end of a short text and back.
+_LAST_SPACE: Final = re.compile(r"(?s:.*)(\s)")
 
 
 def truncate(content: str, max_length: int | None) -> tuple[str, bool]:
@@ -139,17 +304,25 @@ def truncate(content: str, max_length: int | None) -> tuple[str, bool]:
         raise InvalidInput(f"max_length must be 0 (no limit) or more, not {max_length}")
     if not max_length or len(content) <= max_length:
         return content, False
-    if max_length <= len(_ELLIPSIS):
-        return content[:max_length], True
-    budget = max_length - len(_ELLIPSIS)
+    return cut(content, max_length)[0], True
+
+
+def cut(content: str, most: int) -> tuple[str, int]:
+    """Return the beginning of a longer `content` in at most `most` characters, and where it ends there."""
+    if most <= len(_ELLIPSIS):
+        return content[:most], most
+    budget = most - len(_ELLIPSIS)
     blank = _last(_BLANK_LINE, content, budget // 2 + 1, budget)
     if blank:
-        return content[: blank.start()].rstrip(), True
+        shown = content[: blank.start()].rstrip()
+        return shown, max(1, len(shown))
     sentence = _last(_SENTENCE_END, content, budget // 2, budget)
     if sentence:
-        return content[: sentence.end()], True
+        return content[: sentence.end()], sentence.end()
     space = _last(_SPACE, content, 0, budget)
-    return content[: space.start() if space else budget].rstrip() + _ELLIPSIS, True
+    shown = content[: space.start() if space else budget].rstrip()
+    # A beginning that is blank is passed over: whoever reads on must get further.
+    return shown + _ELLIPSIS, len(shown) or budget
 
 
 def _last(pattern: re.Pattern[str], content: str, start: int, budget: int) -> re.Match[str] | None:

@@ -24,12 +24,13 @@ from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import DocNotFound, InvalidInput
 from lithos.core.events import TOOL
+from lithos.core.notes.healing import one_line
 from lithos.core.notes.links import WikiLink, scan_links
 from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.notes.model import Document
 from lithos.core.notes.paths import normalise_url, resolve_read_path
 from lithos.core.tasks.model import READ, UNKNOWN_AGENT, AuditRow
-from lithos.core.text.snippet import truncate
+from lithos.core.text.snippet import cut, truncate
 from lithos.services.notes.texts import CHARACTERS_INLINE, NoteTexts
 from lithos.services.opening import Opening
 from lithos.services.search.search import Search
@@ -50,7 +51,10 @@ CitedBefore: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
 
 @frozen
 class ReadNote:
-    """A note as read: its text cut to length, its links from the whole body."""
+    """A note as read: its text cut to length, its links from the whole body.
+
+    `length` is that of the whole content; `next_offset` where a content that is cut goes on, else None.
+    """
 
     entry: Entry
     document: Document
@@ -58,6 +62,17 @@ class ReadNote:
     truncated: bool
     links: tuple[WikiLink, ...]
     retrieval_count: int
+    length: int
+    next_offset: int | None
+
+
+@frozen
+class ListedNotes:
+    """A page of notes and how many there are in all; `message` tells why a query could match nothing."""
+
+    entries: list[Entry]
+    total: int
+    message: str = ""
 
 
 @frozen(kw_only=True)
@@ -150,10 +165,20 @@ class Knowledge:
         return await self._submit(request)
 
     async def read(
-        self, *, note_id: str | None, path: str | None, max_length: int | None, agent_id: str | None
+        self,
+        *,
+        note_id: str | None,
+        path: str | None,
+        title: str | None = None,
+        offset: int = 0,
+        max_length: int | None,
+        agent_id: str | None,
     ) -> ReadNote:
-        """Read a note and record the access in the audit log."""
-        entry = await self._find_early(note_id, path) or self._find(note_id, path)
+        """Read a note, from a character of its content on, and record the access in the audit log."""
+        if title and not (note_id or path):
+            entry = await self._find_titled(title)
+        else:
+            entry = await self._find_early(note_id, path) or self._find(note_id, path)
         truncate("", max_length)  # refuse a bad length before anything is read
         loaded = await self._texts.load(entry)
         if loaded is None:
@@ -162,28 +187,60 @@ class Knowledge:
                 "then retry."
             )
         document = loaded.document
-        content, truncated = truncate(document.content, max_length)
+        whole = document.content
+        content = whole[offset:] if offset else whole
+        truncated = bool(max_length) and len(content) > (max_length or 0)
+        content, end = cut(content, max_length or 0) if truncated else (content, 0)
         self._coordinator.record_access(
             [AuditRow(agent_id or UNKNOWN_AGENT, entry.note.id, READ, self._clock())]
         )
         count = self._coordinator.reads_of(entry.note.id)
         links = await _links_of(document.content, entry.path)
-        return ReadNote(entry, document, content, truncated, links, count)
+        return ReadNote(
+            entry,
+            document,
+            content,
+            truncated,
+            links,
+            count,
+            length=len(whole),
+            next_offset=offset + end if truncated else None,
+        )
 
-    async def list_notes(self, request: ListRequest) -> tuple[list[Entry], int]:
+    async def _find_titled(self, title: str) -> Entry:
+        """The note with this title, in any case; raises `DocNotFound`, and `InvalidInput` for several."""
+        wanted = one_line(title).casefold()
+        found: list[Entry] = []
+        async for some in slices(list(self._catalogue)):
+            found += [entry for entry in some if entry.note.title.casefold() == wanted]
+        if not found:
+            raise DocNotFound(
+                f"No note has the title {title[:100]!r}. Find it with lithos_search or lithos_list."
+            )
+        if len(found) > 1:
+            some_paths = ", ".join(repr(entry.path[:150]) for entry in found[:5])
+            raise InvalidInput(
+                f"{len(found)} notes have the title {title[:100]!r}. Give the path of the one meant: "
+                f"{some_paths}{', …' if len(found) > 5 else ''}."
+            )
+        return found[0]
+
+    async def list_notes(self, request: ListRequest) -> ListedNotes:
         """One page (offset, limit) of the notes that pass all filters, and the total count."""
         if request.offset < 0 or request.limit < 0:
             raise InvalidInput("limit and offset must not be negative.")
         check_metadata_match(request.metadata_match)
-        candidates: Sequence[Entry] = (
-            await self._search.match_text(request.content_query, Filters())
-            if request.content_query and request.content_query.strip()
-            else list(self._catalogue)
-        )
+        candidates: Sequence[Entry]
+        message = ""
+        if request.content_query and request.content_query.strip():
+            candidates, message = await self._search.match_text(request.content_query, Filters())
+        else:
+            candidates = list(self._catalogue)
         passing: list[Entry] = []
         async for some in slices(candidates):
             passing += [entry for entry in some if _is_listed(entry, request)]
-        return passing[request.offset : request.offset + request.limit], len(passing)
+        page = passing[request.offset : request.offset + request.limit]
+        return ListedNotes(page, len(passing), message)
 
     def tags(self, prefix: str | None) -> dict[str, int]:
         """Tags with their number of notes, sorted by name."""
@@ -285,7 +342,7 @@ class Knowledge:
                 )
             return entry
         if not path:
-            raise InvalidInput("Give the id or the path of the note to read.")
+            raise InvalidInput("Give the id, the path or the title of the note to read.")
         resolved = resolve_read_path(path)
         entry = self._catalogue.at_path(resolved)
         if entry is None:

@@ -18,7 +18,8 @@ from lithos.core.notes.document import parse_document
 from lithos.core.notes.layout import read_layout
 from lithos.core.notes.model import Document, Standing
 from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.text.snippet import Terms, make_snippet
+from lithos.core.text.snippet import Passage, Terms, find_passage, first_prose, plain_passage
+from lithos.core.text.visible import visible_text
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import find_note
@@ -32,8 +33,12 @@ READERS: Final = 2
 KEPT_BYTES: Final = 24 * 1024 * 1024
 #: A larger content is read anew each time, so that a few of them cannot drive out all others.
 LARGEST_KEPT: Final = 64 * 1024
+#: Bytes of visible texts kept, what snippets are cut from, of the contents that are kept as well.
+KEPT_VISIBLE_BYTES: Final = 8 * 1024 * 1024
 #: How often a file is read again because the note got a new version meanwhile.
 REREADS: Final = 20
+#: Share of a query's weight from which on a passage is shown rather than the nearest chunk.
+FAIR_SHARE: Final = 0.35
 #: Characters to work on without leaving the event loop: about a millisecond of cutting snippets.
 CHARACTERS_INLINE: Final = 64 * 1024
 
@@ -67,6 +72,7 @@ class NoteTexts:
         self._catalogue = catalogue
         self._limiter = trio.CapacityLimiter(READERS)
         self._kept = _KeptContents(KEPT_BYTES)
+        self._visible = _KeptContents(KEPT_VISIBLE_BYTES)
 
     async def load(self, entry: Entry) -> LoadedNote | None:
         """One note, or None when its file is gone or cannot be read.
@@ -125,6 +131,26 @@ class NoteTexts:
         if sum(map(len, filter(None, contents))) <= CHARACTERS_INLINE:
             return run()
         return await trio.to_thread.run_sync(run, limiter=self._limiter)
+
+    async def map_visible(
+        self, entries: Sequence[Entry], work: Callable[[int, str, str], T]
+    ) -> list[T | None]:
+        """As `map_contents`; `work` is also given the visible text, which is made once for each state."""
+        visible = [self._visible.get(entry) for entry in entries]
+        made: list[tuple[Entry, str, str]] = []
+
+        def run(position: int, content: str) -> T:
+            text = visible[position]
+            if text is None:
+                text = visible_text(content)
+                made.append((entries[position], content, text))
+            return work(position, content, text)
+
+        results = await self.map_contents(entries, run)
+        for entry, content, text in made:
+            if self._kept.get(entry) is content:  # of the indexed state, not of a file that has changed since
+                self._visible.put(entry, text)
+        return results
 
     async def _contents(self, entries: Sequence[Entry]) -> list[str | None]:
         found = {entry.serial: self._kept.get(entry) for entry in entries}
@@ -213,20 +239,32 @@ class Snippets:
     _sizes: ChunkSizes
 
     async def cut(
-        self, entries: Sequence[Entry], terms: Sequence[str], chunks: Mapping[int, int]
+        self, entries: Sequence[Entry], terms: Terms, chunks: Mapping[int, int], *, of_chunks: bool = False
     ) -> list[str | None]:
         """One per note; None where the file is gone or cannot be read.
 
-        `chunks` maps serials to the chunk to show; of other notes the surroundings of a term are shown.
+        `chunks` maps serials to the nearest chunk, which is shown where no passage has a fair share of the
+        query's weight, with `of_chunks` always.
         """
-        prepared = Terms.of(terms)
 
-        def cut_one(position: int, content: str) -> str:
+        def cut_one(position: int, content: str, visible: str) -> str:
             entry = entries[position]
             number = chunks.get(entry.serial)
-            if number is None:
-                return make_snippet(entry.note.title, content, prepared)
-            of_note = self._sizes.chunks(entry.note.title, content)
-            return of_note[number].text if number < len(of_note) else ""
+            passage = find_passage(visible, terms) if number is None or not of_chunks else Passage("", 0.0)
+            if number is not None and passage.share < FAIR_SHARE:
+                text = self._nearest_text(entry, content, number)
+                if text:
+                    return text
+            return passage.text or first_prose(visible)
 
-        return await self._texts.map_contents(entries, cut_one)
+        return await self._texts.map_visible(entries, cut_one)
+
+    def _nearest_text(self, entry: Entry, content: str, number: int) -> str:
+        """A chunk as it reads; the next, or the one before, where it says nothing but a title."""
+        title = entry.note.title
+        of_note = self._sizes.chunks(title, content)
+        around = (number, number + 1, number - 1)
+        texts = (
+            plain_passage(of_note[i].text, title if i == 0 else "") for i in around if 0 <= i < len(of_note)
+        )
+        return next(filter(None, texts), "")

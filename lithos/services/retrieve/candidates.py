@@ -30,6 +30,7 @@ from lithos.core.learning.ranking import (
 )
 from lithos.core.learning.salience import UsageSettings, usage_score
 from lithos.core.notes.matching import has_tags
+from lithos.core.text.snippet import Terms
 from lithos.stores.indexes.fulltext_query import Filters
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
@@ -128,8 +129,10 @@ class Selection:
     seeds: tuple[Entry, ...]
     chunks: Mapping[int, int]
     complete: bool
-    #: Match strength by serial, all others are weak; empty where the rows say nothing of it.
-    matches: Mapping[int, Strength] = field(factory=dict)
+    #: What snippets are built around; none: the words of the query, all alike.
+    terms: Terms = Terms()
+    #: Match strength by serial, all others are weak; None where the rows say nothing of it.
+    matches: Mapping[int, Strength] | None = None
 
 
 @frozen

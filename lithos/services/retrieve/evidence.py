@@ -84,6 +84,7 @@ class EvidencePipeline:
             seeds=seeds,
             chunks=self._chunks(chosen, looked.hybrid),
             complete=looked.complete,
+            terms=looked.hybrid.terms,
             matches=self._search.strengths(looked.hybrid),
         )
 
@@ -106,6 +107,7 @@ class EvidencePipeline:
         hybrid = await self._dispatcher.attempt("vector", look, report, "lexical")
         if hybrid is None:
             looked.scores = {}
+            looked.hybrid = attrs.evolve(NOTHING_RANKED, failed=tuple(_LEGS))
             return
         looked.hybrid = hybrid
         for leg in hybrid.failed:
@@ -238,10 +240,9 @@ class EvidencePipeline:
         }
 
     def _chunks(self, chosen: Sequence[Chosen], hybrid: HybridRanking) -> dict[int, int]:
-        """By serial the chunk to show of notes that only meaning found; others show a word of the query."""
-        entries = self._entries(note.id for note in chosen)
-        by_meaning = {entry.serial for entry in entries if entry.serial not in hybrid.lexical}
-        return {hit.serial: hit.chunk for hit in hybrid.chunks if hit.serial in by_meaning}
+        """By serial the nearest chunk, to be shown where no passage has enough of the query's words."""
+        wanted = {entry.serial for entry in self._entries(note.id for note in chosen)}
+        return {hit.serial: hit.chunk for hit in hybrid.chunks if hit.serial in wanted}
 
 
 def _legs(entries: Sequence[Entry], hybrid: HybridRanking) -> dict[str, list[Candidate]]:

@@ -28,7 +28,7 @@ from lithos.core.learning.memory import (
     SurfacedConflict,
 )
 from lithos.core.learning.ranking import Traits
-from lithos.core.text.query import query_terms
+from lithos.core.text.snippet import Terms
 from lithos.metrics import Metrics
 from lithos.services.notes.texts import Snippets
 from lithos.services.retrieve.candidates import Gate, Ranking, Selection
@@ -127,8 +127,8 @@ class RetrieveParts:
     clock: Callable[[], datetime]
 
 
-def _match(matches: Mapping[int, Strength], entry: Entry) -> Strength | None:
-    return matches.get(entry.serial, "weak") if matches else None
+def _match(matches: Mapping[int, Strength] | None, entry: Entry) -> Strength | None:
+    return None if matches is None else matches.get(entry.serial, "weak")
 
 
 def make_receipt_id() -> str:
@@ -244,7 +244,8 @@ class Retrieve:
         pairs = [(note, get(note.id)) for note in selection.notes]
         present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
         entries = [entry for _, entry in present]
-        snippets = await self._parts.snippets.cut(entries, query_terms(ask.words), selection.chunks)
+        terms = selection.terms if selection.terms.terms else Terms.of(ask.words, {})
+        snippets = await self._parts.snippets.cut(entries, terms, selection.chunks)
         return tuple(
             Result(
                 hit=Hit(entry, note.score, snippet, match=_match(selection.matches, entry)),

@@ -34,6 +34,7 @@ class WeighingPipeline:
         pool = await self._ranking.merge(report.found)
         standing = await self._ranking.rank(pool, max(ask.limit, DIVERSIFIED), ask.now)
         chosen = diversify(standing.ranked, self._words)[: ask.limit]
+        chosen = sorted(chosen, key=lambda note: -note.score)  # diversity decides which, the score where
         await trio.lowlevel.checkpoint()  # what comes next takes as long again
         reasons = explain(report.found, [note.id for note in chosen])
         return Selection(
@@ -57,9 +58,8 @@ def _choose(note: Ranked, reasons: tuple[str, ...]) -> Chosen:
 
 
 def _chunks(entries: Sequence[Entry], report: Report) -> dict[int, int]:
-    """By serial the chunk to show of notes that only meaning found; others show a word of the query."""
-    by_words = {candidate.id for candidate in report.found.get("lexical", ())}
-    serials = {entry.note.id: entry.serial for entry in entries if entry.note.id not in by_words}
+    """By serial the nearest chunk, to be shown where no passage has enough of the query's words."""
+    serials = {entry.note.id: entry.serial for entry in entries}
     return {
         serials[candidate.id]: candidate.chunk
         for candidate in report.found.get("vector", ())

@@ -21,15 +21,20 @@ from lithos.core.learning.match import (
     CANDIDATES,
     TENTH,
     TENTH_SCORE,
+    WORDS_CALIBRATION,
     Calibration,
     Features,
     LexicalLeg,
+    Strength,
     crowd,
     probability,
     semantic_margins,
+    strength,
+    word_features,
 )
 from lithos.core.learning.ranking import HIGHEST_RECIPROCAL, add_lead, blend, reciprocal_rank
-from lithos.core.text.query import plain_words, query_terms
+from lithos.core.text.query import plain_words
+from lithos.core.text.snippet import Terms
 from lithos.services.search.graph_search import Nearest
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
@@ -74,7 +79,7 @@ class HybridRanking:
     scores: Iterable[tuple[int, float]]
     chunks: Sequence[VectorHit]
     lexical: Mapping[int, float]
-    terms: Sequence[str]
+    terms: Terms
     features: Mapping[int, Features]
     is_all: bool
     #: Whether the accurate tier answered.
@@ -83,7 +88,9 @@ class HybridRanking:
     message: str = ""
 
 
-NOTHING_RANKED: Final = HybridRanking(scores=(), chunks=(), lexical={}, terms=(), features={}, is_all=True)
+NOTHING_RANKED: Final = HybridRanking(
+    scores=(), chunks=(), lexical={}, terms=Terms(), features={}, is_all=True
+)
 
 
 class Hybrid:
@@ -111,6 +118,37 @@ class Hybrid:
         """The probability that a note answers, for the first three."""
         calibration = _calibration(ranking)
         return {serial: probability(known, calibration) for serial, known in ranking.features.items()}
+
+    def terms(self, words: str) -> Terms:
+        """The words of a query that count, weighted; without weights while the index cannot be read."""
+        try:
+            return Terms.of(words, self._fulltext.idf(self._fulltext.content_stems(words)))
+        except IndexFailed:
+            return Terms.of(words, {})
+
+    def judge_words(
+        self, words: str, found: Sequence[tuple[int, float]]
+    ) -> tuple[Terms, Mapping[int, Strength] | None]:
+        """The terms of a full-text query, and the strength of its first three rows; all others are weak.
+
+        From words alone: a look at the vectors costs more than the whole search. `found` has ten rows, or all
+        there are. Without strengths when nothing is known of the notes' words.
+        """
+        try:
+            idf = self._fulltext.idf(self._fulltext.content_stems(words))
+        except IndexFailed:
+            return Terms.of(words, {}), None
+        terms = Terms.of(words, idf)
+        covered = self._fulltext.coverage(idf, [serial for serial, _ in found[:CANDIDATES]])
+        if found and not covered:
+            return terms, None
+        configured = self._settings.cache_confidence
+        confidence = WORDS_CALIBRATION.threshold if configured is None else configured
+        features = word_features(found, idf, covered)
+        return terms, {
+            serial: strength(probability(known, WORDS_CALIBRATION), confidence)
+            for serial, known in features.items()
+        }
 
     async def rank(self, query: str, filters: Filters, limit: int, threshold: float) -> HybridRanking:
         """The ranking of at least `limit` notes if there are so many.
@@ -148,7 +186,7 @@ class Hybrid:
             scores=scores,
             chunks=semantic,
             lexical=leg.scores,
-            terms=query_terms(words),
+            terms=Terms.of(words, idf),
             features={} if failures else features,
             is_accurate=asked.is_accurate,
             is_all=len(lexical) < wanted and len(semantic) < wanted,

@@ -10,6 +10,7 @@ from datetime import datetime
 from itertools import islice
 from operator import itemgetter
 
+import attrs
 from attrs import field, frozen
 
 from lithos.actors.blocking import Blocking
@@ -17,14 +18,16 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import Visibility
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import InvalidInput, InvalidMode
-from lithos.core.learning.match import CANDIDATES, Strength, strength
+from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
+from lithos.core.learning.match import CANDIDATES, TENTH, Strength, strength
 from lithos.core.tasks.model import SEARCH_RESULT, UNKNOWN_AGENT, AuditRow
-from lithos.core.text.query import Node, QuerySyntaxError, parse_query, query_terms
+from lithos.core.text.query import Node, QuerySyntaxError, parse_query, words_of
+from lithos.core.text.snippet import Terms
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.progress import wait_telling
 from lithos.services.search.graph_search import GraphSearch, Nearest
 from lithos.services.search.hybrid import (
+    LEG_NOTES,
     LEG_SHARE,
     LONGEST_QUERY,
     NOTHING_RANKED,
@@ -42,13 +45,16 @@ MODES = ("hybrid", "fulltext", "semantic", "graph")
 #: Hybrid hits from which a graph search without seeds starts.
 SEEDS = 5
 WARMING_WAIT = 10.0
+#: Rows that a search may skip; each leg finds five notes for each.
+DEEPEST_OFFSET = 1_000
 
 
 @frozen(kw_only=True)
 class SearchRequest:
     """The query, mode, filters and limit of one search; `threshold` None means the configured one.
 
-    Only a graph search has seeds and a depth; without seeds it starts from what the query finds.
+    Only a graph search has seeds and a depth; without seeds it starts from what the query finds. `offset`
+    rows are skipped.
     """
 
     query: str
@@ -59,11 +65,12 @@ class SearchRequest:
     agent_id: str | None = None
     seed_ids: tuple[str, ...] = ()
     graph_depth: int = 2
+    offset: int = 0
 
 
 @frozen
 class Hit:
-    """A search result; `similarity` only in mode semantic, `match` when words and meaning were searched."""
+    """A search result; `similarity` only in mode semantic, `match` unless a leg of the search failed."""
 
     entry: Entry
     score: float
@@ -96,11 +103,11 @@ class _Ranked:
     scores: Iterable[tuple[int, float]]
     chunks: Sequence[VectorHit]
     lexical: Collection[int]
-    terms: Sequence[str] = ()
+    terms: Terms = Terms()
     failed: tuple[str, ...] = ()
     message: str = ""
-    #: By serial; empty: the rows say nothing of it.
-    matches: Mapping[int, Strength] = field(factory=dict)
+    #: By serial, all others are weak; None: the rows say nothing of it.
+    matches: Mapping[int, Strength] | None = None
 
 
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
@@ -140,6 +147,11 @@ class Search:
             raise InvalidMode(f"There is no search mode {request.mode!r}. Use one of: {', '.join(MODES)}.")
         threshold = self._threshold(request.threshold)
         limit = max(1, min(request.limit, self._settings.max_results))
+        if request.offset > DEEPEST_OFFSET:
+            raise InvalidInput(
+                f"offset must be at most {DEEPEST_OFFSET:,}, not {request.offset}. Ask more precisely, or "
+                "list the notes with lithos_list."
+            )
         await self._visibility.reach(words=request.mode != "semantic", meaning=request.mode != "fulltext")
         if request.mode == "graph":
             ranked = await self._rank_graph(request, threshold)
@@ -169,17 +181,21 @@ class Search:
             return NOTHING_RANKED
         return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self._settings.threshold)
 
-    async def match_text(self, query: str, filters: Filters) -> list[Entry]:
-        """Every note that a full-text query matches, best first. Raises `SearchBackendFailed`."""
-        node = _parse(query)
+    async def match_text(self, query: str, filters: Filters) -> tuple[list[Entry], str]:
+        """Every note that a full-text query matches, best first; why none can, when it does not parse.
+
+        Raises `SearchBackendFailed`.
+        """
+        node, message = _parse(query)
         if node is None:
-            return []
+            return [], message
         await self._visibility.reach(meaning=False)
         try:
             found = self._fulltext.search_all(node, filters)
         except IndexFailed as failure:
             raise backend_failure(str(failure)) from failure
-        return [entry for serial, _ in found if (entry := self._catalogue.at_serial(serial)) is not None]
+        entries = (self._catalogue.at_serial(serial) for serial, _ in found)
+        return [entry for entry in entries if entry is not None], ""
 
     async def find_answers(self, query: str, limit: int, tags: tuple[str, ...]) -> list[CachedAnswer]:
         """The best notes that probably answer a question, best first. Raises `SearchBackendFailed`.
@@ -209,22 +225,37 @@ class Search:
         return given
 
     def _rank_fulltext(self, request: SearchRequest, limit: int) -> _Ranked:
-        node = _parse(request.query)
+        node, message = _parse(request.query)
         if node is None:
-            return _NOTHING
+            return _Ranked((), (), frozenset(), message=message)
         try:
-            found = self._fulltext.search(node, limit, request.filters)
+            found = self._fulltext.search(node, max(TENTH, request.offset + limit), request.filters)
         except IndexFailed as failure:
             raise backend_failure(str(failure)) from failure
-        return _Ranked(found, (), dict(found), query_terms(node))
+        terms, matches = self.hybrid.judge_words(words_of(node), found)
+        return _Ranked(found, (), dict(found), terms, matches=matches)
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         await self._wait_for_meaning()
+        wanted = request.offset + limit
+        judged = await self._judge(request.query, request.filters, threshold)
+        found = judged.chunks
+        if "semantic" in judged.failed or wanted > LEG_NOTES:
+            try:
+                found = await self._nearest.search(request.query, request.filters, wanted, threshold)
+            except (SemanticUnavailable, IndexFailed) as failure:
+                raise backend_failure(str(failure)) from failure
+        scores = list(map(_serial_and_similarity, found))
+        return _Ranked(scores, found, frozenset(), judged.terms, matches=self.strengths(judged))
+
+    async def _judge(self, query: str, filters: Filters, threshold: float) -> HybridRanking:
+        """The hybrid ranking, which tells how well a note answers, whatever mode found it."""
+        if not query.strip():
+            return NOTHING_RANKED
         try:
-            found = await self._nearest.search(request.query, request.filters, limit, threshold)
-        except (SemanticUnavailable, IndexFailed) as failure:
-            raise backend_failure(str(failure)) from failure
-        return _Ranked(list(map(_serial_and_similarity, found)), found, frozenset())
+            return await self.hybrid.rank(query, filters, CANDIDATES, threshold)
+        except SearchBackendFailed as failure:
+            return attrs.evolve(NOTHING_RANKED, failed=("fulltext", "semantic"), message=failure.message)
 
     async def _wait_for_meaning(self) -> None:
         """Wait for the semantic index, some seconds; raises `SearchBackendFailed`."""
@@ -235,7 +266,10 @@ class Search:
             raise backend_failure(str(failure)) from failure
 
     async def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
-        ranking = await self.hybrid.rank(request.query, request.filters, limit, threshold)
+        # Pages of one ranking, as far as it goes: legs of another size have other scores.
+        last = request.offset + limit
+        wanted = limit if last <= LEG_NOTES else last
+        ranking = await self.hybrid.rank(request.query, request.filters, wanted, threshold)
         return _Ranked(
             ranking.scores,
             ranking.chunks,
@@ -246,8 +280,10 @@ class Search:
             self.strengths(ranking),
         )
 
-    def strengths(self, ranking: HybridRanking) -> Mapping[int, Strength]:
-        """Match strength by serial of the first rows; all others are weak. Empty while a leg is missing."""
+    def strengths(self, ranking: HybridRanking) -> Mapping[int, Strength] | None:
+        """Match strength by serial of the first rows; all others are weak. None while a leg is missing."""
+        if ranking.failed:
+            return None
         confidence = self.hybrid.confidence(ranking)
         return {
             serial: strength(chance, confidence) for serial, chance in self.hybrid.chances(ranking).items()
@@ -261,9 +297,13 @@ class Search:
         scores = await self._graph_search.search(
             request.query, seeds, request.graph_depth, request.filters, threshold
         )
-        terms = query_terms(request.query[:LONGEST_QUERY])
+        terms = self.hybrid.terms(request.query[:LONGEST_QUERY])
         found = frozenset(serial for serial, _ in scores)
-        return _Ranked(scores, (), found, terms, start.failed, start.message)
+        matches, chunks = start.matches, start.chunks
+        if request.seed_ids and scores:
+            judged = await self._judge(request.query, request.filters, threshold)
+            matches, chunks = self.strengths(judged), judged.chunks
+        return _Ranked(scores, chunks, found, terms, start.failed, start.message, matches)
 
     def _ids(self, scores: Iterable[tuple[int, float]]) -> Iterator[str]:
         """The notes of a ranking that still exist."""
@@ -277,18 +317,19 @@ class Search:
             for serial, score in ranked.scores
             if (entry := self._catalogue.at_serial(serial)) is not None
         )
-        chosen = list(islice(present, limit))
-        by_meaning = {entry.serial for entry, _ in chosen if entry.serial not in ranked.lexical}
-        chunks = {hit.serial: hit.chunk for hit in ranked.chunks if hit.serial in by_meaning}
-        snippets = await self._snippets.cut([entry for entry, _ in chosen], ranked.terms, chunks)
-        semantic_only, has_matches = request.mode == "semantic", bool(ranked.matches)
+        chosen = list(islice(present, request.offset, request.offset + limit))
+        wanted = {entry.serial for entry, _ in chosen}
+        chunks = {hit.serial: hit.chunk for hit in ranked.chunks if hit.serial in wanted}
+        semantic_only, matches = request.mode == "semantic", ranked.matches
+        entries = [entry for entry, _ in chosen]
+        snippets = await self._snippets.cut(entries, ranked.terms, chunks, of_chunks=semantic_only)
         return tuple(
             Hit(
                 entry,
                 score,
                 snippet or "",
                 score if semantic_only else None,
-                ranked.matches.get(entry.serial, "weak") if has_matches else None,
+                None if matches is None else matches.get(entry.serial, "weak"),
             )
             for (entry, score), snippet in zip(chosen, snippets, strict=True)
         )
@@ -301,11 +342,17 @@ class Search:
         )
 
 
-def _parse(query: str) -> Node | None:
-    """A query that does not parse matches nothing."""
+def _parse(query: str) -> tuple[Node | None, str]:
+    """The tree of a query; of one that does not parse None, and what is wrong with it."""
     if len(query) > LONGEST_QUERY:
-        return None
+        return None, (
+            f"Nothing was searched: the query has {len(query):,} characters, and full-text queries at most "
+            f"{LONGEST_QUERY:,}. Use fewer words, or search with mode=hybrid."
+        )
     try:
-        return parse_query(query)
-    except QuerySyntaxError:
-        return None
+        return parse_query(query), ""
+    except QuerySyntaxError as error:
+        return None, (
+            f"Nothing was searched: the query does not parse at character {error.position + 1}: {error}. "
+            'Put text with signs in it into "double quotes", or search for the plain words with mode=hybrid.'
+        )

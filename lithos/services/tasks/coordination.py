@@ -14,10 +14,11 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import honest_outcome
 from lithos.core.errors import InvalidInput, TaskNotFound
 from lithos.core.notes.matching import check_metadata_match, has_all, matches_metadata
-from lithos.core.tasks.commands import CompleteTask, TaskCommand
+from lithos.core.tasks.commands import CompleteTask, Given, NextTask, TaskCommand
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.services.retrieve.feedback import Feedback
+from lithos.stores.coordination.ready_rows import WaitingCounts
 from lithos.stores.coordination.tasks import TaskRows
 
 T = TypeVar("T")
@@ -75,11 +76,31 @@ class TaskSheet:
 
 
 @frozen
+class Waiting:
+    """Tasks that are wanted but cannot be claimed now: ready ones that are held, and blocked ones."""
+
+    waiting: int
+    blocked: int
+
+
+@frozen
 class DirectedEdge:
     """An edge as seen from one of its tasks: `outgoing` or `incoming`."""
 
     edge: TaskEdge
     direction: str
+
+
+@frozen
+class Page:
+    """At most `limit` items, the first `offset` skipped."""
+
+    limit: int
+    offset: int = 0
+
+    def of(self, items: Sequence[T]) -> Sequence[T]:
+        """The items of this page."""
+        return items[self.offset : self.offset + self.limit]
 
 
 class Coordination:
@@ -97,6 +118,7 @@ class Coordination:
         self._rows = rows
         self._reading = reading
         self._clock = clock
+        self._waiting = WaitingCounts(rows.ready)
         #: None when nothing is learned.
         self._feedback = feedback
 
@@ -118,6 +140,18 @@ class Coordination:
         if self._feedback is not None and lesson is not None:
             await self._feedback.apply(lesson)
         return unblocked
+
+    async def next(self, command: NextTask) -> Given | Waiting:
+        """Claim the next task; when there is none, how many there are that cannot be had now.
+
+        They are counted after the coordinator found none: what became free in between counts as waiting, so
+        nobody who sees no task left misses one. Raises `InvalidInput`.
+        """
+        check_metadata_match(command.metadata_match)
+        given = await self.run(command)
+        if given is not None:
+            return given
+        return Waiting(*await self._read(lambda: self._waiting.count(command)))
 
     async def list_tasks(self, wanted: TaskFilter, *, with_claims: bool) -> list[TaskView]:
         """Tasks newest first. Raises `InvalidInput`."""
@@ -181,33 +215,36 @@ class Coordination:
         found = await self._read(lambda: self._rows.findings(task_id))
         return [finding for finding in found if since is None or finding.created_at > since]
 
-    async def ready(self, wanted: TaskFilter, limit: int, *, with_claims: bool) -> list[TaskView]:
-        """Ready tasks: open and without blockers, newest first."""
+    async def ready(self, wanted: TaskFilter, page: Page, *, with_claims: bool) -> tuple[list[TaskView], int]:
+        """A page of the ready tasks (open and without blockers), newest first, and how many there are."""
         _check_filter(wanted)
-        _check_limit(limit)
+        _check_limit(page.limit)
         now = self._clock()
 
-        def read() -> list[TaskView]:
+        def read() -> tuple[list[TaskView], int]:
             candidates = self._candidates(wanted)
             graph = self._rows.graph_before(task.id for task in candidates)
             claims = self._rows.active_claims(now) if with_claims else {}
-            ready = [task for task in candidates if graph.is_ready(task, now)][:limit]
-            return [TaskView(task, claims.get(task.id, ()) if with_claims else None) for task in ready]
+            ready = [task for task in candidates if graph.is_ready(task, now)]
+            shown = page.of(ready)
+            views = [TaskView(task, claims.get(task.id, ()) if with_claims else None) for task in shown]
+            return views, len(ready)
 
         return await self._read(read)
 
-    async def blocked(self, wanted: TaskFilter, limit: int) -> list[TaskView]:
-        """Blocked tasks: open ones with their blockers, newest first."""
+    async def blocked(self, wanted: TaskFilter, page: Page) -> tuple[list[TaskView], int]:
+        """A page of the blocked tasks with their blockers, newest first, and how many there are."""
         _check_filter(wanted)
-        _check_limit(limit)
+        _check_limit(page.limit)
         now = self._clock()
 
-        def read() -> list[TaskView]:
+        def read() -> tuple[list[TaskView], int]:
             candidates = self._candidates(wanted)
             graph = self._rows.graph_before(task.id for task in candidates)
-            held = [task for task in candidates if graph.holders(task.id, now)][:limit]
-            graph = self._rows.graph_before((task.id for task in held), transitively=True)
-            return [TaskView(task, blockers=graph.blockers(task.id, now)) for task in held]
+            held = [task for task in candidates if graph.holders(task.id, now)]
+            shown = page.of(held)
+            graph = self._rows.graph_before((task.id for task in shown), transitively=True)
+            return [TaskView(task, blockers=graph.blockers(task.id, now)) for task in shown], len(held)
 
         return await self._read(read)
 

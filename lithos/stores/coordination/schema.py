@@ -1,5 +1,10 @@
 """Schema of tasks and note records in `coordination.db`; migration of older files (coordination spec 1).
 
+`ready_tasks`: tasks that are ready, and that `task.ready` was told of, with their age.
+`timers`: open timer gates whose opening is yet to be looked at.
+`claim_ends`: each claim with what its aspect is compared by, and whether its expiry was told.
+Triggers keep them in step also with a version that knows nothing of them.
+
 The migration is idempotent. Indexes are separate, because an older file gets its missing columns before an
 index may name them. Note records are facts that the note files do not hold themselves:
 
@@ -18,8 +23,9 @@ import apsw
 from attrs import field, frozen
 
 from lithos.core.notes.model import Standing
-from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA
+from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, aspect_key
 from lithos.core.times import format_time, parse_time
+from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.database import add_missing_columns
 from lithos.stores.sqlite import load_object
 from lithos.telemetry import get_logger
@@ -92,11 +98,25 @@ CREATE TABLE IF NOT EXISTS task_edges(
     UNIQUE(from_task_id, to_task_id, type));
 CREATE TABLE IF NOT EXISTS counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS lessons(id TEXT PRIMARY KEY, lesson TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS ready_tasks(
+    task_id TEXT PRIMARY KEY, created_at TEXT NOT NULL, number INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS timers(gate_id TEXT PRIMARY KEY, opens_at TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS claim_ends(
+    task_id TEXT NOT NULL, aspect_key TEXT NOT NULL, aspect TEXT NOT NULL, expires_at TEXT NOT NULL,
+    is_told INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(task_id, aspect_key)) WITHOUT ROWID;
 """
 TASK_INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS tasks_status ON tasks(status);
 CREATE INDEX IF NOT EXISTS claims_task ON claims(task_id);
 CREATE INDEX IF NOT EXISTS claims_expiry ON claims(expires_at);
+CREATE INDEX IF NOT EXISTS claim_ends_untold ON claim_ends(expires_at) WHERE is_told=0;
+CREATE INDEX IF NOT EXISTS ready_tasks_age ON ready_tasks(created_at, number);
+CREATE INDEX IF NOT EXISTS timers_time ON timers(opens_at);
+CREATE INDEX IF NOT EXISTS tasks_open ON tasks(id) WHERE status='open' AND task_type='task';
+CREATE TRIGGER IF NOT EXISTS claim_is_gone AFTER DELETE ON claims BEGIN
+    DELETE FROM claim_ends WHERE task_id=OLD.task_id AND aspect=OLD.aspect; END;
+CREATE TRIGGER IF NOT EXISTS task_is_closed AFTER UPDATE ON tasks WHEN NEW.status<>'open' BEGIN
+    DELETE FROM ready_tasks WHERE task_id=NEW.id; END;
 CREATE INDEX IF NOT EXISTS findings_task ON findings(task_id);
 CREATE INDEX IF NOT EXISTS task_edges_from ON task_edges(from_task_id, type);
 CREATE INDEX IF NOT EXISTS task_edges_to ON task_edges(to_task_id, type);
@@ -145,6 +165,44 @@ def upgrade(connection: apsw.Connection, now: datetime) -> None:
         _rewrite_times(connection, now)
     if not had_task_type:
         _make_edges(connection, now)
+    is_new = connection.execute("INSERT OR IGNORE INTO meta VALUES('told', 1) RETURNING 1").fetchall()
+    _follow_claims(connection, format_time(now) if is_new else "")
+    if is_new:
+        _count_as_told(connection, now)
+
+
+def _follow_claims(connection: apsw.Connection, told_until: str) -> None:
+    """Rows of `claim_ends` for claims that a version without that table made or changed.
+
+    Of two claims whose aspects are equal now, the one that ends later stays. Those that ended by
+    `told_until` are no news.
+    """
+    connection.execute(
+        "DELETE FROM claim_ends WHERE NOT EXISTS (SELECT 1 FROM claims WHERE task_id=claim_ends.task_id"
+        " AND aspect=claim_ends.aspect AND expires_at=claim_ends.expires_at)"
+    )
+    rows = connection.execute(
+        "SELECT task_id,aspect,expires_at FROM claims WHERE NOT EXISTS (SELECT 1 FROM claim_ends"
+        " WHERE task_id=claims.task_id AND aspect=claims.aspect) ORDER BY expires_at DESC, rowid"
+    ).fetchall()
+    for task_id, aspect, expires_at in rows:
+        connection.execute(
+            "INSERT OR IGNORE INTO claim_ends VALUES(?,?,?,?,?)",
+            (task_id, aspect_key(str(aspect)), aspect, expires_at, int(str(expires_at) <= told_until)),
+        )
+        if connection.changes() == 0:
+            connection.execute("DELETE FROM claims WHERE task_id=? AND aspect=?", (task_id, aspect))
+
+
+def _count_as_told(connection: apsw.Connection, now: datetime) -> None:
+    """Tasks that were ready before readiness was told are no news."""
+    rows = TaskRows(connection)
+    tasks = rows.tasks(status="open")
+    graph = rows.graph_before(task.id for task in tasks)
+    for task in tasks:
+        rows.ready.arm(task)
+        if graph.is_ready(task, now):
+            rows.ready.add(task.id)
 
 
 def _columns(connection: apsw.Connection, table: str) -> set[str]:

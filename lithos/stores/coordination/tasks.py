@@ -17,8 +17,17 @@ import apsw
 
 from lithos.core.tasks.commands import Lesson
 from lithos.core.tasks.graph import TaskGraph
-from lithos.core.tasks.model import BLOCKING_TYPES, PARENT_CHILD, Claim, Finding, Task, TaskEdge
+from lithos.core.tasks.model import (
+    BLOCKING_TYPES,
+    PARENT_CHILD,
+    Claim,
+    Finding,
+    Task,
+    TaskEdge,
+    aspect_key,
+)
 from lithos.core.times import format_optional, format_time, parse_time
+from lithos.stores.coordination.ready_rows import ReadyRows
 from lithos.stores.sqlite import load_object, load_texts
 
 #: Bound of the lesson queue, which grows only while a database refuses writes.
@@ -54,6 +63,8 @@ _TASK_COLUMNS: Final = (
 _CLAIM_COLUMNS: Final = "task_id,agent,aspect,expires_at,fence"
 _FINDING_COLUMNS: Final = "id,task_id,agent,summary,knowledge_id,created_at"
 _EDGE_COLUMNS: Final = "from_task_id,to_task_id,type,metadata,created_by,created_at"
+#: How the aspect with the key ?2 of the task ?1 is written.
+_SPELLING: Final = "(SELECT aspect FROM claim_ends WHERE task_id=?1 AND aspect_key=?2)"
 #: SQLite's limit on bound values is far above; this keeps statements short.
 _AT_ONCE: Final = 500
 
@@ -67,6 +78,10 @@ class TaskRows:
     @property
     def lessons(self) -> LessonRows:
         return LessonRows(self._connection)
+
+    @property
+    def ready(self) -> ReadyRows:
+        return ReadyRows(self._connection)
 
     def snapshot(self) -> AbstractContextManager[object]:
         """Read transaction: all queries inside see one consistent snapshot."""
@@ -90,7 +105,7 @@ class TaskRows:
         return [_task(row) for row in rows]
 
     def put_task(self, task: Task) -> None:
-        """Insert or replace a task."""
+        """Insert or replace a task; one that is closed is ready no more, a timer gate is armed."""
         values = (
             task.id, task.title, task.description, task.status, task.task_type, task.created_by,
             format_time(task.created_at), _dump(list(task.tags)), task.outcome,
@@ -103,16 +118,25 @@ class TaskRows:
             " outcome=excluded.outcome, resolved_at=excluded.resolved_at, metadata=excluded.metadata",
             values,
         )
+        self.ready.arm(task)
 
     # -- claims --------------------------------------------------------------------------------
 
     def claim(self, task_id: str, aspect: str) -> Claim | None:
         """The claim on an aspect, also an expired one."""
         rows = self._connection.execute(
-            f"SELECT {_CLAIM_COLUMNS} FROM claims WHERE task_id=? AND aspect=?",  # noqa: S608 - a constant
-            (task_id, aspect),
+            f"SELECT {_CLAIM_COLUMNS} FROM claims WHERE task_id=?1 AND aspect={_SPELLING}",  # noqa: S608
+            (task_id, aspect_key(aspect)),
         )
         return next((_claim(row) for row in rows), None)
+
+    def claims_of(self, task_id: str, now: datetime) -> list[Claim]:
+        """The unexpired claims of a task, in the order they were first made."""
+        rows = self._connection.execute(
+            f"SELECT {_CLAIM_COLUMNS} FROM claims WHERE task_id=? AND expires_at>? ORDER BY rowid",  # noqa: S608
+            (task_id, format_time(now)),
+        )
+        return [_claim(row) for row in rows]
 
     def active_claims(self, now: datetime, task_id: str | None = None) -> dict[str, list[Claim]]:
         """Unexpired claims (of one task) by task, in the order they were first made."""
@@ -134,27 +158,37 @@ class TaskRows:
         return int(rows[0][0])
 
     def put_claim(self, claim: Claim, now: datetime) -> None:
-        """Upsert the claim on an aspect."""
-        self._connection.execute(
-            "INSERT INTO claims(task_id,agent,aspect,claimed_at,expires_at,fence) VALUES(?,?,?,?,?,?)"
-            " ON CONFLICT(task_id,aspect) DO UPDATE SET agent=excluded.agent,"
-            " claimed_at=excluded.claimed_at, expires_at=excluded.expires_at, fence=excluded.fence",
-            (
-                claim.task_id, claim.agent, claim.aspect, format_time(now),
-                format_time(claim.expires_at), claim.fence,
-            ),
+        """Upsert the claim on an aspect, whose expiry is yet to be told."""
+        values = (
+            claim.task_id, aspect_key(claim.aspect), claim.aspect, claim.agent, format_time(now),
+            format_time(claim.expires_at), claim.fence,
         )  # fmt: skip
+        self._connection.execute(
+            "UPDATE claims SET aspect=?3, agent=?4, claimed_at=?5, expires_at=?6, fence=?7"  # noqa: S608
+            f" WHERE task_id=?1 AND aspect={_SPELLING}",
+            values,
+        )
+        if self._connection.changes() == 0:
+            self._connection.execute(
+                "INSERT INTO claims(task_id,aspect,agent,claimed_at,expires_at,fence) VALUES(?,?,?,?,?,?)",
+                (values[0], *values[2:]),
+            )
+        self.ready.follow(claim)
 
     def extend_claim(self, claim: Claim) -> None:
-        """Store the new expiry of a claim."""
+        """Store the new expiry of a claim, which is yet to be told."""
         self._connection.execute(
             "UPDATE claims SET expires_at=? WHERE task_id=? AND aspect=?",
             (format_time(claim.expires_at), claim.task_id, claim.aspect),
         )
+        self.ready.follow(claim)
 
     def drop_claim(self, task_id: str, aspect: str) -> None:
         """Remove one claim."""
-        self._connection.execute("DELETE FROM claims WHERE task_id=? AND aspect=?", (task_id, aspect))
+        self._connection.execute(
+            f"DELETE FROM claims WHERE task_id=?1 AND aspect={_SPELLING}",  # noqa: S608 - a constant
+            (task_id, aspect_key(aspect)),
+        )
 
     def drop_claims(self, task_id: str) -> None:
         """Remove all claims of a task."""

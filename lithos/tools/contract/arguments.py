@@ -4,17 +4,18 @@ What the front and the tools say to each other: a tool's description and the two
 
 Tool arguments: one frozen class per tool gives both the JSON Schema and the checked values.
 
-Unknown, missing and wrongly typed arguments are protocol faults (`ArgumentFault`); a null counts as
-left out. What is well typed but can never work is a refusal (`InvalidInput`).
+Unknown, missing and wrongly typed arguments are protocol faults (`ArgumentFault`); null, and blank text for
+what is optional, count as left out. What is well typed but can never work is a refusal (`InvalidInput`).
 """
 
 from __future__ import annotations
 
+import json
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
 from attrs import frozen
@@ -25,7 +26,7 @@ from lithos.core.notes.healing import clean_title
 from lithos.core.notes.model import OWNED_KEYS
 from lithos.core.notes.yaml_nodes import MAX_DEPTH
 from lithos.core.times import parse_time
-from lithos.tools.contract.bounds import Bound
+from lithos.tools.contract.bounds import NAME, Bound
 
 
 @frozen
@@ -69,8 +70,15 @@ _SCHEMA_TYPES: Mapping[Any, Mapping[str, Any]] = {
     tuple: {"type": "array", "items": {"type": "string"}},
     dict: {"type": "object"},
     object: {"type": "number"},
-    list: {"anyOf": [{"type": "object"}, {"type": "array", "items": {}}]},
+    # Takes an array too; `anyOf` with items of no type is more than some clients can read.
+    list: {"type": "object"},
 }
+#: Characters of an array or object that is given as JSON text.
+LONGEST_JSON_TEXT: Final = 1024 * 1024
+#: The calling agent may be given under this name in every tool, whatever the parameter is called.
+_CALLER: Final = "agent"
+#: Rows, or characters, to skip in tools that answer in pages.
+_OFFSET: Final = "offset"
 
 
 def argument(
@@ -80,11 +88,15 @@ def argument(
     bound: Bound | None = None,
     may_be_blank: bool = False,
     one_of: Sequence[str] = (),
+    is_caller: bool = False,
+    is_listed: bool = True,
 ) -> Any:
     """A tool parameter; without a default it is required.
 
     `bound` is how large a value may be: every text, list and object has one. `one_of` only tells clients
-    what makes sense: a wrong value is refused by the tool itself.
+    what makes sense: a wrong value is refused by the tool itself. `may_be_blank`: blank text means something,
+    such as clearing a value. `is_caller`: names the calling agent, so `agent` stands for it too. What is not
+    `is_listed` is accepted, but not shown to clients.
     """
     return attrs.field(
         default=default,
@@ -94,6 +106,8 @@ def argument(
             "may_be_blank": may_be_blank,
             "one_of": tuple(one_of),
             "bound": bound,
+            "is_caller": is_caller,
+            "is_listed": is_listed,
         },
     )
 
@@ -104,6 +118,8 @@ def schema_of(cls: type[Any]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     required: list[str] = []
     for attribute in attrs.fields(cls):
+        if not attribute.metadata["is_listed"]:
+            continue
         schema = dict(_SCHEMA_TYPES[_kind(hints[attribute.name])])
         schema["description"] = attribute.metadata["description"]
         if attribute.metadata["one_of"]:
@@ -137,27 +153,41 @@ def as_command(kind: type[A], given: object, **checked: object) -> A:
 
 
 class ArgumentReader:
-    """Reads the arguments of one class; the reflection is done once."""
+    """Reads the arguments of one class; the reflection is done once.
 
-    def __init__(self, cls: type[Any]) -> None:
+    Whatever the class says, `agent` is accepted: for the parameter that names the caller, else for nothing.
+    So is `offset`, where the tool answers in pages (`is_paged`).
+    """
+
+    def __init__(self, cls: type[Any], *, is_paged: bool = False) -> None:
         hints = get_type_hints(cls)
         self._cls = cls
         self._readers = {
             attribute.name: (_READERS[_kind(hints[attribute.name])], attribute)
             for attribute in attrs.fields(cls)
         }
+        callers = [each.name for each in attrs.fields(cls) if each.metadata["is_caller"]]
+        self._caller = callers[0] if callers else None
+        self._common = ({_CALLER, _OFFSET} if is_paged else {_CALLER}) - self._readers.keys()
+
+    @property
+    def skips(self) -> bool:
+        """True when the tool itself skips what `offset` says."""
+        return _OFFSET in self._readers
 
     def read(self, given: Mapping[str, Any]) -> Any:
         """An instance of the class. Raises `ArgumentFault`, `InvalidInput`."""
         for name in given:
-            if name not in self._readers:
+            if name not in self._readers and name not in self._common:
                 known = ", ".join(self._readers) or "none"
                 raise ArgumentFault(f"Unknown argument {name[:100]!r}. Known arguments: {known}.")
+        given = self._with_caller(given)
         values: dict[str, Any] = {}
         for name, (read, attribute) in self._readers.items():
             value = given.get(name)
-            if value is None:
-                if attribute.default is attrs.NOTHING:
+            is_optional = attribute.default is not attrs.NOTHING
+            if value is None or (is_optional and _is_blank(value) and not attribute.metadata["may_be_blank"]):
+                if not is_optional:
                     raise ArgumentFault(f"Missing argument '{name}': {attribute.metadata['description']}")
                 continue
             values[name] = read(name, value)
@@ -168,10 +198,34 @@ class ArgumentReader:
             is_required_text = attribute.default is attrs.NOTHING and isinstance(value, str)
             if is_required_text and not attribute.metadata["may_be_blank"] and not value.strip():
                 raise InvalidInput(f"{name} must not be blank.")
-        if isinstance(values.get("agent"), str):
+        if isinstance(values.get(_CALLER), str):
             # "ann" and "ann " are one agent, whatever tool is told.
-            values["agent"] = values["agent"].strip()
+            values[_CALLER] = values[_CALLER].strip()
         return self._cls(**values)
+
+    def offset(self, given: Mapping[str, Any]) -> int:
+        """What to skip. Raises `ArgumentFault`, `InvalidInput`."""
+        value = given.get(_OFFSET)
+        if value is None or _is_blank(value):
+            return 0
+        offset = _read_integer(_OFFSET, value)
+        if offset < 0:
+            raise InvalidInput(f"offset must not be negative; {offset:.0f} is. Leave it out to begin.")
+        return offset
+
+    def _with_caller(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments with `agent` under the name that the tool has for it, unless that is given too."""
+        agent = given.get(_CALLER)
+        if _CALLER not in self._common or agent is None or _is_blank(agent):
+            return given
+        NAME.check(_CALLER, _read_text(_CALLER, agent))
+        if self._caller is None or not _is_blank(given.get(self._caller) or ""):
+            return given
+        return {**given, self._caller: agent.strip()}
+
+
+def _is_blank(value: Any) -> bool:
+    return isinstance(value, str) and not value.strip()
 
 
 def _kind(hint: Any) -> Any:
@@ -214,8 +268,9 @@ def _read_flag(name: str, value: Any) -> bool:
 
 
 def _read_texts(name: str, value: Any) -> tuple[str, ...]:
+    value = _parse_json_text(value, list)
     if not isinstance(value, list):
-        raise _wrong_type(name, "a list of texts", value)
+        raise _wrong_type(name, 'a list of texts such as ["a","b"]', value)
     for position, item in enumerate(value, 1):
         if not isinstance(item, str):
             raise ArgumentFault(
@@ -226,17 +281,35 @@ def _read_texts(name: str, value: Any) -> tuple[str, ...]:
 
 
 def _read_object(name: str, value: Any) -> dict[str, Any]:
+    value = _parse_json_text(value, dict)
     if not isinstance(value, dict):
-        raise _wrong_type(name, "an object", value)
+        raise _wrong_type(name, 'an object such as {"key":"value"}', value)
     _check_nested(name, value)
     return value
 
 
 def _read_structure(name: str, value: Any) -> dict[str, Any] | list[Any]:
+    value = _parse_json_text(value, dict | list)
     if not isinstance(value, dict | list):
         raise InvalidInput(f"{name} must be an object or an array, not {_describe(value)}.")
     _check_nested(name, value)
     return value
+
+
+def _parse_json_text(value: Any, wanted: type[Any] | types.UnionType) -> Any:
+    """JSON text of the wanted type as what it says; all else as it is.
+
+    Some clients encode arrays and objects a second time.
+    """
+    if not isinstance(value, str) or not value.strip().startswith(("[", "{")):
+        return value
+    if len(value) > LONGEST_JSON_TEXT:
+        return value
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return parsed if isinstance(parsed, wanted) else value
 
 
 _READERS: Mapping[Any, Callable[[str, Any], Any]] = {

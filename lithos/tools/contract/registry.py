@@ -15,6 +15,7 @@ from lithos.core.errors import LithosError
 from lithos.metrics import Metrics
 from lithos.services.opening import Opening
 from lithos.tools.contract.arguments import ArgumentFault, ArgumentReader, ToolSpec, UnknownTool, schema_of
+from lithos.tools.contract.fitting import PAGED, UNPAGED, fit
 
 _WRITES: Final = {
     "lithos_write": "write",
@@ -123,7 +124,8 @@ class Tool:
     reader: ArgumentReader = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "reader", ArgumentReader(self.arguments))
+        is_paged = PAGED.get(self.name, UNPAGED).takes_offset
+        object.__setattr__(self, "reader", ArgumentReader(self.arguments, is_paged=is_paged))
 
     @property
     def reads_notes(self) -> bool:
@@ -163,15 +165,20 @@ class Tools:
         profile: Profile,
         *,
         outcome_status: bool = False,
+        max_answer_chars: int = 0,
         meter: ToolMeter | None = None,
         opening: Opening | None = None,
     ) -> None:
-        """Until `opening` is complete, what is read of notes says so, and writes wait for its first pass."""
+        """Until `opening` is complete, what is read of notes says so, and writes wait for its first pass.
+
+        `max_answer_chars`: characters of JSON of an answer, 0 for no limit.
+        """
         self._opening = opening or Opening.finished()
         self._by_name = {tool.name: tool for tool in tools}
         shown = PROFILES[: PROFILES.index(profile) + 1]
         self._listed = tuple(tool.spec() for tool in tools if tool.profile in shown)
         self._outcome_status = outcome_status
+        self._max_answer_chars = max_answer_chars
         self._meter = meter or ToolMeter()
 
     def listed(self) -> Sequence[ToolSpec]:
@@ -191,14 +198,14 @@ class Tools:
         outcome = "exception"
         error: str | None = "exception"
         try:
-            read = tool.reader.read(arguments)
+            given, offset = tool.reader.read(arguments), tool.reader.offset(arguments)
             if tool.writes_notes:
                 await self._opening.wait_known()
-            answer = await tool.handler(read)
+            answer = self._fit(tool, await tool.handler(given), offset)
             outcome, error = "ok", None
         except LithosError as refusal:
             outcome, error = "error", refusal.code
-            answer = self._envelope(refusal)
+            answer = fit(self._envelope(refusal), UNPAGED, self._max_answer_chars, 0, is_skipped=True)
         except ArgumentFault:
             outcome, error = "error", "invalid_arguments"
             raise
@@ -209,6 +216,13 @@ class Tools:
         if indexing is None or answer is None:
             return answer
         return {**answer, "indexing": dict(indexing), "degraded": True}
+
+    def _fit(self, tool: Tool, answer: Answer, offset: int) -> Answer:
+        """The answer within the limit; `lithos_context` keeps to its own budget."""
+        if answer is None or tool.name == "lithos_context":
+            return answer
+        paged = PAGED.get(tool.name, UNPAGED)
+        return fit(answer, paged, self._max_answer_chars, offset, is_skipped=tool.reader.skips)
 
     def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
         own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES
@@ -258,6 +272,7 @@ ORDER: Final = (
     "lithos_task_edge_upsert",
     "lithos_task_edge_list",
     "lithos_task_spawn",
+    "lithos_task_next",
     "lithos_note_move",
     "lithos_links",
     "lithos_semantic",

@@ -10,12 +10,14 @@ from lithos.actors.blocking import slices
 from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Entry
 from lithos.core.notes.model import Note
+from lithos.core.tasks.commands import Given
 from lithos.core.tasks.graph import Blocker
-from lithos.core.tasks.model import Claim, Finding, Task
+from lithos.core.tasks.model import Claim, Finding, Grant, Task
 from lithos.core.times import format_optional, format_time
 from lithos.services.notes.knowledge import ReadNote
 from lithos.services.search.search import Hit
 from lithos.services.tasks.coordination import DirectedEdge, TaskView
+from lithos.tools.contract.fitting import cut_warning
 
 
 def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
@@ -77,7 +79,14 @@ def read_row(read: ReadNote) -> dict[str, Any]:
         "path": read.entry.path,
         "version": note.version,
         "namespace": namespace,
+        **_cut_keys(read),
     }
+
+
+def _cut_keys(read: ReadNote) -> dict[str, Any]:
+    if read.next_offset is None:
+        return {}
+    return {"next_offset": read.next_offset, "warnings": [cut_warning(read.length)]}
 
 
 def search_row(hit: Hit, now: datetime) -> dict[str, Any]:
@@ -150,6 +159,27 @@ def claim_row(claim: Claim) -> dict[str, Any]:
         "aspect": claim.aspect,
         "expires_at": format_time(claim.expires_at),
         "fence": claim.fence,
+    }
+
+
+def grant_row(grant: Grant) -> dict[str, Any]:
+    """What a claim was granted or renewed for."""
+    minutes = grant.ttl_minutes
+    return {
+        "fence": grant.claim.fence,
+        "ttl_minutes": int(minutes) if float(minutes).is_integer() else minutes,
+    }
+
+
+def given_row(given: Given) -> dict[str, Any]:
+    """The answer of `lithos_task_next` with a task."""
+    expires_at = format_time(given.grant.claim.expires_at)
+    granted = grant_row(given.grant)
+    return {
+        "task": _view_row(TaskView(given.task, given.claims)),
+        "fence": granted["fence"],
+        "expires_at": expires_at,
+        "ttl_minutes": granted["ttl_minutes"],
     }
 
 

@@ -61,16 +61,20 @@ class WriteArguments:
         bound=CONTENT,
     )
     tags: tuple[str, ...] | None = argument("Tags; omit to keep, [] clears.", None, bound=TAGS)
-    confidence: object = argument("How sure you are, 0..1.", None)
+    confidence: object = argument("How sure you are, 0..1.", None, may_be_blank=True)
     path: str | None = argument("Folder, or file ending in .md; only on creation.", None, bound=PATH)
-    id: str | None = argument("Note to update; omit to create.", None, bound=LOOKUP)
-    source_task: str | None = argument('Task this came from; "" clears.', None, bound=NAME)
-    source_url: str | None = argument('Web source, unique over all notes; "" clears.', None, bound=URL)
+    id: str | None = argument("Note to update; omit to create.", None, may_be_blank=True, bound=LOOKUP)
+    source_task: str | None = argument('Task this came from; "" clears.', None, may_be_blank=True, bound=NAME)
+    source_url: str | None = argument(
+        'Web source, unique over all notes; "" clears.', None, may_be_blank=True, bound=URL
+    )
     derived_from_ids: tuple[str, ...] | None = argument(
         "Ids of notes this is based on; [] clears.", None, bound=IDS
     )
     ttl_hours: float | None = argument("Hours until the note is stale.", None)
-    expires_at: str | None = argument('Time (ISO 8601) when it is stale; "" clears.', None, bound=LOOKUP)
+    expires_at: str | None = argument(
+        'Time (ISO 8601) when it is stale; "" clears.', None, may_be_blank=True, bound=LOOKUP
+    )
     expected_version: int | None = argument("Refuse the update if the note has another version.", None)
     schema_version: int | None = argument("Schema version of the note.", None)
     namespace: str | None = argument("Namespace; default is the folder.", None, bound=NAMESPACE)
@@ -104,8 +108,10 @@ class ReadArguments:
 
     id: str | None = argument("Note id.", None, bound=LOOKUP)
     path: str | None = argument("Path relative to knowledge/, with or without .md.", None, bound=PATH)
+    title: str | None = argument("Title, if only one note has it.", None, bound=LOOKUP)
     max_length: int | None = argument("Cut the content to this many characters.", None)
-    agent_id: str | None = argument("Your agent id, for the audit.", None, bound=NAME)
+    offset: int = argument("Characters to skip: next_offset of a cut answer.", 0)
+    agent_id: str | None = argument("Your agent id, for the audit.", None, bound=NAME, is_caller=True)
 
 
 @frozen
@@ -172,7 +178,7 @@ class NoteTools:
                 WriteArguments,
                 self.write,
             ),
-            Tool("lithos_read", "core", "RI", "Read a note by id or path.", ReadArguments, self.read),
+            Tool("lithos_read", "core", "RI", "Read a note by id, path or title.", ReadArguments, self.read),
             Tool("lithos_delete", "standard", "DI", "Delete a note.", DeleteArguments, self.delete),
             Tool(
                 "lithos_list",
@@ -208,10 +214,10 @@ class NoteTools:
         check_summaries(given.summaries)
         check_metadata(given.metadata)
         check_schema_version(given.schema_version)
-        if not given.id and given.access_scope == "task" and not (given.source_task or "").strip():
+        if given.id is not None and not given.id.strip():
+            raise InvalidInput("id must not be blank; leave it out to create a note.")
+        if given.id is None and given.access_scope == "task" and not (given.source_task or "").strip():
             raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
-        if given.namespace is not None and not given.namespace.strip():
-            raise InvalidInput("namespace must not be blank; leave it out to follow the folder.")
         return as_command(
             WriteNote,
             given,
@@ -226,8 +232,6 @@ class NoteTools:
         """`lithos_note_update`."""
         if given.title is None and given.tags is None and given.status is None and not given.metadata:
             raise InvalidInput("Nothing to change: give title, tags, status or metadata with at least a key.")
-        if given.title is not None and not given.title.strip():
-            raise InvalidInput("title must not be blank; leave it out to keep the old one.")
         check_choice("status", given.status, STATUSES)
         check_metadata(given.metadata)
         title = None if given.title is None else read_title(given.title)
@@ -239,6 +243,8 @@ class NoteTools:
         found = await self._knowledge.read(
             note_id=arguments.id,
             path=arguments.path,
+            title=arguments.title,
+            offset=arguments.offset,
             max_length=arguments.max_length,
             agent_id=arguments.agent_id,
         )
@@ -251,7 +257,7 @@ class NoteTools:
 
     async def list_notes(self, arguments: ListArguments) -> Answer:
         """`lithos_list`."""
-        listed, total = await self._knowledge.list_notes(
+        page = await self._knowledge.list_notes(
             ListRequest(
                 path_prefix=arguments.path_prefix,
                 tags=arguments.tags,
@@ -266,9 +272,10 @@ class NoteTools:
             )
         )
         items: list[dict[str, Any]] = []
-        async for some in slices(listed):
+        async for some in slices(page.entries):
             items += [list_row(entry) for entry in some]
-        return {"items": items, "total": total}
+        answer: dict[str, Any] = {"items": items, "total": page.total}
+        return answer | ({"message": page.message} if page.message else {})
 
     async def tags(self, arguments: TagsArguments) -> Answer:
         """`lithos_tags`."""

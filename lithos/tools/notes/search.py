@@ -8,6 +8,7 @@ from datetime import datetime
 from attrs import frozen
 
 from lithos.core.errors import InvalidInput
+from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
 from lithos.services.notes.knowledge import CacheAnswer, CacheRequest, Knowledge
 from lithos.services.search.search import MODES, Search, SearchRequest
@@ -32,7 +33,8 @@ class SearchArguments:
     seed_ids: tuple[str, ...] | None = argument("Where a graph search starts.", None, bound=IDS)
     graph_depth: int = argument("Steps of a graph search, 1..3.", 2)
     entities: tuple[str, ...] | None = argument("Only notes with all of these entities.", None, bound=FILTERS)
-    agent_id: str | None = argument("Your agent id, for the audit.", None, bound=NAME)
+    agent_id: str | None = argument("Your agent id, for the audit.", None, bound=NAME, is_caller=True)
+    offset: int = argument("Results to skip.", 0, is_listed=False)
 
 
 @frozen
@@ -45,6 +47,7 @@ class CacheArguments:
     min_confidence: float = argument("Less certain answers do not count, 0..1.", 0.5)
     limit: int = argument("Candidates to consider.", 3)
     tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    max_length: int = argument("Cut the content to this many characters.", 4_000)
 
 
 class SearchTools:
@@ -93,13 +96,14 @@ class SearchTools:
                 agent_id=arguments.agent_id,
                 seed_ids=arguments.seed_ids or (),
                 graph_depth=arguments.graph_depth,
+                offset=arguments.offset,
             )
         )
         now = self._clock()
         result: dict[str, object] = {"results": [search_row(hit, now) for hit in answer.hits]}
         if answer.failed:
-            result |= {"degraded": True, "failed_backends": list(answer.failed), "message": answer.message}
-        return result
+            result |= {"degraded": True, "failed_backends": list(answer.failed)}
+        return result | ({"message": answer.message} if answer.message else {})
 
     async def look_up(self, arguments: CacheArguments) -> Answer:
         """`lithos_cache_lookup`."""
@@ -107,6 +111,7 @@ class SearchTools:
             raise InvalidInput(f"max_age_hours must be above 0, not {arguments.max_age_hours}.")
         if not 0 <= arguments.min_confidence <= 1:
             raise InvalidInput(f"min_confidence must be between 0 and 1, not {arguments.min_confidence}.")
+        truncate("", arguments.max_length)  # refuse a bad length before anything is looked for
         if arguments.limit < 1:
             raise InvalidInput(f"limit must be at least 1, not {arguments.limit}.")
         answer = await self._knowledge.look_up(
@@ -119,23 +124,27 @@ class SearchTools:
                 tags=arguments.tags or (),
             )
         )
-        return _cache_row(answer)
+        return _cache_row(answer, arguments.max_length)
 
 
-def _cache_row(answer: CacheAnswer) -> dict[str, object]:
+def _cache_row(answer: CacheAnswer, max_length: int) -> dict[str, object]:
+    """The answer of `lithos_cache_lookup`; a content that is cut says so."""
     document: dict[str, object] | None = None
     if answer.entry is not None:
         note = answer.entry.note
+        is_cut = 0 < max_length < len(answer.content)
+        content, end = cut(answer.content, max_length) if is_cut else (answer.content, 0)
         document = {
             "id": note.id,
             "title": note.title,
-            "content": answer.content,
+            "content": content,
             "confidence": note.confidence,
             "updated_at": format_time(note.updated_at),
             "expires_at": format_optional(note.expires_at),
             "tags": list(note.all_tags),
             "source_url": note.source_url or "",
         }
+        document |= {"truncated": True, "next_offset": end} if is_cut else {}
     return {
         "hit": document is not None,
         "document": document,

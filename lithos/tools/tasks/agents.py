@@ -20,7 +20,7 @@ from lithos.tools.contract.registry import Answer, Tool
 class RegisterArguments:
     """Parameters of `lithos_agent_register`."""
 
-    id: str = argument("Your agent id.", bound=NAME)
+    id: str = argument("Your agent id.", bound=NAME, is_caller=True)
     name: str | None = argument("Display name.", None, bound=NAME)
     type: str | None = argument("Kind of agent, such as claude-code.", None, bound=NAME)
     metadata: dict[str, Any] | None = argument("Anything else about you.", None, bound=METADATA)

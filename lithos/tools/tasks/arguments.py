@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import frozen
 
-from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES
+from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, WORK
 from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import (
     DESCRIPTION,
@@ -24,9 +24,11 @@ from lithos.tools.contract.bounds import (
 _TASK = "Task id."
 _AGENT = "Your agent id."
 _ASPECT = "The part of the work you take, e.g. research."
-_MINUTES = "Minutes to hold it; default 60, at most 480."
+_MINUTES = "Minutes to hold it, from 0.1; default 60, at most 480."
+_FENCE = "Fence of your claim: refused with stale_fence when it is no longer yours."
 _TAGS = "Only tasks with all of these tags."
 _MATCH = "Metadata that must match, per key."
+_SKIP = "Tasks to skip."
 _PROJECT = "Only tasks with this metadata.project."
 
 
@@ -53,19 +55,41 @@ class UpdateArguments:
     task_id: str = argument(_TASK, bound=LOOKUP)
     agent: str = argument(_AGENT, bound=NAME)
     title: str | None = argument("New title.", None, bound=TITLE)
-    description: str | None = argument("New description.", None, bound=DESCRIPTION)
+    description: str | None = argument(
+        'New description; "" clears.', None, may_be_blank=True, bound=DESCRIPTION
+    )
     tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
     metadata: dict[str, Any] | None = argument("Merged per key; null deletes a key.", None, bound=METADATA)
 
 
 @frozen
 class ClaimArguments:
-    """Parameters of `lithos_task_claim` and `lithos_task_renew`."""
+    """Parameters of `lithos_task_claim`."""
 
     task_id: str = argument(_TASK, bound=LOOKUP)
     aspect: str = argument(_ASPECT, bound=NAME)
     agent: str = argument(_AGENT, bound=NAME)
     ttl_minutes: float | None = argument(_MINUTES, None)
+
+
+@frozen
+class RenewArguments(ClaimArguments):
+    """Parameters of `lithos_task_renew`."""
+
+    fence: int | None = argument(_FENCE, None)
+
+
+@frozen
+class NextArguments:
+    """Parameters of `lithos_task_next`."""
+
+    agent: str = argument(_AGENT, bound=NAME)
+    aspect: str = argument(_ASPECT, WORK, bound=NAME)
+    ttl_minutes: float | None = argument(_MINUTES, None)
+    project: str | None = argument(_PROJECT, None, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
+    metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
+    task_id: str | None = argument("Only this task.", None, bound=LOOKUP)
 
 
 @frozen
@@ -75,6 +99,7 @@ class ReleaseArguments:
     task_id: str = argument(_TASK, bound=LOOKUP)
     aspect: str = argument("The part you give up.", bound=NAME)
     agent: str = argument(_AGENT, bound=NAME)
+    fence: int | None = argument(_FENCE, None)
 
 
 @frozen
@@ -89,6 +114,7 @@ class CompleteArguments:
     )
     misleading_nodes: tuple[str, ...] | None = argument("Retrieved notes that misled.", None, bound=IDS)
     receipt_id: str | None = argument("Receipt of the retrieve call meant.", None, bound=LOOKUP)
+    fence: int | None = argument(_FENCE, None)
 
 
 @frozen
@@ -129,6 +155,7 @@ class PostFindingArguments:
     agent: str = argument(_AGENT, bound=NAME)
     summary: str = argument("What you found or did.", bound=DESCRIPTION)
     knowledge_id: str | None = argument("Note that holds the details.", None, bound=NAME)
+    fence: int | None = argument(_FENCE, None)
 
 
 @frozen
@@ -163,6 +190,7 @@ class ReadyArguments:
     metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
     limit: int = argument("Most tasks.", 50)
     with_claims: bool = argument("Add running claims.", True)
+    offset: int = argument(_SKIP, 0, is_listed=False)
 
 
 @frozen
@@ -173,6 +201,7 @@ class BlockedArguments:
     tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
     metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
     limit: int = argument("Most tasks.", 50)
+    offset: int = argument(_SKIP, 0, is_listed=False)
 
 
 @frozen

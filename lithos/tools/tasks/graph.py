@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lithos.core.tasks.commands import ReopenTask, SpawnTask, UpsertTaskEdge
-from lithos.services.tasks.coordination import Coordination, TaskFilter
+from lithos.services.tasks.coordination import Coordination, Page, TaskFilter
 from lithos.tools.contract.arguments import as_command, read_title
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import edge_row, sliced_rows, task_record, view_rows
@@ -99,13 +99,14 @@ class TaskGraphTools:
 
     async def ready(self, given: ReadyArguments) -> Answer:
         """`lithos_task_ready`."""
-        views = await self._coordination.ready(_filter(given), given.limit, with_claims=given.with_claims)
-        return {"tasks": await view_rows(views)}
+        page = Page(given.limit, given.offset)
+        views, total = await self._coordination.ready(_filter(given), page, with_claims=given.with_claims)
+        return {"tasks": await view_rows(views), "total": total}
 
     async def blocked(self, given: BlockedArguments) -> Answer:
         """`lithos_task_blocked`."""
-        views = await self._coordination.blocked(_filter(given), given.limit)
-        return {"tasks": await view_rows(views)}
+        views, total = await self._coordination.blocked(_filter(given), Page(given.limit, given.offset))
+        return {"tasks": await view_rows(views), "total": total}
 
     async def children(self, given: ChildrenArguments) -> Answer:
         """`lithos_task_children`."""

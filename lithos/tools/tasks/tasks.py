@@ -10,16 +10,17 @@ from lithos.core.tasks.commands import (
     ClaimAspect,
     CompleteTask,
     CreateTask,
+    NextTask,
     PostFinding,
     ReleaseClaim,
     RenewClaim,
     UpdateTask,
 )
 from lithos.core.times import format_time
-from lithos.services.tasks.coordination import Coordination, TaskFilter
+from lithos.services.tasks.coordination import Coordination, TaskFilter, Waiting
 from lithos.tools.contract.arguments import as_command, read_time, read_title, unique
 from lithos.tools.contract.registry import Answer, Tool
-from lithos.tools.contract.rows import finding_row, sliced_rows, view_rows
+from lithos.tools.contract.rows import finding_row, given_row, grant_row, sliced_rows, view_rows
 from lithos.tools.tasks.arguments import (
     CancelArguments,
     ClaimArguments,
@@ -27,8 +28,10 @@ from lithos.tools.tasks.arguments import (
     CreateArguments,
     ListArguments,
     ListFindingsArguments,
+    NextArguments,
     PostFindingArguments,
     ReleaseArguments,
+    RenewArguments,
     StatusArguments,
     UpdateArguments,
 )
@@ -73,6 +76,14 @@ class TaskTools:
     def _of_claims(self) -> Sequence[Tool]:
         return (
             Tool(
+                "lithos_task_next",
+                "core",
+                "",
+                "Get work: claims the oldest task that can start and is free, or tells how many wait.",
+                NextArguments,
+                self.next,
+            ),
+            Tool(
                 "lithos_task_claim",
                 "core",
                 "",
@@ -80,7 +91,7 @@ class TaskTools:
                 ClaimArguments,
                 self.claim,
             ),
-            Tool("lithos_task_renew", "standard", "", "Hold your claim longer.", ClaimArguments, self.renew),
+            Tool("lithos_task_renew", "standard", "", "Hold your claim longer.", RenewArguments, self.renew),
             Tool("lithos_task_release", "standard", "I", "Give a claim up.", ReleaseArguments, self.release),
         )
 
@@ -126,15 +137,22 @@ class TaskTools:
         await self._coordination.run(as_command(UpdateTask, given, title=title, tags=unique(given.tags)))
         return {"success": True, "message": f"Task {given.task_id} updated"}
 
+    async def next(self, given: NextArguments) -> Answer:
+        """`lithos_task_next`."""
+        found = await self._coordination.next(as_command(NextTask, given, tags=given.tags or ()))
+        if isinstance(found, Waiting):
+            return {"task": None, "waiting": found.waiting, "blocked": found.blocked}
+        return given_row(found)
+
     async def claim(self, given: ClaimArguments) -> Answer:
         """`lithos_task_claim`."""
-        claim = await self._coordination.run(as_command(ClaimAspect, given))
-        return {"success": True, "expires_at": format_time(claim.expires_at), "fence": claim.fence}
+        grant = await self._coordination.run(as_command(ClaimAspect, given))
+        return {"success": True, "expires_at": format_time(grant.claim.expires_at), **grant_row(grant)}
 
-    async def renew(self, given: ClaimArguments) -> Answer:
+    async def renew(self, given: RenewArguments) -> Answer:
         """`lithos_task_renew`."""
-        claim = await self._coordination.run(as_command(RenewClaim, given))
-        return {"success": True, "new_expires_at": format_time(claim.expires_at), "fence": claim.fence}
+        grant = await self._coordination.run(as_command(RenewClaim, given))
+        return {"success": True, "new_expires_at": format_time(grant.claim.expires_at), **grant_row(grant)}
 
     async def release(self, given: ReleaseArguments) -> Answer:
         """`lithos_task_release`."""

@@ -26,7 +26,7 @@ from lithos.core.tasks.commands import (
     ReopenTask,
     UpsertTaskEdge,
 )
-from lithos.core.tasks.model import BLOCKS, PARENT_CHILD, WAITS_ON_GATE
+from lithos.core.tasks.model import BLOCKS, PARENT_CHILD, WAITS_ON_GATE, Grant
 from tests.actors.boards import Board
 
 AGENTS = st.sampled_from(["ann", "bob", "cy"])
@@ -36,7 +36,7 @@ SLOTS = st.integers(0, 4)
 
 
 def minutes_granted(wanted: float | None) -> float:
-    return 60 if wanted is None else min(max(wanted, 1), 480)
+    return 60 if wanted is None else min(wanted if wanted >= 0.1 else 1, 480)
 
 
 class ClaimMachine(RuleBasedStateMachine):
@@ -52,9 +52,10 @@ class ClaimMachine(RuleBasedStateMachine):
 
     def outcome(self, command: ClaimAspect | RenewClaim | ReleaseClaim) -> object:
         try:
-            return self.board.run(command)
+            done = self.board.run(command)
         except LithosError as refusal:
             return refusal.code
+        return done.claim if isinstance(done, Grant) else done
 
     @rule(slot=st.integers(0, 1), aspect=ASPECTS, agent=AGENTS, minutes=MINUTES)
     def claim(self, slot: int, aspect: str, agent: str, minutes: float | None) -> None:
@@ -214,6 +215,7 @@ class GraphMachine(RuleBasedStateMachine):
             slot for slot, one in enumerate(self.ids) if graph.is_ready(graph.tasks[one], self.board.now)
         }
         assert ready == self.ready()
+        assert self.board.rows.ready.are_ready(self.ids) == {self.ids[slot] for slot in ready}
         for slot, one in enumerate(self.ids):
             held = {self.ids.index(blocker.task_id) for blocker in graph.blockers(one, self.board.now)}
             assert held == self.held_by(slot)

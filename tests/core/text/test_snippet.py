@@ -1,58 +1,93 @@
+"""The passage of a note that answers a query (vault spec, section 4)."""
+
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lithos.core.text.analysis import fold
-from lithos.core.text.query import query_terms
-from lithos.core.text.snippet import Terms, find_word
-from lithos.core.text.snippet import make_snippet as cut_snippet
+from lithos.core.text.snippet import WINDOW, Terms, find_passage, first_prose, plain_passage
+from lithos.core.text.visible import visible_text
 
 
-def make_snippet(title: str, content: str, terms: Sequence[str]) -> str:
-    return cut_snippet(title, content, Terms.of(terms))
+def passage(content: str, query: str, **idf: float) -> str:
+    return find_passage(visible_text(content), Terms.of(query, idf)).text
 
 
-def test_without_a_match_the_beginning_is_shown() -> None:
-    assert make_snippet("Title", "body", ["absent"]) == "# Title\n\nbody"
-    assert make_snippet("T", "b" * 400, []) == "# T\n\n" + "b" * 295 + "..."
+def test_the_window_that_covers_most_of_the_weight_is_shown() -> None:
+    """behaviour 257"""
+    content = "rare " + "a " * 300 + "common words stand together " + "b " * 300
+    assert "together" in passage(content, "rare common words", rare=1.0, common=1.0, word=1.0)
+    assert "rare" in passage(content, "rare common words", rare=9.0, common=1.0, word=1.0)
+    assert find_passage(visible_text(content), Terms.of("rare common words", {})).share == pytest.approx(
+        2 / 3, abs=0.07
+    )
 
 
-def test_a_match_has_150_characters_on_either_side() -> None:
-    content = "x" * 300 + " needle " + "y" * 300
-    assert make_snippet("T", content, ["needle"]) == "..." + "x" * 149 + " needle " + "y" * 149 + "..."
-    assert make_snippet("T", "needle", ["needle"]) == "# T\n\nneedle"
+def test_of_windows_alike_the_earliest_is_shown_cut_at_words() -> None:
+    content = "filler " * 100 + "needle one. " + "filler " * 100 + "needle two. " + "filler " * 100
+    shown = passage(content, "needle")
+    assert "needle one" in shown
+    assert set(shown.strip(".").split()) == {"filler", "needle", "one."}
+    assert shown.startswith("...")
+    assert shown.endswith("...")
+    assert len(shown) <= WINDOW + 6
 
 
-def test_the_earliest_match_of_any_term_counts() -> None:
-    content = "a " * 200 + "second " + "b " * 200 + "first"
-    assert "second" in make_snippet("T", content, ["first", "second"])
-    assert "first" not in make_snippet("T", content, ["first", "second"])
+def test_function_words_do_not_choose_the_passage() -> None:
+    content = "How do I do what you do? " + "- " * 300 + "A raft elects its leader by votes."
+    assert "votes" in passage(content, "how does raft elect a leader?")
+    assert passage("what is it", "what is it") == "what is it"
 
 
-def test_a_match_in_the_title_counts() -> None:
-    assert make_snippet("Needle", "b" * 400, ["needle"]).startswith("# Needle\n\nb")
+def test_without_a_match_there_is_no_passage() -> None:
+    assert find_passage("body", Terms.of("absent", {})).text == ""
+    assert find_passage("body", Terms.of("", {})).text == ""
+    assert find_passage("", Terms.of("body", {})).text == ""
+
+
+def test_title_frontmatter_badges_images_targets_and_comments_are_never_shown() -> None:
+    """behaviour 257"""
+    content = """# needle title
+
+[![needle badge](https://img.org/needle.svg)](https://ci.org/needle) ![needle alt](needle.png)
+<img src="needle.gif" alt="x"> ![[needle.pdf]]
+%% needle comment
+of two lines %% <!-- needle too -->
+See [the guide](https://e.org/needle) and [[notes/needle-file|this note]], or [[Needle]].
+
+The needle is in the haystack.
+"""
+    shown = passage(content, "needle")
+    assert shown.startswith("See the guide and this note, or Needle.")
+    assert "The needle is in the haystack." in shown
+    for hidden in ("title", "badge", "svg", "alt", "comment", "too", "e.org", "png", "gif", "pdf", "-file"):
+        assert hidden not in shown
+
+
+def test_frontmatter_that_could_not_be_read_is_not_shown() -> None:
+    assert visible_text("---\ntitle: [broken\n---\nBody text.\n") == "Body text.\n"
+    assert visible_text("---\nno end, so a line\n") == "---\nno end, so a line\n"
+
+
+def test_what_only_looks_like_markup_stays() -> None:
+    for text in ("a < b and b > c", "100 %% sure", "list[int]", "- [ ] task", "see [1] there", "x <!-- open"):
+        assert visible_text(text) == text
 
 
 def test_spellings_meet_and_the_original_is_shown() -> None:
-    content = "ﬁ" * 500 + " Cafe\u0301 " + "e\u0301" * 300
-    snippet = make_snippet("T", content, query_terms("CAFÉ"))
-    assert snippet == "..." + "ﬁ" * 149 + " Cafe\u0301 " + ("e\u0301" * 300)[:149] + "..."
+    assert "Cafe\u0301" in passage("ﬁ " * 500 + " Cafe\u0301 " + "e\u0301 " * 300, "CAFÉ")
 
 
 def test_words_match_at_their_beginning_and_other_scripts_anywhere() -> None:
-    content = "the start " + "- " * 200 + "art_work" + " -" * 200
-    assert "art_work" in make_snippet("T", content, ["art"])
+    assert "art_work" in passage("the start " + "- " * 200 + "art_work" + " -" * 200, "art")
     chinese = "。" * 400 + "中文搜索引擎" + "。" * 400
-    assert "搜索" in make_snippet("T", chinese, query_terms("搜索"))
-    assert "搜索" in make_snippet("T", chinese, query_terms("全文搜索"))
+    assert "搜索" in passage(chinese, "搜索")
+    assert "搜索" in passage(chinese, "全文搜索")
 
 
 def test_words_with_vowel_signs_match_whole() -> None:
-    content = ". " * 300 + " हिन्दी " + ". " * 300
-    assert "हिन्दी" in make_snippet("T", content, query_terms("हिन्दी"))
+    assert "हिन्दी" in passage(". " * 300 + " हिन्दी " + ". " * 300, "हिन्दी")
 
 
 def test_a_stemmed_hit_is_found_without_its_ending() -> None:
@@ -62,18 +97,33 @@ def test_a_stemmed_hit_is_found_without_its_ending() -> None:
         ("cities", "city"),
         ("Linked", "links"),
     ):
-        assert f" {text} " in make_snippet("T", ". " * 300 + f" {text} " + ". " * 300, query_terms(query))
+        assert f" {text} " in passage(". " * 300 + f" {text} " + ". " * 300, query)
 
 
-@given(st.text(max_size=40), st.text(max_size=10))
-def test_any_text_and_query_give_a_piece_of_the_text(content: str, query: str) -> None:
-    assert make_snippet("t", content, query_terms(query)).strip(".") in f"# t\n\n{content}"
+def test_a_match_beyond_the_first_piece_of_a_long_note_is_found() -> None:
+    content = "lorem ipsum dolor sit amet\n" * 18_000 + "the needle\n" + "lorem ipsum\n" * 1_000
+    shown = passage(content, "needle")
+    assert "the needle" in shown
+    assert len(shown) < 400
 
 
-@given(st.text("abcé_ -\u0941हन中1", max_size=60), st.text("abcé \u0941हन1", max_size=12))
-@example("xab ab abc", "ab abc")
-@example("हिन्दी हि", "हि")
-def test_few_words_are_found_where_many_are(content: str, query: str) -> None:
-    """The two ways to look for words agree."""
-    words, folded = Terms.of(query_terms(query)).words, fold(content)
-    assert find_word(folded, words) == find_word(folded, words, few=-1)
+def test_a_chunk_is_shown_without_title_and_markup() -> None:
+    assert plain_passage("Title\n\nSome [text](https://e.org).", "Title") == "Some text."
+    assert plain_passage("Title\n\n## Only a heading", "Title") == ""
+    assert len(plain_passage("word " * 500)) < 1_010
+
+
+def test_the_first_prose_is_no_heading_and_no_badge() -> None:
+    content = "# Title\n\n[![b](i.svg)](x)\n\n## Heading\n\nThe first sentence that says something at all.\n"
+    assert first_prose(visible_text(content)).startswith("The first sentence")
+    assert first_prose(visible_text("# Title")) == first_prose("") == ""
+    assert first_prose("short") == "short"
+
+
+@given(st.text(max_size=400), st.text(max_size=12))
+@example("a [b](c) d <b>e</b>", "e")
+def test_any_text_and_query_give_text_that_is_there(content: str, query: str) -> None:
+    shown = passage(content, query)
+    assert len(shown) <= WINDOW + max(6, len(query)) + 12
+    kept = set(visible_text(content).split())
+    assert all(any(word.strip(".") in whole for whole in kept) for word in shown.split() if word.strip("."))

@@ -89,9 +89,9 @@ class Current:
 class NoTexts:
     """Every note says the same."""
 
-    async def map_contents(self, entries: Sequence[Entry], work: Callable[[int, str], str]) -> list[str]:
+    async def map_visible(self, entries: Sequence[Entry], work: Callable[[int, str, str], str]) -> list[str]:
         await trio.lowlevel.checkpoint()
-        return [work(position, "text") for position in range(len(entries))]
+        return [work(position, "text", "text") for position in range(len(entries))]
 
 
 class Room:
@@ -187,7 +187,7 @@ async def test_a_retrieval_that_crashes_leaves_a_receipt_that_says_how_far_it_ca
     room = Room({"lexical": finding(A), "vector": crash})
 
     class Broken:
-        async def map_contents(self, *_: object) -> NoReturn:
+        async def map_visible(self, *_: object) -> NoReturn:
             raise RuntimeError("a bug in the texts")
 
     room.texts = Broken()

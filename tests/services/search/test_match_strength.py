@@ -62,7 +62,7 @@ async def test_a_question_with_nothing_to_find_has_only_weak_rows(tmp_path: Path
 
 
 async def test_rows_tell_a_sure_answer_from_what_is_merely_near(tmp_path: Path) -> None:
-    """behaviour 265: strong only among the first three; without meaning no row says anything."""
+    """behaviour 265: strong only among the first three; in every mode (behaviour 257)."""
     write_notes(tmp_path, "vault", set())
     async with serving(tmp_path) as lithos:
         title = rows("vault_notes.tsv")[0][0]
@@ -71,5 +71,10 @@ async def test_rows_tell_a_sure_answer_from_what_is_merely_near(tmp_path: Path) 
         assert len(found) > 3
         assert {row["match"] for row in found[3:]} == {"weak"}
         words = (await lithos.call("lithos_search", query=title, mode="fulltext"))["results"]
-        assert words
-        assert not any("match" in row for row in words)
+        assert (words[0]["title"], words[0]["match"]) == (title, "strong")
+        for mode in ("fulltext", "semantic", "graph"):
+            found = (await lithos.call("lithos_search", query=title, mode=mode, limit=20))["results"]
+            assert all(row["match"] in ("strong", "fair", "weak") for row in found), mode
+            assert "strong" in {row["match"] for row in found}, mode
+            nonsense = await lithos.call("lithos_search", query="qwxzv plonk frobnitz", mode=mode)
+            assert {row["match"] for row in nonsense["results"]} <= {"weak"}, mode

@@ -20,6 +20,7 @@ from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 from tests.tools.task_calls import call, create, gate, ids, link, record
 
 TABLES = ("tasks", "claims", "findings", "task_edges", "events", "agents", "counters")
+TABLES += ("ready_tasks", "claim_ends", "timers")
 
 
 def dump(lithos: Lithos) -> dict[str, list[Any]]:
@@ -58,16 +59,18 @@ async def test_every_operation_announces_exactly_what_the_spec_says(tmp_path: Pa
         await call(lithos, "task_cancel", task_id=task)
         spawned = (await call(lithos, "task_spawn", source_task_id=task, title="New"))["task_id"]
         await link(lithos, spawned, await create(lithos, "Other"))
+        other = lithos.events()[-1][1]["task_id"]
         by_bob = {"task_id": task, "agent": "bob"}
         by_ann = {"task_id": task, "agent": "ann"}
         null = {"cited_nodes": "null", "misleading_nodes": "null", "receipt_id": "null"}
         expected = [
             ("task.created", {"task_id": task, "title": "Größe"}),
+            ("task.ready", {"task_id": task, "title": "Größe"}),
             ("task.updated", {"task_id": task}),
             ("task.claimed", by_bob | {"aspect": "code", "fence": fence}),
             ("task.released", by_bob | {"aspect": "code"}),
-            ("finding.posted", {"finding_id": bare} | by_ann),
-            ("finding.posted", {"finding_id": named} | by_ann | {"knowledge_id": "n"}),
+            ("finding.posted", {"finding_id": bare} | by_ann | {"summary": "s"}),
+            ("finding.posted", {"finding_id": named} | by_ann | {"summary": "s", "knowledge_id": "n"}),
             (
                 "task.completed",
                 by_ann | {"outcome": "ok"} | null | {"cited_nodes": '["ä", "b"]', "misleading_nodes": "[]"},
@@ -79,15 +82,17 @@ async def test_every_operation_announces_exactly_what_the_spec_says(tmp_path: Pa
             ("task.reopened", by_ann | {"prior_status": "cancelled", "prior_outcome": None}),
             ("task.cancelled", by_ann | {"reason": None}),
             ("task.created", {"task_id": spawned, "title": "New"}),
-            ("task.created", {"task_id": lithos.events()[-1][1]["task_id"], "title": "Other"}),
+            ("task.ready", {"task_id": spawned, "title": "New"}),
+            ("task.created", {"task_id": other, "title": "Other"}),
+            ("task.ready", {"task_id": other, "title": "Other"}),
         ]
         assert [(kind, list(payload.items())) for kind, payload in lithos.events()] == [
             (kind, list(payload.items())) for kind, payload in expected
         ]
         store = lithos.server.coordinator._store
         drafts = [event.draft for event in store.events_after(lithos.first_seq)]
-        assert {draft.tags for draft in drafts} == {()}
-        assert [draft.agent for draft in drafts[:4]] == ["ann", "ann", "bob", "bob"]
+        assert [draft.tags for draft in drafts] == [()] * 2 + [("x",)] * (len(drafts) - 4) + [()] * 2
+        assert [draft.agent for draft in drafts[:5]] == ["ann", "ann", "ann", "bob", "bob"]
 
 
 async def test_the_order_of_events_is_the_order_of_changes(tmp_path: Path) -> None:
@@ -109,7 +114,7 @@ async def test_the_order_of_events_is_the_order_of_changes(tmp_path: Path) -> No
         events = store.events_after(lithos.first_seq)
         assert [event.seq for event in events] == sorted({event.seq for event in events})
         holder, last = None, 0
-        for event in events[1:]:
+        for event in events[2:]:
             agent = event.draft.payload["agent"]
             if event.draft.type == "task.claimed":
                 assert holder is None
@@ -140,7 +145,7 @@ async def test_subscribers_hear_of_changes_that_are_committed(tmp_path: Path) ->
             async with trio.open_nursery() as nursery:
                 for number in range(20):
                     nursery.start_soon(create, lithos, str(number))
-        assert seen == [True] * 20
+        assert seen == [True] * 40
 
 
 async def test_without_events_tasks_work_all_the_same(tmp_path: Path) -> None:
@@ -221,6 +226,7 @@ def full_disk(lithos: Lithos) -> Iterator[None]:
 OPERATIONS: list[tuple[str, dict[str, Any]]] = [
     ("task_create", {"title": "T", "depends_on": ["{open}"], "parent_task_id": "{open}"}),
     ("task_update", {"task_id": "{open}", "title": "New", "metadata": {"k": 1}}),
+    ("task_next", {"aspect": "new", "task_id": "{open}"}),
     ("task_claim", {"task_id": "{open}", "aspect": "new"}),
     ("task_renew", {"task_id": "{open}", "aspect": "code"}),
     ("task_release", {"task_id": "{open}", "aspect": "code"}),
@@ -257,7 +263,7 @@ async def test_a_failing_commit_leaves_neither_change_nor_event(
             assert dump(lithos) == before
             assert lithos.server.broadcaster.head == head
         answer = await call(lithos, tool, **given)  # the same call works once the disk does
-        assert "success" in answer or "task_id" in answer or "finding_id" in answer
+        assert {"success", "task_id", "finding_id", "fence"} & answer.keys()
         assert dump(lithos) != before
         seqs = [event.seq for event in lithos.server.coordinator._store.events_after(0)]
         assert seqs == list(range(seqs[0], seqs[0] + len(seqs)))
@@ -278,7 +284,7 @@ async def test_a_full_disk_refuses_and_later_calls_work(tmp_path: Path) -> None:
             assert dump(lithos) == before
             assert (await record(lithos, task))["status"] == "open"
         await call(lithos, "finding_post", task_id=task, summary="x" * 20_000)
-        assert types(lithos) == ["task.created", "finding.posted"]
+        assert types(lithos) == ["task.created", "task.ready", "finding.posted"]
 
 
 async def test_a_refusal_in_a_batch_undoes_only_itself(tmp_path: Path) -> None:
@@ -298,7 +304,7 @@ async def test_a_refusal_in_a_batch_undoes_only_itself(tmp_path: Path) -> None:
         assert {number for number, answer in results.items() if "code" in answer} == set(range(1, 30, 2))
         made = {answer["task_id"] for answer in results.values() if "code" not in answer}
         assert set(ids(await call(lithos, "task_list"))) == made
-        assert types(lithos) == ["task.created"] * 15
+        assert types(lithos) == ["task.created", "task.ready"] * 15
         assert lithos.server.coordinator.mailbox.stats.batches < 30  # they did share commits
 
 
@@ -324,7 +330,7 @@ async def test_of_64_agents_racing_for_one_aspect_exactly_one_wins(tmp_path: Pat
             assert list(answer.items())[3:] == [
                 ("reason", "held"), ("held_by", winner), ("expires_at", until),
             ]  # fmt: skip
-        assert types(lithos) == ["task.created", "task.claimed"]
+        assert types(lithos) == ["task.created", "task.ready", "task.claimed"]
         (row,) = (await call(lithos, "task_status", task_id=task))["tasks"]
         assert [claim["agent"] for claim in row["claims"]] == [winner]
 
@@ -430,4 +436,4 @@ async def test_a_gate_in_a_long_chain_is_found(tmp_path: Path) -> None:
         assert refusal(await link(lithos, before, first), "cycle")
         blocked = (await call(lithos, "task_blocked", limit=100))["tasks"]
         assert [row["blockers"][0]["kind"] for row in blocked] == ["task"] * 59 + ["gate"]
-        assert await call(lithos, "task_ready") == {"tasks": []}
+        assert await call(lithos, "task_ready") == {"tasks": [], "total": 0}

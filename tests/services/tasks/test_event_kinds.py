@@ -25,8 +25,8 @@ async def do_everything(lithos: Lithos) -> list[str]:
     await lithos.call("lithos_task_complete", task_id=task, agent="eve")
     await lithos.call("lithos_delete", id=note, agent="eve")
     return [
-        "note.created", "note.updated", "agent.registered", "task.created", "task.claimed", "finding.posted",
-        "task.released", "task.completed", "note.deleted",
+        "note.created", "note.updated", "agent.registered", "task.created", "task.ready", "task.claimed",
+        "finding.posted", "task.released", "task.completed", "note.deleted",
     ]  # fmt: skip
 
 

@@ -291,15 +291,15 @@ async def test_too_many_cursors_are_dropped_before_their_year(tmp_path: Path, mo
 async def test_claims_that_ended_long_ago_go_and_their_tasks_stay(tmp_path: Path) -> None:
     async with desk_at(tmp_path) as desk:
         task = await desk.run(CreateTask(title="T", agent="a"))
-        claim = await desk.run(ClaimAspect(task_id=task, aspect="x", agent="a"))
+        claim = (await desk.run(ClaimAspect(task_id=task, aspect="x", agent="a"))).claim
         desk.clock.now += 20 * DAY
         await desk.upkeep.look()
         assert desk.count("claims") == 1
         desk.clock.now += 20 * DAY
         await desk.upkeep.look()
-        assert (desk.count("claims"), desk.count("tasks")) == (0, 1)
+        assert (desk.count("claims"), desk.count("claim_ends"), desk.count("tasks")) == (0, 0, 1)
         again = await desk.run(ClaimAspect(task_id=task, aspect="x", agent="b"))
-        assert again.fence > claim.fence
+        assert again.claim.fence > claim.fence
 
 
 async def test_texts_of_an_older_database_stay_readable(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import apsw
 import pytest
 
-from lithos.core.tasks.model import BLOCKS, TaskEdge
+from lithos.core.tasks.model import BLOCKS, Claim, Task, TaskEdge
+from lithos.core.times import format_time, parse_time
 from lithos.stores.coordination.store import CoordinationCounts, CoordinationStore
 from lithos.stores.coordination.tasks import TaskRows
 from tests.fakes import START
@@ -370,3 +371,74 @@ async def test_metadata_of_migrated_tasks_still_takes_patches_but_no_new_depende
         spawned = await lithos.call("lithos_task_spawn", source_task_id="b", title="S", agent="ann")
         task = (await lithos.call("lithos_task_get", task_id=spawned["task_id"]))["task"]
         assert task["metadata"] == {"project": "p"}
+
+
+def told(path: Path, table: str) -> set[str]:
+    with sql(path) as connection:
+        return {str(row[0]) for row in connection.execute(f"SELECT * FROM {table}")}
+
+
+def test_what_an_older_file_left_is_no_news(path: Path) -> None:
+    """behaviour 260: tasks that were ready and claims that had ended before such events were made."""
+    make_old(
+        path,
+        "INSERT INTO tasks(id,title,created_by,created_at) VALUES('a','A','ann','2025-01-01')",
+        "INSERT INTO tasks(id,title,created_by,created_at,metadata)"
+        " VALUES('b','B','ann','2025-01-02','{\"depends_on\": [\"a\"]}')",
+        "INSERT INTO claims(task_id,agent,aspect,expires_at) VALUES('a','ann','old','2025-01-01')",
+        "INSERT INTO claims(task_id,agent,aspect,expires_at) VALUES('a','ann','new','2099-01-01')",
+    )
+    with opened(path) as rows:
+        assert rows.ready.are_ready(["a", "b"]) == {"a"}
+        assert rows.ready.next_due() == parse_time("2099-01-01")
+    before = dump(path)
+    with opened(path, timedelta(days=1)):
+        pass
+    assert dump(path) == before
+
+
+def test_of_claims_on_aspects_that_are_equal_now_the_later_one_stays(path: Path) -> None:
+    """behaviour 126"""
+    make_old(
+        path,
+        "INSERT INTO tasks(id,title,created_by,created_at) VALUES('a','A','ann','2025-01-01')",
+        "INSERT INTO claims(task_id,agent,aspect,expires_at) VALUES('a','ann',' Code','2099-01-02')",
+        "INSERT INTO claims(task_id,agent,aspect,expires_at) VALUES('a','bob','code','2099-01-03')",
+        "INSERT INTO claims(task_id,agent,aspect,expires_at) VALUES('a','cy','docs','2099-01-01')",
+    )
+    for _ in range(2):
+        with opened(path) as rows:
+            held = {claim.aspect: claim.agent for claim in rows.claims_of("a", START)}
+            assert held == {"code": "bob", "docs": "cy"}
+            found = rows.claim("a", "CODE ")
+            assert found is not None
+            assert found.agent == "bob"
+
+
+def test_what_an_older_version_changed_meanwhile_is_followed(path: Path) -> None:
+    """behaviour 260: it made claims, renewed them and closed tasks without a thought of these tables."""
+    with closing(CoordinationStore.open(path, START)) as store, store.transaction():
+        rows = store.task_rows()
+        for name in ("open", "closed"):
+            rows.put_task(Task(id=name, title=name, created_by="a", created_at=START))
+            rows.ready.add(name)
+        for aspect in ("kept", "renewed", "gone"):
+            until = START + timedelta(hours=1)
+            rows.put_claim(Claim(task_id="open", agent="a", aspect=aspect, expires_at=until, fence=1), START)
+    with sql(path) as connection:
+        connection.execute("UPDATE tasks SET status='completed' WHERE id='closed'")
+        connection.execute("DELETE FROM claims WHERE aspect='gone'")
+        until = format_time(START + timedelta(hours=2))
+        connection.execute("UPDATE claims SET expires_at=? WHERE aspect='renewed'", (until,))
+        connection.execute(
+            "INSERT INTO claims(task_id,agent,aspect,claimed_at,expires_at,fence)"
+            " VALUES('open','b','Made',?1,?1,2)",
+            (until,),
+        )
+    with opened(path) as rows:
+        assert rows.ready.are_ready(["open", "closed"]) == {"open"}
+        assert told(path, "ready_tasks") == {"open"}
+    with sql(path) as connection:
+        ends = connection.execute("SELECT aspect_key,expires_at,is_told FROM claim_ends").fetchall()
+    first = format_time(START + timedelta(hours=1))
+    assert sorted(ends) == [("kept", first, 0), ("made", until, 0), ("renewed", until, 0)]

@@ -107,4 +107,4 @@ async def test_gauges_tell_the_state(tmp_path: Path) -> None:
         assert at(samples, "active_claims") == 1
         assert at(samples, "semantic_state", state="ok") == 1
         assert at(samples, "event_head_seq") == lithos.server.coordinator.head
-        assert at(samples, "event_journal_events") == 3
+        assert at(samples, "event_journal_events") == 4

@@ -117,7 +117,8 @@ async def test_bad_values_are_refused(tmp_path: Path) -> None:
         "max_age_hours": (0, -1, math.nan),
         "min_confidence": (-0.1, 1.1, math.nan),
         "limit": (0, -1),
-        "source_url": ("ftp://x", " "),
+        "source_url": ("ftp://x",),
+        "max_length": (-1,),
     }
     async with serving(tmp_path) as lithos:
         for name, values in bad.items():

@@ -25,6 +25,11 @@ async def test_every_profile_lists_them_at_the_end_where_they_are_wanted(
         assert all(spec.read_only and spec.idempotent for spec in lithos.server.tools.listed()[-3:])
 
 
+def sides(outgoing: list[Any], incoming: list[Any]) -> dict[str, Any]:
+    totals = {"outgoing_total": len(outgoing), "incoming_total": len(incoming)}
+    return {"outgoing": outgoing, "incoming": incoming} | totals
+
+
 async def test_links_go_both_ways_as_far_as_asked(tmp_path: Path) -> None:
     async with serving(tmp_path, server=ON) as lithos:
         first = await lithos.create("First", "[[Second]]")
@@ -34,14 +39,14 @@ async def test_links_go_both_ways_as_far_as_asked(tmp_path: Path) -> None:
             name: {"id": note, "title": name}
             for name, note in (("First", first), ("Second", second), ("Third", third))
         }
-        both = {"outgoing": [rows["Third"]], "incoming": [rows["First"]]}
+        both = sides([rows["Third"]], [rows["First"]])
         assert await lithos.call("lithos_links", id=second) == both
         assert await lithos.call("lithos_links", id=second, direction="sideways") == both
         outgoing = await lithos.call("lithos_links", id=first, direction="outgoing", depth=9)
-        assert outgoing == {"outgoing": [rows["Second"], rows["Third"]], "incoming": []}
+        assert outgoing == sides([rows["Second"], rows["Third"]], [])
         incoming = await lithos.call("lithos_links", id=second, direction="incoming")
-        assert incoming == {"outgoing": [], "incoming": [rows["First"]]}
-        assert await lithos.call("lithos_links", id=MISSING_ID) == {"outgoing": [], "incoming": []}
+        assert incoming == sides([], [rows["First"]])
+        assert await lithos.call("lithos_links", id=MISSING_ID) == sides([], [])
 
 
 async def test_provenance_goes_both_ways_and_names_missing_sources(tmp_path: Path) -> None:
@@ -55,9 +60,14 @@ async def test_provenance_goes_both_ways_and_names_missing_sources(tmp_path: Pat
             "sources": sources,
             "derived": derived,
             "unresolved_sources": [MISSING_ID],
+            "sources_total": 1,
+            "derived_total": 1,
+            "unresolved_sources_total": 1,
         }
         only = await lithos.call("lithos_provenance", id=note, direction="sources", include_unresolved=False)
-        assert only == {"id": note, "sources": sources, "derived": []}
+        assert only == {
+            "id": note, "sources": sources, "derived": [], "sources_total": 1, "derived_total": 0
+        }  # fmt: skip
         down = await lithos.call("lithos_provenance", id=source, direction="derived", depth=2)
         assert {row["title"] for row in down["derived"]} == {"Child", "Note"}
         refusal(await lithos.call("lithos_provenance", id=MISSING_ID), "doc_not_found")

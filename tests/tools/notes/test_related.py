@@ -8,7 +8,9 @@ from typing import Any
 from lithos.config.sections import LcmaConfig
 from tests.servers import MISSING_ID, Lithos, put_note, refusal, serving
 
-EMPTY_SIDES: dict[str, Any] = {"outgoing": [], "incoming": []}
+EMPTY_SIDES: dict[str, Any] = {
+    "outgoing": [], "incoming": [], "outgoing_total": 0, "incoming_total": 0
+}  # fmt: skip
 
 
 def titles(rows: list[dict[str, str]]) -> list[str]:
@@ -44,16 +46,24 @@ async def test_all_three_sections_are_told_by_default(tmp_path: Path) -> None:
             "links": {
                 "outgoing": [{"id": other, "title": "Other"}],
                 "incoming": [{"id": other, "title": "Other"}],
+                "outgoing_total": 1,
+                "incoming_total": 1,
             },
             "provenance": {
                 "sources": [{"id": source, "title": "Source"}],
                 "derived": [{"id": child, "title": "Child"}],
                 "unresolved_sources": [MISSING_ID],
+                "sources_total": 1,
+                "derived_total": 1,
+                "unresolved_sources_total": 1,
             },
             "edges": EMPTY_SIDES,
             "related_ids": sorted([source, other, child]),
+            "related_ids_total": 3,
         }
-        assert list(answer) == ["id", "included", "links", "provenance", "edges", "related_ids"]
+        assert list(answer) == [
+            "id", "included", "links", "provenance", "edges", "related_ids", "related_ids_total"
+        ]  # fmt: skip
 
 
 async def test_only_the_wanted_sections_are_told_in_their_order(tmp_path: Path) -> None:
@@ -69,7 +79,7 @@ async def test_only_the_wanted_sections_are_told_in_their_order(tmp_path: Path) 
             (None, ["links", "provenance", "edges"]),
         ):
             answer = await lithos.call("lithos_related", id=note, include=include)
-            assert list(answer) == ["id", "included", *included, "related_ids"]
+            assert list(answer) == ["id", "included", *included, "related_ids", "related_ids_total"]
             assert answer["included"] == included
             assert len(answer["related_ids"]) == (1 if {"links", "provenance"} & set(included) else 0)
 
@@ -95,8 +105,9 @@ async def test_a_circle_ends_without_the_note_itself(tmp_path: Path) -> None:
         await edge(lithos, one, one)
         answer = await lithos.call("lithos_related", id=one, depth=3)
         row = {"id": two, "title": "Two"}
-        assert answer["links"] == {"outgoing": [row], "incoming": [row]}
-        assert answer["provenance"] == {"sources": [row], "derived": [row], "unresolved_sources": []}
+        assert (answer["links"]["outgoing"], answer["links"]["incoming"]) == ([row], [row])
+        told = answer["provenance"]
+        assert (told["sources"], told["derived"], told["unresolved_sources"]) == ([row], [row], [])
         assert answer["related_ids"] == [two]
 
 
@@ -168,7 +179,8 @@ async def test_a_deleted_note_is_gone_from_links_and_provenance(tmp_path: Path) 
         await lithos.call("lithos_delete", id=target, agent="a")
         answer = await lithos.call("lithos_related", id=note)
         assert answer["links"] == EMPTY_SIDES
-        assert answer["provenance"] == {"sources": [], "derived": [], "unresolved_sources": [target]}
+        assert answer["provenance"]["unresolved_sources"] == [target]
+        assert answer["provenance"]["sources"] == answer["provenance"]["derived"] == []
         assert answer["related_ids"] == []
         refusal(await lithos.call("lithos_related", id=target), "doc_not_found")
         assert (lithos.knowledge / "note.md").read_bytes() == before

@@ -112,7 +112,7 @@ async def test_a_file_may_have_a_longer_title(tmp_path: Path, head: str) -> None
     """notes §4, §6: it is indexed, its slug is cut, and its bytes stay"""
     title = " ".join(["word"] * 20_000)
     file = put_note(tmp_path, "long.md", head.format(title))
-    async with serving(tmp_path) as lithos:
+    async with serving(tmp_path, server={"max_answer_chars": 0}) as lithos:
         read = await lithos.call("lithos_read", path="long.md")
         assert (read["title"], read["content"]) == (title, "text")
         assert await lithos.found("text") == [title]

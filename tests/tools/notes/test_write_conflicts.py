@@ -150,8 +150,7 @@ async def test_an_unknown_id_is_refused_and_emits_nothing(tmp_path: Path) -> Non
         for note_id in (MISSING_ID, "nonsense", "../x", " ", "x" * 5000):
             for tool, more in (("lithos_write", {"title": "T", "content": "x"}), ("lithos_delete", {})):
                 answer = await lithos.call(tool, id=note_id, agent="a", **more)
-                blank = not note_id.strip()
-                message = refusal(answer, "invalid_input" if blank else "doc_not_found")
+                message = refusal(answer, "doc_not_found" if note_id.strip() else "invalid_input")
                 assert len(message) < 500
         assert lithos.events() == []
         assert lithos.files() == []

@@ -63,7 +63,7 @@ async def test_the_list_filters_and_shows_the_most_recent_first(tmp_path: Path) 
             clock.advance(hours=1)
         await lithos.write(agent="a")
         answer = await lithos.call("lithos_agent_list")
-        assert list(answer) == ["agents"]
+        assert list(answer) == ["agents", "total"]
         assert list(answer["agents"][0]) == [
             "id",
             "name",

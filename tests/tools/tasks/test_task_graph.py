@@ -57,7 +57,7 @@ async def test_a_task_is_ready_once_all_before_it_are_completed(tmp_path: Path) 
         assert await ready(lithos) == [two]
         assert await complete(lithos, two) == [last]
         assert await ready(lithos) == [last]
-        assert await call(lithos, "task_blocked") == {"tasks": []}
+        assert await call(lithos, "task_blocked") == {"tasks": [], "total": 0}
 
 
 async def test_a_cancelled_predecessor_needs_intervention(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ async def test_epics_and_gates_are_in_neither_list(tmp_path: Path) -> None:
         await create(lithos, task_type="epic", depends_on=[task])
         await create(lithos, task_type="epic")
         assert await ready(lithos) == [task]
-        assert await call(lithos, "task_blocked") == {"tasks": []}
+        assert await call(lithos, "task_blocked") == {"tasks": [], "total": 0}
 
 
 async def test_parents_and_discoveries_never_block(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ async def test_edges_are_listed_as_seen_from_the_task(tmp_path: Path) -> None:
 
         async def seen(**filters: Any) -> list[tuple[str, str]]:
             answer = await call(lithos, "task_edge_list", task_id=two, **filters)
-            assert list(answer) == ["edges"]
+            assert list(answer) == ["edges", "total"]
             return [(row["direction"], row["type"]) for row in answer["edges"]]
 
         assert await seen() == [
@@ -260,7 +260,7 @@ async def test_edges_are_listed_as_seen_from_the_task(tmp_path: Path) -> None:
         assert edge["metadata"] == {}
         answer = await lithos.call("lithos_task_edge_list", task_id=one, direction="up")
         assert refusal(answer, "invalid_input")
-        assert await call(lithos, "task_edge_list", task_id=MISSING_ID) == {"edges": []}
+        assert await call(lithos, "task_edge_list", task_id=MISSING_ID) == {"edges": [], "total": 0}
 
 
 async def test_ready_and_blocked_filter_before_the_limit(tmp_path: Path) -> None:
@@ -339,7 +339,9 @@ async def test_spawning_inherits_what_is_not_given(tmp_path: Path) -> None:
         assert (shown["title"], shown["description"], shown["task_type"]) == ("New", "d", "task")
         assert (shown["tags"], shown["created_by"], shown["status"]) == (["a", "b"], "bob", "open")
         assert shown["metadata"] == {"project": "p"} | context
-        assert lithos.events()[len(events) :] == [("task.created", {"task_id": shown["id"], "title": "New"})]
+        assert lithos.events()[len(events) :] == [
+            (kind, {"task_id": shown["id"], "title": "New"}) for kind in ("task.created", "task.ready")
+        ]
         (edge,) = (await call(lithos, "task_edge_list", task_id=shown["id"]))["edges"]
         assert (edge["from_task_id"], edge["type"], edge["direction"]) == (
             source, "discovered_from", "incoming",

@@ -15,15 +15,15 @@ TOOLS = {
     "task_create": ("C", "", "title agent", "description tags metadata task_type depends_on parent_task_id"),
     "task_update": ("S", "I", "task_id agent", "title description tags metadata"),
     "task_claim": ("C", "", "task_id aspect agent", "ttl_minutes"),
-    "task_renew": ("S", "", "task_id aspect agent", "ttl_minutes"),
-    "task_release": ("S", "I", "task_id aspect agent", ""),
-    "task_complete": ("C", "I", "task_id agent", "outcome cited_nodes misleading_nodes receipt_id"),
+    "task_renew": ("S", "", "task_id aspect agent", "ttl_minutes fence"),
+    "task_release": ("S", "I", "task_id aspect agent", "fence"),
+    "task_complete": ("C", "I", "task_id agent", "outcome cited_nodes misleading_nodes receipt_id fence"),
     "task_cancel": ("S", "I", "task_id agent", "reason"),
     "task_list": (
         "C", "RI", "", "agent status tags since resolved_since with_claims metadata_match task_type",
     ),
     "task_status": ("S", "RI", "", "task_id"),
-    "finding_post": ("C", "", "task_id agent summary", "knowledge_id"),
+    "finding_post": ("C", "", "task_id agent summary", "knowledge_id fence"),
     "finding_list": ("C", "RI", "task_id", "since"),
     "task_get": ("F", "RI", "task_id", ""),
     "task_reopen": ("F", "I", "task_id agent", ""),
@@ -36,8 +36,10 @@ TOOLS = {
         "F", "", "source_task_id title agent",
         "description relation_type inherit_project inherit_tags inherit_context metadata",
     ),
+    "task_next": ("C", "", "agent", "aspect ttl_minutes project tags metadata_match task_id"),
 }  # fmt: skip
 DEFAULTS = {
+    "task_next": {"aspect": "work"},
     "task_create": {"task_type": "task"},
     "task_list": {"with_claims": False},
     "task_ready": {"limit": 50, "with_claims": True},
@@ -112,4 +114,4 @@ async def test_wrong_and_unknown_arguments_are_protocol_faults(tmp_path: Path) -
         ):
             with pytest.raises(ArgumentFault, match=f"'{named}'"):
                 await lithos.call(f"lithos_{name}", **arguments)
-        assert await lithos.call("lithos_task_list") == {"tasks": []}
+        assert await lithos.call("lithos_task_list") == {"tasks": [], "total": 0}

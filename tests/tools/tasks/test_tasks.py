@@ -58,7 +58,7 @@ async def test_a_new_task_is_recorded_as_given(tmp_path: Path) -> None:
     async with running(tmp_path, clock) as lithos:
         assert await record(lithos, full) == shown
         assert lithos.events() == []
-    assert [event for event, _ in events] == ["task.created"] * 2
+    assert [event for event, _ in events] == ["task.created", "task.ready", "task.created"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ async def test_an_update_changes_what_is_given(tmp_path: Path) -> None:
             "l": {"n": 2}, "new": [1],
         }  # fmt: skip
         events = lithos.events()
-        assert events[1:] == [("task.updated", {"task_id": task})] * 5
+        assert events[2:] == [("task.updated", {"task_id": task})] * 5
         assert (await update(metadata={}))["metadata"] == {"l": {"n": 2}, "new": [1]}
         assert lithos.events() == events
         assert (await update(metadata={}, title="Both"))["title"] == "Both"
@@ -179,7 +179,7 @@ async def test_parallel_updates_of_different_keys_all_stay(tmp_path: Path) -> No
                     lambda patch=patch: call(lithos, "task_update", task_id=task, metadata=patch)
                 )
         assert (await record(lithos, task))["metadata"] == {f"k{n}": n for n in range(40)}
-        assert len(lithos.events()) == 41
+        assert len(lithos.events()) == 42
 
 
 async def test_a_gate_stays_valid(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ async def test_listing_filters_by_everything_together(tmp_path: Path) -> None:
         assert await found(status="open") == "cb"
         assert await found(status="completed") == "a"
         assert await found(status="cancelled") == ""
-        for bad in ({"since": "soon"}, {"resolved_since": ""}, {"status": "done"}, {"task_type": "story"}):
+        for bad in ({"since": "soon"}, {"resolved_since": "now"}, {"status": "done"}, {"task_type": "story"}):
             assert refusal(await lithos.call("lithos_task_list", **bad), "invalid_input")
 
 
@@ -343,7 +343,7 @@ async def test_claims_are_listed_when_asked_for(tmp_path: Path) -> None:
         assert status == await record(lithos, claimed) | {"claims": expected[1:]}
         (status,) = (await call(lithos, "task_status", task_id=free))["tasks"]
         assert status["claims"] == []
-        assert await call(lithos, "task_status", task_id=MISSING_ID) == {"tasks": []}
+        assert await call(lithos, "task_status", task_id=MISSING_ID) == {"tasks": [], "total": 0}
 
 
 async def test_status_without_a_task_lists_exactly_the_open_ones(tmp_path: Path) -> None:
@@ -430,8 +430,8 @@ async def test_findings_are_posted_and_listed_oldest_first(tmp_path: Path) -> No
         assert await since("2026-01-01T01:59:59.999999+02:00") == posted
         assert await since("2026-01-01T00:03:00") == []
         assert refusal(await lithos.call("lithos_finding_list", task_id=task, since="x"), "invalid_input")
-        assert await call(lithos, "finding_list", task_id=other) == {"findings": []}
-        assert await call(lithos, "finding_list", task_id=MISSING_ID) == {"findings": []}
+        assert await call(lithos, "finding_list", task_id=other) == {"findings": [], "total": 0}
+        assert await call(lithos, "finding_list", task_id=MISSING_ID) == {"findings": [], "total": 0}
         events = lithos.events()
         answer = await lithos.call("lithos_finding_post", task_id=MISSING_ID, agent="ann", summary="x")
         assert refusal(answer, "task_not_found")

@@ -1,0 +1,112 @@
+"""Readiness of tasks as it is told: `task.ready` whenever a task becomes ready, `task.claim_expired`.
+
+What is told is written in the same transaction, so each is told once over restarts. Some of it comes by the
+clock: claims that end and timer gates that open. The coordinator carries out a sweep when the next is due, in
+its own transaction or with the commands that wait; thousands at once are told in many small ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from attrs import frozen
+
+from lithos.actors.coordinating.task_choice import Marks
+from lithos.actors.coordinating.task_events import expired_event, ready_event
+from lithos.core.events import TIMER, EventDraft
+from lithos.core.tasks.model import BLOCKING_TYPES, Task
+from lithos.stores.coordination.tasks import TaskRows
+
+#: Events of one sweep, as far as one timer gate does not open more tasks: half of a subscriber's queue.
+AT_ONCE: Final = 50
+#: Waiting tasks that are looked at in one sweep after a start.
+CHECKED_AT_ONCE: Final = 200
+
+
+@frozen
+class Looked:
+    """Those of some tasks that are ready, and the events of those that became so."""
+
+    ready: Sequence[str]
+    events: Sequence[EventDraft]
+
+
+class Readiness:
+    """Keeps what is told in step with the task graph."""
+
+    def __init__(self, rows: TaskRows, marks: Marks) -> None:
+        self._rows = rows
+        self._marks = marks
+        #: Whether a transaction has begun since the start, or since the last one that failed.
+        self._is_known = False
+        #: The last of the waiting tasks that a start looks at; None when it is through.
+        self._checked: str | None = ""
+
+    def refresh(self, task_ids: Iterable[str], by: str, now: datetime) -> Looked:
+        """Look at tasks that may have become ready or blocked, through what the agent did."""
+        wanted = list(dict.fromkeys(task_ids))
+        graph = self._rows.graph_before(wanted)
+        told = self._rows.ready.are_ready(wanted)
+        ready = [one for one in wanted if one in graph.tasks and graph.is_ready(graph.tasks[one], now)]
+        new = [one for one in ready if one not in told]
+        for task_id in told.difference(ready):
+            self._rows.ready.remove(task_id)
+        for task_id in new:
+            self._rows.ready.add(task_id)
+            self._marks.lower(self._rows.ready.place(task_id))
+        return Looked(ready, [ready_event(graph.tasks[one], by, now) for one in new])
+
+    def refresh_after(self, task_id: str, by: str, now: datetime) -> Looked:
+        """Look at the tasks that wait for this one."""
+        return self.refresh(self._rows.successors(task_id, BLOCKING_TYPES), by, now)
+
+    def end_claims(self, task: Task, now: datetime) -> list[EventDraft]:
+        """The claims of a task go: events of those that have expired and are not told yet."""
+        untold = self._rows.ready.untold(task.id, None, now)
+        return [expired_event(claim, task.tags, now) for claim in untold]
+
+    # -- by the clock --------------------------------------------------------------------------
+
+    def begin(self, now: datetime, *, is_due: bool) -> list[EventDraft]:
+        """A transaction begins: what has come by the clock, a part of it when it is much."""
+        if not self._is_known and (last := self._rows.ready.last_told()) is not None:
+            self._marks.see(last, has_backlog=False)
+        self._is_known = True
+        if is_due:
+            return self._sweep(now)
+        self._marks.see(now, has_backlog=False)
+        return []
+
+    def _sweep(self, now: datetime) -> list[EventDraft]:
+        ended = self._rows.ready.take_ended(now, AT_ONCE)
+        for claim, _ in ended:
+            self._marks.lower(self._rows.ready.place(claim.task_id))
+        self._marks.see(now, has_backlog=len(ended) >= AT_ONCE)
+        events = [expired_event(claim, tags, now) for claim, tags in ended]
+        for gate_id in self._rows.ready.opened(now, AT_ONCE):
+            if len(events) >= AT_ONCE:
+                break
+            self._rows.ready.disarm(gate_id)
+            events += self.refresh_after(gate_id, TIMER, now).events
+        return events + self._check_waiting(now)
+
+    def forget(self) -> None:
+        """A commit has failed: what it told is untold."""
+        self._marks.forget()
+        self._is_known, self._checked = False, ""
+
+    def next_due(self, now: datetime) -> datetime | None:
+        """When the next sweep is due; None when nothing will come by the clock."""
+        if self._checked is not None and self._rows.ready.unready_after(self._checked, 1):
+            return now
+        return self._rows.ready.next_due()
+
+    def _check_waiting(self, now: datetime) -> list[EventDraft]:
+        """After a start: tasks that became ready while no server ran, or through an older version."""
+        if self._checked is None:
+            return []
+        waiting = self._rows.ready.unready_after(self._checked, CHECKED_AT_ONCE)
+        self._checked = waiting[-1] if waiting else None
+        return list(self.refresh(waiting, TIMER, now).events)

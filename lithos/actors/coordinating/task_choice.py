@@ -1,0 +1,137 @@
+"""Choosing the next task: the oldest that is ready, wanted, and whose aspect is free (vault spec, section 5).
+
+A choice walks the index of ready tasks from the oldest on. What it has walked past, tasks that are held or
+that the filter does not want, is remembered as a mark, so that the next choice of the same kind goes on from
+there: thousands of held tasks cost it nothing. Whatever frees a task before a mark lowers the mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from lithos.core.tasks.commands import NextTask
+from lithos.core.tasks.graph import TaskGraph
+from lithos.core.tasks.model import Task, aspect_key
+from lithos.stores.coordination.ready_rows import FIRST, LAST, Candidate, Place
+from lithos.stores.coordination.tasks import TaskRows
+
+#: Kinds of choices that are remembered: an aspect and a filter each.
+KINDS: Final = 256
+#: Ready tasks that are looked at at once: first where there is a filter, then where those would not do.
+FEW, PAGE = 3, 50
+
+#: What a choice is remembered by: the key of its aspect, and its filter as text.
+Kind = tuple[str, str]
+
+
+class Marks:
+    """For each kind of choice the place before which no task can be chosen.
+
+    A mark may be too low, never too high. Marks belong to the thread that commits; after a commit that
+    failed they are forgotten, since what they tell of was undone.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[Kind, Place] = {}
+        self._latest = datetime.min.replace(tzinfo=UTC)
+        self._unsure_until = self._latest
+        self._is_sure = True
+
+    def see(self, now: datetime, *, has_backlog: bool) -> None:
+        """A transaction begins; `has_backlog`: not all claims that have expired by now are told.
+
+        After the clock was put back a claim that is told as expired may run again, and nothing will tell its
+        second end: until the clock is where it was, every choice looks at all.
+        """
+        if now < self._latest:
+            self._unsure_until = self._latest
+        self._latest = max(now, self._latest)
+        self._is_sure = now >= self._unsure_until and not has_backlog
+        if not self._is_sure:
+            self._places.clear()
+
+    def since(self, kind: Kind) -> Place:
+        """Where a choice of this kind begins."""
+        return self._places.get(kind, FIRST)
+
+    def reached(self, kind: Kind, place: Place) -> None:
+        """Before this place no task can be chosen."""
+        if self._is_sure:
+            if len(self._places) >= KINDS and kind not in self._places:
+                self._places.clear()
+            self._places[kind] = place
+
+    def lower(self, place: Place | None) -> None:
+        """The task at this place may be chosen again; None for a task that is not ready."""
+        if place is not None:
+            self._places |= {kind: place for kind, mark in self._places.items() if mark > place}
+
+    def forget(self) -> None:
+        """Begin at the oldest task again."""
+        self._places.clear()
+
+
+class TaskChoice:
+    """Picks tasks over rows, inside the transaction that claims them."""
+
+    def __init__(self, rows: TaskRows, can_take: Callable[[str, str], bool]) -> None:
+        """`can_take` says whether a task bears a claim on one more aspect."""
+        self._rows = rows
+        self._can_take = can_take
+        self.marks = Marks()
+
+    def choose(self, wanted: NextTask, now: datetime) -> Task | None:
+        """The oldest ready task that is wanted and whose aspect nobody holds, the agent included."""
+        key = aspect_key(wanted.aspect)
+        if wanted.task_id is not None:
+            return self._only(wanted, wanted.task_id, now)
+        kind = (key, wanted.filter_text)
+        since, most = self.marks.since(kind), FEW if wanted.is_filtered else 1
+        while found := self._rows.ready.free(wanted, key, since, now, most):
+            for candidate in found:
+                task = self._taken(wanted, candidate, now)
+                if task is not None:
+                    self.marks.reached(kind, candidate.place)
+                    return task
+            created_at, number = found[-1].place
+            since, most = (created_at, number + 1), PAGE
+        self.marks.reached(kind, LAST)
+        return None
+
+    def _taken(self, wanted: NextTask, candidate: Candidate, now: datetime) -> Task | None:
+        if not wanted.passes(candidate.tags, candidate.metadata):
+            return None
+        if not self._can_take(candidate.id, wanted.aspect):
+            return None
+        return self._startable(candidate.id, now)
+
+    def _only(self, wanted: NextTask, task_id: str, now: datetime) -> Task | None:
+        task = self._startable(task_id, now)
+        if task is None or not wanted.passes(task.tags, task.metadata):
+            return None
+        held = self._rows.claim(task_id, wanted.aspect)
+        if held is not None and held.expires_at > now:
+            return None
+        return task if self._can_take(task_id, wanted.aspect) else None
+
+    def _startable(self, task_id: str, now: datetime) -> Task | None:
+        """The task, if it is ready by the graph itself.
+
+        It may be told as ready and yet blocked where the clock was put back before a timer's time, or an
+        older version has changed the file meanwhile. Then its timers are armed again.
+        """
+        graph = self._rows.graph_before([task_id])
+        task = graph.tasks.get(task_id)
+        if task is None:
+            return None
+        if graph.is_ready(task, now):
+            return task
+        self._rows.ready.remove(task_id)
+        self._arm_timers(graph, task_id)
+        return None
+
+    def _arm_timers(self, graph: TaskGraph, task_id: str) -> None:
+        for source, _ in graph.waits_for.get(task_id, ()):
+            self._rows.ready.arm(graph.tasks[source])

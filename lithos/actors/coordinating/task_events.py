@@ -1,0 +1,47 @@
+"""The form of task, claim and finding events (events-http spec, section 1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from lithos.core.events import EventDraft
+from lithos.core.tasks.model import Claim, Task
+
+
+def make_event(kind: str, by: str, now: datetime, tags: Sequence[str], /, **payload: Any) -> EventDraft:
+    """An event of an agent, with the tags of the task; its payload in the order given."""
+    return EventDraft(type=kind, agent=by, payload=payload, timestamp=now, tags=tuple(tags))
+
+
+def as_json_text(value: object) -> str:
+    """A payload value that is told as JSON text; None is `null`."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def created_event(task: Task) -> EventDraft:
+    """There is a new task."""
+    return make_event(
+        "task.created", task.created_by, task.created_at, task.tags, task_id=task.id, title=task.title
+    )
+
+
+def ready_event(task: Task, by: str, now: datetime) -> EventDraft:
+    """A task became ready, through what the agent did."""
+    return make_event("task.ready", by, now, task.tags, task_id=task.id, title=task.title)
+
+
+def expired_event(claim: Claim, tags: Sequence[str], now: datetime) -> EventDraft:
+    """A claim has expired; the event is told in the name of the agent that held it."""
+    return make_event(
+        "task.claim_expired",
+        claim.agent,
+        now,
+        tags,
+        task_id=claim.task_id,
+        agent=claim.agent,
+        aspect=claim.aspect,
+        fence=claim.fence,
+    )

@@ -1,0 +1,233 @@
+"""What is ready, what has expired and what opens next, in `coordination.db`, each found over an index.
+
+`ready_tasks` and `claim_ends` are written in the transaction of the event that tells of them, so that
+each is told once whatever ends the process. Writing needs an open transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import apsw
+from attrs import frozen
+
+from lithos.core.tasks.commands import NextTask
+from lithos.core.tasks.graph import opens_at
+from lithos.core.tasks.model import Claim, Task, aspect_key
+from lithos.core.times import format_time, parse_time
+from lithos.stores.sqlite import load_object, load_texts
+
+#: Without statistics SQLite would take the index of the status, which is larger.
+_OPEN: Final = "tasks INDEXED BY tasks_open WHERE status='open' AND task_type='task'"
+#: Over the index of ready tasks, from a position on; a claim that runs on the aspect takes a task out.
+_FREE: Final = (
+    "SELECT task_id,aged.created_at,number,tags,metadata FROM ready_tasks AS aged JOIN tasks ON id=task_id"
+    " WHERE (aged.created_at,number)>=(?1,?2)"
+    " AND (?5 IS NULL OR instr(metadata,?5)) AND (?6 IS NULL OR instr(tags,?6))"
+    " AND NOT EXISTS"
+    " (SELECT 1 FROM claim_ends WHERE task_id=aged.task_id AND aspect_key=?3 AND expires_at>?4)"
+    " ORDER BY aged.created_at, number LIMIT ?7"
+)
+_COUNTED: Final = (
+    f"SELECT id IN (SELECT task_id FROM ready_tasks),tags,metadata FROM {_OPEN}"  # noqa: S608
+    " AND (?1 IS NULL OR instr(metadata,?1)) AND (?2 IS NULL OR instr(tags,?2))"
+)
+_COUNTS: Final = (
+    "SELECT (SELECT COUNT(*) FROM ready_tasks),"  # noqa: S608 - constants
+    f"(SELECT COUNT(*) FROM {_OPEN})"
+)
+_ENDED: Final = (
+    "SELECT task_id,agent,aspect,claim_ends.expires_at,fence,aspect_key,"
+    "(SELECT tags FROM tasks WHERE id=task_id)"
+    " FROM claim_ends JOIN claims USING(task_id, aspect) WHERE is_told=0 AND claim_ends.expires_at<=?"
+)
+
+#: Filters whose counts are kept until something changes.
+FILTERS_KEPT: Final = 256
+
+#: Where a task stands among all: its `created_at`, and its rowid among those of one moment.
+Place = tuple[str, int]
+#: Before every task, and after every one.
+FIRST: Final[Place] = ("", 0)
+LAST: Final[Place] = ("~", 0)
+
+
+@frozen
+class Candidate:
+    """A ready task whose aspect is free."""
+
+    id: str
+    place: Place
+    tags: tuple[str, ...]
+    metadata: dict[str, Any]
+
+
+@frozen
+class ReadyRows:
+    """The rows as one connection sees them."""
+
+    connection: apsw.Connection
+
+    # -- choosing ------------------------------------------------------------------------------
+
+    def free(self, wanted: NextTask, key: str, since: Place, now: datetime, most: int) -> list[Candidate]:
+        """Ready tasks from a place on whose aspect is free, oldest first; the filter is yet to be checked."""
+        found = self._rows(_FREE, *since, key, format_time(now), *_needles(wanted), most)
+        return [
+            Candidate(id, (created_at, rowid), load_texts(tags), load_object(metadata))
+            for id, created_at, rowid, tags, metadata in found
+        ]
+
+    def counts(self, wanted: NextTask) -> tuple[int, int]:
+        """How many tasks that the filter wants are ready, and how many are blocked."""
+        if wanted.task_id is not None:
+            asked = self._rows(f"SELECT 1 FROM {_OPEN} AND id=?", wanted.task_id)  # noqa: S608 - a constant
+            ready = len(self.are_ready([wanted.task_id]))
+            return (ready, 1 - ready) if asked else (0, 0)
+        if not wanted.is_filtered:
+            ready, every = self._rows(_COUNTS)[0]
+            return ready, every - ready
+        passing = [
+            is_ready
+            for is_ready, tags, metadata in self._rows(_COUNTED, *_needles(wanted))
+            if wanted.passes(load_texts(tags), load_object(metadata))
+        ]
+        return sum(passing), len(passing) - sum(passing)
+
+    # -- readiness -----------------------------------------------------------------------------
+
+    def are_ready(self, task_ids: Iterable[str]) -> set[str]:
+        """Those of these tasks that are told as ready."""
+        rows = self._rows(
+            "SELECT task_id FROM ready_tasks WHERE task_id IN (SELECT value FROM json_each(?))",
+            json.dumps(list(task_ids)),
+        )
+        return {row[0] for row in rows}
+
+    def place(self, task_id: str) -> Place | None:
+        """Where a task that is ready stands."""
+        rows = self._rows("SELECT created_at,number FROM ready_tasks WHERE task_id=?", task_id)
+        return next(((row[0], row[1]) for row in rows), None)
+
+    def add(self, task_id: str) -> None:
+        """Remember that a task is ready, and told so."""
+        self.connection.execute(
+            "INSERT OR IGNORE INTO ready_tasks SELECT id,created_at,rowid FROM tasks WHERE id=?", (task_id,)
+        )
+
+    def remove(self, task_id: str) -> None:
+        """A task is not ready any more."""
+        self.connection.execute("DELETE FROM ready_tasks WHERE task_id=?", (task_id,))
+
+    def unready_after(self, task_id: str, most: int) -> list[str]:
+        """Open plain tasks that are not told as ready, by id."""
+        sql = (
+            f"SELECT id FROM {_OPEN} AND id>? AND NOT EXISTS"  # noqa: S608 - a constant
+            " (SELECT 1 FROM ready_tasks WHERE task_id=id) ORDER BY id LIMIT ?"
+        )
+        return [row[0] for row in self._rows(sql, task_id, most)]
+
+    # -- what comes by time --------------------------------------------------------------------
+
+    def arm(self, task: Task) -> None:
+        """Look at a timer gate when it opens; nothing for a task that is none."""
+        if (moment := opens_at(task)) is not None:
+            self.connection.execute(
+                "INSERT OR REPLACE INTO timers VALUES(?,?)", (task.id, format_time(moment))
+            )
+        elif task.task_type == "gate":
+            self.disarm(task.id)
+
+    def disarm(self, gate_id: str) -> None:
+        """The opening of a gate has been looked at, or it will not open by itself."""
+        self.connection.execute("DELETE FROM timers WHERE gate_id=?", (gate_id,))
+
+    def opened(self, now: datetime, most: int) -> list[str]:
+        """Timer gates whose time has come, the earliest first."""
+        rows = self._rows(
+            "SELECT gate_id FROM timers WHERE opens_at<=? ORDER BY opens_at LIMIT ?", format_time(now), most
+        )
+        return [row[0] for row in rows]
+
+    def take_ended(self, now: datetime, most: int) -> list[tuple[Claim, tuple[str, ...]]]:
+        """Claims that have expired and are not told yet, with the tags of their tasks; they are told now."""
+        rows = self._rows(f"{_ENDED} ORDER BY claim_ends.expires_at, fence LIMIT ?", format_time(now), most)
+        self.connection.executemany(
+            "UPDATE claim_ends SET is_told=1 WHERE task_id=? AND aspect_key=?",
+            [(row[0], row[5]) for row in rows],
+        )
+        return [(_claim(row), load_texts(row[6])) for row in rows]
+
+    def follow(self, claim: Claim) -> None:
+        """A claim was granted or renewed: its expiry is yet to be told."""
+        self.connection.execute(
+            "INSERT OR REPLACE INTO claim_ends VALUES(?,?,?,?,0)",
+            (claim.task_id, aspect_key(claim.aspect), claim.aspect, format_time(claim.expires_at)),
+        )
+
+    def untold(self, task_id: str, key: str | None, now: datetime) -> list[Claim]:
+        """Expired claims of a task, or on one of its aspects, that are not told yet."""
+        rows = self._rows(
+            f"{_ENDED} AND task_id=? AND (?3 IS NULL OR aspect_key=?3) ORDER BY fence",
+            format_time(now),
+            task_id,
+            key,
+        )
+        return [_claim(row) for row in rows]
+
+    def next_due(self) -> datetime | None:
+        """When the next claim expires or the next timer gate opens; None when none will."""
+        ((ends, opens),) = self._rows(
+            "SELECT (SELECT MIN(expires_at) FROM claim_ends WHERE is_told=0),"
+            "(SELECT MIN(opens_at) FROM timers)"
+        )
+        return min((parse_time(each) for each in (ends, opens) if each is not None), default=None)
+
+    def last_told(self) -> datetime | None:
+        """The latest end of a claim that is told as expired; ahead of the clock when that was put back."""
+        ((last,),) = self._rows("SELECT MAX(expires_at) FROM claim_ends WHERE is_told=1")
+        return None if last is None else parse_time(last)
+
+    def _rows(self, sql: str, *given: str | int | None) -> list[Any]:
+        return self.connection.execute(sql, given).fetchall()
+
+
+class WaitingCounts:
+    """How many tasks wait, for agents that ask again and again while nothing changes."""
+
+    def __init__(self, rows: ReadyRows) -> None:
+        self._rows = rows
+        self._version = -1
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def count(self, wanted: NextTask) -> tuple[int, int]:
+        """As `ReadyRows.counts`, once for each filter until another connection commits; in a snapshot."""
+        ((version,),) = self._rows.connection.execute("PRAGMA data_version").fetchall()
+        if version != self._version or len(self._known) >= FILTERS_KEPT:
+            self._version = int(str(version))
+            self._known.clear()
+        name = f"{wanted.filter_text} {wanted.task_id}"
+        if name not in self._known:
+            self._known[name] = self._rows.counts(wanted)
+        return self._known[name]
+
+
+def _claim(row: Sequence[Any]) -> Claim:
+    return Claim(
+        task_id=row[0], agent=row[1], aspect=row[2], expires_at=parse_time(row[3]), fence=int(row[4])
+    )
+
+
+def _needles(wanted: NextTask) -> tuple[str | None, str | None]:
+    """Texts that the stored metadata and tags of every wanted task contain: most others need no parsing."""
+    project = None if wanted.project is None else _needle(wanted.project)
+    return project, _needle(wanted.tags[0]) if wanted.tags else None
+
+
+def _needle(text: str) -> str | None:
+    """A text as every writer of JSON writes it; None for one that may be written in several ways."""
+    is_plain = text.isascii() and text.isprintable() and not set(text) & set('"\\/')
+    return f'"{text}"' if is_plain else None

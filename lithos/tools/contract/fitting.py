@@ -1,0 +1,329 @@
+"""Answers within `server.max_answer_chars` characters of JSON (vault spec, section 4).
+
+Rows and contents are cut where the caller can go on (`truncated`, `next_offset`); lists beside them are cut
+to 200 and say how many there are (`links_total`); what is still too long is shortened, the largest values
+first, and named (`shortened`). Each value is measured once, and rows only up to the limit, so that the work
+is proportional to what is answered, not to what there is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+from pydantic_core import to_json
+
+from lithos.core.text.snippet import cut
+
+#: Rows of a list that stands beside what was asked for.
+MOST_BESIDE: Final = 200
+#: Characters for the keys that tell of a cut.
+_RESERVE: Final = 600
+#: Characters of a text that are measured at once.
+_BLOCK: Final = 4_096
+#: Less than this is not worth a cut; the value is left out.
+_LEAST: Final = 8
+#: Shortened values that are named.
+_NAMED: Final = 20
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@frozen(kw_only=True)
+class Paged:
+    """What of a tool's answer may be long; paths are keys joined by dots.
+
+    `rows` are lists (or one object) that `offset` pages through together, at most `most` of each; `totals`
+    says how many there are: `all` in `total`, `each` beside each list, or not at all. `content` is a text
+    that `offset` continues; `beside` are lists that are cut and not paged.
+    """
+
+    rows: tuple[str, ...] = ()
+    most: int | None = None
+    totals: str = "all"
+    content: str = ""
+    beside: tuple[str, ...] = ()
+
+    @property
+    def takes_offset(self) -> bool:
+        """True when a caller can go on where an answer was cut."""
+        return bool(self.rows)
+
+
+_TASKS: Final = Paged(rows=("tasks",))
+_RELATED: Final = Paged(
+    rows=(
+        "links.outgoing", "links.incoming", "provenance.sources", "provenance.derived",
+        "provenance.unresolved_sources", "edges.outgoing", "edges.incoming", "related_ids",
+    ),
+    most=MOST_BESIDE,
+    totals="each",
+)  # fmt: skip
+#: By tool; an answer of another tool is only shortened.
+PAGED: Final[Mapping[str, Paged]] = {
+    "lithos_read": Paged(content="content", beside=("links",)),
+    "lithos_cache_lookup": Paged(content="document.content"),
+    "lithos_search": Paged(rows=("results",), totals="none"),
+    "lithos_retrieve": Paged(rows=("results",), totals="none", beside=("conflicts",)),
+    "lithos_list": Paged(rows=("items",)),
+    "lithos_related": _RELATED,
+    "lithos_edge_list": Paged(rows=("edges", "results")),
+    "lithos_tags": Paged(rows=("tags",)),
+    "lithos_agent_list": Paged(rows=("agents",)),
+    "lithos_task_list": _TASKS,
+    "lithos_task_status": _TASKS,
+    "lithos_task_ready": _TASKS,
+    "lithos_task_blocked": _TASKS,
+    "lithos_task_children": _TASKS,
+    "lithos_task_edge_list": Paged(rows=("edges",)),
+    "lithos_task_next": Paged(beside=("task.claims",)),
+    "lithos_finding_list": Paged(rows=("findings",)),
+    "lithos_task_complete": Paged(beside=("unblocked",)),
+    "lithos_task_reopen": Paged(beside=("reblocked",)),
+    "lithos_links": Paged(rows=("outgoing", "incoming"), most=MOST_BESIDE, totals="each"),
+    "lithos_provenance": Paged(
+        rows=("sources", "derived", "unresolved_sources"), most=MOST_BESIDE, totals="each"
+    ),
+    "lithos_semantic": Paged(rows=("results",), totals="none"),
+}
+UNPAGED: Final = Paged()
+
+
+def cut_warning(length: int) -> dict[str, Any]:
+    """What a read that shows a part of a note says of it; `length` is that of the whole content."""
+    return {
+        "kind": "cut",
+        "length": length,
+        "message": f"This is a part of {length:,} characters. Read on with offset = next_offset. Do not "
+        "write it back with lithos_write, whose content replaces the whole text: change it with all parts at "
+        "hand.",
+    }
+
+
+def fit(
+    answer: Mapping[str, Any], paged: Paged, limit: int, offset: int, *, is_skipped: bool
+) -> dict[str, Any]:
+    """The answer in at most `limit` characters of JSON (0: no limit), from `offset` on.
+
+    `is_skipped`: the tool has applied the offset already. What is changed is copied before.
+    """
+    fitted = _copy(answer, (*paged.rows, *paged.beside, paged.content))
+    skip = 0 if is_skipped else offset
+    rows = {path: _as_rows(whole)[skip:] for path in paged.rows if (whole := _get(fitted, path)) is not None}
+    _tell_totals(fitted, paged, {path: skip + len(some) for path, some in rows.items()})
+    if not skip and limit and _is_small(fitted, paged, limit - _RESERVE):
+        return fitted
+    if not limit:
+        for path, some in rows.items():
+            _put_rows(fitted, path, some)
+        return fitted
+    for path in paged.beside:
+        _cut_beside(fitted, path)
+    text: str | None = _get(fitted, paged.content) if paged.content else None
+    for path in rows:
+        _put_rows(fitted, path, [])
+    if text is not None:
+        _set(fitted, paged.content, "")
+    room = limit - _RESERVE
+    shortener = _Shortener()
+    fitted = shortener.shorten_object(fitted, room // 2 if rows or text is not None else room)
+    room -= _size(fitted)
+    if rows:
+        _fill_rows(fitted, rows, paged.most, room, offset, shortener)
+    if text is not None:
+        _fill_content(fitted, paged.content, text, room, offset)
+    if shortener.paths:
+        fitted |= {"truncated": True, "shortened": shortener.paths}
+    return fitted
+
+
+def _is_small(answer: Mapping[str, Any], paged: Paged, room: int) -> bool:
+    """True when an answer surely has no more than `room` characters of JSON and no list to cut.
+
+    Measured in bytes of UTF-8, which are no fewer, by an encoder that takes a tenth of the time.
+    """
+    lists = [value for path in (*paged.rows, *paged.beside) if (value := _get(answer, path)) is not None]
+    if any(len(value) > MOST_BESIDE for value in lists):
+        return False
+    try:
+        for key, value in answer.items():
+            room -= len(key) + 4
+            for part in value if isinstance(value, list) else (value,):
+                if isinstance(part, str) and len(part) > room:
+                    return False
+                room -= len(to_json(part)) + 1
+                if room < 0:
+                    return False
+    except ValueError:  # what this encoder does not know is measured by the other, which everybody has
+        return False
+    return True
+
+
+def _tell_totals(fitted: dict[str, Any], paged: Paged, counts: Mapping[str, int]) -> None:
+    if paged.totals == "all":
+        for count in list(counts.values())[:1]:
+            fitted.setdefault("total", count)
+    elif paged.totals == "each":
+        for path, count in counts.items():
+            _set(fitted, f"{path}_total", count)
+
+
+def _cut_beside(fitted: dict[str, Any], path: str) -> None:
+    whole = _get(fitted, path)
+    if whole is not None and len(whole) > MOST_BESIDE:
+        _set(fitted, path, whole[:MOST_BESIDE])
+        _set(fitted, f"{path}_total", len(whole))
+
+
+def _fill_rows(
+    fitted: dict[str, Any],
+    rows: Mapping[str, Sequence[Any]],
+    most: int | None,
+    room: int,
+    offset: int,
+    shortener: _Shortener,
+) -> None:
+    """Put as many rows of each list as there is room for, at least one."""
+    longest = max(map(len, rows.values()))
+    page = longest if most is None else min(longest, most)
+    count = used = 0
+    while count < page:
+        used += sum(_size(some[count]) + 1 for some in rows.values() if count < len(some))
+        if used > room:
+            break
+        count += 1
+    if page and not count:
+        count, share = 1, room // len(rows)
+        rows = {
+            path: [shortener.shorten(row, share - 1, path) for row in some[:1]] for path, some in rows.items()
+        }
+    for path, some in rows.items():
+        _put_rows(fitted, path, some[:count])
+    if count < longest:
+        fitted |= {"truncated": True, "next_offset": offset + count}
+
+
+def _fill_content(fitted: dict[str, Any], path: str, text: str, room: int, offset: int) -> None:
+    """Put as much of a text as there is room for, cut at a paragraph."""
+    shown = _longest_beginning(text, room)
+    if shown == len(text):
+        _set(fitted, path, text)
+        return
+    passage, end = cut(text, max(1, shown))
+    _set(fitted, path, passage)
+    holder = _holder(fitted, path)
+    base = offset if holder is fitted else 0
+    holder |= {"truncated": True, "next_offset": base + end}
+    if holder is fitted and not any(each.get("kind") == "cut" for each in fitted.get("warnings", ())):
+        fitted["warnings"] = [*fitted.get("warnings", ()), cut_warning(base + len(text))]
+
+
+class _Shortener:
+    """Makes values fit and remembers which it changed."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def shorten(self, value: Any, room: int, path: str) -> Any:
+        """The value in at most `room` characters of JSON; the largest parts give way first."""
+        if isinstance(value, dict):
+            return self.shorten_object(value, room, path)
+        if _size(value) <= room:
+            return value
+        self._name(path)
+        if isinstance(value, str):
+            return value[: _longest_beginning(value, room - 5)] + "..."
+        if not isinstance(value, list | tuple):
+            return None
+        kept, used = 0, 2
+        while kept < len(value) and (used := used + _size(value[kept]) + 1) <= room:
+            kept += 1
+        return list(value[:kept])
+
+    def shorten_object(self, value: dict[str, Any], room: int, path: str = "") -> dict[str, Any]:
+        """Members of less than an equal share stay whole, the larger ones share what these leave."""
+        if _size(value) <= room:
+            return value
+        keys = {key: len(_encode(key)) + 2 for key in value}
+        sizes = {key: keys[key] + _size(member) for key, member in value.items()}
+        left, count, share = room - 2, len(value), 0
+        for size in sorted(sizes.values()):
+            share = left // count
+            if size > share:
+                break
+            left, count = left - size, count - 1
+        result: dict[str, Any] = {}
+        for key, member in value.items():
+            inner = f"{path}.{key}" if path else str(key)
+            if sizes[key] <= share:
+                result[key] = member
+            elif share - keys[key] >= _LEAST:
+                result[key] = self.shorten(member, share - keys[key], inner)
+            else:
+                self._name(inner)
+        return result
+
+    def _name(self, path: str) -> None:
+        if len(self.paths) < _NAMED:
+            self.paths.append(path[:200])
+
+
+def _size(value: Any) -> int:
+    """Characters of JSON; a long text is measured in pieces."""
+    if isinstance(value, str) and len(value) > _BLOCK:
+        return 2 + sum(len(_encode(value[at : at + _BLOCK])) - 2 for at in range(0, len(value), _BLOCK))
+    return len(_encode(value))
+
+
+def _longest_beginning(text: str, room: int) -> int:
+    """How many characters of a text have at most `room` characters within JSON quotes."""
+    used = at = 0
+    most = min(len(text), max(0, room))
+    while at < most:
+        block = text[at : min(at + _BLOCK, most)]
+        size = len(_encode(block)) - 2
+        if used + size > room:
+            for character in block:
+                used += len(_encode(character)) - 2
+                if used > room:
+                    return at
+                at += 1
+        used += size
+        at += len(block)
+    return most
+
+
+def _as_rows(whole: Any) -> Sequence[Any]:
+    return list(whole.items()) if isinstance(whole, dict) else whole
+
+
+def _put_rows(fitted: dict[str, Any], path: str, rows: Sequence[Any]) -> None:
+    is_object = isinstance(_get(fitted, path), dict)
+    _set(fitted, path, dict(rows) if is_object else list(rows))
+
+
+def _copy(answer: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
+    """A copy, with copies of the objects that the paths lead through."""
+    copied = dict(answer)
+    for first in {path.split(".")[0] for path in paths if "." in path}:
+        if isinstance(copied.get(first), dict):
+            copied[first] = dict(copied[first])
+    return copied
+
+
+def _holder(fitted: dict[str, Any], path: str) -> dict[str, Any]:
+    *outer, _ = path.split(".")
+    return fitted[outer[0]] if outer else fitted
+
+
+def _get(fitted: Mapping[str, Any], path: str) -> Any:
+    """What is at a path of one or two keys; None where nothing is."""
+    *outer, key = path.split(".")
+    holder = fitted.get(outer[0]) if outer else fitted
+    return holder.get(key) if isinstance(holder, dict) else None
+
+
+def _set(fitted: dict[str, Any], path: str, value: Any) -> None:
+    _holder(fitted, path)[path.rsplit(".", maxsplit=1)[-1]] = value

@@ -1,0 +1,203 @@
+"""Arguments as models send them (tools spec, section 1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from lithos.tools.contract.arguments import ArgumentFault
+from lithos.tools.contract.registry import Tool
+from tests.servers import Lithos, refusal, serving
+from tests.tools.task_calls import create
+
+#: Parameters where blank text says something, by tool.
+SPEAKING = {
+    "lithos_write": {"id", "source_task", "source_url", "expires_at", "confidence", "content", "title"},
+    "lithos_task_update": {"description"},
+}
+#: Whole tools whose answers are numbered or random.
+CREATING = ("lithos_write", "lithos_retrieve", "lithos_task_", "lithos_edge_upsert", "lithos_finding_post")
+#: Those that no task bears twice.
+ENDING = ("lithos_task_complete", "lithos_task_cancel")
+
+
+def all_tools(lithos: Lithos) -> Iterator[Tool]:
+    yield from lithos.server.tools._by_name.values()
+
+
+def optional_of(tool: Tool) -> Iterator[attrs.Attribute[Any]]:
+    for each in attrs.fields(tool.arguments):
+        if each.default is not attrs.NOTHING:
+            yield each
+
+
+async def known_arguments(lithos: Lithos) -> dict[str, Any]:
+    """Values with which calls go as far as they can."""
+    note = await lithos.create("Known", "known zebra", path="a")
+    task = await create(lithos)
+    other = await create(lithos, "Other")
+    return {
+        "id": note, "node_id": note, "from_id": note, "to_id": note, "task_id": task, "source_task_id": task,
+        "from_task_id": task, "to_task_id": other, "agent": "ann", "query": "zebra", "title": "T",
+        "content": "c", "aspect": "work", "summary": "s", "type": "supports", "weight": 0.5,
+        "namespace": "n", "edge_id": "e", "resolution": "merged", "resolver": "ann",
+    }  # fmt: skip
+
+
+def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
+    required = [each.name for each in attrs.fields(tool.arguments) if each.default is attrs.NOTHING]
+    given = {name: known[name] for name in required}
+    if tool.name == "lithos_task_edge_upsert":
+        given["type"] = "blocks"
+    if tool.name == "lithos_read":
+        given["id"] = known["id"]
+    if tool.name == "lithos_note_update":
+        given["tags"] = ["t"]
+    if tool.name == "lithos_task_update":
+        given["tags"] = ["t"]
+    if tool.name == "lithos_agent_register":
+        given["id"] = "ann"
+    return given
+
+
+async def test_every_optional_parameter_may_be_blank_null_or_zero(tmp_path: Path) -> None:
+    """tools spec, section 1.2: blank and null are absent; zero is a number, or refused by name"""
+    async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
+        known = await known_arguments(lithos)
+        calls = 0
+        for tool in all_tools(lithos):
+            given = required_of(tool, known)
+            if tool.name in ("lithos_delete", "lithos_conflict_resolve"):
+                continue
+            if tool.name in ENDING:
+                given["task_id"] = await create(lithos, "Ends")
+            plain = await lithos.call(tool.name, **given)
+            for each in optional_of(tool):
+                if each.name in given:
+                    continue
+                for value in ("", "  ", None, 0):
+                    more = dict(given)
+                    if tool.name in ENDING:
+                        more["task_id"] = await create(lithos, "Ends")
+                    if tool.name == "lithos_write":
+                        more["title"] = f"T {each.name} {value!r} {calls}"
+                    if value == 0 and not _is_number(tool, each.name):
+                        continue
+                    if isinstance(value, str) and each.name in SPEAKING.get(tool.name, ()):
+                        continue
+                    if tool.name == "lithos_task_release":
+                        await lithos.call("lithos_task_claim", **given)  # the last call gave it up
+                    answer = await lithos.call(tool.name, **more | {each.name: value})
+                    calls += 1
+                    if value == 0:
+                        if isinstance(answer, dict) and answer.get("status") == "error":
+                            named = each.name in answer["message"] or answer["code"] == "version_conflict"
+                            assert named, (tool.name, each.name, answer)
+                        continue
+                    is_refused = isinstance(answer, dict) and answer.get("status") == "error"
+                    was_refused = isinstance(plain, dict) and plain.get("status") == "error"
+                    assert is_refused == was_refused, (tool.name, each.name, value, answer)
+                    if not tool.name.startswith(CREATING) and tool.name != "lithos_read":
+                        assert _kind(answer) == _kind(plain), (tool.name, each.name, value)
+        assert calls > 250
+
+
+def _is_number(tool: Tool, name: str) -> bool:
+    hint = str(attrs.fields_dict(tool.arguments)[name].type)
+    return "int" in hint or "float" in hint
+
+
+def _kind(answer: Any) -> Any:
+    """What an answer finds: the same with a blank argument as without it."""
+    if not isinstance(answer, dict):
+        return answer
+    return {key: len(value) if isinstance(value, list | dict) else None for key, value in answer.items()}
+
+
+async def test_blank_filters_match_what_no_filter_matches(tmp_path: Path) -> None:
+    """tools spec, section 1.2"""
+    async with serving(tmp_path, server={"tools": "full"}) as lithos:
+        known = await known_arguments(lithos)
+        assert len(await lithos.listed(author="", path_prefix=" ", since="", content_query="")) == 1
+        for mode in ("", "fulltext"):
+            assert await lithos.found("zebra", author="", mode=mode) == ["Known"]
+        tasks = await lithos.call("lithos_task_list", agent="", status="", since=" ", task_type="")
+        assert tasks["total"] == 2
+        assert (await lithos.call("lithos_task_ready", project=""))["total"] == 2
+        assert (await lithos.call("lithos_agent_list", type="", active_since=""))["total"] > 0
+        assert "task_id" in await lithos.call("lithos_task_create", title="T", agent="a", parent_task_id="")
+        assert (await lithos.call("lithos_edge_list", type="", namespace=""))["total"] == 0
+        answer = await lithos.call("lithos_retrieve", query="zebra", max_context_nodes=0)
+        assert [row["id"] for row in answer["results"]] == [known["id"]]
+
+
+async def test_a_blank_id_creates_no_copy(tmp_path: Path) -> None:
+    """tools spec, section 1.2"""
+    async with serving(tmp_path) as lithos:
+        for blank in ("", " "):
+            answer = await lithos.call("lithos_write", title="T", content="c", agent="a", id=blank)
+            assert "leave it out" in refusal(answer, "invalid_input")
+        assert lithos.files() == []
+
+
+async def test_json_text_is_read_as_what_it_says(tmp_path: Path) -> None:
+    """tools spec, section 1.2"""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create(tags='["a", "b"]', metadata=' {"k": [1]}')
+        read = (await lithos.read(note))["metadata"]
+        assert (read["tags"], read["extra"]) == (["a", "b"], {"k": [1]})
+        assert await lithos.listed(tags='["a"]', metadata_match='{"k": 1}') == ["A note"]
+        edge = {"from_id": note, "to_id": note, "type": "supports", "weight": 1, "namespace": "n"}
+        await lithos.call("lithos_edge_upsert", **edge, evidence='[{"quote": "x"}]')
+        (row,) = (await lithos.call("lithos_edge_list"))["edges"]
+        assert row["evidence"] == '[{"quote": "x"}]'
+        for bad in ("a,b", "[1]", "[", '{"a": 1}', '"a"', "[" * 5_000):
+            with pytest.raises(ArgumentFault, match="must be a list of texts"):
+                await lithos.call("lithos_list", tags=bad)
+        with pytest.raises(ArgumentFault, match=r'such as \["a","b"\], not \'a,b\''):
+            await lithos.call("lithos_list", tags="a,b")
+        with pytest.raises(ArgumentFault, match="must be an object such as"):
+            await lithos.call("lithos_list", metadata_match="k=1")
+
+
+async def test_the_caller_may_be_called_agent_in_every_tool(tmp_path: Path) -> None:
+    """vault spec, section 4"""
+    async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
+        known = await known_arguments(lithos)
+        for tool in all_tools(lithos):
+            given = required_of(tool, known) | {"agent": "caller"}
+            if tool.name == "lithos_conflict_resolve":
+                del given["resolver"]
+            if tool.name == "lithos_agent_register":
+                del given["id"]
+            await lithos.call(tool.name, **given)  # no ArgumentFault
+        assert await lithos.call("lithos_agent_info", id="caller")
+
+
+async def test_agent_is_audited_and_registers_nobody_where_it_was_agent_id(tmp_path: Path) -> None:
+    """vault spec, section 4"""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("Zebra", "zebra")
+        await lithos.read(note, agent="reader")
+        await lithos.read(note, agent="other", agent_id="older name")
+        await lithos.found("zebra", agent="seeker")
+        assert [row[0] for row in await lithos.audit()] == ["reader", "older name", "seeker"]
+        await lithos.call("lithos_list", agent="nobody")
+        agents = (await lithos.call("lithos_agent_list"))["agents"]
+        assert [row["id"] for row in agents] == ["tester"]
+        with pytest.raises(ArgumentFault, match="'agent'"):
+            await lithos.call("lithos_list", agent=7)
+
+
+async def test_no_schema_needs_untyped_items_or_shows_aliases(tmp_path: Path) -> None:
+    """tools spec, section 1.5"""
+    async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
+        for spec in lithos.server.tools.listed():
+            for name, schema in spec.input_schema["properties"].items():
+                assert "anyOf" not in schema
+                assert schema["type"] != "array" or schema["items"] == {"type": "string"}
+                assert name != "offset" or spec.name in ("lithos_list", "lithos_read")
