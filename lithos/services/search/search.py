@@ -127,7 +127,7 @@ class Search:
         self._fulltext = fulltext
         self._semantic = semantic
         self._nearest = Nearest(catalogue, semantic)
-        self._hybrid = Hybrid(self._nearest, semantic, fulltext, settings)
+        self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings)
         self._graph_search = GraphSearch(catalogue, self._nearest, reading)
         self._visibility = visibility
         self._coordinator = coordinator
@@ -167,7 +167,7 @@ class Search:
         """
         if not query.strip():
             return NOTHING_RANKED
-        return await self._hybrid.rank(query, filters, wanted // LEG_SHARE, self._settings.threshold)
+        return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self._settings.threshold)
 
     async def match_text(self, query: str, filters: Filters) -> list[Entry]:
         """Every note that a full-text query matches, best first. Raises `SearchBackendFailed`."""
@@ -190,13 +190,13 @@ class Search:
             return []
         await self._visibility.reach()
         await self._wait_for_meaning()
-        ranking = await self._hybrid.rank(query, Filters(tags=tags), CANDIDATES, self._settings.threshold)
+        ranking = await self.hybrid.rank(query, Filters(tags=tags), CANDIDATES, self._settings.threshold)
         if ranking.failed:
             raise backend_failure(ranking.message)
-        confidence = self._hybrid.confidence(ranking)
+        confidence = self.hybrid.confidence(ranking)
         likely = [
             (entry, chance)
-            for serial, chance in list(self._hybrid.chances(ranking).items())[:limit]
+            for serial, chance in list(self.hybrid.chances(ranking).items())[:limit]
             if (entry := self._catalogue.at_serial(serial)) is not None
         ]
         return [CachedAnswer(entry, chance) for entry, chance in likely if chance >= confidence]
@@ -235,7 +235,7 @@ class Search:
             raise backend_failure(str(failure)) from failure
 
     async def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
-        ranking = await self._hybrid.rank(request.query, request.filters, limit, threshold)
+        ranking = await self.hybrid.rank(request.query, request.filters, limit, threshold)
         return _Ranked(
             ranking.scores,
             ranking.chunks,
@@ -248,9 +248,9 @@ class Search:
 
     def strengths(self, ranking: HybridRanking) -> Mapping[int, Strength]:
         """Match strength by serial of the first rows; all others are weak. Empty while a leg is missing."""
-        confidence = self._hybrid.confidence(ranking)
+        confidence = self.hybrid.confidence(ranking)
         return {
-            serial: strength(chance, confidence) for serial, chance in self._hybrid.chances(ranking).items()
+            serial: strength(chance, confidence) for serial, chance in self.hybrid.chances(ranking).items()
         }
 
     async def _rank_graph(self, request: SearchRequest, threshold: float) -> _Ranked:
