@@ -107,7 +107,10 @@ class OwnerLock:
         self._name, self._descriptor, self._record = name, descriptor, record
         self._lasting = self._passing = None
         _ours.add(name)
-        self.publish(record)
+        with ExitStack() as undo:
+            undo.callback(self.release)
+            self.publish(record)
+            undo.pop_all()
 
     def hold_database(self) -> None:
         """Lock the database too, once it has been created; it must be closed before `release`."""
