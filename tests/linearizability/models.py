@@ -26,8 +26,8 @@ class Note:
     tag: str = ""
     #: It was saved, and nobody was told which version that made.
     is_unseen: bool = False
-    #: A write made it that nobody was answered. Known fault: such a version is shown before it is recorded, so
-    #: that an edit after kill -9 in between has the same number.
+    #: A write made it that nobody was answered. Known fault: such a version is shown before it is recorded,
+    #: so that an edit after kill -9 in between has the same number.
     is_unanswered: bool = False
     #: Version, body and tag when somebody was last told its version.
     told: tuple[int, str, str] = (1, "", "")
@@ -75,7 +75,15 @@ class NoteModel:
         last = state.version
         counted = [last, last + 1] if state.is_unseen or state.is_unanswered else [last + 1]
         after = [
-            evolve(state, version=max(each, version), body=body, tag=tag, is_unseen=True) for each in counted
+            evolve(
+                state,
+                version=max(each, version),
+                body=body,
+                tag=tag,
+                is_unseen=True,
+                is_unanswered=False,
+            )
+            for each in counted
         ]
         known = state.told[0]
         if state.is_unseen and state.told == (known, body, tag) and version <= known:
