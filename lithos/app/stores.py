@@ -152,10 +152,11 @@ def _drop_indexes(data: Path) -> None:
 
 
 def close_stores(stores: Stores) -> None:
-    """Close everything and give the data directory up. Blocks."""
-    stores.fulltext.close()
-    stores.manifest.close()
-    stores.stats.close()
-    stores.edges.close()
-    stores.coordination.close()
-    stores.lock.release()
+    """Close everything and give the data directory up, whatever of it fails. Blocks."""
+    with ExitStack() as closing:  # the last one first
+        closing.callback(stores.lock.release)
+        closing.callback(stores.coordination.close)
+        closing.callback(stores.edges.close)
+        closing.callback(stores.stats.close)
+        closing.callback(stores.manifest.close)
+        closing.callback(stores.fulltext.close)

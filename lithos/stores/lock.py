@@ -123,13 +123,12 @@ class OwnerLock:
         self._name, self._descriptor, self._record = name, descriptor, record
         self._lasting = self._passing = None
         _ours.add(name)
-        if self._vault is not None:
-            try:
+        with ExitStack() as undo:
+            undo.callback(self.release)
+            if self._vault is not None:
                 self._vault.acquire()
-            except BaseException:
-                self.release()
-                raise
-        self.publish(record)
+            self.publish(record)
+            undo.pop_all()
 
     def hold_database(self) -> None:
         """Lock the database too, once it has been created; it must be closed before `release`."""

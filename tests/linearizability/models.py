@@ -26,6 +26,9 @@ class Note:
     tag: str = ""
     #: It was saved, and nobody was told which version that made.
     is_unseen: bool = False
+    #: A write made it that nobody was answered. Known fault: such a version is shown before it is recorded,
+    #: so that an edit after kill -9 in between has the same number.
+    is_unanswered: bool = False
     #: Version, body and tag when somebody was last told its version.
     told: tuple[int, str, str] = (1, "", "")
 
@@ -70,9 +73,17 @@ class NoteModel:
         if state is None:
             return [Note(max(1, version), body, tag, is_unseen=True, told=(0, "", ""))]
         last = state.version
-        counted = [last, last + 1] if state.is_unseen else [last + 1]
+        counted = [last, last + 1] if state.is_unseen or state.is_unanswered else [last + 1]
         after = [
-            evolve(state, version=max(each, version), body=body, tag=tag, is_unseen=True) for each in counted
+            evolve(
+                state,
+                version=max(each, version),
+                body=body,
+                tag=tag,
+                is_unseen=True,
+                is_unanswered=False,
+            )
+            for each in counted
         ]
         known = state.told[0]
         if state.is_unseen and state.told == (known, body, tag) and version <= known:
@@ -90,7 +101,10 @@ def _write(state: Note, operation: Operation) -> Iterable[Hashable]:
     expected, changes = operation.argument
     if expected is not None and expected != state.version:
         return _seen(state, operation.result, ("refused", "version_conflict", state.version))
-    after = evolve(state, version=state.version + 1, is_unseen=True, **dict(changes))
+    is_unknown = operation.result == UNKNOWN
+    after = evolve(
+        state, version=state.version + 1, is_unseen=True, is_unanswered=is_unknown, **dict(changes)
+    )
     return _seen(after, operation.result, ("ok", after.version))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -128,6 +129,21 @@ def test_the_record_is_replaced_as_a_whole(path):
         lock.publish(record)
         assert read_owner(path) == record
     assert "token" not in json.loads(path.read_bytes())
+    lock.release()
+
+
+def test_a_record_that_cannot_be_written_gives_the_lock_up_again(path, monkeypatch):
+    """A full disk at the start: the next try of the same process gets it."""
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("lithos.stores.lock._write", refuse)
+        with pytest.raises(OSError, match="No space left"):
+            OwnerLock(path).acquire("2026-01-02T03:04:05+00:00")
+    lock = OwnerLock(path)
+    lock.acquire("2026-01-02T03:04:05+00:00")
     lock.release()
 
 

@@ -25,7 +25,7 @@ from lithos.core.text.analysis import FUNCTION_WORDS
 LEAST_COSINE: Final = 0.6
 #: Prior of an entry's weight: one citation alone makes it 0.4.
 PRIOR: Final = 1.5
-#: What full evidence adds to a fused score of 0..1.
+#: What full evidence adds to a search's score of 0..1.
 EVIDENCE_WEIGHT: Final = 0.8
 #: Evidence above which a note is a candidate although no search found it.
 CANDIDATE: Final = 0.05
@@ -62,13 +62,13 @@ def evidence(entries: Iterable[tuple[float, float]]) -> float:
     return 1 - math.prod(1 - w * k for w, k in entries)
 
 
-def final_score(hybrid: float, evidenced: float, highest: float = 1.0, trust: float = 1.0) -> float:
-    """The score of ranking by evidence; `trust` is below 1 for notes that are suspect.
+def final_score(hybrid: float, evidenced: float, trust: float = 1.0) -> float:
+    """The score of ranking by evidence (memory spec, section 1); `trust` is below 1 for suspect notes.
 
-    `highest` is what the hybrid score was divided by to be 0..1: evidence weighs as much against the fused
-    score, whatever else counts there.
+    Both scores are 0..1. Two thirds of the weight were measured too: a question asked again in other words
+    gains a quarter to a third less then, unrelated ones lose half as much (`bench/quality.md`).
     """
-    return trust * (hybrid + EVIDENCE_WEIGHT / highest * evidenced)
+    return trust * (hybrid + EVIDENCE_WEIGHT * evidenced)
 
 
 @frozen

@@ -171,9 +171,8 @@ class EvidencePipeline:
         best = list(scores)[: ask.limit]
         known = {note_id: each.value for note_id, each in values.items()}
         # Suspect notes get less trust here, once there are such (context spec, section 2).
-        highest = self._search.hybrid.highest
         final = {
-            note_id: final_score(scores.get(note_id, 0.0), known.get(note_id, 0.0), highest)
+            note_id: final_score(scores.get(note_id, 0.0), known.get(note_id, 0.0))
             for note_id in dict.fromkeys([*best, *values])
         }
         ids = sorted(final, key=lambda note_id: (-final[note_id], places.get(note_id, math.inf), note_id))

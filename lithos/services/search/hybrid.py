@@ -104,11 +104,6 @@ class Hybrid:
         self._fulltext = fulltext
         self._settings = settings
 
-    @property
-    def highest(self) -> float:
-        """What scores are divided by to be 0..1."""
-        return 1 + self._settings.lead_weight
-
     def confidence(self, ranking: HybridRanking) -> float:
         """The probability from which on a note of a ranking is an answer."""
         configured = self._settings.cache_confidence

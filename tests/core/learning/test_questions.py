@@ -52,7 +52,6 @@ def test_weight_and_evidence_are_those_of_the_formula() -> None:
     assert evidence([]) == 0
     assert final_score(0.5, 0.37) == pytest.approx(0.796)
     assert final_score(0.5, 0.37, trust=0.7) == pytest.approx(0.5572)
-    assert final_score(0.5, 0.3, highest=1.5) == pytest.approx(0.66)
 
 
 def test_feedback_moves_each_entry_as_the_specification_says() -> None:

@@ -186,9 +186,8 @@ async def test_a_cited_note_rises_for_the_question_in_other_words_only(tmp_path:
         again = await retrieve(lithos, QUESTION)
         assert again[1]["title"] == "Rolling restart"
         assert again[1]["reasons"][0] == f"cited for: {QUESTION}"
-        assert again[1]["score"] - alone == pytest.approx(0.8 / 1.5 * 0.4, abs=0.01)
+        assert again[1]["score"] - alone == pytest.approx(0.8 * 0.4, abs=0.01)
         await teach(lithos, REWORDED, [right])
-        await teach(lithos, "upgrade a cluster, no downtime", [right])
         for query in (REWORDED, "no downtime while upgrading the cluster"):
             found = await retrieve(lithos, query)
             assert found[0]["title"] == "Rolling restart", query
