@@ -228,8 +228,8 @@ class NoteGraph:
         self._loading = self._load(notes)
 
     def take_over(self, loaded: NoteGraph) -> None:
-        """Load, lazily, the notes that another graph was given; this one must be empty."""
-        self._notes = loaded._notes
+        """Have the notes and the other files of another graph, loaded lazily; this one must be empty."""
+        self._files, self._notes = loaded._files, loaded._notes
         self._loading = self._load(list(self._notes.values()))
 
     def settle(self, most: int | None = None) -> bool:
