@@ -150,7 +150,7 @@ class TagsArguments:
 def _check_written(given: WriteArguments) -> None:
     """Raises `InvalidInput` for a creation without title or content, and for a blank id or title."""
     if given.id is not None and not given.id.strip():
-        raise InvalidInput("id must not be blank: it would create a copy. Leave it out to create a note.")
+        raise InvalidInput("id must not be blank: it would create a copy; leave it out to create a note.")
     if given.title is not None and not given.title.strip():
         raise InvalidInput("title must not be blank; to keep the title of a note, leave it out and give id.")
     missing = [name for name in ("title", "content") if getattr(given, name) is None]
@@ -214,8 +214,6 @@ class NoteTools:
         check_summaries(given.summaries)
         check_metadata(given.metadata)
         check_schema_version(given.schema_version)
-        if given.id is not None and not given.id.strip():
-            raise InvalidInput("id must not be blank; leave it out to create a note.")
         if given.id is None and given.access_scope == "task" and not (given.source_task or "").strip():
             raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
         return as_command(
