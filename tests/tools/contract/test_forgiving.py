@@ -16,7 +16,7 @@ from tests.tools.task_calls import create
 
 #: Parameters where blank text says something, by tool.
 SPEAKING = {
-    "lithos_write": {"id", "source_task", "source_url", "expires_at", "confidence", "content", "title"},
+    "lithos_write": {"id", "source_task", "source_url", "expires_at", "confidence"},
     "lithos_task_update": {"description"},
 }
 #: Whole tools whose answers are numbered or random.
@@ -44,7 +44,7 @@ async def known_arguments(lithos: Lithos) -> dict[str, Any]:
         "id": note, "node_id": note, "from_id": note, "to_id": note, "task_id": task, "source_task_id": task,
         "from_task_id": task, "to_task_id": other, "agent": "ann", "query": "zebra", "title": "T",
         "content": "c", "aspect": "work", "summary": "s", "type": "supports", "weight": 0.5,
-        "namespace": "n", "edge_id": "e", "resolution": "merged", "resolver": "ann",
+        "namespace": "n", "path": "moved", "edge_id": "e", "resolution": "merged", "resolver": "ann",
     }  # fmt: skip
 
 
@@ -53,6 +53,8 @@ def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
     given = {name: known[name] for name in required}
     if tool.name == "lithos_task_edge_upsert":
         given["type"] = "blocks"
+    if tool.name == "lithos_write":
+        given |= {"title": known["title"], "content": known["content"]}
     if tool.name == "lithos_read":
         given["id"] = known["id"]
     if tool.name == "lithos_note_update":
@@ -85,6 +87,8 @@ async def test_every_optional_parameter_may_be_blank_null_or_zero(tmp_path: Path
                         more["task_id"] = await create(lithos, "Ends")
                     if tool.name == "lithos_write":
                         more["title"] = f"T {each.name} {value!r} {calls}"
+                    if tool.name == "lithos_note_move":
+                        more["path"] = f"moved-{calls}"
                     if value == 0 and not _is_number(tool, each.name):
                         continue
                     if isinstance(value, str) and each.name in SPEAKING.get(tool.name, ()):
