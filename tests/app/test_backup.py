@@ -142,7 +142,7 @@ async def test_writes_during_the_backup_are_whole_or_absent(tmp_path: Path) -> N
             await Threads().run(lambda: back_up(config_of(data), backup))
             nursery.cancel_scope.cancel()
     restore(config_of(elsewhere), backup)
-    async with serving(elsewhere) as lithos:
+    async with serving(elsewhere, server={"max_answer_chars": 0}) as lithos:
         for note in before:
             assert (await lithos.read(note))["content"].strip() == long.strip()
         for path in (elsewhere / "knowledge").glob("during-*.md"):
