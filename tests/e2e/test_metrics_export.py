@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
 from pathlib import Path
@@ -35,7 +36,9 @@ def without_packages(folder: Path) -> dict[str, str]:
     (folder / "sitecustomize.py").write_text(
         "import sys\n" + "".join(f"sys.modules[{name!r}] = None\n" for name in hidden)
     )
-    return {"PYTHONPATH": str(folder)}
+    # Before what is there already: the server under test may be found through it.
+    inherited = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([str(folder), inherited] if inherited else [str(folder)])}
 
 
 def test_without_the_packages_the_server_serves_and_names_what_to_install(tmp_path: Path) -> None:
