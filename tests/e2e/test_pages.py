@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lithos.cli.options import parse_arguments
-from lithos.config.catalogue import SECTIONS, SETTINGS, SHORT_VARIABLES
+from lithos.config.catalogue import OLDER_NAMES, SECTIONS, SETTINGS, SHORT_VARIABLES
 from lithos.config.sources import LOG_VARIABLES
 from lithos.tools.contract.registry import ORDER
 from tests.e2e.pages import Block, find_unprinted, read_blocks, run_blocks
@@ -99,7 +99,7 @@ def test_settings_tools_and_variables_that_are_named_exist(page: Path) -> None:
     sections = "|".join(sorted((re.escape(name) for name in SECTIONS), key=len, reverse=True))
     keys = set(re.findall(rf"`((?:{sections})\.[a-z_]+)", text)) - SECTIONS
     # `events.db` and the like are files
-    assert {key for key in keys if not key.endswith((".db", ".md"))} <= set(SETTINGS)
+    assert {key for key in keys if not key.endswith((".db", ".md"))} <= {*SETTINGS, *OLDER_NAMES}
     assert set(re.findall(r"\blithos_[a-z_]*[a-z]\b", text)) - {"lithos_data"} <= set(ORDER)
     known = {setting.variable for setting in SETTINGS.values()} | {*SHORT_VARIABLES, *LOG_VARIABLES}
     assert set(re.findall(r"\b(?:LITHOS|OTEL)_[A-Z_]+\b", text)) - {"LITHOS_EVAL"} <= known
