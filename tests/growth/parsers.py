@@ -20,6 +20,7 @@ from lithos.core.notes import (
     document,
     file_names,
     healing,
+    ignored,
     layout,
     link_edit,
     links,
@@ -65,6 +66,10 @@ _ID: Final = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
 _NOTE: Final = Note(id=_ID, title="A title", author="ann", created_at=_NOW, updated_at=_NOW)
 _MOVED: Final = link_edit.Relinking(old="a/b.md", new="c.md", pages={"b": "c"}, paths={"a/b.md": "c.md"})
 _HEAD: Final = f"---\nid: {_ID}\ntitle: A title\n---\n"
+#: Globs and filters as people have them; one with several `**` is the configuration's own time.
+_IGNORED: Final = ignored.Ignored.of(
+    ("templates/**", "**/*.excalidraw.md", "Archive/*.md"), ("Private/", "/^daily-[0-9]/")
+)
 _ANALYZER: Final = fulltext_schema.make_analyzer()
 _TRANSLATOR: Final = fulltext_query.QueryTranslator(fulltext_schema.make_schema(), _ANALYZER)
 _REFUSALS: Final = (
@@ -262,6 +267,13 @@ PARSERS: Final[Mapping[str, Parse]] = {
         {"gate_type": "timer", "ready_at": t}
     ),
     "graph.read_ready_at": lambda t: gates.read_ready_at({"ready_at": t}),
+    "ignored.Ignored.of": lambda t: ignored.Ignored.of([t], _many(t)),
+    "ignored.Ignored.covers": _IGNORED.covers,
+    "ignored.check_filter": ignored.check_filter,
+    "ignored.check_filter of an expression": lambda t: ignored.check_filter(f"/{t}/"),
+    "ignored.read_filters": lambda t: ignored.read_filters({
+        "userIgnoreFilters": [*_many(t), *(f"/{each}/" for each in _many(t)), t]
+    }),
     "healing.one_line": healing.one_line,
     "healing.clean_items": lambda t: healing.clean_items(_many(t)),
     "healing.clean_sources": lambda t: healing.clean_sources([*_many(t), t], _ID),

@@ -28,6 +28,8 @@ EXCUSED: Mapping[str, str] = {
     "findings.warn": "keeps what it is given",
     "findings.fail": "keeps what it is given",
     "findings.name_some": "joins a few names",
+    "findings.ScopeResult.of_json": "keeps what it is given",
+    "ignored.Ignored.covers_folder": "ignored.Ignored.covers",
     "edges.check_resolution": "looks a word up",
     "edges.other_end": "compares ids",
     "questions.learn": "compares ids",
