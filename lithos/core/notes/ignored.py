@@ -8,6 +8,7 @@ expression between slashes; both ignore case, as Obsidian does.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Self
 
@@ -38,7 +39,7 @@ class Ignored:
         expressions: list[re.Pattern[str]] = []
         for each in filters:
             if _is_expression(each):
-                expressions.append(re.compile(each[1:-1], re.IGNORECASE))
+                expressions.append(_compile(each[1:-1]))
             else:
                 plain.append(each.casefold())
         return cls(
@@ -72,7 +73,7 @@ def check_filter(text: str) -> str | None:
         return None
     expression = text[1:-1]
     try:
-        re.compile(expression, re.IGNORECASE)
+        _compile(expression)
     except (re.error, RecursionError, OverflowError) as failure:
         return f"it is no regular expression: {failure}"
     repeats = len(re.findall(r"(?<!\\)[*+]|\{\d*,\d*\}", expression))
@@ -85,6 +86,14 @@ def check_filter(text: str) -> str | None:
 
 def _is_expression(text: str) -> bool:
     return len(text) > 2 and text.startswith("/") and text.endswith("/")
+
+
+def _compile(expression: str) -> re.Pattern[str]:
+    """Raises `re.error`, `RecursionError` and `OverflowError`."""
+    with warnings.catch_warnings():
+        # That `[[` or `--` in a set may mean something else one day is nothing the vault's owner can act on.
+        warnings.simplefilter("ignore", FutureWarning)
+        return re.compile(expression, re.IGNORECASE)
 
 
 def _translate(glob: str) -> str:

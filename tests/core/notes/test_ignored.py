@@ -64,3 +64,10 @@ def test_usable_filters_are_read_and_the_others_complained_about() -> None:
     assert read_filters({"userIgnoreFilters": "Old/"}) == ([], ["userIgnoreFilters is no list"])
     assert read_filters({}) == ([], [])
     assert read_filters({"userIgnoreFilters": ["a"] * 1_001})[1] == ["only the first 1000 filters are used"]
+
+
+def test_a_filter_that_python_warns_of_is_used_as_obsidian_reads_it() -> None:
+    assert check_filter("/[[a]x/") is None
+    ignored = Ignored.of(filters=["/[[a]x/"])
+    assert ignored.covers("[x.md")
+    assert not ignored.covers("bx.md")
