@@ -340,7 +340,7 @@ async def test_each_rule_can_be_set_alone(tmp_path: Path, rule: str) -> None:
 
 
 async def test_all_of_a_huge_note_is_understood(tmp_path: Path) -> None:
-    """400,000 characters, 18,000 links, lines of 100,000 characters; an answer shows 200 links and counts all."""
+    """400,000 characters, 18,000 links, lines of 100,000 characters; 200 links are shown, all are counted."""
     line = ("[[hub]] [x](hub.md) #tag `code` ").ljust(50) * 2_000
     links = "".join(f"[[hub|{n}]]\n" for n in range(6_000))
     put_note(tmp_path, "hub.md", "text")
