@@ -16,7 +16,7 @@ import trio
 from lithos.actors.blocking import Blocking
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Removal, Upsert
-from lithos.actors.kit import Inbox, Mailbox, run_batches
+from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
 from lithos.actors.writing.messages import Accepted, Change, DeleteNote, Publication, WriteNote, WriteRequest
 from lithos.actors.writing.outside_changes import (
     Outside,
@@ -40,6 +40,7 @@ from lithos.stores.notes.values import (
     Kept,
     NotSynced,
     OutsideKnowledge,
+    Put,
     ReadFile,
     Remove,
 )
@@ -152,8 +153,7 @@ class Writer:
                 job.reply = refusal
         await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
         ready = [job for job in chosen if job.prepared is not None]
-        operations = [job.prepared.operation for job in ready if job.prepared is not None]
-        results = await self._blocking.run(lambda: self._files.apply(operations)) if operations else []
+        results = await self._apply([job.prepared for job in ready if job.prepared is not None])
         self._keep(self._files.take_kept())
         again: list[_Job] = []
         for job, result in zip(ready, results, strict=True):
@@ -163,6 +163,31 @@ class Writer:
             else:
                 job.reply = await self._settle(job, result)
         return again + left
+
+    async def _apply(self, prepared: Sequence[Prepared]) -> Sequence[FileState | Exception | None]:
+        """Change the files; the intents are durable before anything is shown (write-ahead, in parallel)."""
+        if not prepared:
+            return []
+        records, operations = self._catalogue.records, [each.operation for each in prepared]
+        for each in prepared:
+            if isinstance(each.operation, Put):
+                records.intend(each.entry.note.id, each.entry.standing)
+        results: Sequence[FileState | Exception | None] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._save_intents)
+            results = await self._blocking.run(lambda: self._files.apply(operations))
+        for each, result in zip(prepared, results, strict=True):
+            is_gone = result is None  # a removal
+            if is_gone or (isinstance(result, Exception) and not isinstance(result, NotSynced)):
+                records.withdraw(each.entry.note.id, each.entry.standing)
+        return results
+
+    async def _save_intents(self) -> None:
+        """Commit the intents. The files are written in any case: a broken database is told by the journal."""
+        try:
+            await self._catalogue.records.save_intents()
+        except (trio.TooSlowError, ActorDown, ShuttingDown) as failure:
+            log.error("write intents not recorded", reason=repr(failure))
 
     async def _read_sources(self, jobs: Sequence[_Job]) -> None:
         """Read the current files of the notes to change, all in one thread job: people edit them too.
