@@ -201,6 +201,8 @@ class Outside:
         entry = make_entry(examined, holder.serial if holder else self._catalogue.take_serial())
         await take_turns(self._catalogue.put_in_steps(entry))
         if version == own:
+            # In one commit, so that the version stays recorded until the manifest has it.
+            self._catalogue.records.intend(note_id, entry.standing)
             self._catalogue.records.settle_version(note_id, entry.standing)
         if look.rival is not None and holder is not None and not holder.identified and entry.identified:
             taken.again.append(look.rival)  # a file without id gives up what another one names

@@ -17,7 +17,7 @@ import trio
 from lithos.actors.blocking import Blocking
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Removal, Upsert
-from lithos.actors.kit import Inbox, Mailbox, run_batches
+from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
 from lithos.actors.writing.messages import (
     Accepted,
     Change,
@@ -51,6 +51,7 @@ from lithos.stores.notes.values import (
     Kept,
     NotSynced,
     OutsideKnowledge,
+    Put,
     ReadFile,
     Remove,
 )
@@ -170,8 +171,7 @@ class Writer:
                 job.reply = refusal
         await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
         ready = [job for job in chosen if job.prepared is not None]
-        changes = [job.prepared for job in ready if job.prepared is not None]
-        results = await self._blocking.run(lambda: self._carry_out(changes)) if changes else []
+        results = await self._apply([job.prepared for job in ready if job.prepared is not None])
         self._keep(self._files.take_kept())
         again: list[_Job] = []
         for job, result in zip(ready, results, strict=True):
@@ -201,6 +201,31 @@ class Writer:
                 with suppress(OSError):  # what is left of it is found undone at the next start
                     self._moves.remove(change.intent.id)
         return results
+
+    async def _apply(self, prepared: Sequence[Prepared]) -> Sequence[FileState | Exception | None]:
+        """Change the files; the intents are durable before anything is shown (write-ahead, in parallel)."""
+        if not prepared:
+            return []
+        records = self._catalogue.records
+        for each in prepared:
+            if isinstance(each.operation, Put):
+                records.intend(each.entry.note.id, each.entry.standing)
+        results: Sequence[FileState | Exception | None] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._save_intents)
+            results = await self._blocking.run(lambda: self._carry_out(prepared))
+        for each, result in zip(prepared, results, strict=True):
+            is_gone = result is None  # a removal
+            if is_gone or (isinstance(result, Exception) and not isinstance(result, NotSynced)):
+                records.withdraw(each.entry.note.id, each.entry.standing)
+        return results
+
+    async def _save_intents(self) -> None:
+        """Commit the intents. The files are written in any case: a broken database is told by the journal."""
+        try:
+            await self._catalogue.records.save_intents()
+        except (trio.TooSlowError, ActorDown, ShuttingDown) as failure:
+            log.error("write intents not recorded", reason=repr(failure))
 
     async def _read_sources(self, jobs: Sequence[_Job]) -> None:
         """Read the current files of the notes to change, all in one thread job: people edit them too.
