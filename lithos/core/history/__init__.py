@@ -1,0 +1,1 @@
+"""Versions of notes, sections of a note, edits of one place, and three-way merges; pure."""
