@@ -49,6 +49,36 @@ class VersionConflict(LithosError):
     code = "version_conflict"
 
 
+class SectionNotFound(LithosError):
+    """No section has this path, or several have; extras: `candidates` (at most 20 paths)."""
+
+    code = "section_not_found"
+
+
+class TextNotFound(LithosError):
+    """The text to find does not occur."""
+
+    code = "text_not_found"
+
+
+class TextAmbiguous(LithosError):
+    """The text to find occurs more than once; extras: `count`."""
+
+    code = "text_ambiguous"
+
+
+class VersionNotFound(LithosError):
+    """This version is not kept; extras: `oldest_version`."""
+
+    code = "version_not_found"
+
+
+class HistoryDisabled(LithosError):
+    """`history.enabled` is off."""
+
+    code = "history_disabled"
+
+
 class SlugCollision(LithosError):
     """Another note has the slug; extras: `existing_id`, `slug_collision_existing_id`, `warnings`."""
 

@@ -1,4 +1,4 @@
-"""Version rows: what is kept of each state of a note, and what a store of them offers (specification: history §4)."""
+"""Version rows: the kept states of a note, and what a store of them offers (history spec, section 4)."""
 
 from __future__ import annotations
 
