@@ -31,6 +31,7 @@ from lithos.actors.writing.write_rules import keys_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_graph import take_turns
 from lithos.core.errors import LithosError, StorageFailed
+from lithos.core.notes.model import Standing
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.replacing import try_writing
 from lithos.stores.notes.values import (
@@ -70,6 +71,8 @@ class _Job:
     reply: Accepted | Exception | None = None
     attempts: int = 0
     source: ReadFile | Exception | None = None
+    #: The newest version known when the source was read.
+    standing: Standing | None = None
     prepared: Prepared | None = None
 
 
@@ -145,8 +148,13 @@ class Writer:
         """Apply the jobs that do not conflict with each other; returns those left for the next round."""
         chosen, left = _choose(waiting)
         await self._read_sources(chosen)
+        again: list[_Job] = []
         for job in chosen:
             job.prepared = None  # of an earlier round
+            if self._is_outdated(job):
+                job.attempts += 1
+                again.append(job)
+                continue
             try:
                 job.prepared = self._prepare(job)
             except LithosError as refusal:
@@ -155,7 +163,6 @@ class Writer:
         ready = [job for job in chosen if job.prepared is not None]
         results = await self._apply([job.prepared for job in ready if job.prepared is not None])
         self._keep(self._files.take_kept())
-        again: list[_Job] = []
         for job, result in zip(ready, results, strict=True):
             if isinstance(result, FileChanged) and job.attempts < RETRIES:
                 job.attempts += 1
@@ -163,6 +170,13 @@ class Writer:
             else:
                 job.reply = await self._settle(job, result)
         return again + left
+
+    def _is_outdated(self, job: _Job) -> bool:
+        """Whether a reader saw a later state of the file than the one read: that one must not count again."""
+        if job.request.id is None or not isinstance(job.source, ReadFile) or job.attempts >= RETRIES:
+            return False
+        now = self._catalogue.standing(job.request.id)
+        return now is not None and now != job.standing and now.digest != job.source.digest
 
     async def _apply(self, prepared: Sequence[Prepared]) -> Sequence[FileState | Exception | None]:
         """Change the files; the intents are durable before anything is shown (write-ahead, in parallel)."""
@@ -200,6 +214,8 @@ class Writer:
         if not wanted:
             return
         known = [(entry.path, entry.digest) for _, entry in wanted]
+        for job, entry in wanted:
+            job.standing = self._catalogue.standing(entry.note.id)
         sources = await self._blocking.run(lambda: [_try_read(self._files, *each) for each in known])
         for (job, _), source in zip(wanted, sources, strict=True):
             job.source = source
