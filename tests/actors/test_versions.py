@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from lithos.actors.writing import outside_changes
+from lithos.actors.writing.messages import WriteOutcome
 from lithos.core.errors import VersionConflict
 from lithos.core.notes.model import Standing
 from lithos.services.notes.texts import NoteTexts
 from lithos.stores.coordination.schema import NoteRows
+from lithos.stores.notes.values import digest_of
 from tests.actors.watched import UUID, WatchedHouse, note
 
 
@@ -275,3 +278,43 @@ async def test_the_intent_of_a_write_is_dropped_once_the_manifest_has_it(house):
             await house.update(made.id, "Note", "refused", expected_version=1)
         await house.delete((await house.create("Other")).id)
     assert house.store.note_rows() == NoteRows({}, {}, {})
+
+
+def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
+    """A file is edited again, and read by somebody, right after the first `read` of it."""
+    is_first = True
+
+    def read_and_edit(*arguments):
+        nonlocal is_first
+        found = read(*arguments)
+        if is_first:
+            is_first = False
+            edit(house, made.path, "second")
+            data = (house.folder / made.path).read_bytes()
+            assert house.catalogue.see_version(made.id, digest_of(data), 1) == 2
+        return found
+
+    return read_and_edit
+
+
+async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_a_write(house, monkeypatch):
+    """behaviour 269: versions are given in the order of the edits, not in that in which reads end."""
+    async with house.watching():
+        made = await house.create("Note")
+        edit(house, made.path, "first")
+        monkeypatch.setattr(house.files, "read_quiet", see_more_after(house.files.read_quiet, house, made))
+        assert (await house.update(made.id, "Note", "mine")).version == 3
+
+
+async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_the_watcher(
+    house, monkeypatch
+):
+    """behaviour 269"""
+    async with house.watching():
+        made = await house.create("Note")
+        edit(house, made.path, "first")
+        look = outside_changes.current_state
+        monkeypatch.setattr(outside_changes, "current_state", see_more_after(look, house, made))
+        await house.settle_paths(made.path)
+        await house.settle_paths(made.path)
+        assert (shown(house, made.id), await read(house, made.id)) == (2, 2)
