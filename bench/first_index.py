@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 import yaml
 from tantivy import Document, Index, SchemaBuilder
-from usearch.index import Index as VectorIndex
 
 from lithos.core.text.chunk import chunk_text
 from lithos.stores.indexes.embedder import BUILTIN, load_embedder
+from lithos.stores.indexes.vectors import load_cpp_runtime
 
 PARTS = ("read", "parse", "tantivy", "encode", "usearch")
 
@@ -67,6 +67,9 @@ def index_barely(folder: Path) -> dict[str, float]:
     embedder = load_embedder(BUILTIN)
     with timed("encode"):
         vectors = embedder.encode(chunks)
+    load_cpp_runtime()
+    from usearch.index import Index as VectorIndex  # noqa: PLC0415 - after the runtime it needs
+
     with timed("usearch"):
         thin = VectorIndex(
             ndim=vectors.shape[1],

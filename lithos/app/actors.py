@@ -153,7 +153,9 @@ class Actors:
         self.semantic = self._make_semantic()
         self.fulltext_indexer, self.vector_indexer = self._make_indexers()
         indexers = (self.fulltext_indexer, self.vector_indexer)
-        self.publisher = Publisher(self.coordinator.mailbox, indexers, stores.manifest, Threads())
+        self.publisher = Publisher(
+            self.coordinator.mailbox, indexers, stores.manifest, Threads(), self.catalogue.records
+        )
         # The words of a first index are everybody's first answer: the model takes what they leave.
         self.semantic.port.leaves_a_core = lambda: not self.fulltext_indexer.is_converged
         self.visibility = Visibility(self.fulltext_indexer, self.vector_indexer)
@@ -292,6 +294,7 @@ class Actors:
             seq = journalled if isinstance(journalled, int) else seq
         if scanned.rows or scanned.removed or self.stores.manifest.seq is None:
             await self.reading.run(lambda: self.stores.manifest.store(scanned.rows, scanned.removed, seq))
+        self.catalogue.records.withdraw_all()
         await self.guard.begin(scanned.vanished, is_settled=True)
 
     async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

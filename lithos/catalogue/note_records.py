@@ -4,6 +4,10 @@ A version must be durable before any reader sees it. Otherwise another edit coul
 after a crash, and an agent that read the first would overwrite the second. So what was assigned here is
 dirty until the coordinator has committed it; `save` awaits that, and everything else rides along with the
 next commit (write-behind): an id with that of the event which announces it.
+
+The version of a tool's write is in its file, which a person may replace after a crash before the manifest
+or the journal has it. So a write records its intent first (write-ahead), in a commit that overlaps the
+sync of the file; the intent is dropped once the manifest has the version.
 """
 
 from __future__ import annotations
@@ -25,6 +29,11 @@ class NoteRecords:
         self._paths = {note_id: path for path, note_id in self._ids.items()}
         self._unsaved_versions: dict[str, Standing | None] = {}
         self._unsaved_ids: dict[str, str | None] = {}
+        #: Versions that are about to be written, or written but not in the manifest yet.
+        self._intents = {key: row for key, row in rows.intents.items() if row is not None}
+        self._unsaved_intents: dict[str, Standing | None] = {}
+        #: Notes whose intents the catalogue may not show yet.
+        self._urgent_intents: set[str] = set()
         #: Notes whose versions no reader may see yet: unsaved ones, and those being committed.
         self._urgent: set[str] = set()
         #: Awaits a commit of everything unsaved; None where nothing is ever committed, as in a survey.
@@ -47,16 +56,14 @@ class NoteRecords:
         last = self._versions.get(note_id) or known
         version = effective_version(own, digest, last)
         if last is not None and last.digest != digest:
-            # Where the file says it already, a crash loses at most the order of two edits in a row.
-            self.put_version(note_id, Standing(version, digest), is_urgent=version > own)
+            self.put_version(note_id, Standing(version, digest))
         return version
 
-    def put_version(self, note_id: str, standing: Standing, *, is_urgent: bool = True) -> None:
-        """Record a version; an urgent one must be committed before any reader sees it."""
+    def put_version(self, note_id: str, standing: Standing) -> None:
+        """Record a version, which must be committed before any reader sees it."""
         if self._versions.get(note_id) != standing:
             self._versions[note_id] = self._unsaved_versions[note_id] = standing
-            if is_urgent:
-                self._urgent.add(note_id)
+            self._urgent.add(note_id)
 
     def settle_version(self, note_id: str, standing: Standing) -> None:
         """Drop the row of a version that the file itself says by now, and the catalogue too.
@@ -74,6 +81,30 @@ class NoteRecords:
         if self._versions.pop(note_id, None) is not None:
             self._unsaved_versions[note_id] = None
             self._urgent.discard(note_id)
+
+    # -- intents -------------------------------------------------------------------------------
+
+    def intent(self, note_id: str) -> Standing | None:
+        """The version that a write is placing or has placed, and that the manifest may not have yet."""
+        return self._intents.get(note_id)
+
+    def intend(self, note_id: str, standing: Standing) -> None:
+        """Record the version and bytes a write is about to place; `save_intents` before they are shown."""
+        if self._intents.get(note_id) != standing:
+            self._intents[note_id] = self._unsaved_intents[note_id] = standing
+            self._urgent_intents.add(note_id)
+
+    def withdraw(self, note_id: str, standing: Standing) -> None:
+        """Drop an intent: it was not written, or is recorded elsewhere. A later intent of the note stays."""
+        if self._intents.get(note_id) == standing:
+            del self._intents[note_id]
+            self._unsaved_intents[note_id] = None
+            self._urgent_intents.discard(note_id)
+
+    def withdraw_all(self) -> None:
+        """Drop the intents of the last run, once what they led to is recorded."""
+        for note_id, standing in list(self._intents.items()):
+            self.withdraw(note_id, standing)
 
     # -- ids -----------------------------------------------------------------------------------
 
@@ -125,7 +156,7 @@ class NoteRecords:
     @property
     def has_unsaved(self) -> bool:
         """Whether there are dirty rows."""
-        return bool(self._unsaved_versions or self._unsaved_ids)
+        return bool(self._unsaved_versions or self._unsaved_ids or self._unsaved_intents)
 
     async def save(self, note_id: str | None = None) -> None:
         """Wait until the versions assigned so far (or this note's) are durable.
@@ -136,17 +167,24 @@ class NoteRecords:
         if is_due and self.commit is not None:
             await self.commit()
 
+    async def save_intents(self) -> None:
+        """Wait until the intents recorded so far are durable; as `save`, it gives up on a broken database."""
+        if self._urgent_intents and self.commit is not None:
+            await self.commit()
+
     def take_unsaved(self) -> NoteRows:
         """Take the dirty rows for a commit; then call `saved`, or `put_back` when the commit failed."""
-        rows = NoteRows(self._unsaved_versions, self._unsaved_ids)
-        self._unsaved_versions, self._unsaved_ids = {}, {}
+        rows = NoteRows(self._unsaved_versions, self._unsaved_ids, self._unsaved_intents)
+        self._unsaved_versions, self._unsaved_ids, self._unsaved_intents = {}, {}, {}
         return rows
 
     def put_back(self, rows: NoteRows) -> None:
         """Rollback: mark rows as dirty again; newer ones win."""
         self._unsaved_versions = {**rows.versions, **self._unsaved_versions}
         self._unsaved_ids = {**rows.ids, **self._unsaved_ids}
+        self._unsaved_intents = {**rows.intents, **self._unsaved_intents}
 
     def saved(self, rows: NoteRows) -> None:
         """Mark rows as committed."""
         self._urgent -= rows.versions.keys() - self._unsaved_versions.keys()
+        self._urgent_intents -= rows.intents.keys() - self._unsaved_intents.keys()

@@ -63,7 +63,9 @@ class House:
             journal_size=1000,
             records=self.catalogue.records,
         )
-        self.publisher = Publisher(self.coordinator.mailbox, self.indexers, self.manifest, Inline())
+        self.publisher = Publisher(
+            self.coordinator.mailbox, self.indexers, self.manifest, Inline(), self.catalogue.records
+        )
         self.preparation = Preparation(self.catalogue, 1000, self.clock, self._new_id)
         self.displaced = Displaced(self.root / "displaced")
         self.keeper = Keeper(self.files, self.displaced, Inline(), self.clock)

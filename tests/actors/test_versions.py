@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 
+from lithos.actors.writing import outside_changes
+from lithos.actors.writing.messages import WriteOutcome
 from lithos.core.errors import VersionConflict
 from lithos.core.notes.model import Standing
 from lithos.services.notes.texts import NoteTexts
 from lithos.stores.coordination.schema import NoteRows
+from lithos.stores.notes.values import digest_of
 from tests.actors.watched import UUID, WatchedHouse, note
 
 
@@ -206,3 +211,110 @@ async def test_a_touch_counts_nothing(house):
         os.utime(house.folder / made.path, ns=(5 * 10**18, 5 * 10**18))
         await house.settle_paths(made.path)
         assert (shown(house, made.id), await read(house, made.id)) == (1, 1)
+
+
+def copy_at_next_entry(house: WatchedHouse, to: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copy the directory when the catalogue is about to show the next write: what a kill then leaves."""
+    enter = house.catalogue.put_in_steps
+
+    def copy_and_enter(entry):
+        if not to.exists():
+            shutil.copytree(house.root, to)
+        return enter(entry)
+
+    monkeypatch.setattr(house.catalogue, "put_in_steps", copy_and_enter)
+
+
+@pytest.mark.parametrize("says", [1, 2])
+@pytest.mark.parametrize("is_new", [False, True])
+async def test_an_edit_after_a_kill_is_not_taken_for_a_write_that_was_only_shown(
+    house, tmp_path, monkeypatch, says, is_new
+):
+    """behaviour 269: the catalogue shows a write before the journal has it; its version is recorded first."""
+    left = tmp_path / "left"
+    async with house.watching():
+        if is_new:
+            copy_at_next_entry(house, left, monkeypatch)
+        made = await house.create("Note")
+        if not is_new:
+            copy_at_next_entry(house, left, monkeypatch)
+            await house.update(made.id, "Note", "only shown")
+    shown_before = shown(house, made.id)
+    after = WatchedHouse(left)
+    file = after.folder / made.path
+    file.write_text(file.read_text().replace(f"version: {shown_before}", f"version: {says}") + "\nby hand\n")
+    after.settle(after.scan())
+    assert shown(after, made.id) == max(says, shown_before + 1)
+    after.close()
+
+
+async def test_a_write_that_a_kill_left_unrecorded_keeps_its_version(house, tmp_path, monkeypatch):
+    left = tmp_path / "left"
+    async with house.watching():
+        made = await house.create("Note")
+        copy_at_next_entry(house, left, monkeypatch)
+        await house.update(made.id, "Note", "only shown")
+    after = WatchedHouse(left)
+    after.settle(after.scan())
+    assert shown(after, made.id) == 2
+    after.close()
+
+
+async def test_a_write_that_was_intended_but_not_done_counts_nothing(house):
+    async with house.watching():
+        made = await house.create("Note")
+    rows = NoteRows(intents={made.id: Standing(2, "never written")})
+    with house.store.transaction():
+        house.store.store_note_rows(rows)
+    house.settle(house.restart())
+    assert shown(house, made.id) == 1
+
+
+async def test_the_intent_of_a_write_is_dropped_once_the_manifest_has_it(house):
+    async with house.watching():
+        made = await house.create("Note")
+        await house.update(made.id, "Note", "more")
+        with pytest.raises(VersionConflict):
+            await house.update(made.id, "Note", "refused", expected_version=1)
+        await house.delete((await house.create("Other")).id)
+    assert house.store.note_rows() == NoteRows({}, {}, {})
+
+
+def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
+    """A file is edited again, and read by somebody, right after the first `read` of it."""
+    is_first = True
+
+    def read_and_edit(*arguments):
+        nonlocal is_first
+        found = read(*arguments)
+        if is_first:
+            is_first = False
+            edit(house, made.path, "second")
+            data = (house.folder / made.path).read_bytes()
+            assert house.catalogue.see_version(made.id, digest_of(data), 1) == 2
+        return found
+
+    return read_and_edit
+
+
+async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_a_write(house, monkeypatch):
+    """behaviour 269: versions are given in the order of the edits, not in that in which reads end."""
+    async with house.watching():
+        made = await house.create("Note")
+        edit(house, made.path, "first")
+        monkeypatch.setattr(house.files, "read_quiet", see_more_after(house.files.read_quiet, house, made))
+        assert (await house.update(made.id, "Note", "mine")).version == 3
+
+
+async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_the_watcher(
+    house, monkeypatch
+):
+    """behaviour 269"""
+    async with house.watching():
+        made = await house.create("Note")
+        edit(house, made.path, "first")
+        look = outside_changes.current_state
+        monkeypatch.setattr(outside_changes, "current_state", see_more_after(look, house, made))
+        await house.settle_paths(made.path)
+        await house.settle_paths(made.path)
+        assert (shown(house, made.id), await read(house, made.id)) == (2, 2)

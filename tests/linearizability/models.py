@@ -26,9 +26,6 @@ class Note:
     tag: str = ""
     #: It was saved, and nobody was told which version that made.
     is_unseen: bool = False
-    #: A write made it that nobody was answered. Known fault: such a version is shown before it is recorded,
-    #: so that an edit after kill -9 in between has the same number.
-    is_unanswered: bool = False
     #: Version, body and tag when somebody was last told its version.
     told: tuple[int, str, str] = (1, "", "")
 
@@ -73,7 +70,7 @@ class NoteModel:
         if state is None:
             return [Note(max(1, version), body, tag, is_unseen=True, told=(0, "", ""))]
         last = state.version
-        counted = [last, last + 1] if state.is_unseen or state.is_unanswered else [last + 1]
+        counted = [last, last + 1] if state.is_unseen else [last + 1]
         after = [
             evolve(
                 state,
@@ -81,7 +78,6 @@ class NoteModel:
                 body=body,
                 tag=tag,
                 is_unseen=True,
-                is_unanswered=False,
             )
             for each in counted
         ]
@@ -101,10 +97,7 @@ def _write(state: Note, operation: Operation) -> Iterable[Hashable]:
     expected, changes = operation.argument
     if expected is not None and expected != state.version:
         return _seen(state, operation.result, ("refused", "version_conflict", state.version))
-    is_unknown = operation.result == UNKNOWN
-    after = evolve(
-        state, version=state.version + 1, is_unseen=True, is_unanswered=is_unknown, **dict(changes)
-    )
+    after = evolve(state, version=state.version + 1, is_unseen=True, **dict(changes))
     return _seen(after, operation.result, ("ok", after.version))
 
 

@@ -30,6 +30,7 @@ from lithos.catalogue.note_reading import (
 from lithos.core.commands import Command
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED
 from lithos.core.notes.document import parse_identified
+from lithos.core.notes.model import Standing
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import plan_event
@@ -111,7 +112,13 @@ class Outside:
             self._catalogue.skipped.pop(path, None)
         for path, exists in request.others:
             self._catalogue.see_file(path, is_there=exists)
+        before = [self._standing(examined) for examined in request.files]
         looks = await self._look_again(request.files)
+        for number, (examined, known) in enumerate(zip(request.files, before, strict=True)):
+            now = self._standing(examined)
+            if now is not None and now != known and now.digest != examined.digest:
+                # A reader saw a later state of the file meanwhile; the one looked at must not count again.
+                looks[number] = attrs.evolve(looks[number], is_current=False)
         named = [self._name(*each) for each in zip(request.files, looks, strict=True)]
         await self._give_versions(named)
         for examined, look in named:
@@ -147,6 +154,10 @@ class Outside:
                 self._catalogue.see_version(note.id, examined.digest, note.version)
                 given.add(note.id)
         await self._catalogue.records.save()
+
+    def _standing(self, examined: Examined) -> Standing | None:
+        """The newest version known of the note that an examined file is."""
+        return self._catalogue.standing(examined.document.note.id) if examined.document else None
 
     async def _look_again(self, files: Sequence[Examined]) -> list[_Look]:
         rivals = [self._rival(examined) for examined in files]
@@ -201,6 +212,8 @@ class Outside:
         entry = make_entry(examined, holder.serial if holder else self._catalogue.take_serial())
         await take_turns(self._catalogue.put_in_steps(entry))
         if version == own:
+            # In one commit, so that the version stays recorded until the manifest has it.
+            self._catalogue.records.intend(note_id, entry.standing)
             self._catalogue.records.settle_version(note_id, entry.standing)
         if look.rival is not None and holder is not None and not holder.identified and entry.identified:
             taken.again.append(look.rival)  # a file without id gives up what another one names

@@ -19,7 +19,9 @@ from lithos.actors.indexing.indexer import PATIENCE, Indexer
 from lithos.actors.indexing.messages import Indexed, IndexMessage
 from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, run_batches
 from lithos.actors.writing.messages import Change, Publication, WriteOutcome
+from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
+from lithos.core.notes.model import Standing
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.manifest import Manifest, ManifestRow
 from lithos.stores.sqlite import DatabaseFailed
@@ -49,12 +51,14 @@ class Publisher:
         indexers: Sequence[Indexer],
         manifest: Manifest,
         blocking: Blocking,
+        records: NoteRecords,
     ) -> None:
         self.mailbox: PublisherMailbox = Mailbox("publisher", CAPACITY)
         self._coordinator = coordinator
         self._indexers = indexers
         self._manifest = manifest
         self._blocking = blocking
+        self._records = records
         self._withheld: list[Change] = []
         #: Announced, but the journal could not be written yet: the manifest must not run ahead of it.
         self._unjournalled: _Rows = {}
@@ -204,6 +208,8 @@ class Publisher:
         try:
             await self._blocking.run(lambda: self._manifest.store(kept, gone, position))
             is_stored = True
+            for each in kept:  # no later start needs to know that they were written
+                self._records.withdraw(each.note.id, Standing(each.note.version, each.digest))
         except (DatabaseFailed, OSError) as failure:
             log.error("manifest refuses to write", waiting=len(rows), reason=str(failure))
         finally:

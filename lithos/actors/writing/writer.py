@@ -17,7 +17,7 @@ import trio
 from lithos.actors.blocking import Blocking
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Removal, Upsert
-from lithos.actors.kit import Inbox, Mailbox, run_batches
+from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
 from lithos.actors.writing.messages import (
     Accepted,
     Change,
@@ -42,6 +42,7 @@ from lithos.actors.writing.write_rules import keys_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_graph import take_turns
 from lithos.core.errors import LithosError, StorageFailed
+from lithos.core.notes.model import Standing
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.moves import Moves
 from lithos.stores.notes.values import (
@@ -51,6 +52,7 @@ from lithos.stores.notes.values import (
     Kept,
     NotSynced,
     OutsideKnowledge,
+    Put,
     ReadFile,
     Remove,
 )
@@ -82,6 +84,8 @@ class _Job:
     source: ReadFile | Exception | None = None
     #: Its bytes with other links, where that is the request.
     rewritten: bytes | None = None
+    #: The newest version known when the source was read.
+    standing: Standing | None = None
     prepared: Prepared | None = None
 
 
@@ -160,8 +164,13 @@ class Writer:
         """Apply the jobs that do not conflict with each other; returns those left for the next round."""
         chosen, left = _choose(waiting)
         await self._read_sources(chosen)
+        again: list[_Job] = []
         for job in chosen:
             job.prepared = None  # of an earlier round
+            if self._is_outdated(job):
+                job.attempts += 1
+                again.append(job)
+                continue
             try:
                 job.prepared = self._prepare(job)
                 if isinstance(job.request, MoveNote):
@@ -170,10 +179,8 @@ class Writer:
                 job.reply = refusal
         await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
         ready = [job for job in chosen if job.prepared is not None]
-        changes = [job.prepared for job in ready if job.prepared is not None]
-        results = await self._blocking.run(lambda: self._carry_out(changes)) if changes else []
+        results = await self._apply([job.prepared for job in ready if job.prepared is not None])
         self._keep(self._files.take_kept())
-        again: list[_Job] = []
         for job, result in zip(ready, results, strict=True):
             if isinstance(result, FileChanged) and job.attempts < RETRIES:
                 job.attempts += 1
@@ -202,6 +209,38 @@ class Writer:
                     self._moves.remove(change.intent.id)
         return results
 
+    def _is_outdated(self, job: _Job) -> bool:
+        """Whether a reader saw a later state of the file than the one read: that one must not count again."""
+        if job.request.id is None or not isinstance(job.source, ReadFile) or job.attempts >= RETRIES:
+            return False
+        now = self._catalogue.standing(job.request.id)
+        return now is not None and now != job.standing and now.digest != job.source.digest
+
+    async def _apply(self, prepared: Sequence[Prepared]) -> Sequence[FileState | Exception | None]:
+        """Change the files; the intents are durable before anything is shown (write-ahead, in parallel)."""
+        if not prepared:
+            return []
+        records = self._catalogue.records
+        for each in prepared:
+            if isinstance(each.operation, Put):
+                records.intend(each.entry.note.id, each.entry.standing)
+        results: Sequence[FileState | Exception | None] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._save_intents)
+            results = await self._blocking.run(lambda: self._carry_out(prepared))
+        for each, result in zip(prepared, results, strict=True):
+            is_gone = result is None  # a removal
+            if is_gone or (isinstance(result, Exception) and not isinstance(result, NotSynced)):
+                records.withdraw(each.entry.note.id, each.entry.standing)
+        return results
+
+    async def _save_intents(self) -> None:
+        """Commit the intents. The files are written in any case: a broken database is told by the journal."""
+        try:
+            await self._catalogue.records.save_intents()
+        except (trio.TooSlowError, ActorDown, ShuttingDown) as failure:
+            log.error("write intents not recorded", reason=repr(failure))
+
     async def _read_sources(self, jobs: Sequence[_Job]) -> None:
         """Read the current files of the notes to change, all in one thread job: people edit them too.
 
@@ -213,6 +252,8 @@ class Writer:
         if not wanted:
             return
         known = [(job.request, entry.path, entry.digest) for job, entry in wanted]
+        for job, entry in wanted:
+            job.standing = self._catalogue.standing(entry.note.id)
         sources = await self._blocking.run(lambda: [_try_read(self._files, *each) for each in known])
         for (job, _), (source, rewritten) in zip(wanted, sources, strict=True):
             job.source, job.rewritten = source, rewritten

@@ -302,11 +302,18 @@ def stored_identity(directory: Path) -> EmbedderIdentity | None:
     return manifest.embedder if manifest is not None else None
 
 
-def _make_index(identity: EmbedderIdentity) -> Index:
-    # usearch brings a C++ runtime of its own, and what is loaded first serves all: with that one the import
-    # of onnxruntime ends the process (segmentation fault), so the system's is loaded before.
+def load_cpp_runtime() -> None:
+    """Load the system's C++ runtime; call it before the first import of usearch.
+
+    usearch brings a C++ runtime of its own, and what is loaded first serves all: with that one a later import
+    of onnxruntime ends the process (segmentation fault).
+    """
     with suppress(OSError):
         ctypes.CDLL("libstdc++.so.6", mode=ctypes.RTLD_GLOBAL)
+
+
+def _make_index(identity: EmbedderIdentity) -> Index:
+    load_cpp_runtime()
     from usearch.index import Index  # noqa: PLC0415 - slow to import, and only for what is on disk
 
     return Index(

@@ -19,6 +19,7 @@ from lithos.actors.kit import ActorDown, Envelope, Mailbox, run_batches
 from lithos.actors.writing.messages import Change, Publication, WriteOutcome
 from lithos.actors.writing.publisher import Publisher
 from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
 from lithos.core.events import NOTE_DELETED, NOTE_UPDATED, EventDraft
 from lithos.core.notes.model import Document
@@ -53,7 +54,7 @@ class Desk:
         self.manifest = Manifest.open(path, START)
         self.coordinator: Mailbox = Mailbox("coordinator", 8)
         self.indexers = [FakeIndexer(), FakeIndexer()]
-        self.publisher = Publisher(self.coordinator, self.indexers, self.manifest, Inline())
+        self.publisher = Publisher(self.coordinator, self.indexers, self.manifest, Inline(), NoteRecords())
         self.mailbox = self.publisher.mailbox
         self.journal: list[str] = []
         self.batches: list[int] = []
