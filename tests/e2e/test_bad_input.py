@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trio
 
 from tests.e2e.clients import WireClient, call, connected
-from tests.e2e.process import STOP_BOUND, Lithos, running_lithos
+from tests.e2e.process import START_BOUND, STOP_BOUND, Lithos, running_lithos
 
 HEAD = b"Host: localhost\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
 LIST_TOOLS = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
@@ -157,6 +158,9 @@ async def test_odd_files_are_served_or_skipped_with_a_word_in_the_log(tmp_path: 
         (folder / name).write_text(f"The odd file oddtoken{number}.\n")
     with running_lithos(data) as server:
         async with connected("mcp", url=server.url) as client:
+            with trio.fail_after(START_BOUND):  # it answers before all is indexed
+                while "indexing" in await call(client, "lithos_list", limit=1):
+                    await trio.sleep(0.05)
             for number, name in enumerate(ODD_NAMES):
                 answer = await call(client, "lithos_search", query=f"oddtoken{number}", mode="fulltext")
                 assert [row["path"] for row in answer["results"]] == [name]

@@ -24,12 +24,16 @@ def size(answer: Any) -> int:
 
 
 def make_vault(data: Path, notes: int = 6_000) -> None:
-    """A note of 400,000 characters, one with 6,000 links, and one note for each of the links."""
+    """A note of 400,000 characters, one with 6,000 links, and one note for each of the links.
+
+    300 of them link to the second one by its path.
+    """
     long = "".join(f"## Part {n}\n\n{PARAGRAPH}" for n in range(400_000 // (len(PARAGRAPH) + 14)))
     put_note(data, "long.md", f"# Long\n\n{long.ljust(400_000, 'z')}")
     put_note(data, "linking.md", "# Linking\n\n" + "\n".join(f"- [[zebra {n}]]" for n in range(6_000)))
     for number in range(notes):
-        put_note(data, f"n/{number}.md", f"# zebra {number}\n\nA zebra. [[Linking]] #zebra\n")
+        by_path = "[there](../linking.md)" if number < 300 else ""
+        put_note(data, f"n/{number}.md", f"# zebra {number}\n\nA zebra. [[Linking]] #zebra {by_path}\n")
 
 
 async def biggest(lithos: Lithos) -> dict[str, int]:
@@ -81,6 +85,8 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     await ask("task_get", task_id=hub)
     await ask("finding_list", task_id=hub)
     spawned = await ask("task_spawn", source_task_id=hub, title="S", agent="ann")
+    given = await ask("task_next", agent="ann", task_id=hub)
+    assert given["task"]["id"] == hub
     await ask("task_claim", task_id=hub, aspect="a", agent="ann")
     await ask("task_renew", task_id=hub, aspect="a", agent="ann")
     await ask("task_release", task_id=hub, aspect="a", agent="ann")
@@ -95,6 +101,8 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     await ask("stats")
     await ask("note_update", id=linking, agent="ann", metadata={"k": "v" * 60_000})
     await ask("read", id=linking)
+    moved = await ask("note_move", id=linking, path="elsewhere", agent="ann")
+    assert (len(moved["rewritten"]), moved["rewritten_total"]) == (200, 300)
     edge = (await call("lithos_edge_list", {}))["edges"][0]["edge_id"]
     await ask("conflict_resolve", edge_id=edge, resolution="merged", resolver="ann")
     await ask("links", id=linking, depth=3)

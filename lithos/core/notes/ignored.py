@@ -18,7 +18,7 @@ from attrs import frozen
 MOST_FILTERS: Final = 1_000
 LONGEST_FILTER: Final = 500
 #: Unbounded repetitions in one expression: each more multiplies its time by the length of a path.
-_MOST_REPEATS: Final = 3
+_MOST_REPEATS: Final = 2
 #: `*`, `+`, `?`, or `{n,m}` right after a closing bracket: a repeated group.
 _REPEATED_GROUP: Final = re.compile(r"\)[*+{]")
 

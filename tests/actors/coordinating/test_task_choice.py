@@ -51,7 +51,8 @@ class ChoiceMachine(RuleBasedStateMachine):
         rows, now = self.board.rows, self.board.now
         graph = rows.graph_before(self.ids)
         claims = rows.active_claims(now)
-        for task_id in self.ids:
+        # The sort is stable: tasks of one moment stay in the order in which they were created.
+        for task_id in sorted(self.ids, key=lambda each: graph.tasks[each].created_at):
             task = graph.tasks[task_id]
             held = {aspect_key(claim.aspect) for claim in claims.get(task_id, ())}
             if (
