@@ -117,9 +117,9 @@ class WordFeatures:
 
 #: The mean BM25 score of the tenth row of a full-text search, by the highest possible.
 TENTH_WORDS: Final = 0.368
-#: Fitted to the first three rows of full-text searches for the questions (plain words) of the
-#: development collections, two halves of each. The threshold was chosen on the cross-validated chances for
-#: 5 % false hits; on these same it has 1.4 to 5.2 %.
+#: Fitted by `bench.word_matches` to the first three rows of full-text searches for the questions (plain
+#: words) of the development collections, two halves of each. The threshold was chosen on the
+#: cross-validated chances for 5 % false hits; on these same it has 1.4 to 5.2 %.
 WORDS_CALIBRATION: Final = Calibration(
     intercept=-4.734,
     weights={

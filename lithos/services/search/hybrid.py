@@ -26,6 +26,7 @@ from lithos.core.learning.match import (
     Features,
     LexicalLeg,
     Strength,
+    WordFeatures,
     crowd,
     probability,
     semantic_margins,
@@ -126,24 +127,34 @@ class Hybrid:
     ) -> tuple[Terms, Mapping[int, Strength] | None]:
         """The terms of a full-text query, and the strength of its first three rows; all others are weak.
 
-        From words alone: a look at the vectors costs more than the whole search. `found` has ten rows, or all
-        there are. Without strengths when nothing is known of the notes' words.
+        From words alone: a look at the vectors costs more than the whole search. Without strengths when
+        nothing is known of the notes' words.
+        """
+        terms, features = self.word_features(words, found)
+        if features is None:
+            return terms, None
+        configured = self._settings.cache_confidence
+        confidence = WORDS_CALIBRATION.threshold if configured is None else configured
+        return terms, {
+            serial: strength(probability(known, WORDS_CALIBRATION), confidence)
+            for serial, known in features.items()
+        }
+
+    def word_features(
+        self, words: str, found: Sequence[tuple[int, float]]
+    ) -> tuple[Terms, Mapping[int, WordFeatures] | None]:
+        """What is known of the first three rows of a full-text search; `found` has ten, or all there are.
+
+        None when nothing is known of the notes' words.
         """
         try:
             idf = self._fulltext.idf(self._fulltext.content_stems(words))
         except IndexFailed:
             return Terms.of(words, {}), None
-        terms = Terms.of(words, idf)
         covered = self._fulltext.coverage(idf, [serial for serial, _ in found[:CANDIDATES]])
         if found and not covered:
-            return terms, None
-        configured = self._settings.cache_confidence
-        confidence = WORDS_CALIBRATION.threshold if configured is None else configured
-        features = word_features(found, idf, covered)
-        return terms, {
-            serial: strength(probability(known, WORDS_CALIBRATION), confidence)
-            for serial, known in features.items()
-        }
+            return Terms.of(words, idf), None
+        return Terms.of(words, idf), word_features(found, idf, covered)
 
     async def rank(self, query: str, filters: Filters, limit: int, threshold: float) -> HybridRanking:
         """The ranking of at least `limit` notes if there are so many.
