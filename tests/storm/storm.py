@@ -42,7 +42,7 @@ class Outcome:
     def __str__(self) -> str:
         return (
             f"{self.appended} texts appended, {self.replaced} sections replaced, {self.saved} saves by an "
-            f"editor, {self.unanswered} calls without an answer; {self.in_note} texts in the note at the end, the "
+            f"editor, {self.unanswered} calls without an answer; {self.in_note} texts are in the note, the "
             f"others in {self.versions} versions; lost: {len(self.lost)}"
         )
 
