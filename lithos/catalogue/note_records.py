@@ -12,7 +12,10 @@ sync of the file; the intent is dropped once the manifest has the version.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+import trio
 
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.model import Standing, effective_version
@@ -36,6 +39,8 @@ class NoteRecords:
         self._urgent_intents: set[str] = set()
         #: Notes whose versions no reader may see yet: unsaved ones, and those being committed.
         self._urgent: set[str] = set()
+        #: What is being written: the hash of the bytes by note, and set once they stay or were taken back.
+        self._undecided: dict[str, tuple[str, trio.Event]] = {}
         #: Awaits a commit of everything unsaved; None where nothing is ever committed, as in a survey.
         self.commit: Callable[[], Awaitable[object]] | None = None
 
@@ -56,14 +61,17 @@ class NoteRecords:
         last = self._versions.get(note_id) or known
         version = effective_version(own, digest, last)
         if last is not None and last.digest != digest:
-            self.put_version(note_id, Standing(version, digest))
+            standing = Standing(version, digest)
+            is_safe = self._intents.get(note_id) == standing and note_id not in self._urgent_intents
+            self.put_version(note_id, standing, is_urgent=not is_safe)
         return version
 
-    def put_version(self, note_id: str, standing: Standing) -> None:
-        """Record a version, which must be committed before any reader sees it."""
+    def put_version(self, note_id: str, standing: Standing, *, is_urgent: bool = True) -> None:
+        """Record a version; an urgent one must be committed before any reader sees it."""
         if self._versions.get(note_id) != standing:
             self._versions[note_id] = self._unsaved_versions[note_id] = standing
-            self._urgent.add(note_id)
+            if is_urgent:
+                self._urgent.add(note_id)
 
     def settle_version(self, note_id: str, standing: Standing) -> None:
         """Drop the row of a version that the file itself says by now, and the catalogue too.
@@ -93,6 +101,27 @@ class NoteRecords:
         if self._intents.get(note_id) != standing:
             self._intents[note_id] = self._unsaved_intents[note_id] = standing
             self._urgent_intents.add(note_id)
+
+    @contextmanager
+    def deciding(self, standings: Mapping[str, Standing]) -> Iterator[None]:
+        """While files are written: what is intended may be in a file, and be taken back (a lost exchange)."""
+        decided = trio.Event()
+        mine = {note_id: (standing.digest, decided) for note_id, standing in standings.items()}
+        self._undecided.update(mine)
+        try:
+            yield
+        finally:
+            for note_id in mine:
+                del self._undecided[note_id]
+            decided.set()
+
+    async def decided(self, note_id: str, digest: str) -> bool:
+        """False when nobody is writing these bytes; else True, once it is decided whether they stay."""
+        written = self._undecided.get(note_id)
+        if written is None or written[0] != digest:
+            return False
+        await written[1].wait()
+        return True
 
     def withdraw(self, note_id: str, standing: Standing) -> None:
         """Drop an intent: it was not written, or is recorded elsewhere. A later intent of the note stays."""

@@ -169,6 +169,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "catalogue.note_records.NoteRecords._ids": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._intents": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._paths": _PER_NOTE_ID,
+    "catalogue.note_records.NoteRecords._undecided": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._unsaved_ids": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._unsaved_intents": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._unsaved_versions": _PER_NOTE_ID,

@@ -7,7 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+import trio
 
+from lithos.actors.blocking import Threads
 from lithos.actors.writing import outside_changes
 from lithos.actors.writing.messages import WriteOutcome
 from lithos.core.errors import VersionConflict
@@ -318,3 +320,38 @@ async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_
         await house.settle_paths(made.path)
         await house.settle_paths(made.path)
         assert (shown(house, made.id), await read(house, made.id)) == (2, 2)
+
+
+async def test_a_write_that_is_taken_back_is_not_shown_and_counts_nothing(house, monkeypatch):
+    """behaviour 269: a writer places its text, finds that another was displaced, and puts that one back."""
+    async with house.watching():
+        made = await house.create("Note")
+        file = house.folder / made.path
+        apply, told, undecided = house.files.apply, [], house.catalogue.records._undecided
+
+        def place_and_take_back(operations):
+            edit(house, made.path, "by hand")
+            staged = file.with_name(".staged")
+            staged.write_bytes(operations[0].data)
+            os.rename(file, file.with_name(".displaced"))
+            os.rename(staged, file)
+            trio.from_thread.run(show)
+            os.rename(file.with_name(".displaced"), file)
+            monkeypatch.setattr(house.files, "apply", apply)
+            return apply(operations)
+
+        async def show():
+            nursery.start_soon(tell)
+            with trio.fail_after(10):
+                while not any(event.statistics().tasks_waiting for _, event in undecided.values()):
+                    await trio.sleep(0.001)
+
+        async def tell():
+            told.append(await read(house, made.id))
+
+        monkeypatch.setattr(house.files, "apply", place_and_take_back)
+        monkeypatch.setattr(house.writer, "_blocking", Threads())
+        async with trio.open_nursery() as nursery:
+            outcome = await house.update(made.id, "Note", "mine")
+        assert outcome.version == 3
+        assert told in ([2], [3])

@@ -221,13 +221,16 @@ class Writer:
         if not prepared:
             return []
         records = self._catalogue.records
-        for each in prepared:
-            if isinstance(each.operation, Put):
-                records.intend(each.entry.note.id, each.entry.standing)
+        intents = {
+            each.entry.note.id: each.entry.standing for each in prepared if isinstance(each.operation, Put)
+        }
+        for note_id, standing in intents.items():
+            records.intend(note_id, standing)
         results: Sequence[FileState | Exception | None] = []
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._save_intents)
-            results = await self._blocking.run(lambda: self._carry_out(prepared))
+        with records.deciding(intents):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._save_intents)
+                results = await self._blocking.run(lambda: self._carry_out(prepared))
         for each, result in zip(prepared, results, strict=True):
             is_gone = result is None  # a removal
             if is_gone or (isinstance(result, Exception) and not isinstance(result, NotSynced)):

@@ -84,6 +84,8 @@ class NoteTexts:
             loaded = await trio.to_thread.run_sync(self._load, entry, limiter=self._limiter)
             if loaded is None:
                 return None
+            if await self._catalogue.records.decided(entry.note.id, digest_of(loaded.source.data)):
+                continue  # a write that was under way, and may have been taken back
             version = self._judge(loaded, entry.note.id, before)
             if version is not None:
                 await self._catalogue.records.save(loaded.document.note.id)
