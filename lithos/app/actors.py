@@ -29,9 +29,11 @@ from lithos.actors.kit import Mailbox, supervise
 from lithos.actors.remembering.actor import Memory
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
+from lithos.actors.writing.catching_up import CatchingUp, settle_pending
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.preparation import Preparation
 from lithos.actors.writing.publisher import Publisher
+from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer, WriterMailbox
 from lithos.app.stores import Stores
 from lithos.app.style import style_of
@@ -160,6 +162,8 @@ class Actors:
         self.semantic.port.leaves_a_core = lambda: not self.fulltext_indexer.is_converged
         self.visibility = Visibility(self.fulltext_indexer, self.vector_indexer)
         self.keeper = Keeper(stores.files, stores.displaced, Threads(), clock)
+        self.recorder = Recorder(stores.history, Threads())
+        self.catching_up = CatchingUp(self.recorder, self.catalogue, stores.files, Threads(), clock)
         self.writer = self._make_writer(indexers)
         self.guard = make_guard(config, stores, self.catalogue)
         self.watcher = make_watcher(
@@ -197,7 +201,9 @@ class Actors:
         files, publisher = self.stores.files, self.publisher.mailbox
         keep = self.keeper.take
         moves = self.stores.moves
-        return Writer(self.catalogue, files, Threads(), indexers, publisher, preparation, keep, moves)
+        return Writer(
+            self.catalogue, files, Threads(), indexers, publisher, preparation, keep, moves, self.recorder
+        )
 
     def _make_coordinator(self) -> Coordinator:
         config = self.config
@@ -279,6 +285,7 @@ class Actors:
         filled, scanned = await blocking.run(fill)
         self.catalogue.take_over(filled)
         self._rows = NoteRows()
+        await settle_pending(self.recorder, self.catalogue, stores.files, announced)
         return scanned
 
     async def announce(self, scanned: ScanResult) -> None:
