@@ -1,7 +1,8 @@
 """Preparation of a restoring: earlier bytes of a note as its next version, or a deleted note at its path.
 
-Of the bytes only id, version, `updated_at` and, where they lack it, `created_at` change. Bytes whose frontmatter
-cannot be edited are written as they are, with a version that the file does not say: as after an edit by a person.
+Of the bytes only id, version, `updated_at` and, where they lack it, `created_at` change. Bytes whose
+frontmatter cannot be edited are written as they are, with a version that the file does not say: as after an
+edit by a person.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ class RestorePreparation:
         newest = request.newest_version
         if request.expected_version not in (None, newest):
             raise VersionConflict(
-                f"The note is deleted, which is version {newest}, not {request.expected_version}. Look at its "
-                "history with lithos_history, then retry with that version.",
+                f"The note is deleted, which is version {newest}, not {request.expected_version}. Look at "
+                "its history with lithos_history, then retry with that version.",
                 current_version=newest,
                 warnings=[],
             )
@@ -155,8 +156,7 @@ class RestorePreparation:
             tags=note.all_tags,
             origin=note_origin(TOOL, entry.digest, note.version),
         )
-        status = "created" if created else "updated"
-        outcome = WriteOutcome(status, note.id, entry.path, note.version)
+        outcome = WriteOutcome("created" if created else "updated", note.id, entry.path, note.version)
         return Prepared(
             operation, entry, made.document, outcome, event, says_version=made.says_version, op=RESTORED
         )

@@ -19,7 +19,6 @@ from lithos.actors.writing.messages import (
     MoveNote,
     PatchNote,
     RelinkNote,
-    RestoreNote,
     WriteNote,
     WriteRequest,
 )

@@ -1,4 +1,4 @@
-"""`lithos history` and `lithos restore-note`: the versions of a note, what changed, and an earlier state back."""
+"""`lithos history` and `lithos restore-note`: versions of a note, what changed, and earlier states back."""
 
 from __future__ import annotations
 
@@ -123,7 +123,6 @@ async def restore_note(session: Session, asker: Asker) -> int:
         print_json(answer)
     else:
         done = "is back" if answer["status"] == "created" else "was restored"
-        print_line(
-            f"{answer['path']} {done}: version {answer['version']} has the text of version {typed['note_version']}"
-        )
+        versions = f"version {answer['version']} has the text of version {typed['note_version']}"
+        print_line(f"{answer['path']} {done}: {versions}")
     return 0

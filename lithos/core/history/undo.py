@@ -1,7 +1,7 @@
 """Which changes of one agent to take back, and how: a plan made of version rows; pure.
 
-Consecutive changes of the agent to one note are one step: from the state after the last of them to that before
-the first. What a step does is decided when it is carried out, from the versions that are newer by then.
+Consecutive changes of the agent to one note are one step: from the state after the last of them to that
+before the first. What a step does is decided when it is carried out, from the versions newer by then.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], boo
 
 def is_machine_made(row: VersionRow) -> bool:
     """Enrichment wrote what it found in the text."""
-    return row.agent == ENRICH_AGENT and bool(row.changed) and _MACHINE_MADE >= set(row.changed)
+    return row.agent == ENRICH_AGENT and bool(row.changed) and set(row.changed) <= _MACHINE_MADE
 
 
 def since_by_others(newer: Sequence[VersionRow]) -> VersionRow | None:

@@ -208,7 +208,8 @@ def amend_document(
 ) -> bytes:
     """`data` with other values of some owned keys; no other byte changes, no other key is added.
 
-    `values` are fields of `Note`. Raises `UnreadableNote` when `data` is unreadable or no edit would read back right.
+    `values` are fields of `Note`. Raises `UnreadableNote` when `data` is unreadable or no edit would read
+    back right.
     """
     old = _read(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     fields = dict(values)

@@ -285,7 +285,7 @@ class NoteHistory:
         oldest = await self.oldest(note_id)
         if oldest is None:
             return VersionNotFound(
-                f"There is no {wanted} of this note: no version of it is kept yet. Read the note as it is now.",
+                f"There is no {wanted} of this note: none of it is kept yet. Read the note as it is now.",
                 oldest_version=None,
             )
         return VersionNotFound(
@@ -319,4 +319,3 @@ def _text_of(kept: KeptVersion | None) -> bytes:
 
 def _name_of(kept: KeptVersion | None) -> str:
     return "/dev/null" if kept is None else f"{kept.row.path}\tversion {kept.row.version}"
-

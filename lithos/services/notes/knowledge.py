@@ -235,7 +235,12 @@ class Knowledge:
         return entry, loaded.document
 
     async def _find_version(
-        self, note_id: str | None, path: str | None, title: str | None, version: int | None, as_of: datetime | None
+        self,
+        note_id: str | None,
+        path: str | None,
+        title: str | None,
+        version: int | None,
+        as_of: datetime | None,
     ) -> KeptNote | None:
         """A kept version; None for the current one where the history has not taken it up yet."""
         await self._opening.wait_known()

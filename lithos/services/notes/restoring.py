@@ -7,6 +7,7 @@ Merging (`lithos undo`): `base` is a version whose change is to be taken back, `
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -15,17 +16,27 @@ from attrs import frozen
 from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import RestoreNote, WriteOutcome
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import DocNotFound, InvalidInput, PathCollision, StorageFailed, VersionConflict
+from lithos.core.errors import (
+    DocNotFound,
+    InvalidInput,
+    PathCollision,
+    StorageFailed,
+    VersionConflict,
+    VersionNotFound,
+)
 from lithos.core.history.merging import merge_documents
+from lithos.core.history.versions import DELETED
 from lithos.core.notes.document import parse_document, place_heading, rewrite_document
 from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
-from lithos.services.notes.history import KeptVersion, NoteHistory
+from lithos.services.notes.history import HistoryRequest, KeptVersion, NoteHistory
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import LoadedNote, NoteTexts
 
+#: Earlier versions by the same agent that are looked at.
+MOST_EARLIER: Final = 20
 #: How often a merge is made again because the note was changed meanwhile.
 RETRIES: Final = 5
 
@@ -84,8 +95,8 @@ class Restoring:
     async def restore(self, request: RestoreRequest) -> Restored:
         """Restore a version; returns as `Knowledge.write` does.
 
-        Raises `VersionNotFound`, `DocNotFound`, `PathCollision` and `VersionConflict`, for an overlap with its
-        `conflicts`.
+        Raises `VersionNotFound`, `DocNotFound`, `PathCollision` and `VersionConflict`, for an overlap with
+        its `conflicts`.
         """
         kept = await self._history.at_version(request.id, request.version)
         if request.base is None:
@@ -130,8 +141,9 @@ class Restoring:
                     existing_id=holder.note.id,
                     warnings=[],
                 )
-            status = "created" if entry is None else "updated"
-            return _told(WriteOutcome(status, request.id, path, newest.version + 1))
+            is_back = entry is None
+            version = newest.version + 1
+            return _told(WriteOutcome("created" if is_back else "updated", request.id, path, version))
         return _told(await self._knowledge.restore(made))
 
     async def _restore_merged(
@@ -152,6 +164,8 @@ class Restoring:
                 warnings=[],
             )
         style, now = self._catalogue.style, loaded
+        if await self._is_done(request, base, kept, entry.path):
+            return Restored(None, request.id, entry.path, current)
         merged = await self._blocking.run(lambda: _merge(base, kept, now, entry, style))
         if merged.data is None:
             return Restored(None, request.id, entry.path, current)
@@ -169,6 +183,28 @@ class Restoring:
         if request.dry_run:
             return _told(WriteOutcome("updated", request.id, entry.path, current + 1), merged_with)
         return _told(await self._knowledge.restore(made), merged_with)
+
+    async def _is_done(
+        self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion, path: str
+    ) -> bool:
+        """Whether an earlier version by the same agent has the change taken back.
+
+        What happened since then was done knowing it, even if it is the same change again.
+        """
+        style, lower = self._catalogue.style, base.row.version
+        asked = HistoryRequest(note_id=request.id, agent=request.agent, limit=MOST_EARLIER)
+        for row in (await self._history.list_versions(asked)).rows:
+            if row.version <= lower:
+                break
+            if row.op == DELETED:
+                continue
+            try:
+                then = await self._history.at_version(request.id, row.version)
+            except VersionNotFound:  # pruned meanwhile
+                continue
+            if await self._blocking.run(partial(_has_done, base, kept, then, path, style)):
+                return True
+        return False
 
     async def _make(
         self,
@@ -191,8 +227,8 @@ class Restoring:
             document = await self._blocking.run(read)
         except UnreadableNote as problem:
             raise InvalidInput(
-                f"Version {row.version} of {row.path} cannot be read as a note: {problem.reason}. Restore another "
-                "version."
+                f"Version {row.version} of {row.path} cannot be read as a note: {problem.reason}. Restore "
+                "another version."
             ) from problem
         return RestoreNote(
             id=request.id,
@@ -228,8 +264,8 @@ def _merge(
         merged = merge_documents(before, mine, theirs)
         if merged.document is None:
             raise VersionConflict(
-                f"Others changed the same places since version {base.row.version}. Nothing was restored; edit "
-                "the note with its history at hand.",
+                f"Others changed the same places since version {base.row.version}. Nothing was restored; "
+                "edit the note with its history at hand.",
                 current_version=theirs.note.version,
                 warnings=[],
                 conflicts=[conflict.to_row() for conflict in merged.conflicts],
@@ -255,6 +291,19 @@ def _merge(
             f"The versions of {entry.path} cannot be merged: {problem.reason}. Nothing was changed."
         ) from problem
     return _Merged(data, is_merged=True)
+
+
+def _has_done(base: KeptVersion, kept: KeptVersion, then: KeptVersion, path: str, style: VaultStyle) -> bool:
+    """Whether `then` says what a merge would make of it. Blocks."""
+    try:
+        before, mine, theirs = (
+            parse_document(each.data, path, base.row.at, base.row.note_id, style)
+            for each in (base, kept, then)
+        )
+    except UnreadableNote:
+        return False
+    merged = merge_documents(before, mine, theirs).document
+    return merged is not None and _says(merged) == _says(theirs)
 
 
 def _says(document: Document) -> tuple[Any, str]:
