@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +68,20 @@ class Desk:
         return {name: (self.lithos.knowledge / name).read_bytes() for name in self.lithos.files()}
 
 
-@pytest.fixture
-async def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, settled=False) as lithos:
-        yield Desk(lithos, clock, capsys)
+def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Run a test with a `Desk`, and with `monkeypatch` where it wants it."""
+    wants_patch = "monkeypatch" in signature(test).parameters
+
+    async def run(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock = Clock()
+        async with serving(tmp_path, clock=clock, settled=False) as lithos:
+            desk = Desk(lithos, clock, capsys)
+            await (test(desk, monkeypatch) if wants_patch else test(desk))
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
 
 
 def results(report: Mapping[str, Any]) -> dict[str, str]:
@@ -79,6 +89,7 @@ def results(report: Mapping[str, Any]) -> dict[str, str]:
     return {row["title"]: row["result"] for row in reversed(report["notes"])}
 
 
+@at_desk
 async def test_everything_of_one_agent_goes_and_everything_of_others_stays(desk: Desk) -> None:
     """behaviour 224"""
     changed = await desk.write("ann", "Changed", "good\n\nend")
@@ -139,6 +150,7 @@ async def test_everything_of_one_agent_goes_and_everything_of_others_stays(desk:
     assert again["counts"]["nothing_to_do"] == 5
 
 
+@at_desk
 async def test_changes_on_both_sides_of_another_agents_go_and_that_stays(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "List", "a\n\nb\n\nc\n\nd")
@@ -156,6 +168,7 @@ async def test_changes_on_both_sides_of_another_agents_go_and_that_stays(desk: D
     assert (await desk.lithos.read(note))["version"] == 6
 
 
+@at_desk
 async def test_only_the_window_is_undone_and_then_the_rest(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "List", "a\n\nb\n\nc")
@@ -170,6 +183,7 @@ async def test_only_the_window_is_undone_and_then_the_rest(desk: Desk) -> None:
     assert await desk.text(note) == "a\n\nb\n\nc"
 
 
+@at_desk
 async def test_what_came_again_after_an_undo_is_undone_by_the_next_only_if_it_is_the_agents(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "good")
     await desk.write("bad", "Page", "bad", id=note)
@@ -183,6 +197,7 @@ async def test_what_came_again_after_an_undo_is_undone_by_the_next_only_if_it_is
     assert await desk.text(note) == "bad"
 
 
+@at_desk
 async def test_a_creation_deleted_by_undo_and_brought_back_by_somebody_stays(desk: Desk) -> None:
     note = await desk.write("bad", "Made", "spam")
     assert results(await desk.undo()) == {"Made": "deleted"}
@@ -193,6 +208,7 @@ async def test_a_creation_deleted_by_undo_and_brought_back_by_somebody_stays(des
     assert await desk.text(note) == "spam"
 
 
+@at_desk
 async def test_a_deletion_that_somebody_repeated_stays(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
@@ -201,6 +217,7 @@ async def test_a_deletion_that_somebody_repeated_stays(desk: Desk) -> None:
     assert results(await desk.undo()) == {"Page": "nothing to do"}
 
 
+@at_desk
 async def test_a_file_in_the_place_of_a_deleted_note_is_told(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
@@ -209,6 +226,7 @@ async def test_a_file_in_the_place_of_a_deleted_note_is_told(desk: Desk) -> None
     assert "exists already" in report["notes"][0]["reason"]
 
 
+@at_desk
 async def test_a_note_that_the_agent_put_in_its_place_makes_room(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
@@ -220,6 +238,7 @@ async def test_a_note_that_the_agent_put_in_its_place_makes_room(desk: Desk) -> 
     assert await desk.text(note) == "text"
 
 
+@at_desk
 async def test_a_change_that_comes_in_between_is_not_overwritten(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +263,7 @@ async def test_a_change_that_comes_in_between_is_not_overwritten(
     assert await desk.text(note) == "spam, kept"
 
 
+@at_desk
 async def test_the_agent_goes_on_writing_meanwhile(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its changes after the begin are not in the window; no text of them is lost."""
     notes = [await desk.write("ann", f"N{n}", "a\n\nb\n\nc") for n in range(5)]
@@ -265,12 +285,14 @@ async def test_the_agent_goes_on_writing_meanwhile(desk: Desk, monkeypatch: pyte
     assert sorted([await desk.text(note) for note in notes]) == [f"a\n\nb\n\nc{n}" for n in range(1, 6)]
 
 
+@at_desk
 async def test_an_undo_is_not_undone(desk: Desk) -> None:
     with pytest.raises(CommandFailed) as refused:
         await desk.undo(agent="undo")
     assert refused.value.exit_code == 2
 
 
+@at_desk
 async def test_what_undo_prints(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.write("bad", "Page", "bad", id=note)
@@ -289,6 +311,7 @@ async def test_what_undo_prints(desk: Desk) -> None:
     )
 
 
+@at_desk
 async def test_history_and_restore_note(desk: Desk) -> None:
     """behaviours 222, 223"""
     note = await desk.write("ann", "Page", "text")
@@ -318,6 +341,7 @@ async def test_history_and_restore_note(desk: Desk) -> None:
             await desk.type(*words)
 
 
+@at_desk
 async def test_thirty_notes_of_three_agents(desk: Desk) -> None:
     """behaviour 224: the story of a bad agent"""
     notes = {}
@@ -347,6 +371,7 @@ async def test_thirty_notes_of_three_agents(desk: Desk) -> None:
     assert desk.bytes_of_all() == files
 
 
+@at_desk
 async def test_times_of_the_window_are_read(desk: Desk) -> None:
     assert datetime.fromisoformat(START).tzinfo is not None
     with pytest.raises(SystemExit):

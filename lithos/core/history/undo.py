@@ -77,6 +77,10 @@ def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], boo
         elif changes:
             steps.append(Step(changes=tuple(changes), before=passed[0] if passed else row))
             changes, passed = [], []
+    if changes and not passed and changes[-1].op != CREATED and len(changes) > 1:
+        # What was before the oldest is not kept; the others go back to it.
+        steps.append(Step(changes=tuple(changes[:-1]), before=changes.pop()))
+        changes = [rows[-1]]
     if changes:
         steps.append(Step(changes=tuple(changes), before=passed[0] if passed else None))
     return steps

@@ -59,8 +59,10 @@ def test_what_enrichment_wrote_in_between_separates_nothing() -> None:
 
 
 def test_a_state_that_was_pruned_is_known_to_be_gone() -> None:
-    (step,) = plan_steps(rows_of("bad updated", "bad updated"), lambda row: True)
-    assert step.is_pruned
+    later, first = plan_steps(rows_of("bad updated", "bad updated", "bad updated"), lambda row: True)
+    assert first.is_pruned
+    assert not later.is_pruned
+    assert ([row.version for row in later.changes], later.before) == ([3, 2], first.last)
     (whole,) = plan_steps(rows_of("bad created", "bad updated"), lambda row: True)
     assert not whole.is_pruned
 
