@@ -58,8 +58,8 @@ class Desk:
 
     async def undo(self, *words: str, agent: str = "bad", code: int = 0) -> Mapping[str, Any]:
         """The report of an undo."""
-        until = ("--until", self.clock.text) if "--until" not in words else ()
         self.clock.advance(seconds=1)
+        until = ("--until", self.clock.text) if "--until" not in words else ()
         typed = ("undo", "--agent", agent, "--since", START, *until, *words, "--json")
         report: Mapping[str, Any] = json.loads(await self.type(*typed, code=code))
         return report
