@@ -31,9 +31,11 @@ from lithos.config.catalogue import Config
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.projection import Projection
 from lithos.services.notes.edges import Edges
+from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import Moving
 from lithos.services.notes.relations import Graph, no_edges
+from lithos.services.notes.restoring import Restoring
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Feedback, Lessons
 from lithos.services.retrieve.questions import QuestionMemory
@@ -49,6 +51,7 @@ from lithos.stores.indexes.transformer import load_transformer
 from lithos.tools.contract.registry import ToolMeter, Tools, in_order
 from lithos.tools.memory import EdgeTools, MemoryTools, RetrieveTools
 from lithos.tools.notes.graph import GraphTools
+from lithos.tools.notes.history import HistoryTools
 from lithos.tools.notes.legacy import LegacyTools
 from lithos.tools.notes.moving import MoveTools
 from lithos.tools.notes.notes import NoteTools
@@ -87,6 +90,7 @@ class Assembly:
             self.actors.reading,
         )
         questions = make_question_memory(self.actors, texts)
+        history = NoteHistory(stores.history, Threads(2), self.actors.catalogue)
         knowledge = Knowledge(
             self.actors.catalogue,
             self.actors.writer.mailbox,
@@ -96,7 +100,9 @@ class Assembly:
             clock,
             questions.cited_before,
             self.actors.opening,
+            history,
         )
+        restoring = Restoring(history, knowledge, self.actors.catalogue, texts, Threads())
         moving = Moving(
             self.actors.catalogue,
             self.actors.writer.mailbox,
@@ -111,7 +117,9 @@ class Assembly:
         state = self._make_state()
         streams = EventStreams(self.actors.broadcaster, stores.coordination, self.actors.coordination_reading)
         return Server(
-            tools=self._make_tools(knowledge, moving, search, texts, state, feedback, questions),
+            tools=self._make_tools(
+                knowledge, moving, HistoryTools(history, restoring), search, texts, state, feedback, questions
+            ),
             state=state,
             knowledge=knowledge,
             moving=moving,
@@ -159,6 +167,7 @@ class Assembly:
         self,
         knowledge: Knowledge,
         moving: Moving,
+        versions: HistoryTools,
         search: Search,
         texts: NoteTexts,
         state: ServerState,
@@ -176,6 +185,7 @@ class Assembly:
         families = (
             NoteTools(knowledge, self.actors.clock).tools(),
             MoveTools(moving).tools(),
+            versions.tools(),
             SearchTools(search, knowledge, self.actors.clock).tools(),
             GraphTools(graph).tools(),
             EdgeTools(edges).tools(),

@@ -187,6 +187,9 @@ def make_parser() -> argparse.ArgumentParser:
     add("stats", "print numbers about the notes and their indexes")
     _add_inspect(add("inspect", "look at the state of the server, its agents, tasks or one note"))
     _add_audit(add("audit", "tell who read which note"))
+    _add_history(add("history", "list the versions of a note, what changed, or the deleted notes"))
+    _add_restore_note(add("restore-note", "bring an earlier version of a note back, also of a deleted one"))
+    _add_undo(add("undo", "take the changes of one agent back; what others changed stays"))
     _add_wait(add("wait", "wait for an event and print it as JSON; exit 3 when none came in time"))
     _add_events(add("events", "print events as JSON, one a line"))
     add_maintenance(add)
@@ -262,6 +265,32 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--since", metavar="TIME", help="only what is later than this time (ISO 8601)")
     parser.add_argument("-n", "--limit", type=_count, metavar="N", help="most rows (default: 50)")
     parser.add_argument("--doc", metavar="ID", help="only reads of this note")
+
+
+def _add_history(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("note", metavar="ID-or-PATH", nargs="?", help="note id, or path below knowledge/")
+    parser.add_argument(
+        "--diff", metavar="A..B", help="what changed from version A to B; A alone: from the one before it"
+    )
+    parser.add_argument("--deleted", action="store_true", help="list the notes that can be brought back")
+    parser.add_argument("-n", "--limit", type=_count, metavar="N", help="most rows (default: 20)")
+
+
+def _add_restore_note(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("note", metavar="ID", help="note id, or path below knowledge/")
+    # `--version` alone is the program's.
+    parser.add_argument(
+        "--version", dest="note_version", type=_count, metavar="N", required=True, help="which version"
+    )
+
+
+def _add_undo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--agent", metavar="NAME", required=True, help="whose changes")
+    parser.add_argument(
+        "--since", type=_time, metavar="TIME", required=True, help="made at or after this time (ISO 8601)"
+    )
+    parser.add_argument("--until", type=_time, metavar="TIME", help="made before this time (default: now)")
+    _add_dry_run(parser)
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:

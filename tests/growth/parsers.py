@@ -15,6 +15,7 @@ from attrs import evolve
 
 from lithos.core import events, findings, limits, offers, times
 from lithos.core.errors import LithosError
+from lithos.core.history import line_matching, merging
 from lithos.core.learning import inference, lead, questions, ranking
 from lithos.core.notes import (
     document,
@@ -189,7 +190,30 @@ def _many(given: str) -> list[str]:
     return [given[begin : begin + 40] for begin in range(0, len(given), 40)]
 
 
+def _merge(base: str, mine: str, theirs: str) -> object:
+    found = merging.merge_texts(base, mine, theirs)
+    return [each.to_row() for each in found.conflicts]
+
+
+def _broken(given: str) -> str:
+    """With a line break behind every third character."""
+    return "\n".join(given[at : at + 3] for at in range(0, len(given), 3))
+
+
 PARSERS: Final[Mapping[str, Parse]] = {
+    "merging.merge_texts": lambda t: _merge(t, f"x\n{t}", f"{t}\ny"),
+    "merging.merge_texts of lines": lambda t: _merge(
+        _broken(t), _broken(t[::-1]), _broken(t[len(t) // 2 :] + t[: len(t) // 2])
+    ),
+    "merging.merge_documents": lambda t: merging.merge_documents(
+        Document(note=_NOTE, content=t),
+        Document(note=evolve(_NOTE, title=t, tags=tuple(_many(t)), extra={"x": t}), content=t[::-1]),
+        Document(note=evolve(_NOTE, title=t[1:], extra={"x": _many(t)}), content=t[1:]),
+    ),
+    "merging.merge_items": lambda t: merging.merge_items(_many(t), _many(t[::-1]), _many(t[1:])),
+    "line_matching.match_lines": lambda t: line_matching.match_lines(
+        [ord(each) % 5 for each in t], [ord(each) % 5 for each in t[::-1]]
+    ),
     "chunk.chunk_text": lambda t: chunk.chunk_text("A title", t),
     "chunk.chunk_text as title": lambda t: chunk.chunk_text(t, t),
     "chunk.headings_of": chunk.headings_of,

@@ -120,6 +120,27 @@ class DeleteNote(Command[Accepted]):
 
     id: str
     agent: str
+    expected_version: int | None = None
+
+
+@frozen(kw_only=True)
+class RestoreNote(Command[Accepted]):
+    """Write earlier bytes of a note as its next version; a deleted note comes back at `path`.
+
+    Only id, version and times of the bytes may change. `title` and `source_url` are what they say.
+    """
+
+    id: str
+    agent: str
+    data: bytes
+    path: str
+    title: str
+    source_url: str | None
+    #: The newest version in the history, of a deleted note that of its deletion.
+    newest_version: int
+    #: When the note began, for bytes that do not say it; None: as the note says now.
+    created_at: datetime | None = None
+    expected_version: int | None = None
 
 
 @frozen(kw_only=True)
@@ -153,4 +174,4 @@ class RelinkNote(Command[Accepted]):
 
 
 UpdateRequest = WriteNote | PatchNote
-WriteRequest = UpdateRequest | DeleteNote | MoveNote | RelinkNote
+WriteRequest = UpdateRequest | DeleteNote | MoveNote | RelinkNote | RestoreNote

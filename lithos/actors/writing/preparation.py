@@ -23,6 +23,7 @@ from lithos.actors.writing.messages import (
 from lithos.actors.writing.write_rules import (
     Decision,
     check_values,
+    check_version,
     decide_creation,
     decide_patch,
     decide_update,
@@ -44,7 +45,7 @@ from lithos.core.notes.document import (
 )
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.links import scan_targets
-from lithos.core.notes.model import Document
+from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.values import normalise_note
 from lithos.core.notes.yaml_nodes import UnreadableNote
@@ -213,6 +214,8 @@ class Preparation:
             raise no_such_note(request)
         if isinstance(source, Exception) and not isinstance(source, FileNotFoundError):
             raise explain_unreadable(entry.path, source)
+        if request.expected_version is not None:
+            check_version(request.expected_version, self._current(entry, source))
         event = EventDraft(
             type=NOTE_DELETED,
             agent=request.agent,
@@ -224,6 +227,13 @@ class Preparation:
         expected = source.digest if isinstance(source, ReadFile) else None
         operation = Remove(entry.path, expected, saves_old=expected not in (None, entry.digest))
         return Prepared(operation, entry, None, outcome, event)
+
+    def _current(self, entry: Entry, source: ReadFile | Exception | None) -> Note:
+        """The note with the version of its file: bytes that nobody has taken up have one of their own."""
+        if not isinstance(source, ReadFile):
+            return entry.note
+        version = self._catalogue.see_version(entry.note.id, source.digest, entry.note.version)
+        return attrs.evolve(entry.note, version=version)
 
     def _is_of_another(self, entry: Entry, source: ReadFile) -> bool:
         if digest_of(source.data) == entry.digest:

@@ -267,6 +267,19 @@ def _plain_changes(request: WriteNote) -> dict[str, Any]:
     return changes
 
 
+def check_unique(note: Note, current: Note | None, path: str, catalogue: Catalogue) -> None:
+    """Raises `SlugCollision` or `Duplicate` when another note has the title or URL of a restored state.
+
+    `current` is the note as it is now, which keeps a slug that it shares already; None for a deleted one.
+    """
+    if current is None:
+        check_slug(slug_of(note.title, note.id), catalogue, path, note.id)
+    else:
+        _check_new_title(note.title, current, path, catalogue)
+    if note.source_url:
+        _decide_url(note.source_url, note, catalogue)
+
+
 def _decide_url(given: str | None, old: Note | None, catalogue: Catalogue) -> str | None:
     if given is None:
         return old.source_url if old else None

@@ -25,6 +25,7 @@ from lithos.actors.writing.messages import (
     MoveNote,
     Publication,
     RelinkNote,
+    RestoreNote,
     WriteNote,
     WriteRequest,
 )
@@ -39,6 +40,7 @@ from lithos.actors.writing.outside_changes import (
 from lithos.actors.writing.preparation import Preparation, Prepared
 from lithos.actors.writing.publisher import PublisherMailbox
 from lithos.actors.writing.recording import NotKept, Recorder, is_undone, version_of
+from lithos.actors.writing.restoring import RestorePreparation
 from lithos.actors.writing.write_rules import keys_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_graph import take_turns
@@ -121,6 +123,7 @@ class Writer:
         self._moves = moves
         self._recorder = recorder or Recorder(None, blocking)
         self._moving = MovePreparation(catalogue, preparation.clock, preparation.refuse_ignored)
+        self._restoring = RestorePreparation(catalogue, preparation.clock, preparation.refuse_ignored)
         self._outside = Outside(catalogue, files, blocking, preparation.clock)
         #: Why the disk refused the last change, until a write succeeds.
         self._refusal: str | None = None
@@ -328,6 +331,8 @@ class Writer:
             return self._moving.prepare_move(job.request, job.source)
         if isinstance(job.request, RelinkNote):
             return self._moving.prepare_relinking(job.request, job.source, job.rewritten)
+        if isinstance(job.request, RestoreNote):
+            return self._restoring.prepare(job.request, job.source)
         if isinstance(job.request, WriteNote) and job.request.id is None:
             return self._preparation.prepare_creation(job.request)
         return self._preparation.prepare_update(job.request, job.source)

@@ -1,4 +1,4 @@
-"""Read-only commands (queries): answered by a running server over HTTP, or else by one in this process."""
+"""Commands that call tools (queries, restoring): of a running server over HTTP, or of one in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import attrs
 import trio
 
 from lithos.cli.commands.asking import Asker, ask_tool
+from lithos.cli.commands.history import history, restore_note
 from lithos.cli.commands.inspecting import inspect
+from lithos.cli.commands.undo import undo
 from lithos.cli.output import print_json, print_line, print_pairs
 from lithos.cli.session import CommandFailed, Session, missing_notes
 from lithos.core.times import parse_time
@@ -112,6 +114,12 @@ async def _answer(session: Session, asker: Asker) -> int:
         return await _stats(session, asker)
     if command == "audit":
         return await _audit(session, asker)
+    if command == "history":
+        return await history(session, asker)
+    if command == "restore-note":
+        return await restore_note(session, asker)
+    if command == "undo":
+        return await undo(session, asker)
     return await inspect(session, asker)
 
 

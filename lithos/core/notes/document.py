@@ -202,21 +202,23 @@ def amend_document(
     data: bytes,
     path: str,
     modified_at: datetime,
-    values: Mapping[str, str],
+    values: Mapping[str, Any],
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> bytes:
-    """`data` with other values of `id`, `title` or `author`; no other byte changes, no other key is added.
+    """`data` with other values of some owned keys; no other byte changes, no other key is added.
 
-    Raises `UnreadableNote` when `data` is unreadable or no edit would read back right.
+    `values` are fields of `Note`. Raises `UnreadableNote` when `data` is unreadable or no edit would read
+    back right.
     """
     old = _read(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
-    fields: dict[str, Any] = dict(values)
+    fields = dict(values)
     if "id" in values:  # its own id was no source of it, but that of another note is
         fields["derived_from_ids"] = clean_sources(old.healed.get("derived_from_ids", ()), values["id"])
     expected = evolve(old.document, note=evolve(old.document.note, **fields))
     body = old.layout.text[old.layout.body_start :]
-    changes = Changes(values=values, removed=frozenset())
+    written = written_values(expected.note)
+    changes = Changes(values={key: written[key] for key in values}, removed=frozenset())
     for head in apply_changes(old.mapping, changes, old.layout.newline, _item_reader(old)):
         result = _encode(_assemble(old.layout, head, body))
         if _reads_back(result, path, modified_at, expected, style):

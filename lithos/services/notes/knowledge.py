@@ -9,20 +9,21 @@ from typing import Any, TypeAlias
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import slices
+from lithos.actors.blocking import Threads, slices
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import honest_outcome
 from lithos.actors.writing.messages import (
     DeleteNote,
     NoteBusy,
     PatchNote,
+    RestoreNote,
     WriteNote,
     WriteOutcome,
     WriteRequest,
 )
 from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import DocNotFound, InvalidInput
+from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
 from lithos.core.notes.healing import one_line
 from lithos.core.notes.links import WikiLink, scan_links
@@ -31,6 +32,7 @@ from lithos.core.notes.model import Document
 from lithos.core.notes.paths import normalise_url, resolve_read_path
 from lithos.core.tasks.model import READ, UNKNOWN_AGENT, AuditRow
 from lithos.core.text.snippet import cut, truncate
+from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.texts import CHARACTERS_INLINE, NoteTexts
 from lithos.services.opening import Opening
 from lithos.services.search.search import Search
@@ -64,6 +66,8 @@ class ReadNote:
     retrieval_count: int
     length: int
     next_offset: int | None
+    #: The version that was asked for, with what is current; None: the note as it is now.
+    kept: KeptNote | None = None
 
 
 @frozen
@@ -137,8 +141,10 @@ class Knowledge:
         clock: Callable[[], datetime],
         cited_before: CitedBefore,
         opening: Opening | None = None,
+        history: NoteHistory | None = None,
     ) -> None:
         """`cited_before` gives the ids of notes that were cited for a question much like the one given."""
+        self._history = history or NoteHistory(None, Threads(), catalogue)
         self._opening = opening or Opening.finished()
         self._cited_before = cited_before
         self._catalogue = catalogue
@@ -164,6 +170,11 @@ class Knowledge:
         self._coordinator.touch(request.agent)
         return await self._submit(request)
 
+    async def restore(self, request: RestoreNote) -> WriteOutcome:
+        """Write earlier bytes of a note as its next version; returns as `write` does."""
+        self._coordinator.touch(request.agent)
+        return await self._submit(request)
+
     async def read(
         self,
         *,
@@ -173,20 +184,21 @@ class Knowledge:
         offset: int = 0,
         max_length: int | None,
         agent_id: str | None,
+        version: int | None = None,
+        as_of: datetime | None = None,
     ) -> ReadNote:
-        """Read a note, from a character of its content on, and record the access in the audit log."""
-        if title and not (note_id or path):
-            entry = await self._find_titled(title)
-        else:
-            entry = await self._find_early(note_id, path) or self._find(note_id, path)
+        """Read a note, from a character of its content on, and record the access in the audit log.
+
+        With `version` or `as_of` as it was then, also a deleted one.
+        """
         truncate("", max_length)  # refuse a bad length before anything is read
-        loaded = await self._texts.load(entry)
-        if loaded is None:
-            raise DocNotFound(
-                f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
-                "then retry."
-            )
-        document = loaded.document
+        kept: KeptNote | None = None
+        if version is not None or as_of is not None:
+            kept = await self._find_version(note_id, path, title, version, as_of)
+        if kept is not None:
+            entry, document = kept.entry, kept.document
+        else:
+            entry, document = await self._load(note_id, path, title)
         whole = document.content
         content = whole[offset:] if offset else whole
         truncated = bool(max_length) and len(content) > (max_length or 0)
@@ -205,7 +217,43 @@ class Knowledge:
             count,
             length=len(whole),
             next_offset=offset + end if truncated else None,
+            kept=kept,
         )
+
+    async def _load(self, note_id: str | None, path: str | None, title: str | None) -> tuple[Entry, Document]:
+        """A note as its file says now. Raises `DocNotFound`."""
+        if title and not (note_id or path):
+            entry = await self._find_titled(title)
+        else:
+            entry = await self._find_early(note_id, path) or self._find(note_id, path)
+        loaded = await self._texts.load(entry)
+        if loaded is None:
+            raise DocNotFound(
+                f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
+                "then retry."
+            )
+        return entry, loaded.document
+
+    async def _find_version(
+        self,
+        note_id: str | None,
+        path: str | None,
+        title: str | None,
+        version: int | None,
+        as_of: datetime | None,
+    ) -> KeptNote | None:
+        """A kept version; None for the current one where the history has not taken it up yet."""
+        await self._opening.wait_known()
+        if title and not (note_id or path):
+            note_id = (await self._find_titled(title)).note.id
+        try:
+            return await self._history.read(note_id, path, version, as_of)
+        except VersionNotFound:
+            found_id = await self._history.resolve(note_id, path)
+            entry = self._catalogue.get(found_id) if found_id else None
+            if entry is not None and version == entry.note.version:
+                return None
+            raise
 
     async def _find_titled(self, title: str) -> Entry:
         """The note with this title, in any case; raises `DocNotFound`, and `InvalidInput` for several."""

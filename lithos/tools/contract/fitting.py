@@ -69,6 +69,7 @@ PAGED: Final[Mapping[str, Paged]] = {
     "lithos_retrieve": Paged(rows=("results",), totals="none", beside=("conflicts",)),
     "lithos_list": Paged(rows=("items",)),
     "lithos_note_move": Paged(beside=("rewritten",)),
+    "lithos_history": Paged(rows=("versions",)),
     "lithos_related": _RELATED,
     "lithos_edge_list": Paged(rows=("edges", "results")),
     "lithos_tags": Paged(rows=("tags",)),

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from lithos.actors.blocking import slices
 from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Entry
+from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.model import Note
 from lithos.core.tasks.commands import Given
 from lithos.core.tasks.graph import Blocker
@@ -80,6 +81,30 @@ def read_row(read: ReadNote) -> dict[str, Any]:
         "version": note.version,
         "namespace": namespace,
         **_cut_keys(read),
+        **_kept_keys(read),
+    }
+
+
+def _kept_keys(read: ReadNote) -> dict[str, Any]:
+    """Of an earlier version: which one is current, and whether this one is the note's deletion."""
+    if read.kept is None:
+        return {}
+    deleted = {"deleted": True} if read.kept.row.op == DELETED else {}
+    return {"current_version": read.kept.current_version, **deleted}
+
+
+def version_row(row: VersionRow) -> dict[str, Any]:
+    """One version of `lithos_history`."""
+    return {
+        "version": row.version,
+        "at": format_time(row.at),
+        "agent": row.agent,
+        "op": row.op,
+        "title": row.title,
+        "path": row.path,
+        "size": row.size,
+        "hash": row.digest,
+        "changed": list(row.changed),
     }
 
 

@@ -112,6 +112,8 @@ class ReadArguments:
     max_length: int | None = argument("Cut the content to this many characters.", None)
     offset: int = argument("Characters to skip: next_offset of a cut answer.", 0)
     agent_id: str | None = argument("Your agent id, for the audit.", None, bound=NAME, is_caller=True)
+    version: int | None = argument("The note as of this version, also a deleted one.", None)
+    as_of: str | None = argument("The version current at this time.", None, bound=LOOKUP)
 
 
 @frozen
@@ -120,6 +122,8 @@ class DeleteArguments:
 
     id: str = argument("Note id.", bound=LOOKUP)
     agent: str = argument("Your agent id.", bound=NAME)
+    #: For `lithos undo`, which must not delete what somebody has just changed.
+    expected_version: int | None = argument("Refuse if the note has another version.", None, is_listed=False)
 
 
 @frozen
@@ -245,6 +249,8 @@ class NoteTools:
             offset=arguments.offset,
             max_length=arguments.max_length,
             agent_id=arguments.agent_id,
+            version=arguments.version,
+            as_of=read_time("as_of", arguments.as_of),
         )
         return read_row(found)
 

@@ -1,0 +1,162 @@
+"""Preparation of a restoring: earlier bytes of a note as its next version, or a deleted note at its path.
+
+Of the bytes only id, version, `updated_at` and, where they lack it, `created_at` change. Bytes whose
+frontmatter cannot be edited are written as they are, with a version that the file does not say: as after an
+edit by a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from lithos.actors.writing.messages import RestoreNote, WriteOutcome
+from lithos.actors.writing.preparation import Prepared, explain_unreadable
+from lithos.actors.writing.write_rules import check_unique, check_version, no_such_note, path_collision
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import DocNotFound, InvalidInput, VersionConflict
+from lithos.core.events import NOTE_CREATED, NOTE_UPDATED, TOOL, EventDraft, note_origin
+from lithos.core.history.versions import RESTORED
+from lithos.core.limits import TITLE
+from lithos.core.notes.document import amend_document, given_keys, parse_document, parse_identified
+from lithos.core.notes.links import scan_targets
+from lithos.core.notes.model import Document, Note, Standing
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.stores.notes.values import FileState, Put, ReadFile, digest_of
+
+_NOT_WRITTEN_YET = FileState(0, 0)
+
+
+@frozen
+class _Bytes:
+    """What is written: the bytes, what they say, and whether they name the id and the version."""
+
+    data: bytes
+    document: Document
+    identified: bool
+    says_version: bool
+
+
+class RestorePreparation:
+    """Prepares restorings against the current catalogue; refusals are raised."""
+
+    def __init__(
+        self, catalogue: Catalogue, clock: Callable[[], datetime], refuse: Callable[[str], None]
+    ) -> None:
+        """`refuse` raises `InvalidInput` for a path where no note may be."""
+        self._catalogue = catalogue
+        self._clock = clock
+        self._refuse = refuse
+
+    def prepare(self, request: RestoreNote, source: ReadFile | Exception | None) -> Prepared:
+        """Prepare the next version of a note, or its return; `source` is its file as it is now."""
+        entry = self._catalogue.get(request.id)
+        if entry is None:
+            return self._prepare_return(request)
+        if source is None:  # it came back while the file was looked for
+            raise no_such_note(request)
+        if isinstance(source, Exception):
+            raise explain_unreadable(entry.path, source)
+        current = self._current(entry, source)
+        if current.id != entry.note.id:
+            raise no_such_note(request)
+        check_version(request.expected_version, current)
+        version = max(current.version, request.newest_version) + 1
+        created_at = request.created_at or current.created_at
+        made = self._make(request, entry.path, version, created_at)
+        check_unique(made.document.note, current, entry.path, self._catalogue)
+        is_unseen = source.digest != entry.digest
+        operation = Put(entry.path, made.data, source.digest, saves_old=is_unseen)
+        return self._prepared(request, made, operation, entry.serial, created=False)
+
+    def _prepare_return(self, request: RestoreNote) -> Prepared:
+        """A deleted note at the path that it had."""
+        newest = request.newest_version
+        if request.expected_version not in (None, newest):
+            raise VersionConflict(
+                f"The note is deleted, which is version {newest}, not {request.expected_version}. Look at "
+                "its history with lithos_history, then retry with that version.",
+                current_version=newest,
+                warnings=[],
+            )
+        self._refuse(request.path)
+        if self._catalogue.at_path(request.path) is not None:
+            raise path_collision(request.path, self._catalogue)
+        made = self._make(request, request.path, newest + 1, request.created_at)
+        check_unique(made.document.note, None, request.path, self._catalogue)
+        operation = Put(request.path, made.data, None)
+        return self._prepared(request, made, operation, self._catalogue.take_serial(), created=True)
+
+    def _current(self, entry: Entry, source: ReadFile) -> Note:
+        """The note as its file says now; a file that cannot be read is an edit like any other."""
+        style = self._catalogue.style
+        modified = from_nanoseconds(source.state.mtime_ns)
+        try:
+            note = parse_document(source.data, entry.path, modified, entry.stand_in, style).note
+        except UnreadableNote:
+            note = entry.note
+        version = self._catalogue.see_version(entry.note.id, source.digest, note.version)
+        return attrs.evolve(note, version=version)
+
+    def _make(self, request: RestoreNote, path: str, version: int, created_at: datetime | None) -> _Bytes:
+        """The bytes under a new version. Raises `InvalidInput` when they are no note any more."""
+        now, style = self._clock(), self._catalogue.style
+        values: dict[str, Any] = {"id": request.id, "version": version, "updated_at": now}
+        try:
+            given = given_keys(request.data)
+            if created_at is not None and "created_at" not in given and not style.minimal_frontmatter:
+                values["created_at"] = created_at
+            data = amend_document(request.data, path, now, values, request.id, style)
+        except UnreadableNote:
+            return self._keep(request, path, version, now)
+        document, identified = parse_identified(data, path, now, request.id, style)
+        return _Bytes(data, document, identified, says_version=True)
+
+    def _keep(self, request: RestoreNote, path: str, version: int, now: datetime) -> _Bytes:
+        """The bytes as they are, where no key of theirs can be changed."""
+        data = request.data
+        try:
+            document, identified = parse_identified(data, path, now, request.id, self._catalogue.style)
+        except UnreadableNote as problem:
+            raise InvalidInput(
+                f"The state of {path} cannot be restored: {problem.reason}. Read it with lithos_read and "
+                "write what is wanted with lithos_write."
+            ) from problem
+        if document.note.id != request.id:
+            raise DocNotFound(
+                f"The state of {path} is that of the note {document.note.id!r}. Restore that one instead."
+            )
+        self._catalogue.records.put_version(request.id, Standing(version, digest_of(data)))
+        document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
+        return _Bytes(data, document, identified, says_version=False)
+
+    def _prepared(
+        self, request: RestoreNote, made: _Bytes, operation: Put, serial: int, *, created: bool
+    ) -> Prepared:
+        note = made.document.note
+        entry = Entry(
+            serial=serial,
+            path=operation.path,
+            note=note,
+            digest=digest_of(made.data),
+            state=_NOT_WRITTEN_YET,
+            identified=made.identified,
+            links=scan_targets(made.document.content, operation.path),
+        )
+        event = EventDraft(
+            type=NOTE_CREATED if created else NOTE_UPDATED,
+            agent=request.agent,
+            payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
+            timestamp=self._clock(),
+            tags=note.all_tags,
+            origin=note_origin(TOOL, entry.digest, note.version),
+        )
+        outcome = WriteOutcome("created" if created else "updated", note.id, entry.path, note.version)
+        return Prepared(
+            operation, entry, made.document, outcome, event, says_version=made.says_version, op=RESTORED
+        )

@@ -1,0 +1,128 @@
+"""`lithos history` and `lithos restore-note`: versions of a note, what changed, and earlier states back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from lithos.cli.commands.asking import Asker, ask_tool
+from lithos.cli.output import print_json, print_line
+from lithos.cli.session import CommandFailed, Session
+
+#: The agent of what a person does with a command.
+AGENT: Final = "cli"
+#: Versions that are shown unless `--limit` says another number.
+SHOWN: Final = 20
+#: Versions asked for at once.
+PAGE: Final = 200
+
+
+async def history(session: Session, asker: Asker) -> int:
+    """Print versions, deleted notes or a difference; 0. Raises `CommandFailed`."""
+    typed = session.invocation.typed
+    wanted, diff = typed.get("note"), typed.get("diff")
+    if typed.get("deleted"):
+        if wanted is not None or diff is not None:
+            raise CommandFailed("--deleted lists all deleted notes: leave the note and --diff out.", 2)
+        return await _deleted(session, asker)
+    if wanted is None:
+        raise CommandFailed("Name a note by its id or path, or give --deleted.", 2)
+    if diff is not None:
+        return _show_diff(session, await ask_note(asker, wanted, {"diff": diff}))
+    answer = await _versions(asker, wanted, typed.get("limit", SHOWN))
+    if session.invocation.as_json:
+        print_json(answer)
+        return 0
+    if not answer["versions"]:
+        print_line("No versions are kept of this note yet.")
+    for row in answer["versions"]:
+        changed = f"  {', '.join(row['changed'])}" if row["changed"] else ""
+        print_line(
+            f"{row['version']:>6}  {row['at']}  {row['op']:<8}  {row['agent']:<20}  {row['path']}{changed}"
+        )
+    if answer["total"] > len(answer["versions"]):
+        print_line(f"{len(answer['versions'])} of {answer['total']} versions; --limit shows more")
+    return 0
+
+
+async def _versions(asker: Asker, wanted: str, limit: int) -> dict[str, Any]:
+    """The newest versions of a note, in one answer however many calls it takes."""
+    rows: list[Any] = []
+    answer: Mapping[str, Any] = {}
+    while len(rows) < limit:
+        asked = {"limit": min(PAGE, limit - len(rows)), "offset": len(rows)}
+        answer = await ask_note(asker, wanted, asked)
+        rows += answer["versions"]
+        if not answer["versions"] or len(rows) >= answer["total"]:
+            break
+    return {"id": answer["id"], "versions": rows, "total": answer["total"]}
+
+
+async def _deleted(session: Session, asker: Asker) -> int:
+    limit = session.invocation.typed.get("limit", SHOWN)
+    rows = await ask_pages(asker, {"deleted": True}, limit)
+    total = (await ask_tool(asker, "lithos_history", {"deleted": True, "limit": 1}))["total"]
+    if session.invocation.as_json:
+        print_json({"versions": rows, "total": total})
+        return 0
+    if not rows:
+        print_line("No deleted notes are kept.")
+    for row in rows:
+        print_line(f"{row['at']}  {row['agent']:<20}  {row['path']}")
+        print_line(f"    lithos restore-note {row['id']} --version {row['version']}")
+    if total > len(rows):
+        print_line(f"{len(rows)} of {total} deleted notes; --limit shows more")
+    return 0
+
+
+async def ask_pages(asker: Asker, arguments: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
+    """The newest `limit` rows of `lithos_history`, each once although more are made meanwhile."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    offset = 0
+    while len(found) < limit:
+        asked = {**arguments, "limit": min(PAGE, limit - len(found)), "offset": offset}
+        answer = await ask_tool(asker, "lithos_history", asked)
+        for row in answer["versions"]:
+            found[row.get("id"), row["version"], row["op"], row["at"], row["path"]] = row
+        offset += len(answer["versions"])
+        if not answer["versions"] or offset >= answer["total"]:
+            break
+    return list(found.values())
+
+
+def _show_diff(session: Session, answer: Mapping[str, Any]) -> int:
+    if session.invocation.as_json:
+        print_json(answer)
+        return 0
+    if not answer["diff"]:
+        print_line("These versions have the same bytes.")
+    for line in answer["diff"].removesuffix("\n").split("\n") if answer["diff"] else ():
+        print_line(line)
+    if answer["truncated"]:
+        print_line("… the rest is left out")
+    return 0
+
+
+async def ask_note(asker: Asker, wanted: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`lithos_history` of a note by its id, else by its path. Raises `CommandFailed`."""
+    answer = await asker.call("lithos_history", {**arguments, "id": wanted}) or {}
+    if answer.get("code") == "doc_not_found":
+        return await ask_tool(asker, "lithos_history", {**arguments, "path": wanted})
+    if answer.get("status") == "error":
+        raise CommandFailed(str(answer["message"]))
+    return answer
+
+
+async def restore_note(session: Session, asker: Asker) -> int:
+    """Bring a version back; 0. Raises `CommandFailed`."""
+    typed = session.invocation.typed
+    note = (await ask_note(asker, typed["note"], {"limit": 1}))["id"]
+    arguments = {"id": note, "version": typed["note_version"], "agent": AGENT}
+    answer = await ask_tool(asker, "lithos_restore", arguments)
+    if session.invocation.as_json:
+        print_json(answer)
+    else:
+        done = "is back" if answer["status"] == "created" else "was restored"
+        versions = f"version {answer['version']} has the text of version {typed['note_version']}"
+        print_line(f"{answer['path']} {done}: {versions}")
+    return 0

@@ -1,0 +1,341 @@
+"""Three-way merges of notes: bodies by lines, frontmatter by key (history spec, section 3).
+
+`base` is what both sides began with, `mine` what the caller wants, `theirs` what is there now. A change of
+one side is kept; equal changes of both count once; changes that touch or overlap are conflicts, and a merge
+with conflicts has no result, so that conflict markers cannot reach a file. The algorithm for lines is that
+of diff3 (Khanna, Kunal, Pierce: A Formal Investigation of Diff3, 2007).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from attrs import evolve, frozen
+
+from lithos.core.history.line_matching import Block, match_lines
+from lithos.core.notes.model import OWNED_KEYS, Document
+from lithos.core.text.pieces import PIECE
+
+#: Characters of each text of a conflict.
+TEXT_CUT: Final = 2_000
+#: Conflicts that are kept; what counts is that there are any.
+MOST_CONFLICTS: Final = 20
+#: Lines of each text; longer ones, of five characters a line and less, are not compared (some 0.5 s each).
+MOST_LINES: Final = 200_000
+
+#: These follow from the write itself.
+_NEVER_CONFLICT: Final = frozenset(("id", "version", "updated_at", "contributors"))
+_LISTS: Final = frozenset(("tags", "aliases", "derived_from_ids", "entities"))
+_LF: Final = "\n"
+_CRLF: Final = "\r\n"
+#: A metadata key that is not there.
+_ABSENT: Final = object()
+
+
+@frozen(kw_only=True)
+class Conflict:
+    """An overlap: of a frontmatter `key`, or of the body from a `line` of theirs on (1-based)."""
+
+    key: str | None = None
+    line: int | None = None
+    base: Any
+    mine: Any
+    theirs: Any
+
+    def to_row(self) -> dict[str, Any]:
+        """As callers see it: JSON-compatible, every text cut at `TEXT_CUT` characters."""
+        place: dict[str, Any] = {"line": self.line} if self.key is None else {"key": self.key}
+        return place | {"base": _shown(self.base), "mine": _shown(self.mine), "theirs": _shown(self.theirs)}
+
+
+@frozen(kw_only=True)
+class MergedText:
+    """A merged text, or None and the conflicts: the first `MOST_CONFLICTS` of `total`.
+
+    Not `is_complete`: the texts differ too much to be compared whole, so some overlaps are larger than they
+    would have to be.
+    """
+
+    text: str | None
+    conflicts: tuple[Conflict, ...] = ()
+    total: int = 0
+    is_complete: bool = True
+
+
+@frozen(kw_only=True)
+class MergedDocument:
+    """A merged note, or None and the conflicts; as `MergedText`."""
+
+    document: Document | None
+    conflicts: tuple[Conflict, ...] = ()
+    total: int = 0
+    is_complete: bool = True
+
+
+def merge_documents(base: Document, mine: Document, theirs: Document) -> MergedDocument:
+    """Merge two changes of a note. Id, version, updated_at, contributors and inline tags are theirs.
+
+    Lists are merged as sets, in their order; the further metadata by key.
+    """
+    conflicts: list[Conflict] = []
+    values: dict[str, Any] = {}
+    for key in OWNED_KEYS:
+        if key not in _NEVER_CONFLICT:
+            sides = (getattr(base.note, key), getattr(mine.note, key), getattr(theirs.note, key))
+            values[key] = _merge_value(key, *sides, conflicts)
+    extra = _merge_extra(base.note.extra, mine.note.extra, theirs.note.extra, conflicts)
+    body = merge_texts(base.content, mine.content, theirs.content)
+    total = len(conflicts) + body.total
+    shown = (*conflicts, *body.conflicts)[:MOST_CONFLICTS]
+    if body.text is None or total:
+        return MergedDocument(document=None, conflicts=shown, total=total, is_complete=body.is_complete)
+    note = evolve(theirs.note, **values, extra=extra)
+    return MergedDocument(document=evolve(theirs, note=note, content=body.text), is_complete=body.is_complete)
+
+
+def merge_items(base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
+    """Merge changes of a list as a set: theirs without what mine removed, then what mine added.
+
+    A side that changed nothing, not even the order, leaves the other as it is.
+    """
+    if _same(base, mine):
+        return list(theirs)
+    if _same(base, theirs):
+        return list(mine)
+    before, wanted = ({_token(item) for item in side} for side in (base, mine))
+    kept = [item for item in theirs if _token(item) in wanted or _token(item) not in before]
+    present = {_token(item) for item in kept} | before
+    return kept + [item for item in mine if _token(item) not in present]
+
+
+def merge_texts(base: str, mine: str, theirs: str) -> MergedText:
+    """Merge two changes of a text by lines.
+
+    The kind of a line break, and whether there is one at the end, are merged apart from the lines: a side
+    that changed only these overlaps with nothing. Breaks are LF and CRLF.
+    """
+    if mine in (theirs, base):
+        return MergedText(text=theirs)
+    if theirs == base:
+        return MergedText(text=mine)
+    if any(text.count(_LF) > MOST_LINES for text in (base, mine, theirs)):
+        whole = Conflict(line=1, base=base[:TEXT_CUT], mine=mine[:TEXT_CUT], theirs=theirs[:TEXT_CUT])
+        return MergedText(text=None, conflicts=(whole,), total=1, is_complete=False)
+    numbers: dict[str, int] = {}
+    sides = [_Lines.of(text, numbers) for text in (base, mine, theirs)]
+    return _LineMerge(*sides).run()
+
+
+@frozen
+class _Lines:
+    """A text as lines: their numbers (equal lines have equal ones), texts and breaks ("" ends the text)."""
+
+    numbers: Sequence[int]
+    texts: Sequence[str]
+    breaks: Sequence[str]
+
+    @classmethod
+    def of(cls, text: str, numbers: dict[str, int]) -> _Lines:
+        """`numbers` has those given to lines so far."""
+        texts: list[str] = []
+        breaks: list[str] = []
+        start = 0
+        while start < len(text):
+            end = text.find(_LF, start)
+            if end < 0:
+                texts.append(text[start:])
+                breaks.append("")
+                break
+            is_crlf = end > start and text[end - 1] == "\r"
+            texts.append(text[start : end - is_crlf])
+            breaks.append(_CRLF if is_crlf else _LF)
+            start = end + 1
+        return cls([numbers.setdefault(line, len(numbers)) for line in texts], texts, breaks)
+
+    @property
+    def ends_open(self) -> bool:
+        """Whether the last line has no line break."""
+        return bool(self.breaks) and not self.breaks[-1]
+
+    @property
+    def kind(self) -> str | None:
+        """The kind of all line breaks; None where there are several, or none."""
+        found = ""
+        for each in self.breaks:
+            if each != found and each:
+                if found:
+                    return None
+                found = each
+        return found or None
+
+    def beginning(self, start: int, end: int) -> str:
+        """The text of some lines, as far as a conflict shows it."""
+        parts: list[str] = []
+        room = TEXT_CUT
+        for at in range(start, end):
+            parts.append(self.texts[at][:room] + self.breaks[at])
+            room -= len(parts[-1])
+            if room <= 0:
+                break
+        return "".join(parts)[:TEXT_CUT]
+
+
+class _LineMerge:
+    """One merge of three texts as lines."""
+
+    def __init__(self, base: _Lines, mine: _Lines, theirs: _Lines) -> None:
+        self._base, self._mine, self._theirs = base, mine, theirs
+        self._texts: list[str] = []
+        self._breaks: list[str] = []
+        self._conflicts: list[Conflict] = []
+        self._total = 0
+
+    def run(self) -> MergedText:
+        """The merged text or the conflicts."""
+        base, mine, theirs = self._base, self._mine, self._theirs
+        matchings = [match_lines(base.numbers, side.numbers) for side in (mine, theirs)]
+        is_complete = all(each.is_complete for each in matchings)
+        at, at_mine, at_theirs = 0, 0, 0
+        for start, in_mine, in_theirs, size in self._common(matchings[0].blocks, matchings[1].blocks):
+            self._settle((at, start), (at_mine, in_mine), (at_theirs, in_theirs))
+            if not self._total:
+                self._keep(start, in_mine, in_theirs, size)
+            at, at_mine, at_theirs = start + size, in_mine + size, in_theirs + size
+        if self._total:
+            conflicts = tuple(self._conflicts)
+            return MergedText(text=None, conflicts=conflicts, total=self._total, is_complete=is_complete)
+        return MergedText(text=self._joined(), is_complete=is_complete)
+
+    def _common(self, mine: Sequence[Block], theirs: Sequence[Block]) -> Iterator[tuple[int, int, int, int]]:
+        """Lines of base that both sides have: where they begin in each, how many; none at the end."""
+        number = other = 0
+        while number < len(mine) and other < len(theirs):
+            i, in_mine, size = mine[number]
+            j, in_theirs, length = theirs[other]
+            start, end = max(i, j), min(i + size, j + length)
+            if start < end:
+                yield start, in_mine + start - i, in_theirs + start - j, end - start
+            if i + size < j + length:
+                number += 1
+            else:
+                other += 1
+        yield len(self._base.numbers), len(self._mine.numbers), len(self._theirs.numbers), 0
+
+    def _settle(self, base: tuple[int, int], mine: tuple[int, int], theirs: tuple[int, int]) -> None:
+        """Decide between two common parts: bounds in each text."""
+        was = self._base.numbers[slice(*base)]
+        wanted, present = self._mine.numbers[slice(*mine)], self._theirs.numbers[slice(*theirs)]
+        if wanted in (was, present):
+            side, bounds = self._theirs, theirs
+        elif present == was:
+            side, bounds = self._mine, mine
+        else:
+            self._total += 1
+            if len(self._conflicts) < MOST_CONFLICTS:
+                self._conflicts.append(
+                    Conflict(
+                        line=theirs[0] + 1,
+                        base=self._base.beginning(*base),
+                        mine=self._mine.beginning(*mine),
+                        theirs=self._theirs.beginning(*theirs),
+                    )
+                )
+            return
+        self._texts += side.texts[slice(*bounds)]
+        self._breaks += side.breaks[slice(*bounds)]
+
+    def _keep(self, start: int, in_mine: int, in_theirs: int, size: int) -> None:
+        """Common lines; a break that one side changed is as that side has it."""
+        self._texts += self._theirs.texts[in_theirs : in_theirs + size]
+        was, wanted, present = self._base.breaks, self._mine.breaks, self._theirs.breaks
+        self._breaks += (
+            _merge_break(was[start + n], wanted[in_mine + n], present[in_theirs + n]) for n in range(size)
+        )
+
+    def _joined(self) -> str:
+        base, mine, theirs = self._base, self._mine, self._theirs
+        kinds = base.kind, mine.kind, theirs.kind
+        one_kind = None if None in kinds else _merge_break(*(kind or "" for kind in kinds))
+        otherwise = one_kind or theirs.kind or next((mark for mark in theirs.breaks if mark), _LF)
+        last = len(self._texts) - 1
+        opens = base.ends_open, mine.ends_open, theirs.ends_open
+        ends_open = opens[1] if opens[1] != opens[0] else opens[2]
+        parts: list[str] = []
+        for first in range(0, last + 1, PIECE):
+            pairs = zip(self._texts[first : first + PIECE], self._breaks[first : first + PIECE], strict=True)
+            parts.append(
+                "".join(
+                    text + ("" if ends_open and number == last else one_kind or mark or otherwise)
+                    for number, (text, mark) in enumerate(pairs, first)
+                )
+            )
+        return "".join(parts)
+
+
+def _merge_break(base: str, mine: str, theirs: str) -> str:
+    """Three-way merge of a line break; where both sides changed it, theirs."""
+    return theirs if mine == base or theirs != base else mine
+
+
+def _merge_value(key: str, base: Any, mine: Any, theirs: Any, conflicts: list[Conflict]) -> Any:
+    """One owned key: the merged value; theirs where there is a conflict."""
+    if _same(mine, theirs) or _same(mine, base):
+        return theirs
+    if _same(theirs, base):
+        return mine
+    if key in _LISTS:
+        return tuple(merge_items(base, mine, theirs))
+    conflicts.append(Conflict(key=key, base=base, mine=mine, theirs=theirs))
+    return theirs
+
+
+def _merge_extra(
+    base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any], conflicts: list[Conflict]
+) -> dict[str, Any]:
+    """The metadata that Lithos does not own, by key, in the order of theirs."""
+    merged: dict[str, Any] = {}
+    for key in dict.fromkeys((*theirs, *mine)):
+        was, wanted, present = base.get(key, _ABSENT), mine.get(key, _ABSENT), theirs.get(key, _ABSENT)
+        before = [] if was is _ABSENT else was
+        if isinstance(before, list) and isinstance(wanted, list) and isinstance(present, list):
+            merged[key] = merge_items(before, wanted, present)
+            continue
+        value = _merge_value(key, was, wanted, present, conflicts)
+        if value is not _ABSENT:
+            merged[key] = value
+    return merged
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equality that tells 1, 1.0 and true apart, and a missing value from any other."""
+    if one is other:
+        return True
+    if one is _ABSENT or other is _ABSENT or one != other:
+        return False
+    return _token(one) == _token(other)
+
+
+def _token(value: Any) -> str:
+    """A value as text: equal for equal values only."""
+    if isinstance(value, datetime):
+        return f"time {value.timestamp()}"
+    return json.dumps(value, sort_keys=True, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else dict(value)
+
+
+def _shown(value: Any) -> Any:
+    """A value for a caller; one that is no text but whose JSON is long becomes text, cut."""
+    if value is _ABSENT:
+        return None
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str):
+        return value[:TEXT_CUT]
+    text = json.dumps(value, ensure_ascii=False, default=_plain)
+    return json.loads(text) if len(text) <= TEXT_CUT else text[:TEXT_CUT]

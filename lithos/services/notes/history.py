@@ -1,0 +1,321 @@
+"""The history service: kept versions of notes, also of deleted ones, their bytes and differences.
+
+Every read of the store runs in a worker thread, and so does the comparison of two versions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import attrs
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import DocNotFound, HistoryDisabled, InvalidInput, StorageFailed, VersionNotFound
+from lithos.core.history.differences import Diff, unified_diff
+from lithos.core.history.versions import DELETED, VersionReader, VersionRow
+from lithos.core.notes.document import parse_document
+from lithos.core.notes.links import scan_targets
+from lithos.core.notes.model import Document
+from lithos.core.notes.paths import resolve_read_path
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import format_time
+from lithos.stores.notes.values import FileState
+
+#: Versions of one answer.
+MOST_VERSIONS: Final = 1_000
+#: Versions of one note of which some are chosen: all that are ever kept.
+MOST_FILTERED: Final = 100_000
+#: Deletions among which a path is looked for.
+MOST_DELETIONS: Final = 10_000
+#: The largest version number that a store can hold.
+_LARGEST: Final = 2**63 - 1
+_RANGE: Final = re.compile(r"\s*(?:(\d{1,19})\s*(?:\.\.\.?|-)\s*(\d{1,19})?|(\d{1,19}))\s*")
+
+
+@frozen
+class KeptVersion:
+    """One version with its exact bytes."""
+
+    row: VersionRow
+    data: bytes
+
+
+@frozen
+class KeptNote:
+    """A note as of a version; `current_version` is None when it is deleted."""
+
+    entry: Entry
+    document: Document
+    row: VersionRow
+    current_version: int | None
+
+
+@frozen(kw_only=True)
+class HistoryRequest:
+    """Which versions to list: of one note (`note_id`), or of all, newest first.
+
+    `since` is inclusive; `before` a version, exclusive; `offset` rows are skipped.
+    """
+
+    note_id: str | None = None
+    agent: str | None = None
+    since: datetime | None = None
+    is_deleted: bool = False
+    limit: int = 20
+    offset: int = 0
+    before: int | None = None
+
+
+@frozen
+class ListedVersions:
+    """A page of version rows, newest first, and how many there are in all."""
+
+    rows: Sequence[VersionRow]
+    total: int
+
+
+@frozen
+class VersionDiff:
+    """The difference from one version (None: from nothing) to another."""
+
+    from_version: int | None
+    to_version: int
+    diff: Diff
+
+
+class NoteHistory:
+    """Reads what the history keeps; without a reader every question raises `HistoryDisabled`."""
+
+    def __init__(self, reader: VersionReader | None, blocking: Blocking, catalogue: Catalogue) -> None:
+        self._reader = reader
+        self._blocking = blocking
+        self._catalogue = catalogue
+
+    def locate(self, note_id: str) -> Entry | None:
+        """The note as it is now, None when it is deleted or unknown."""
+        return self._catalogue.get(note_id)
+
+    async def resolve(self, note_id: str | None, path: str | None) -> str | None:
+        """The id of a note by id or path, also of a deleted one by the path it had; None without either.
+
+        Raises `DocNotFound` for a path that no note has or had.
+        """
+        if note_id or not path:
+            return note_id
+        resolved = resolve_read_path(path)
+        entry = self._catalogue.at_path(resolved)
+        if entry is not None:
+            return entry.note.id
+        reader = self._open()
+        rows, _ = await self._blocking.run(lambda: reader.recent(is_deleted=True, limit=MOST_DELETIONS))
+        for row in rows:
+            if row.path == resolved:
+                return row.note_id
+        raise DocNotFound(
+            f"No note is or was at {resolved!r}. Find its path with lithos_list, a deleted one with "
+            "lithos_history and deleted=true."
+        )
+
+    async def at_version(self, note_id: str, version: int) -> KeptVersion:
+        """The bytes of a version. Raises `VersionNotFound`, `DocNotFound`."""
+        reader = self._open()
+
+        def find() -> KeptVersion | None:
+            row = reader.row(note_id, version) if 0 < version <= _LARGEST else None
+            data = None if row is None else reader.content(note_id, version)
+            return None if row is None or data is None else KeptVersion(row, data)
+
+        found = await self._blocking.run(find)
+        if found is None:
+            raise await self._not_kept(note_id, f"version {version}")
+        return found
+
+    async def at_time(self, note_id: str, at: datetime) -> KeptVersion:
+        """The version that was current then. Raises `VersionNotFound`, `DocNotFound`."""
+        reader = self._open()
+
+        def find() -> KeptVersion | None:
+            row = reader.current_at(note_id, at)
+            data = None if row is None else reader.content(note_id, row.version)
+            return None if row is None or data is None else KeptVersion(row, data)
+
+        found = await self._blocking.run(find)
+        if found is None:
+            raise await self._not_kept(note_id, f"version of {format_time(at)}")
+        return found
+
+    async def read(
+        self, note_id: str | None, path: str | None, version: int | None, as_of: datetime | None
+    ) -> KeptNote:
+        """A note as of a version or a time, also a deleted one. Raises `VersionNotFound`, `DocNotFound`."""
+        if version is not None and as_of is not None:
+            raise InvalidInput("Give version or as_of, not both.")
+        found_id = await self.resolve(note_id, path)
+        if not found_id:
+            raise InvalidInput("Give the id or the path of the note whose version is wanted.")
+        if version is not None:
+            kept = await self.at_version(found_id, version)
+        else:
+            assert as_of is not None
+            kept = await self.at_time(found_id, as_of)
+        return await self._blocking.run(lambda: self._parse(kept))
+
+    def _parse(self, kept: KeptVersion) -> KeptNote:
+        row = kept.row
+        try:
+            document = parse_document(kept.data, row.path, row.at, row.note_id, self._catalogue.style)
+        except UnreadableNote as problem:
+            raise StorageFailed(
+                f"Version {row.version} of {row.path} cannot be read as a note: {problem.reason}. Look at "
+                "another version."
+            ) from problem
+        document = attrs.evolve(document, note=attrs.evolve(document.note, version=row.version))
+        now = self._catalogue.get(row.note_id)
+        entry = Entry(
+            serial=0,
+            path=row.path,
+            note=document.note,
+            digest=row.digest,
+            state=FileState(0, 0),
+            identified=True,
+            links=scan_targets(document.content, row.path),
+        )
+        return KeptNote(entry, document, row, None if now is None else now.note.version)
+
+    async def newest(self, note_id: str) -> VersionRow | None:
+        """The newest version that is kept."""
+        reader = self._open()
+        rows, _ = await self._blocking.run(lambda: reader.rows(note_id, 1))
+        return rows[0] if rows else None
+
+    async def oldest(self, note_id: str) -> VersionRow | None:
+        """The oldest version that is kept."""
+        reader = self._open()
+
+        def find() -> VersionRow | None:
+            oldest = reader.oldest(note_id)
+            return None if oldest is None else reader.row(note_id, oldest)
+
+        return await self._blocking.run(find)
+
+    async def list_versions(self, request: HistoryRequest) -> ListedVersions:
+        """Version rows, newest first. Raises `DocNotFound` for an id that never was."""
+        reader = self._open()
+        if request.limit < 1 or request.offset < 0:
+            raise InvalidInput("limit must be at least 1, and offset must not be negative.")
+        note_id, before = request.note_id, request.before
+        before = None if before is None else max(0, min(before, _LARGEST))
+        limit = min(request.limit, MOST_VERSIONS)
+        if note_id is None:
+            wanted = request.offset + limit
+
+            def recent() -> tuple[Sequence[VersionRow], int]:
+                return reader.recent(
+                    agent=request.agent,
+                    since=request.since,
+                    is_deleted=request.is_deleted,
+                    limit=min(wanted, _LARGEST),
+                    before=before,
+                )
+
+            rows, total = await self._blocking.run(recent)
+        elif request.agent is not None or request.since is not None:
+            rows, total = await self._blocking.run(lambda: _filtered(reader, note_id, request, before))
+        else:
+            wanted = min(request.offset + limit, _LARGEST)
+            rows, total = await self._blocking.run(lambda: reader.rows(note_id, wanted, before))
+        if not total and note_id is not None and note_id not in self._catalogue:
+            await self._require(note_id)
+        return ListedVersions(rows[request.offset : request.offset + limit], total)
+
+    async def diff(self, note_id: str, text: str) -> VersionDiff:
+        """The difference between two versions, as `7..9`; of `7` alone from the one before.
+
+        Raises `InvalidInput`, `VersionNotFound` and `DocNotFound`.
+        """
+        matched = _RANGE.fullmatch(text)
+        if matched is None:
+            raise InvalidInput(
+                f"diff must name two versions such as 7..9, or one such as 7; {text[:60]!r} does not."
+            )
+        first, last, only = matched.groups()
+        target = only or last
+        newest = None if target else await self.newest(note_id)
+        if not target and newest is None:
+            raise await self._not_kept(note_id, "version at all")
+        number = int(target) if target else newest.version if newest else 0
+        after = await self.at_version(note_id, number)
+        before: KeptVersion | None
+        if only:
+            before = await self._before(note_id, number)
+        else:
+            before = await self.at_version(note_id, int(first))
+        made = await self._blocking.run(lambda: _compare(before, after))
+        return VersionDiff(before.row.version if before else None, number, made)
+
+    async def _before(self, note_id: str, version: int) -> KeptVersion | None:
+        reader = self._open()
+        rows, _ = await self._blocking.run(lambda: reader.rows(note_id, 1, version))
+        return await self.at_version(note_id, rows[0].version) if rows else None
+
+    def _open(self) -> VersionReader:
+        if self._reader is None:
+            raise HistoryDisabled(
+                "No versions are kept: history.enabled is off. Switch it on and restart the server; versions "
+                "are kept from then on."
+            )
+        return self._reader
+
+    async def _require(self, note_id: str) -> None:
+        """Raise `DocNotFound` for an id that neither the notes nor the history know."""
+        if note_id not in self._catalogue and await self.oldest(note_id) is None:
+            raise DocNotFound(
+                f"No note has or had the id {note_id[:100]!r}. Find it with lithos_search or lithos_list, a "
+                "deleted one with lithos_history and deleted=true."
+            )
+
+    async def _not_kept(self, note_id: str, wanted: str) -> VersionNotFound:
+        """The refusal for a version that is unknown or was pruned. Raises `DocNotFound`."""
+        await self._require(note_id)
+        oldest = await self.oldest(note_id)
+        if oldest is None:
+            return VersionNotFound(
+                f"There is no {wanted} of this note: none of it is kept yet. Read the note as it is now.",
+                oldest_version=None,
+            )
+        return VersionNotFound(
+            f"There is no {wanted} of this note in the history. The oldest that is kept is version "
+            f"{oldest.version} of {format_time(oldest.at)}; lithos_history lists them.",
+            oldest_version=oldest.version,
+        )
+
+
+def _filtered(
+    reader: VersionReader, note_id: str, request: HistoryRequest, before: int | None
+) -> tuple[list[VersionRow], int]:
+    """The versions of a note by an agent or since a time, and how many there are. Blocks."""
+    rows, _ = reader.rows(note_id, MOST_FILTERED, before)
+    found = [
+        row
+        for row in rows
+        if request.agent in (None, row.agent) and (request.since is None or row.at >= request.since)
+    ]
+    return found, len(found)
+
+
+def _compare(before: KeptVersion | None, after: KeptVersion) -> Diff:
+    """A deletion stands for no text: what led to it is all removed."""
+    return unified_diff(_text_of(before), _text_of(after), _name_of(before), _name_of(after))
+
+
+def _text_of(kept: KeptVersion | None) -> bytes:
+    return b"" if kept is None or kept.row.op == DELETED else kept.data
+
+
+def _name_of(kept: KeptVersion | None) -> str:
+    return "/dev/null" if kept is None else f"{kept.row.path}\tversion {kept.row.version}"

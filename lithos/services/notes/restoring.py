@@ -1,0 +1,314 @@
+"""The restore service: an earlier state of a note as its next version, whole or merged with what came since.
+
+Merging (`lithos undo`): `base` is a version whose change is to be taken back, `mine` the version before it,
+`theirs` the note as it is now; so everything that others changed elsewhere stays.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+import attrs
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.writing.messages import RestoreNote, WriteOutcome
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import (
+    DocNotFound,
+    InvalidInput,
+    PathCollision,
+    StorageFailed,
+    VersionConflict,
+    VersionNotFound,
+)
+from lithos.core.history.merging import merge_documents
+from lithos.core.history.versions import DELETED
+from lithos.core.notes.document import parse_document, place_heading, rewrite_document
+from lithos.core.notes.model import Document
+from lithos.core.notes.style import VaultStyle
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.services.notes.history import HistoryRequest, KeptVersion, NoteHistory
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.texts import LoadedNote, NoteTexts
+
+#: Earlier versions by the same agent that are looked at.
+MOST_EARLIER: Final = 20
+#: How often a merge is made again because the note was changed meanwhile.
+RETRIES: Final = 5
+
+
+@frozen(kw_only=True)
+class RestoreRequest:
+    """What to restore; with `base` what changed since that version stays. A dry run changes nothing."""
+
+    id: str
+    version: int
+    agent: str
+    expected_version: int | None = None
+    base: int | None = None
+    dry_run: bool = False
+
+
+@frozen
+class Restored:
+    """What was done; `outcome` is None when the note says already what it would say.
+
+    `merged_with` is the version whose changes stay beside what was restored.
+    """
+
+    outcome: WriteOutcome | None
+    id: str
+    path: str
+    version: int
+    merged_with: int | None = None
+
+
+@frozen
+class _Merged:
+    """The bytes to write, None when there is nothing to do; `is_merged`: they are of no earlier version."""
+
+    data: bytes | None
+    is_merged: bool = False
+
+
+class Restoring:
+    """Brings earlier states of notes back."""
+
+    def __init__(
+        self,
+        history: NoteHistory,
+        knowledge: Knowledge,
+        catalogue: Catalogue,
+        texts: NoteTexts,
+        blocking: Blocking,
+    ) -> None:
+        self._history = history
+        self._knowledge = knowledge
+        self._catalogue = catalogue
+        self._texts = texts
+        self._blocking = blocking
+
+    async def restore(self, request: RestoreRequest) -> Restored:
+        """Restore a version; returns as `Knowledge.write` does.
+
+        Raises `VersionNotFound`, `DocNotFound`, `PathCollision` and `VersionConflict`, for an overlap with
+        its `conflicts`.
+        """
+        kept = await self._history.at_version(request.id, request.version)
+        if request.base is None:
+            return await self._restore_whole(request, kept)
+        base = await self._history.at_version(request.id, request.base)
+        for _ in range(RETRIES):
+            try:
+                return await self._restore_merged(request, base, kept)
+            except VersionConflict as refusal:
+                if "conflicts" in refusal.extras or request.expected_version is not None:
+                    raise
+        raise VersionConflict(
+            "The note is changed all the time, so nothing was restored. Retry in a moment.",
+            current_version=self._version_of(request.id),
+            warnings=[],
+        )
+
+    def _version_of(self, note_id: str) -> int | None:
+        entry = self._catalogue.get(note_id)
+        return None if entry is None else entry.note.version
+
+    async def _restore_whole(self, request: RestoreRequest, kept: KeptVersion) -> Restored:
+        newest = await self._history.newest(request.id)
+        oldest = await self._history.oldest(request.id)
+        assert newest is not None  # `kept` is
+        entry = self._catalogue.get(request.id)
+        path = newest.path if entry is None else entry.path
+        made = await self._make(
+            request,
+            kept,
+            kept.data,
+            path=path,
+            newest=newest.version,
+            created_at=oldest.at if oldest is not None and entry is None else None,
+            expected=request.expected_version,
+        )
+        if request.dry_run:
+            holder = self._catalogue.at_path(path)
+            if entry is None and holder is not None:
+                raise PathCollision(
+                    f"The file {path} exists already. Move that note away, then retry.",
+                    existing_id=holder.note.id,
+                    warnings=[],
+                )
+            is_back = entry is None
+            version = newest.version + 1
+            return _told(WriteOutcome("created" if is_back else "updated", request.id, path, version))
+        return _told(await self._knowledge.restore(made))
+
+    async def _restore_merged(
+        self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion
+    ) -> Restored:
+        entry = self._catalogue.get(request.id)
+        loaded = None if entry is None else await self._texts.load(entry)
+        if entry is None or loaded is None:
+            raise DocNotFound(
+                "The note is deleted, so there is nothing to merge with. Restore a version without base."
+            )
+        current = loaded.document.note.version
+        if request.expected_version not in (None, current):
+            raise VersionConflict(
+                f"The note is at version {current}, not {request.expected_version}. Read it again and retry "
+                "with the current version.",
+                current_version=current,
+                warnings=[],
+            )
+        style, now = self._catalogue.style, loaded
+        if await self._is_done(request, base, kept, entry.path):
+            return Restored(None, request.id, entry.path, current)
+        merged = await self._blocking.run(lambda: _merge(base, kept, now, entry, style))
+        if merged.data is None:
+            return Restored(None, request.id, entry.path, current)
+        merged_with = current if merged.is_merged else None
+        newest = await self._history.newest(request.id)
+        made = await self._make(
+            request,
+            kept,
+            merged.data,
+            path=entry.path,
+            newest=newest.version if newest else current,
+            created_at=None,
+            expected=current,
+        )
+        if request.dry_run:
+            return _told(WriteOutcome("updated", request.id, entry.path, current + 1), merged_with)
+        return _told(await self._knowledge.restore(made), merged_with)
+
+    async def _is_done(
+        self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion, path: str
+    ) -> bool:
+        """Whether an earlier version by the same agent has the change taken back.
+
+        What happened since then was done knowing it, even if it is the same change again.
+        """
+        style, lower = self._catalogue.style, base.row.version
+        asked = HistoryRequest(note_id=request.id, agent=request.agent, limit=MOST_EARLIER)
+        for row in (await self._history.list_versions(asked)).rows:
+            if row.version <= lower:
+                break
+            if row.op == DELETED:
+                continue
+            try:
+                then = await self._history.at_version(request.id, row.version)
+            except VersionNotFound:  # pruned meanwhile
+                continue
+            if await self._blocking.run(partial(_has_done, base, kept, then, path, style)):
+                return True
+        return False
+
+    async def _make(
+        self,
+        request: RestoreRequest,
+        kept: KeptVersion,
+        data: bytes,
+        *,
+        path: str,
+        newest: int,
+        created_at: datetime | None,
+        expected: int | None,
+    ) -> RestoreNote:
+        """The message to the writer. Raises `InvalidInput` for bytes that are no note any more."""
+        row, style = kept.row, self._catalogue.style
+
+        def read() -> Document:
+            return parse_document(data, path, row.at, request.id, style)
+
+        try:
+            document = await self._blocking.run(read)
+        except UnreadableNote as problem:
+            raise InvalidInput(
+                f"Version {row.version} of {row.path} cannot be read as a note: {problem.reason}. Restore "
+                "another version."
+            ) from problem
+        return RestoreNote(
+            id=request.id,
+            agent=request.agent,
+            data=data,
+            path=path,
+            title=document.note.title,
+            source_url=document.note.source_url,
+            newest_version=newest,
+            created_at=created_at,
+            expected_version=expected,
+        )
+
+
+def _told(outcome: WriteOutcome, merged_with: int | None = None) -> Restored:
+    return Restored(outcome, outcome.id, outcome.path, outcome.version, merged_with)
+
+
+def _merge(
+    base: KeptVersion, kept: KeptVersion, loaded: LoadedNote, entry: Entry, style: VaultStyle
+) -> _Merged:
+    """What to write. Blocks. Raises `VersionConflict` with the `conflicts`, and `StorageFailed`."""
+    modified, theirs = from_nanoseconds(loaded.source.state.mtime_ns), loaded.document
+    try:
+        # One path and time stand in for what the files do not say, so that these never differ.
+        before, mine = (
+            parse_document(each.data, entry.path, modified, entry.note.id, style) for each in (base, kept)
+        )
+        if _says(mine) == _says(theirs):
+            return _Merged(None)
+        if _says(before) == _says(theirs):
+            return _Merged(kept.data)
+        merged = merge_documents(before, mine, theirs)
+        if merged.document is None:
+            raise VersionConflict(
+                f"Others changed the same places since version {base.row.version}. Nothing was restored; "
+                "edit the note with its history at hand.",
+                current_version=theirs.note.version,
+                warnings=[],
+                conflicts=[conflict.to_row() for conflict in merged.conflicts],
+            )
+        if _says(merged.document) == _says(theirs):
+            return _Merged(None)
+        document, heading = merged.document, True
+        replace = document.content != theirs.content
+        if replace:
+            document, heading = place_heading(document, style)
+        data = rewrite_document(
+            loaded.source.data,
+            entry.path,
+            modified,
+            document,
+            replace_body=replace,
+            stand_in=entry.stand_in,
+            style=style,
+            heading=heading,
+        )
+    except UnreadableNote as problem:
+        raise StorageFailed(
+            f"The versions of {entry.path} cannot be merged: {problem.reason}. Nothing was changed."
+        ) from problem
+    return _Merged(data, is_merged=True)
+
+
+def _has_done(base: KeptVersion, kept: KeptVersion, then: KeptVersion, path: str, style: VaultStyle) -> bool:
+    """Whether `then` says what a merge would make of it. Blocks."""
+    try:
+        before, mine, theirs = (
+            parse_document(each.data, path, base.row.at, base.row.note_id, style)
+            for each in (base, kept, then)
+        )
+    except UnreadableNote:
+        return False
+    merged = merge_documents(before, mine, theirs).document
+    return merged is not None and _says(merged) == _says(theirs)
+
+
+def _says(document: Document) -> tuple[Any, str]:
+    """All of a note but what follows from a write itself."""
+    note = attrs.evolve(
+        document.note, version=0, updated_at=document.note.created_at, contributors=(), inline_tags=()
+    )
+    return note, document.content

@@ -1,0 +1,122 @@
+"""Tools that show earlier versions of notes and bring them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from lithos.core.errors import InvalidInput
+from lithos.services.notes.history import HistoryRequest, NoteHistory
+from lithos.services.notes.restoring import RestoreRequest, Restoring
+from lithos.tools.contract.arguments import argument, as_command, read_time
+from lithos.tools.contract.bounds import LOOKUP, NAME, PATH
+from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.rows import outcome_row, sliced_rows, version_row
+
+
+@frozen
+class HistoryArguments:
+    """Parameters of `lithos_history`."""
+
+    id: str | None = argument("Note id, also of a deleted note.", None, bound=LOOKUP)
+    path: str | None = argument(
+        "Path, instead of id, also one that a deleted note had.", None, bound=PATH, is_listed=False
+    )
+    agent: str | None = argument("Only changes by this agent; without id of all notes.", None, bound=NAME)
+    since: str | None = argument("Only changes at or after this time.", None, bound=LOOKUP)
+    deleted: bool = argument("List the notes that are deleted.", False)
+    limit: int = argument("Most versions.", 20)
+    offset: int = argument("Versions to skip.", 0, is_listed=False)
+    before: int | None = argument("Only versions below this one.", None)
+    diff: str | None = argument(
+        "Instead of the list: the difference of two versions, 7..9, or 7 to the one before.",
+        None,
+        bound=NAME,
+    )
+
+
+@frozen
+class RestoreArguments:
+    """Parameters of `lithos_restore`."""
+
+    id: str = argument("Note id, also of a deleted note.", bound=LOOKUP)
+    version: int = argument("The version to bring back.")
+    agent: str = argument("Your agent id.", bound=NAME)
+    expected_version: int | None = argument("Refuse if the note has another version now.", None)
+    #: For `lithos undo`: take back only what this version changed, and keep what came later.
+    base: int | None = argument("Keep what changed since this version.", None, is_listed=False)
+    dry_run: bool = argument("Only tell what would be done.", False, is_listed=False)
+
+
+class HistoryTools:
+    """Handlers; each takes its arguments class."""
+
+    def __init__(self, history: NoteHistory, restoring: Restoring) -> None:
+        self._history = history
+        self._restoring = restoring
+
+    def tools(self) -> Sequence[Tool]:
+        """The family."""
+        return (
+            Tool(
+                "lithos_history",
+                "standard",
+                "RI",
+                "Versions of a note, changes of all notes by agent or time, deleted notes, or a diff.",
+                HistoryArguments,
+                self.history,
+            ),
+            Tool(
+                "lithos_restore",
+                "full",
+                "D",
+                "Write an earlier version of a note as its next one; a deleted note comes back.",
+                RestoreArguments,
+                self.restore,
+            ),
+        )
+
+    async def history(self, given: HistoryArguments) -> Answer:
+        """`lithos_history`."""
+        note_id = await self._history.resolve(given.id, given.path)
+        if given.diff is not None:
+            return await self._diff(note_id, given.diff)
+        since = read_time("since", given.since)
+        if note_id is None and given.agent is None and since is None and not given.deleted:
+            raise InvalidInput("Give the id of a note, or agent, since or deleted=true to look at all notes.")
+        request = HistoryRequest(
+            note_id=note_id,
+            agent=given.agent,
+            since=since,
+            is_deleted=given.deleted,
+            limit=given.limit,
+            offset=given.offset,
+            before=given.before,
+        )
+        listed = await self._history.list_versions(request)
+        rows = await sliced_rows(listed.rows, version_row)
+        if note_id is None:
+            rows = [{"id": row.note_id} | told for row, told in zip(listed.rows, rows, strict=True)]
+        return {"id": note_id, "versions": rows, "total": listed.total}
+
+    async def _diff(self, note_id: str | None, text: str) -> Answer:
+        if note_id is None:
+            raise InvalidInput("diff needs the id of the note whose versions to compare.")
+        found = await self._history.diff(note_id, text)
+        return {
+            "id": note_id,
+            "from": found.from_version,
+            "to": found.to_version,
+            "diff": found.diff.text,
+            "truncated": found.diff.is_truncated,
+        }
+
+    async def restore(self, given: RestoreArguments) -> Answer:
+        """`lithos_restore`."""
+        done = await self._restoring.restore(as_command(RestoreRequest, given))
+        if done.outcome is None:
+            unchanged = {"status": "unchanged", "id": done.id, "path": done.path, "version": done.version}
+            return {**unchanged, "warnings": []}
+        merged = {} if done.merged_with is None else {"merged_with": done.merged_with}
+        return outcome_row(done.outcome) | merged

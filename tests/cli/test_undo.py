@@ -1,0 +1,382 @@
+"""`lithos undo`: one agent's changes go, everybody else's stay, and a second run does nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.cli.commands import undo as undo_module
+from lithos.cli.commands.history import history, restore_note
+from lithos.cli.commands.queries import _Here
+from lithos.cli.commands.undo import undo
+from lithos.cli.options import parse_arguments
+from lithos.cli.session import CommandFailed, Session
+from lithos.config.catalogue import Config
+from tests.servers import Clock, Lithos, serving
+
+START = "2026-03-04T05:06:07+00:00"
+COMMANDS = {"undo": undo, "history": history, "restore-note": restore_note}
+
+
+class Desk:
+    """A person at a terminal beside a server whose clock moves a second with each call of a tool."""
+
+    def __init__(self, lithos: Lithos, clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+        self.lithos = lithos
+        self.clock = clock
+        self._capsys = capsys
+
+    async def write(self, agent: str, title: str, content: str | None = None, **more: Any) -> str:
+        self.clock.advance(seconds=1)
+        arguments = {"agent": agent, "title": title, "content": content} | more
+        answer = await self.lithos.call("lithos_write", **arguments)
+        assert answer["status"] in ("created", "updated"), answer
+        return str(answer["id"])
+
+    async def call(self, tool: str, **arguments: Any) -> Any:
+        self.clock.advance(seconds=1)
+        return await self.lithos.call(tool, **arguments)
+
+    async def text(self, note: str) -> str:
+        return str((await self.lithos.read(note))["content"])
+
+    async def type(self, *words: str, code: int = 0) -> str:
+        """What a command prints."""
+        self.clock.advance(seconds=1)
+        self._capsys.readouterr()
+        invocation = parse_arguments(words)
+        done = await COMMANDS[invocation.command](Session(invocation, Config()), _Here(self.lithos.server))
+        printed = self._capsys.readouterr().out
+        assert done == code, printed
+        return printed
+
+    async def undo(self, *words: str, agent: str = "bad", code: int = 0) -> Mapping[str, Any]:
+        """The report of an undo."""
+        self.clock.advance(seconds=1)
+        until = ("--until", self.clock.text) if "--until" not in words else ()
+        typed = ("undo", "--agent", agent, "--since", START, *until, *words, "--json")
+        report: Mapping[str, Any] = json.loads(await self.type(*typed, code=code))
+        return report
+
+    def bytes_of_all(self) -> dict[str, bytes]:
+        return {name: (self.lithos.knowledge / name).read_bytes() for name in self.lithos.files()}
+
+
+def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Run a test with a `Desk`, and with `monkeypatch` where it wants it."""
+    wants_patch = "monkeypatch" in signature(test).parameters
+
+    async def run(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock = Clock()
+        async with serving(tmp_path, clock=clock, settled=False) as lithos:
+            desk = Desk(lithos, clock, capsys)
+            await (test(desk, monkeypatch) if wants_patch else test(desk))
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+def results(report: Mapping[str, Any]) -> dict[str, str]:
+    """Title to result; of several steps for a note the first that was done."""
+    return {row["title"]: row["result"] for row in reversed(report["notes"])}
+
+
+@at_desk
+async def test_everything_of_one_agent_goes_and_everything_of_others_stays(desk: Desk) -> None:
+    """behaviour 224"""
+    changed = await desk.write("ann", "Changed", "good\n\nend")
+    moved = await desk.write("ann", "Moved", "m")
+    deleted = await desk.write("ann", "Deleted", "d")
+    shared = await desk.write("ann", "Shared", "one\n\ntwo\n\nthree", tags=["a"])
+    clash = await desk.write("ann", "Clash", "one\n\ntwo")
+    await desk.write("bad", "Changed", "bad", id=changed)
+    await desk.write("bad", "Changed", "worse", id=changed)
+    await desk.call("lithos_note_move", id=moved, path="junk", agent="bad")
+    await desk.call("lithos_delete", id=deleted, agent="bad")
+    await desk.write("bad", "Shared", "one\n\nBAD\n\nthree", id=shared, tags=["a", "bad"])
+    await desk.write("bob", "Shared", "one\n\nBAD\n\nthree\n\nfour", id=shared, tags=["a", "bad", "b"])
+    await desk.write("bad", "Clash", "one\n\nBAD", id=clash)
+    await desk.write("bob", "Clash", "one\n\nBAD indeed", id=clash)
+    made = await desk.write("bad", "Made", "spam")
+    joined = await desk.write("bad", "Joined", "spam")
+    await desk.write("bob", "Joined", "spam, but answered", id=joined)
+    await desk.write("bob", "Else", "mine")
+
+    before = desk.bytes_of_all()
+    tried = await desk.undo("--dry-run", code=1)
+    assert desk.bytes_of_all() == before
+    report = await desk.undo(code=1)
+    expected = {
+        "Changed": "reverted",
+        "Moved": "reverted",
+        "Deleted": "restored",
+        "Shared": "merged",
+        "Clash": "not reverted",
+        "Made": "deleted",
+        "Joined": "not reverted",
+    }
+    assert results(report) == results(tried) == expected
+    assert report["counts"]["not_reverted"] == 2
+    reasons = {row["title"]: row["reason"] for row in report["notes"] if row["reason"]}
+    assert reasons == {
+        "Clash": "others changed the same: line 3",
+        "Joined": "bob has changed the new note since (version 2)",
+    }
+    newest_first = [row["at"] for row in report["notes"]]
+    assert newest_first == sorted(newest_first, reverse=True)
+    assert await desk.text(changed) == "good\n\nend"
+    assert (await desk.lithos.read(moved))["path"] == "moved.md"
+    assert await desk.text(deleted) == "d"
+    now = await desk.lithos.read(shared)
+    assert now["content"] == "one\n\ntwo\n\nthree\n\nfour"
+    assert now["metadata"]["tags"] == ["a", "b"]
+    assert await desk.text(clash) == "one\n\nBAD indeed"
+    assert (await desk.lithos.call("lithos_read", id=made))["code"] == "doc_not_found"
+    assert (await desk.lithos.read(made, version=1))["content"] == "spam"
+    assert (await desk.lithos.read(deleted))["metadata"]["created_at"] < desk.clock.text
+
+    after = desk.bytes_of_all()
+    again = await desk.undo(code=1)
+    assert desk.bytes_of_all() == after
+    assert set(results(again).values()) == {"nothing to do", "not reverted"}
+    assert again["counts"]["nothing_to_do"] == 5
+
+
+@at_desk
+async def test_changes_on_both_sides_of_another_agents_go_and_that_stays(desk: Desk) -> None:
+    """behaviour 224"""
+    note = await desk.write("ann", "List", "a\n\nb\n\nc\n\nd")
+    await desk.write("bad", "List", "BAD\n\nb\n\nc\n\nd", id=note)
+    await desk.write("bob", "List", "BAD\n\nb\n\nc, says bob\n\nd", id=note)
+    await desk.write("bad", "List", "BAD\n\nb\n\nc, says bob\n\nWORSE", id=note)
+    report = await desk.undo()
+    assert [row["changes"] for row in report["notes"]] == [
+        [{"version": 4, "op": "updated"}],
+        [{"version": 2, "op": "updated"}],
+    ]
+    assert await desk.text(note) == "a\n\nb\n\nc, says bob\n\nd"
+    assert (await desk.lithos.read(note))["version"] == 6
+    await desk.undo()
+    assert (await desk.lithos.read(note))["version"] == 6
+
+
+@at_desk
+async def test_only_the_window_is_undone_and_then_the_rest(desk: Desk) -> None:
+    """behaviour 224"""
+    note = await desk.write("ann", "List", "a\n\nb\n\nc")
+    await desk.write("bad", "List", "BAD\n\nb\n\nc", id=note)
+    middle = desk.clock.text
+    await desk.write("bad", "List", "BAD\n\nb\n\nWORSE", id=note)
+    first = await desk.undo("--until", middle)
+    assert first["notes"] == []  # until is exclusive, since inclusive
+    later = await desk.undo("--since", desk.clock.text)
+    assert later["notes"] == []
+    await desk.type("undo", "--agent", "bad", "--since", middle, "--until", "2030-01-01")
+    assert await desk.text(note) == "a\n\nb\n\nc"
+
+
+@at_desk
+async def test_what_came_again_after_an_undo_is_undone_by_the_next_only_if_it_is_the_agents(
+    desk: Desk,
+) -> None:
+    note = await desk.write("ann", "Page", "good")
+    await desk.write("bad", "Page", "bad", id=note)
+    await desk.undo()
+    await desk.write("bob", "Page", "bad", id=note)  # bob wants it so
+    report = await desk.undo()
+    assert results(report) == {"Page": "nothing to do"}
+    assert await desk.text(note) == "bad"
+    await desk.write("bad", "Page", "bad again", id=note)
+    report = await desk.undo()
+    assert await desk.text(note) == "bad"
+
+
+@at_desk
+async def test_a_creation_deleted_by_undo_and_brought_back_by_somebody_stays(desk: Desk) -> None:
+    note = await desk.write("bad", "Made", "spam")
+    assert results(await desk.undo()) == {"Made": "deleted"}
+    assert results(await desk.undo()) == {"Made": "nothing to do"}
+    await desk.call("lithos_restore", id=note, version=1, agent="ann")
+    report = await desk.undo(code=1)
+    assert results(report) == {"Made": "not reverted"}
+    assert await desk.text(note) == "spam"
+
+
+@at_desk
+async def test_a_deletion_that_somebody_repeated_stays(desk: Desk) -> None:
+    note = await desk.write("ann", "Page", "text")
+    await desk.call("lithos_delete", id=note, agent="bad")
+    assert results(await desk.undo()) == {"Page": "restored"}
+    await desk.call("lithos_delete", id=note, agent="ann")
+    assert results(await desk.undo()) == {"Page": "nothing to do"}
+
+
+@at_desk
+async def test_a_file_in_the_place_of_a_deleted_note_is_told(desk: Desk) -> None:
+    note = await desk.write("ann", "Page", "text")
+    await desk.call("lithos_delete", id=note, agent="bad")
+    await desk.write("bob", "Page", "other")
+    report = await desk.undo(code=1)
+    assert "exists already" in report["notes"][0]["reason"]
+
+
+@at_desk
+async def test_a_note_that_the_agent_put_in_its_place_makes_room(desk: Desk) -> None:
+    note = await desk.write("ann", "Page", "text")
+    await desk.call("lithos_delete", id=note, agent="bad")
+    await desk.write("bad", "Page", "spam")
+    tried = await desk.undo("--dry-run")
+    assert [row["result"] for row in tried["notes"]] == ["deleted", "restored"]
+    report = await desk.undo()
+    assert [row["result"] for row in report["notes"]] == ["deleted", "restored"]
+    assert await desk.text(note) == "text"
+
+
+@at_desk
+async def test_a_change_that_comes_in_between_is_not_overwritten(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 224"""
+    note = await desk.write("bad", "Made", "spam")
+    kept = await desk.write("ann", "Kept", "a\n\nb\n\nc")
+    await desk.write("bad", "Kept", "BAD\n\nb\n\nc", id=kept)
+    ask = undo_module._Run._ask
+    waiting = [(kept, "Kept", "BAD\n\nb\n\nc\n\nd"), (note, "Made", "spam, kept")]
+
+    async def interfere(run: Any, tool: str, **arguments: Any) -> Any:
+        if waiting and tool in ("lithos_delete", "lithos_restore"):
+            wanted, title, text = waiting.pop(0)
+            assert wanted == arguments["id"]
+            await desk.write("bob", title, text, id=wanted)
+        return await ask(run, tool, **arguments)
+
+    monkeypatch.setattr(undo_module._Run, "_ask", interfere)
+    report = await desk.undo(code=1)
+    assert results(report) == {"Kept": "merged", "Made": "not reverted"}
+    assert await desk.text(kept) == "a\n\nb\n\nc\n\nd"
+    assert await desk.text(note) == "spam, kept"
+
+
+@at_desk
+async def test_the_agent_goes_on_writing_meanwhile(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its changes after the begin are not in the window; no text of them is lost."""
+    notes = [await desk.write("ann", f"N{n}", "a\n\nb\n\nc") for n in range(5)]
+    for n, note in enumerate(notes):
+        await desk.write("bad", f"N{n}", "BAD\n\nb\n\nc", id=note)
+    carry_out = undo_module._Run.carry_out
+    number = 0
+
+    async def go_on(run: Any, step: Any) -> Any:
+        nonlocal number
+        title, note = step.last.title, step.last.note_id
+        number += 1
+        await desk.write("bad", title, f"BAD\n\nb\n\nc{number}", id=note)
+        return await carry_out(run, step)
+
+    monkeypatch.setattr(undo_module._Run, "carry_out", go_on)
+    report = await desk.undo()
+    assert report["counts"]["merged"] == 5
+    assert sorted([await desk.text(note) for note in notes]) == [f"a\n\nb\n\nc{n}" for n in range(1, 6)]
+
+
+@at_desk
+async def test_an_undo_is_not_undone(desk: Desk) -> None:
+    with pytest.raises(CommandFailed) as refused:
+        await desk.undo(agent="undo")
+    assert refused.value.exit_code == 2
+
+
+@at_desk
+async def test_what_undo_prints(desk: Desk) -> None:
+    note = await desk.write("ann", "Page", "text")
+    await desk.write("bad", "Page", "bad", id=note)
+    await desk.write("bad", "Page", "worse", id=note)
+    words = ("undo", "--agent", "bad", "--since", START, "--until", "2030-01-01")
+    assert await desk.type(*words, "--dry-run") == (
+        "would be reverted: page.md (versions 2, 3, updated)\n"
+        "2 changes of 1 notes by bad: 1 reverted (dry run, nothing was changed)\n"
+    )
+    assert await desk.type(*words) == (
+        "reverted: page.md (versions 2, 3, updated) - version 4\n2 changes of 1 notes by bad: 1 reverted\n"
+    )
+    assert "1 nothing to do" in await desk.type(*words)
+    assert await desk.type("undo", "--agent", "nobody", "--since", START) == (
+        "nobody has changed no note in that time.\n"
+    )
+
+
+@at_desk
+async def test_history_and_restore_note(desk: Desk) -> None:
+    """behaviours 222, 223"""
+    note = await desk.write("ann", "Page", "text")
+    await desk.write("bob", "Page", "other", id=note)
+    listed = (await desk.type("history", "page.md")).splitlines()
+    assert [line.split()[0] for line in listed] == ["2", "1"]
+    assert "updated" in listed[0]
+    assert "bob" in listed[0]
+    assert await desk.type("history", note) == "\n".join(listed) + "\n"
+    assert "1 of 2 versions" in await desk.type("history", note, "--limit", "1")
+    assert json.loads(await desk.type("history", note, "--json"))["total"] == 2
+    shown = await desk.type("history", "page", "--diff", "1..2")
+    assert {"-text", "+other"} <= set(shown.splitlines())
+    assert json.loads(await desk.type("history", "page", "--diff", "2", "--json"))["diff"] == shown.replace(
+        "\\t", "\t"
+    )
+    back = await desk.type("restore-note", note, "--version", "1")
+    assert back == "page.md was restored: version 3 has the text of version 1\n"
+    assert await desk.type("history", "--deleted") == "No deleted notes are kept.\n"
+    await desk.call("lithos_delete", id=note, agent="bad")
+    gone = await desk.type("history", "--deleted")
+    assert f"lithos restore-note {note} --version 4" in gone
+    assert json.loads(await desk.type("history", "--deleted", "--json"))["total"] == 1
+    assert "is back" in await desk.type("restore-note", note, "--version", "4")
+    for words in (("history",), ("history", note, "--deleted"), ("history", "nowhere.md")):
+        with pytest.raises(CommandFailed):
+            await desk.type(*words)
+
+
+@at_desk
+async def test_thirty_notes_of_three_agents(desk: Desk) -> None:
+    """behaviour 224: the story of a bad agent"""
+    notes = {}
+    for n in range(30):
+        agent = ("ann", "bob", "bad")[n % 3]
+        notes[n] = await desk.write(agent, f"Note {n}", f"By {agent}.\n\nmiddle\n\nend")
+    for n in range(0, 30, 2):
+        owner = ("ann", "bob", "bad")[n % 3]
+        await desk.write("bad", f"Note {n}", f"By {owner}.\n\nBAD\n\nend", id=notes[n])
+    for n in range(0, 30, 5):
+        owner = ("ann", "bob", "bad")[n % 3]
+        middle = "BAD" if n % 2 == 0 else "middle"
+        await desk.write("ann", f"Note {n}", f"By {owner}.\n\n{middle}\n\nend\n\nann", id=notes[n])
+    report = await desk.undo(code=1)
+    for n in range(30):
+        owner = ("ann", "bob", "bad")[n % 3]
+        answer = await desk.lithos.call("lithos_read", id=notes[n])
+        if owner == "bad" and n % 5:
+            assert answer["code"] == "doc_not_found"
+            continue
+        tail = "" if n % 5 else "\n\nann"
+        middle = "BAD" if owner == "bad" and n % 2 == 0 else "middle"  # one step: created and changed
+        assert answer["content"] == f"By {owner}.\n\n{middle}\n\nend{tail}"
+    assert report["counts"]["not_reverted"] == 2  # 5 and 20, which bad made and ann changed
+    files = desk.bytes_of_all()
+    await desk.undo(code=1)
+    assert desk.bytes_of_all() == files
+
+
+@at_desk
+async def test_times_of_the_window_are_read(desk: Desk) -> None:
+    assert datetime.fromisoformat(START).tzinfo is not None
+    with pytest.raises(SystemExit):
+        parse_arguments(["undo", "--agent", "bad", "--since", "then"])
+    with pytest.raises(SystemExit):
+        parse_arguments(["undo", "--agent", "bad"])

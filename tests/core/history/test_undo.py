@@ -1,0 +1,88 @@
+"""Plans of an undo: which changes are one step, and what it goes back to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from lithos.core.events import ENRICH_AGENT
+from lithos.core.history.undo import Step, is_undone, plan_steps, since_by_others
+from lithos.core.history.versions import VersionRow
+
+START = datetime(2026, 3, 4, tzinfo=UTC)
+
+
+def rows_of(*told: str) -> list[VersionRow]:
+    """Versions 1, 2, … of one note, given oldest first as `agent op [path]`; newest first."""
+    rows = []
+    for number, text in enumerate(told, 1):
+        agent, op, *path = text.split()
+        rows.append(
+            VersionRow(
+                note_id="n", version=number, at=START + timedelta(minutes=number), agent=agent, op=op,
+                path=path[0] if path else "a.md", title="A", digest=f"d{number}", size=1,
+                changed=("entities",) if agent == ENRICH_AGENT else ("body",),
+            )
+        )  # fmt: skip
+    return rows[::-1]
+
+
+def planned(*told: str) -> list[tuple[str, list[int], int | None]]:
+    """(kind, versions, version to go back to) of each step against `bad`."""
+    steps = plan_steps(rows_of(*told), lambda row: row.agent == "bad")
+    return [
+        (step.kind, [each.version for each in step.changes], step.before and step.before.version)
+        for step in steps
+    ]
+
+
+def test_changes_in_a_row_are_one_step_and_steps_are_newest_first() -> None:
+    assert planned("ann created", "bad updated", "bad updated", "bob updated", "bad updated") == [
+        ("revert", [5], 4),
+        ("revert", [3, 2], 1),
+    ]
+
+
+def test_a_creation_is_deleted_and_a_deletion_returns() -> None:
+    assert planned("bad created", "bad updated") == [("delete", [2, 1], None)]
+    assert planned("ann created", "bad updated", "bad deleted") == [("return", [3, 2], 1)]
+    assert planned("ann created", "ann deleted", "bad restored") == [("delete", [3], 2)]
+    (step,) = plan_steps(rows_of("bad created", "bad deleted"), lambda row: True)
+    assert step.is_nothing
+
+
+def test_what_enrichment_wrote_in_between_separates_nothing() -> None:
+    enriched = f"{ENRICH_AGENT} updated"
+    assert planned("ann created", enriched, "bad updated", enriched, "bad updated", enriched) == [
+        ("revert", [5, 3], 2)
+    ]
+    assert planned("bad created", enriched, "bad updated") == [("delete", [3, 1], None)]
+
+
+def test_a_state_that_was_pruned_is_known_to_be_gone() -> None:
+    later, first = plan_steps(rows_of("bad updated", "bad updated", "bad updated"), lambda row: True)
+    assert first.is_pruned
+    assert not later.is_pruned
+    assert ([row.version for row in later.changes], later.before) == ([3, 2], first.last)
+    (whole,) = plan_steps(rows_of("bad created", "bad updated"), lambda row: True)
+    assert not whole.is_pruned
+
+
+def test_a_move_goes_back() -> None:
+    (step,) = plan_steps(rows_of("ann created", "bad renamed b.md"), lambda row: row.agent == "bad")
+    assert step.moves
+    newer = rows_of("undo renamed a.md")
+    assert is_undone(newer, step)
+    assert not is_undone(rows_of("ann renamed a.md"), step)
+
+
+def test_neither_undo_nor_enrichment_is_somebody_else() -> None:
+    assert since_by_others(rows_of("undo restored", f"{ENRICH_AGENT} updated")) is None
+    other = since_by_others(rows_of("ann updated", "undo restored"))
+    assert other is not None
+    assert other.agent == "ann"
+
+
+def test_a_returned_note_counts_as_undone() -> None:
+    step = Step(changes=tuple(rows_of("bad deleted")), before=rows_of("ann created")[0])
+    assert is_undone(rows_of("undo restored", "ann deleted"), step)
+    assert not is_undone(rows_of("ann restored", "ann deleted"), step)
