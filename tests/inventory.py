@@ -18,6 +18,7 @@ from docs.interface import list_tools
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
 from lithos.stores.indexes.leads import LEADS, Leads
+from lithos.stores.history.store import HISTORY, HistoryStore
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.manifest import Manifest
@@ -40,6 +41,7 @@ def find_tables(folder: Path) -> Iterator[str]:
     """`<database>.<table>` of everything that a new data directory gets; makes the databases in `folder`."""
     CoordinationStore.open(folder / "coordination.db", NOW).close()
     Manifest.open(folder / "manifest.db", NOW).close()
+    HistoryStore.open(folder / HISTORY, NOW).close()
     Leads.open(folder / LEADS, NOW).close()
     databases: tuple[type[LearningDatabase], ...] = (EdgeStore, StatsStore)
     for kind, name in zip(databases, ("edges.db", "stats.db"), strict=True):

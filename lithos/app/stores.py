@@ -19,6 +19,7 @@ from lithos.config.catalogue import Config
 from lithos.core.times import format_time
 from lithos.stores import PRIVATE_FOLDER
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.history.store import HISTORY, HistoryStore
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
@@ -65,6 +66,8 @@ class Stores:
     fulltext: FulltextIndex
     #: The journal of moves that are under way.
     moves: Moves
+    #: None where `history.enabled` is off.
+    history: HistoryStore | None
 
 
 def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
@@ -97,6 +100,9 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         undo.callback(edges.close)
         stats = StatsStore.open(private / "stats.db", now)
         undo.callback(stats.close)
+        history = HistoryStore.open(private / HISTORY, now) if config.history.enabled else None
+        if history is not None:
+            undo.callback(history.close)
         manifest = Manifest.open(private / "manifest.db", now)
         undo.callback(manifest.close)
         reading = style_of(config.storage).reading
@@ -109,7 +115,7 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
     if fulltext.was_rebuilt and not manifest.is_new:
         log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
     moves = Moves(private)
-    return Stores(lock, files, displaced, coordination, edges, stats, manifest, fulltext, moves)
+    return Stores(lock, files, displaced, coordination, edges, stats, manifest, fulltext, moves, history)
 
 
 def _recover(files: NoteFiles, displaced: Displaced) -> None:
@@ -159,4 +165,6 @@ def close_stores(stores: Stores) -> None:
         closing.callback(stores.edges.close)
         closing.callback(stores.stats.close)
         closing.callback(stores.manifest.close)
+        if stores.history is not None:
+            closing.callback(stores.history.close)
         closing.callback(stores.fulltext.close)

@@ -15,6 +15,7 @@ from lithos.config.load import (
 from lithos.config.sections import (
     CoordinationConfig,
     EventsConfig,
+    HistoryConfig,
     IndexConfig,
     LcmaConfig,
     LlmConfig,
@@ -31,6 +32,7 @@ __all__ = [
     "ConfigError",
     "CoordinationConfig",
     "EventsConfig",
+    "HistoryConfig",
     "IndexConfig",
     "LcmaConfig",
     "LlmConfig",

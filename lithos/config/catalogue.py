@@ -14,6 +14,7 @@ from lithos.config.rules import Rule
 from lithos.config.sections import (
     CoordinationConfig,
     EventsConfig,
+    HistoryConfig,
     IndexConfig,
     LcmaConfig,
     SearchConfig,
@@ -54,6 +55,7 @@ class Config:
     index: IndexConfig = field(factory=IndexConfig)
     coordination: CoordinationConfig = field(factory=CoordinationConfig)
     events: EventsConfig = field(factory=EventsConfig)
+    history: HistoryConfig = field(factory=HistoryConfig)
     telemetry: TelemetryConfig = field(factory=TelemetryConfig)
     lcma: LcmaConfig = field(factory=LcmaConfig)
 

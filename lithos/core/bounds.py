@@ -67,6 +67,15 @@ TABLES: Final[Mapping[str, Bound]] = {
     "edges.consolidation_ops": _LEDGER,
     "edges.edges": Bound("a user's, or one per pair of notes cited together", "64 kB of evidence each"),
     "edges.outbox": Bound("edges whose event is not journalled yet", "the event"),
+    "history.contents": Bound(
+        "at most one per version, and 49 that others are differences to", "`storage.max_content_size_bytes`"
+    ),
+    "history.meta": _FIXED,
+    "history.notes": Bound("one per note, gone ones `history.keep_deleted_days`", _IDS),
+    "history.versions": Bound(
+        "`history.keep_versions`, `history.keep_days`, `core.history.retention.MOST_VERSIONS` per note",
+        "what `core.limits` keeps of a path and a title",
+    ),
     "leads.leads": Bound("one per note", "`core.learning.lead.MOST_STEMS` numbers"),
     "manifest.files": _PER_NOTE,
     "manifest.meta": _FIXED,

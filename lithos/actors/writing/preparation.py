@@ -86,6 +86,8 @@ class Prepared:
     says_version: bool = True
     #: What is journalled before a move.
     intent: MoveIntent | None = None
+    #: What made the version, where the operation does not say it (`core.history.versions.RESTORED`).
+    op: str | None = None
 
 
 class Preparation:

@@ -1,1 +1,5 @@
-"""Versions of notes, sections of a note, edits of one place, and three-way merges; pure."""
+"""Versions of notes: rows, what a store of them offers, and which are kept for how long.
+
+Everybody may enter.
+Never here: files, databases, the clock; what a tool answers.
+"""

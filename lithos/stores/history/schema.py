@@ -1,0 +1,93 @@
+"""Tables of `history.db`.
+
+`notes` gives each note a number, `contents` keeps bytes once under their hash, `versions` has one row for
+each recorded state. Rows are numbered in the order of recording (`place`); several rows may have one version
+(a rename keeps it), and then the last one recorded stands for it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import apsw
+
+from lithos.core.history.versions import (
+    CREATED,
+    DELETED,
+    OUTSIDE,
+    RENAMED,
+    RESTORED,
+    UPDATED,
+    VersionRow,
+)
+
+#: Raise it when the meaning of a row changes, and migrate older files in `upgrade`.
+FORMAT: Final = 1
+
+#: `contents.base` is the content that a delta was made from, NULL for a whole one; `depth` counts the deltas
+#: up to the whole one; `mark` is the hash that the manifest has of a file (BLAKE2b). `versions.pending` is 1
+#: until the file is known to have the bytes.
+TABLES: Final = """
+CREATE TABLE IF NOT EXISTS notes(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS contents(
+    number INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, mark BLOB NOT NULL, size INTEGER NOT NULL,
+    base INTEGER REFERENCES contents(number), depth INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS contents_base ON contents(base) WHERE base IS NOT NULL;
+CREATE TABLE IF NOT EXISTS versions(
+    note INTEGER NOT NULL REFERENCES notes(number), place INTEGER NOT NULL, version INTEGER NOT NULL,
+    at INTEGER NOT NULL, agent TEXT NOT NULL, op INTEGER NOT NULL, path TEXT NOT NULL, title TEXT NOT NULL,
+    content INTEGER NOT NULL REFERENCES contents(number), changed TEXT NOT NULL, pending INTEGER NOT NULL,
+    PRIMARY KEY(note, place)) WITHOUT ROWID;
+CREATE UNIQUE INDEX IF NOT EXISTS versions_place ON versions(place);
+CREATE INDEX IF NOT EXISTS versions_version ON versions(note, version);
+CREATE INDEX IF NOT EXISTS versions_at ON versions(at);
+CREATE INDEX IF NOT EXISTS versions_content ON versions(content);
+CREATE INDEX IF NOT EXISTS versions_pending ON versions(place) WHERE pending;
+CREATE INDEX IF NOT EXISTS versions_deleted ON versions(op) WHERE op=4;
+CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+"""
+
+#: The numbers under which operations are stored; they never change.
+CODES: Final = {CREATED: 1, UPDATED: 2, RENAMED: 3, DELETED: 4, RESTORED: 5, OUTSIDE: 6}
+DELETION: Final = CODES[DELETED]
+NAMES: Final = {code: name for name, code in CODES.items()}
+
+#: What `read_row` reads, from `versions v`, `notes n` and `contents c`.
+COLUMNS: Final = "n.id,v.version,v.at,v.agent,v.op,v.path,v.title,c.digest,c.size,v.changed"
+JOINED: Final = "versions v JOIN notes n ON n.number=v.note JOIN contents c ON c.number=v.content"
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def upgrade(connection: apsw.Connection, _: datetime) -> None:
+    """Note the format of a new file."""
+    connection.execute("INSERT OR IGNORE INTO meta VALUES('format',?)", (FORMAT,))
+
+
+def to_number(moment: datetime) -> int:
+    """Microseconds since 1970."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def read_time_number(microseconds: int) -> datetime:
+    """The time of `to_number`."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def read_row(row: tuple[Any, ...]) -> VersionRow:
+    """The version row of `COLUMNS`."""
+    note_id, version, at, agent, op, path, title, digest, size, changed = row
+    return VersionRow(
+        note_id=note_id,
+        version=version,
+        at=read_time_number(at),
+        agent=agent,
+        op=NAMES[op],
+        path=path,
+        title=title,
+        digest=digest.hex(),
+        size=size,
+        changed=tuple(changed.split("\n")) if changed else (),
+    )

@@ -1,0 +1,175 @@
+"""`.lithos/history.db`: every kept state of every note. Methods block.
+
+One caller at a time writes. A row is *pending* from its commit until `confirm`: it may be committed before
+the file is changed, or without. Whether a pending row's bytes ever reached the file is found out by the next
+start. A damaged file is set aside, when it is opened or when a write finds it, and a new one is begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Self
+
+import apsw
+
+from lithos.stores.database import SET_ASIDE
+from lithos.stores.history.contents import Contents
+from lithos.stores.history.reading import HistoryReading
+from lithos.stores.history.schema import CODES, DELETION, to_number
+from lithos.stores.history.values import HistoryFailed, NewestVersion, NewVersion, PendingVersion, failed
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, quarantine
+
+__all__ = ["HISTORY", "HistoryFailed", "HistoryStore", "NewVersion", "NewestVersion", "PendingVersion"]
+
+#: The name of the file in `.lithos`.
+HISTORY: Final = "history.db"
+
+
+class HistoryStore(HistoryReading):
+    """The writing side; reading is inherited."""
+
+    @classmethod
+    def open(cls, path: Path, now: datetime) -> Self:
+        """Open or create the database; a damaged one is set aside and a new one made."""
+        store = cls(path, now)
+        store._connect_or_replace(now)
+        store._mark.unlink(missing_ok=True)
+        return store
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def add(
+        self,
+        versions: Sequence[NewVersion],
+        confirmed: Iterable[int] = (),
+        *,
+        is_pending: bool = True,
+    ) -> list[int]:
+        """Record versions in one durable commit; returns their places. Raises `HistoryFailed`.
+
+        Those `confirmed` are no longer pending with the same commit. A database that is found damaged makes
+        way for a new one, which gets the versions.
+        """
+        done = list(confirmed)
+
+        def write() -> list[int]:
+            with self.transaction():
+                self._confirm(done)
+                return [self._add(each, is_pending) for each in versions]
+
+        try:
+            return write()
+        except (apsw.CorruptError, apsw.NotADBError) as damage:
+            self._replace(str(damage))
+        except (DatabaseFailed, OSError) as failure:
+            raise failed(failure) from failure
+        done.clear()  # they went with the old file
+        try:
+            return write()
+        except (DatabaseFailed, OSError) as failure:
+            raise failed(failure) from failure
+
+    def confirm(self, places: Iterable[int]) -> None:
+        """Note that the bytes of these rows are in their files. Raises `HistoryFailed`."""
+        with self._refusing(), self.transaction():
+            self._confirm(places)
+
+    def drop(self, places: Iterable[int]) -> int:
+        """Delete rows, and the bytes that nothing needs any more; how many. Raises `HistoryFailed`."""
+        dropped = 0
+        with self._refusing(), self.transaction():
+            contents, notes = set[int](), set[int]()
+            for place in places:
+                row = self._writer.execute(
+                    "SELECT note,content FROM versions WHERE place=?", (place,)
+                ).fetchone()
+                if row is None:
+                    continue
+                notes.add(row[0])
+                contents.add(row[1])
+                self._writer.execute("DELETE FROM versions WHERE note=? AND place=?", (row[0], place))
+                dropped += 1
+            Contents(self._writer).drop_unused(sorted(contents))
+            for note in notes:
+                self._writer.execute(
+                    "DELETE FROM notes WHERE number=?1 AND NOT EXISTS(SELECT 1 FROM versions WHERE note=?1)",
+                    (note,),
+                )
+        return dropped
+
+    def _confirm(self, places: Iterable[int]) -> None:
+        for place in places:
+            self._writer.execute(
+                "UPDATE versions SET pending=0 WHERE place=?1"
+                " AND note=(SELECT note FROM versions WHERE place=?1)",
+                (place,),
+            )
+
+    def _add(self, new: NewVersion, is_pending: bool) -> int:
+        note = self._note_number(new.note_id)
+        newest = self._newest_row(note)
+        contents = Contents(self._writer)
+        before = new.before
+        base = None if newest is None else int(newest[1])
+        base_data: bytes | None = None
+        if before is not None and before.data is not None:
+            base_data = before.data
+            content = contents.put(before.data, base)
+            if content != base or (newest is not None and newest[2] == DELETION):
+                self._insert(note, before, content, is_pending=False)
+            base = content
+        if new.data is None:
+            content = contents.put(b"") if base is None else base
+        else:
+            content = contents.put(new.data, base, base_data)
+        return self._insert(note, new, content, is_pending=is_pending)
+
+    def _insert(self, note: int, new: NewVersion, content: int, *, is_pending: bool) -> int:
+        place: Any
+        ((place,),) = self._writer.execute("SELECT IFNULL(MAX(place),0)+1 FROM versions").fetchall()
+        self._writer.execute(
+            "INSERT INTO versions(note,place,version,at,agent,op,path,title,content,changed,pending)"
+            " VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                note, place, new.version, to_number(new.at), new.agent, CODES[new.op], new.path, new.title,
+                content, "\n".join(new.changed), int(is_pending),
+            ),
+        )  # fmt: skip
+        return int(place)
+
+    def _note_number(self, note_id: str) -> int:
+        row = self._writer.execute("SELECT number FROM notes WHERE id=?", (note_id,)).fetchone()
+        if row is not None:
+            return int(row[0])
+        self._writer.execute("INSERT INTO notes(id) VALUES(?)", (note_id,))
+        return self._writer.last_insert_rowid()
+
+    def _newest_row(self, note: int) -> tuple[int, int, int] | None:
+        """Version, content and operation of the last recorded row."""
+        row: Any = self._writer.execute(
+            "SELECT version,content,op FROM versions WHERE note=? ORDER BY place DESC LIMIT 1", (note,)
+        ).fetchone()
+        return row  # type: ignore[no-any-return]
+
+    def _replace(self, reason: str) -> None:
+        """Set the damaged file aside and begin a new one. Raises `HistoryFailed`."""
+        with self._reading:
+            assert self._connections is not None
+            writer, reader = self._connections
+            self._connections = None
+            reader.close(True)
+            try:
+                # Its bytes stay as they are: closing must not write the WAL back.
+                writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            finally:
+                writer.close(True)
+            try:
+                moved = quarantine(self._path, self._opened_at)
+                self.log.warning(SET_ASIDE, path=str(moved), reason=reason)
+                self._connect(self._opened_at)
+            except (OSError, DatabaseFailed, CorruptDatabase) as failure:
+                raise failed(failure) from failure
+            self._mark.unlink(missing_ok=True)
+            self.damage = self.failure = None

@@ -1,0 +1,263 @@
+"""The store of versions: exact bytes come back, shared and as deltas; damage is set aside."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from datetime import UTC, datetime, timedelta
+
+import apsw
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, RENAMED, UPDATED
+from lithos.stores.history.contents import CHAIN
+from lithos.stores.history.store import HistoryFailed, HistoryStore, NewVersion
+
+START = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / ".lithos" / "history.db"
+
+
+@pytest.fixture
+def store(path):
+    store = HistoryStore.open(path, START)
+    yield store
+    store.close()
+
+
+def make_version(version: int, data: bytes | None, note_id: str = "note", **fields) -> NewVersion:
+    told = {
+        "at": START + timedelta(seconds=version),
+        "agent": "ada",
+        "op": UPDATED if version > 1 else CREATED,
+        "path": "a.md",
+        "title": "A",
+    }
+    return NewVersion(note_id=note_id, version=version, data=data, **{**told, **fields})
+
+
+def count(store: HistoryStore, table: str) -> int:
+    return int(store._reader.execute(f"SELECT COUNT(*) FROM {table}").fetchall()[0][0])
+
+
+def test_rows_and_bytes_come_back(store, path):
+    store.add([make_version(1, b"one\r\n", changed=("body", "title"))])
+    store.add([make_version(2, b"two\xff")])
+    store.close()
+    again = HistoryStore.open(path, START)
+    row = again.row("note", 1)
+    assert row is not None
+    assert (row.at, row.agent, row.op, row.path, row.title) == (
+        START + timedelta(seconds=1), "ada", CREATED, "a.md", "A",
+    )  # fmt: skip
+    assert (row.digest, row.size, row.changed) == (
+        hashlib.sha256(b"one\r\n").hexdigest(),
+        5,
+        ("body", "title"),
+    )
+    assert again.content("note", 1) == b"one\r\n"
+    assert again.content("note", 2) == b"two\xff"
+    assert again.row("note", 3) is None
+    assert again.content("other", 1) is None
+    assert again.oldest("note") == 1
+    assert again.oldest("other") is None
+    again.close()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.one_of(st.binary(max_size=300), st.sampled_from([b"", b"a" * 2000, b"b" * 2000])), max_size=70
+    )
+)
+def test_any_bytes_in_any_order_come_back(tmp_path_factory, states):
+    store = HistoryStore.open(tmp_path_factory.mktemp("h") / "history.db", START)
+    for version, data in enumerate(states, 1):
+        store.add([make_version(version, data)])
+    assert [store.content("note", version) for version in range(1, len(states) + 1)] == states
+    store.close()
+
+
+def test_a_large_note_is_a_small_delta(store):
+    words = [f"w{n}" for n in range(5000)]
+    text = " ".join(random.Random(1).choices(words, k=150_000)).encode()
+    store.add([make_version(1, text)])
+    store.add([make_version(2, b"head " + text[:400_000] + b"middle" + text[400_000:])])
+    sizes = [row[0] for row in store._reader.execute("SELECT LENGTH(data) FROM contents ORDER BY number")]
+    assert sizes[1] < 1000 < sizes[0]
+    assert store.content("note", 2) == b"head " + text[:400_000] + b"middle" + text[400_000:]
+
+
+def test_every_fiftieth_version_is_whole(store):
+    text = " ".join(random.Random(1).choices([f"word{n}" for n in range(500)], k=300))
+    for version in range(1, 121):
+        store.add([make_version(version, f"{text} {version}".encode())])
+    whole = [row[0] for row in store._reader.execute("SELECT number FROM contents WHERE base IS NULL")]
+    assert whole == [1, 51, 101]
+    assert store._reader.execute("SELECT MAX(depth) FROM contents").fetchall() == [(CHAIN,)]
+
+
+def test_equal_bytes_are_kept_once(store):
+    store.add([make_version(1, b"same"), make_version(1, b"same", "other")])
+    store.add([make_version(2, b"else"), make_version(3, b"same")])
+    assert count(store, "contents") == 2
+    assert store.content("note", 3) == b"same"
+
+
+def test_the_state_before_is_recorded_unless_it_is_the_newest(store):
+    first = make_version(4, b"found", op=OUTSIDE, agent="someone")
+    store.add([make_version(5, b"new", before=first)])
+    assert [(row.version, row.op) for row in store.rows("note", 10)[0]] == [(5, UPDATED), (4, OUTSIDE)]
+    store.add([make_version(6, b"newer", before=make_version(5, b"new", op=OUTSIDE))])
+    assert [row.version for row in store.rows("note", 10)[0]] == [6, 5, 4]
+    store.add([make_version(8, b"newest", before=make_version(7, b"edited", op=OUTSIDE))])
+    assert [row.version for row in store.rows("note", 10)[0]] == [8, 7, 6, 5, 4]
+    assert store.content("note", 7) == b"edited"
+
+
+def test_a_deletion_without_bytes_has_those_before(store):
+    store.add([make_version(1, b"text")])
+    store.add([make_version(2, None, op=DELETED)])
+    assert store.content("note", 2) == b"text"
+    row = store.row("note", 2)
+    assert row is not None
+    assert (row.op, row.size) == (DELETED, 4)
+
+
+def test_of_rows_with_one_version_the_last_stands(store):
+    store.add([make_version(1, b"text")])
+    store.add([make_version(1, b"text", op=RENAMED, path="b.md")])
+    row = store.row("note", 1)
+    assert row is not None
+    assert row.path == "b.md"
+    rows, total = store.rows("note", 10)
+    assert ([each.op for each in rows], total) == ([RENAMED, CREATED], 2)
+
+
+def test_the_version_of_a_time_also_when_the_clock_was_set_back(store):
+    store.add([make_version(1, b"a", at=START)])
+    store.add([make_version(2, b"b", at=START - timedelta(hours=1))])
+    store.add([make_version(3, b"c", at=START + timedelta(hours=1))])
+
+    def current(hours: float) -> int | None:
+        row = store.current_at("note", START + timedelta(hours=hours))
+        return None if row is None else row.version
+
+    assert [current(hours) for hours in (-2, -1, 0, 0.5, 1)] == [None, 2, 2, 2, 3]
+
+
+def test_pages_of_a_history(store):
+    store.add([make_version(version, str(version).encode()) for version in range(1, 31)])
+    rows, total = store.rows("note", 20)
+    assert ([row.version for row in rows], total) == (list(range(30, 10, -1)), 30)
+    rows, total = store.rows("note", 20, before=11)
+    assert ([row.version for row in rows], total) == (list(range(10, 0, -1)), 30)
+
+
+def test_versions_of_all_notes_by_agent_time_and_deletion(store):
+    store.add([make_version(1, b"a", "one"), make_version(2, b"b", "two", agent="bob")])
+    store.add([make_version(3, None, "one", op=DELETED), make_version(4, b"c", "three", agent="bob")])
+    store.add([make_version(5, None, "two", op=DELETED), make_version(6, b"back", "two")])
+
+    def find(**filters):
+        rows, total = store.recent(limit=10, **filters)
+        return [(row.note_id, row.version) for row in rows], total
+
+    assert find() == ([("two", 6), ("two", 5), ("three", 4), ("one", 3), ("two", 2), ("one", 1)], 6)
+    assert find(agent="bob") == ([("three", 4), ("two", 2)], 2)
+    assert find(is_deleted=True) == ([("one", 3)], 1)
+    since, until = START + timedelta(seconds=2), START + timedelta(seconds=4)
+    assert find(since=since, until=until) == ([("one", 3), ("two", 2)], 2)
+    assert find(before=3) == ([("two", 2), ("one", 1)], 2)
+    rows, total = store.recent(limit=2)
+    assert (len(rows), total) == (2, 6)
+
+
+def test_dropping_a_row_leaves_what_others_are_made_from(store):
+    text = b"some text that is long enough to be worth a difference " * 20
+    places = store.add([make_version(version, text + str(version).encode()) for version in range(1, 11)])
+    assert store.drop(places[:5]) == 5
+    assert [store.content("note", version) for version in (5, 6, 10)] == [None, text + b"6", text + b"10"]
+    assert count(store, "contents") == 10
+    store.drop(places[5:])
+    assert [count(store, table) for table in ("contents", "versions", "notes")] == [0, 0, 0]
+
+
+def test_rows_are_pending_until_they_are_confirmed(store):
+    first, second = store.add([make_version(1, b"a"), make_version(2, b"b")])
+    assert [(each.place, each.former is None, each.is_newest) for each in store.pending()] == [
+        (first, True, False),
+        (second, False, True),
+    ]
+    store.confirm([first])
+    assert [each.place for each in store.pending()] == [second]
+    store.add([make_version(3, b"c")], confirmed=[second], is_pending=False)
+    assert store.pending() == []
+
+
+def test_a_damaged_file_is_set_aside_when_it_is_opened(path):
+    path.parent.mkdir()
+    path.write_bytes(b"no database at all" * 300)
+    store = HistoryStore.open(path, START)
+    store.add([make_version(1, b"a")])
+    assert store.content("note", 1) == b"a"
+    store.close()
+    assert [each.read_bytes() for each in path.parent.glob("history.db.corrupt-*")] == [
+        b"no database at all" * 300
+    ]
+
+
+def test_damage_that_a_write_finds_is_set_aside_at_once(store, path):
+    store.add([make_version(version, random.Random(version).randbytes(3000)) for version in range(1, 200)])
+    store._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+    store.close()
+    damaged = path.read_bytes()
+    connections = (apsw.Connection(str(path)), apsw.Connection(str(path)))
+    store._connections = connections
+    store.add([make_version(200, b"new", before=make_version(199, b"old"))])
+    assert store.content("note", 200) == b"new"
+    assert store.content("note", 199) == b"old"
+    assert [each.read_bytes() for each in path.parent.glob("history.db.corrupt-*[0-9Z]")] == [damaged]
+    assert store.failure is None
+    assert store.damage is None
+
+
+def test_what_cannot_be_written_is_refused_and_told(store):
+    store.add([make_version(1, b"a")])
+    ((pages,),) = store._writer.execute("PRAGMA page_count").fetchall()
+    store._writer.execute(f"PRAGMA max_page_count={pages}").fetchall()
+    with pytest.raises(HistoryFailed, match="full"):
+        store.add([make_version(2, random.Random(1).randbytes(100_000))])
+    assert store.failure is not None
+    assert store.row("note", 2) is None
+    store._writer.execute("PRAGMA max_page_count=1000000").fetchall()
+    store.add([make_version(2, b"b")])
+    assert store.failure is None
+
+
+def test_a_kept_version_with_other_bytes_is_refused(store):
+    store.add([make_version(1, b"a" * 100)])
+    store._writer.execute("UPDATE contents SET digest=randomblob(32)")
+    with pytest.raises(HistoryFailed, match="other bytes"):
+        store.content("note", 1)
+    store.add([make_version(2, b"a" * 101)])
+    assert store.content("note", 2) == b"a" * 101
+
+
+def test_the_newest_versions_of_all_notes(store):
+    store.add([make_version(version, b"%d" % version, f"note {version}") for version in range(1, 6)])
+    store.add([make_version(9, None, "note 2", op=DELETED)])
+    first = store.newest(0, 3)
+    assert [(each.note_id, each.version, each.is_deletion) for each in first] == [
+        ("note 1", 1, False), ("note 2", 9, True), ("note 3", 3, False),
+    ]  # fmt: skip
+    assert [each.note_id for each in store.newest(first[-1].number, 3)] == ["note 4", "note 5"]
