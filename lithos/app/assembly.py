@@ -30,6 +30,7 @@ from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.projection import Projection
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.merging import Merging
 from lithos.services.notes.moving import Moving
 from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.texts import NoteTexts
@@ -94,6 +95,7 @@ class Assembly:
             clock,
             questions.cited_before,
             self.actors.opening,
+            Merging(self.actors.catalogue, stores.history, Threads()),
         )
         moving = Moving(
             self.actors.catalogue,

@@ -59,8 +59,8 @@ class Rebased:
         coarse = "" if merged.is_complete else " Some texts differ too much to be compared line by line."
         raise VersionConflict(
             f"The note is at version {version}, and what changed since version {expected} touches or "
-            f"overlaps your change in {count}: see conflicts.{coarse} Nothing was written. Read the note again, put "
-            f"both changes together and retry with expected_version {version}.",
+            f"overlaps your change in {count}: see conflicts.{coarse} Nothing was written. Read the note "
+            f"again, put both changes together and retry with expected_version {version}.",
             current_version=version,
             conflicts=[each.to_row() for each in merged.conflicts],
             warnings=[],
