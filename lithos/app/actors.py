@@ -32,6 +32,7 @@ from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.preparation import Preparation
 from lithos.actors.writing.publisher import Publisher
+from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer, WriterMailbox
 from lithos.app.stores import Stores
 from lithos.app.style import style_of
@@ -160,6 +161,7 @@ class Actors:
         self.semantic.port.leaves_a_core = lambda: not self.fulltext_indexer.is_converged
         self.visibility = Visibility(self.fulltext_indexer, self.vector_indexer)
         self.keeper = Keeper(stores.files, stores.displaced, Threads(), clock)
+        self.recorder = Recorder(stores.history, Threads())
         self.writer = self._make_writer(indexers)
         self.guard = make_guard(config, stores, self.catalogue)
         self.watcher = make_watcher(
@@ -197,7 +199,9 @@ class Actors:
         files, publisher = self.stores.files, self.publisher.mailbox
         keep = self.keeper.take
         moves = self.stores.moves
-        return Writer(self.catalogue, files, Threads(), indexers, publisher, preparation, keep, moves)
+        return Writer(
+            self.catalogue, files, Threads(), indexers, publisher, preparation, keep, moves, self.recorder
+        )
 
     def _make_coordinator(self) -> Coordinator:
         config = self.config

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 import attrs
-from attrs import frozen
+from attrs import field, frozen
 
 from lithos.catalogue.catalogue import Entry, Skipped
 from lithos.core.events import NOTE_RENAMED, EventDraft, note_origin
@@ -54,6 +54,8 @@ class Examined:
     is_known: bool = False
     #: Targets of the links, repeated ones too.
     links: tuple[str, ...] = ()
+    #: The bytes, where they are to be kept as a version.
+    data: bytes | None = field(default=None, repr=False, eq=False)
 
 
 def examine(
@@ -62,6 +64,8 @@ def examine(
     known: IndexedFile | None,
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
+    *,
+    keeps_data: bool = False,
 ) -> Examined:
     """Read one file, and parse it if it has changed; `stand_in` is its id if it names none. Blocks."""
     if file.state.size > LARGEST_FILE:
@@ -80,7 +84,8 @@ def examine(
     except UnreadableNote as problem:
         return Examined(file.path, source.state, digest, False, None, problem.reason)
     links = scan_targets(document.content, file.path)
-    return Examined(file.path, source.state, digest, identified, document, links=links)
+    data = source.data if keeps_data else None
+    return Examined(file.path, source.state, digest, identified, document, links=links, data=data)
 
 
 def unreadable(file: FoundFile, reason: str) -> Examined:

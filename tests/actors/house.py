@@ -18,6 +18,7 @@ from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.messages import DeleteNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.actors.writing.preparation import Preparation
 from lithos.actors.writing.publisher import Publisher
+from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
@@ -25,6 +26,7 @@ from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.core.events import Event
 from lithos.core.plan import VanishRule
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.history.store import HistoryStore
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import Displaced
 from lithos.stores.notes.files import NoteFiles
@@ -45,6 +47,7 @@ class House:
         self.files = NoteFiles(self.root / "knowledge", LateCalls())
         self.files.create_root()
         self.store = CoordinationStore.open(self.root / "coordination.db", self.clock())
+        self.history = HistoryStore.open(self.root / "history.db", self.clock())
         self.manifest = Manifest.open(self.root / "manifest.db", self.clock())
         self.catalogue = Catalogue(NoteRecords(self.store.note_rows()))
         self.gate = Gate()
@@ -78,10 +81,12 @@ class House:
             self.preparation,
             self.keeper.take,
             Moves(self.root),
+            Recorder(self.history, Inline()),
         )
 
     def close(self) -> None:
         self.manifest.close()
+        self.history.close()
         self.store.close()
 
     def restart(self) -> ScanResult:

@@ -253,4 +253,4 @@ def _examine_all(
     ids: Sequence[str | None],
     style: VaultStyle,
 ) -> list[Examined]:
-    return [examine(files, *each, style) for each in zip(found, known, ids, strict=True)]
+    return [examine(files, *each, style, keeps_data=True) for each in zip(found, known, ids, strict=True)]

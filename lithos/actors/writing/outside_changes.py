@@ -16,6 +16,7 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import Change, WriteOutcome
+from lithos.actors.writing.recording import OUTSIDE_AGENT, outside_version
 from lithos.catalogue.catalogue import Catalogue, Entry, Skipped
 from lithos.catalogue.note_graph import take_turns
 from lithos.catalogue.note_reading import (
@@ -34,6 +35,7 @@ from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import plan_event
 from lithos.core.times import from_nanoseconds
+from lithos.stores.history.store import NewVersion
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import current_state, is_same_file, is_there
 from lithos.stores.notes.values import OutsideKnowledge
@@ -41,18 +43,19 @@ from lithos.telemetry import get_logger
 
 log = get_logger("lithos.outside")
 
-WATCHER_AGENT = "watcher"
+WATCHER_AGENT = OUTSIDE_AGENT
 
 
 @define
 class Taken:
     """The reply to an outside request.
 
-    `changes` were applied, in order; `again` are files to be read again, as they changed meanwhile;
+    `changes` were applied, in order, with `versions` for the history; `again` are files to be read again, as they changed meanwhile;
     `displaced` are ids of notes whose file is another note's now; `present` are ids whose file is back.
     """
 
     changes: list[Change] = field(factory=list)
+    versions: list[NewVersion] = field(factory=list)
     again: list[str] = field(factory=list)
     displaced: list[str] = field(factory=list)
     present: list[str] = field(factory=list)
@@ -195,7 +198,7 @@ class Outside:
         own = examined.document.note.version if examined.document else 1
         version = self._catalogue.see_version(note_id, examined.digest, own)
         if kind is None:
-            self._touch(note_id, examined, version)
+            self._touch(note_id, examined, version, taken)
             return
         examined = with_version(examined, version)
         entry = make_entry(examined, holder.serial if holder else self._catalogue.take_serial())
@@ -207,14 +210,22 @@ class Outside:
         if look.rival is not None and holder is not None and not holder.identified and entry.identified:
             taken.again.append(look.rival)  # a file without id gives up what another one names
         taken.changes.append(self._change(kind, entry, examined, holder))
+        self._keep_version(taken, entry, holder, examined.data)
 
-    def _touch(self, note_id: str, examined: Examined, version: int) -> None:
+    def _keep_version(self, taken: Taken, entry: Entry, former: Entry | None, data: bytes | None) -> None:
+        if data is not None or (former is not None and former.digest == entry.digest):
+            version = outside_version(entry, former, data, WATCHER_AGENT, self._clock())
+            taken.versions.append(version)
+
+    def _touch(self, note_id: str, examined: Examined, version: int, taken: Taken) -> None:
         """Content as indexed: update the file state, and the version if other bytes have used it up."""
         self._catalogue.note_state(note_id, examined.state)
         entry = self._catalogue.get(note_id)
         assert entry is not None
         if entry.note.version != version:
-            self._catalogue.put(attrs.evolve(entry, note=attrs.evolve(entry.note, version=version)))
+            raised = attrs.evolve(entry, note=attrs.evolve(entry.note, version=version))
+            self._catalogue.put(raised)
+            taken.versions.append(outside_version(raised, entry, None, WATCHER_AGENT, self._clock()))
 
     def _change(self, kind: str, entry: Entry, examined: Examined, holder: Entry | None) -> Change:
         former = holder.path if holder else entry.path
@@ -245,6 +256,9 @@ class Outside:
             else:
                 await take_turns(self._catalogue.remove_in_steps(entry.note.id))
                 taken.changes.append(self._removal(entry))
+                taken.versions.append(
+                    outside_version(entry, entry, None, WATCHER_AGENT, self._clock(), is_gone=True)
+                )
         return taken
 
     def _removal(self, entry: Entry) -> Change:

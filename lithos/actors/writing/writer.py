@@ -40,10 +40,12 @@ from lithos.actors.writing.outside_changes import (
 from lithos.actors.writing.preparation import Preparation, Prepared
 from lithos.actors.writing.publisher import PublisherMailbox
 from lithos.actors.writing.rebasing import Rebased, rebase
+from lithos.actors.writing.recording import NotKept, Recorder, is_undone, version_of
 from lithos.actors.writing.write_rules import keys_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_graph import take_turns
 from lithos.core.errors import LithosError, StorageFailed
+from lithos.stores.history.store import HistoryFailed, NewVersion
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.moves import Moves
 from lithos.stores.notes.values import (
@@ -103,8 +105,12 @@ class Writer:
         preparation: Preparation,
         keep: Callable[[Sequence[Kept]], None],
         moves: Moves,
+        recorder: Recorder | None = None,
     ) -> None:
-        """`keep` enqueues the displaced files of a change for the keeper; `moves` journals intents."""
+        """`keep` enqueues the displaced files of a change for the keeper; `moves` journals intents.
+
+        `recorder` keeps the version that each change makes.
+        """
         self.mailbox: WriterMailbox = Mailbox("writer", CAPACITY)
         self._catalogue = catalogue
         self._files = files
@@ -114,6 +120,7 @@ class Writer:
         self._preparation = preparation
         self._keep = keep
         self._moves = moves
+        self._recorder = recorder or Recorder(None, blocking)
         self._moving = MovePreparation(catalogue, preparation.clock, preparation.refuse_ignored)
         self._outside = Outside(catalogue, files, blocking, preparation.clock)
         #: Why the disk refused the last change, until a write succeeds.
@@ -138,7 +145,11 @@ class Writer:
     ) -> None:
         """Serve requests until the mailbox closes."""
         task_status.started()
-        await run_batches(inbox, self._flush, size=BATCH, limit=LIMIT, stats=self.mailbox.stats)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._recorder.keep_tidy)
+            await run_batches(inbox, self._flush, size=BATCH, limit=LIMIT, stats=self.mailbox.stats)
+            nursery.cancel_scope.cancel()
+        await self._recorder.finish()
 
     async def _flush(self, messages: Sequence[WriterMessage]) -> list[Accepted | Taken | Exception]:
         taken: dict[int, Taken] = {}
@@ -157,6 +168,8 @@ class Writer:
     async def _take(self, request: OutsideRequest) -> Taken:
         """Ingest external changes, and pass them on like any other change."""
         taken = await self._outside.take(request)
+        with suppress(HistoryFailed):  # logged; the catching up keeps them later
+            await self._recorder.record(taken.versions, is_pending=False)
         for change in taken.changes:
             await self._pass_on(change)
         return taken
@@ -176,7 +189,9 @@ class Writer:
                 job.reply = refusal
         await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
         ready = [job for job in chosen if job.prepared is not None]
-        results = await self._apply([job.prepared for job in ready if job.prepared is not None])
+        results = await self._apply(
+            [job.prepared for job in ready if job.prepared is not None], self._versions(ready)
+        )
         self._keep(self._files.take_kept())
         again: list[_Job] = []
         for job, result in zip(ready, results, strict=True):
@@ -207,22 +222,67 @@ class Writer:
                     self._moves.remove(change.intent.id)
         return results
 
-    async def _apply(self, prepared: Sequence[Prepared]) -> Sequence[FileState | Exception | None]:
-        """Change the files; the intents are durable before anything is shown (write-ahead, in parallel)."""
+    def _versions(self, jobs: Sequence[_Job]) -> list[NewVersion]:
+        if self._recorder.store is None:
+            return []
+        catalogue = self._catalogue
+        return [
+            version_of(job.prepared, job.source, catalogue.get(note_id), catalogue.records.version(note_id))
+            for job in jobs
+            if job.prepared is not None and (note_id := job.prepared.entry.note.id)
+        ]
+
+    async def _apply(
+        self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
+    ) -> Sequence[FileState | Exception | None]:
+        """Change the files; intents and versions are durable before anything is shown (in parallel).
+
+        Where versions could not be kept lately they come first, and no file is changed without them.
+        """
         if not prepared:
             return []
+        if not self._recorder.is_failing:
+            return await self._apply_at_once(prepared, versions)
+        try:
+            places = await self._recorder.record(versions)
+        except HistoryFailed as failure:
+            return [failure] * len(prepared)
+        results = await self._apply_at_once(prepared, ())
+        await self._recorder.settle(places, results)
+        return results
+
+    async def _apply_at_once(
+        self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
+    ) -> Sequence[FileState | Exception | None]:
         records = self._catalogue.records
         for each in prepared:
             if isinstance(each.operation, Put):
                 records.intend(each.entry.note.id, each.entry.standing)
         results: Sequence[FileState | Exception | None] = []
+        kept: list[int] | HistoryFailed = []
+
+        async def record() -> None:
+            nonlocal kept
+            try:
+                kept = await self._recorder.record(versions)
+            except HistoryFailed as failure:
+                kept = failure
+
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._save_intents)
+            if versions:
+                nursery.start_soon(record)
             results = await self._blocking.run(lambda: self._carry_out(prepared))
         for each, result in zip(prepared, results, strict=True):
-            is_gone = result is None  # a removal
-            if is_gone or (isinstance(result, Exception) and not isinstance(result, NotSynced)):
+            if result is None or is_undone(result):  # removed, or not written
                 records.withdraw(each.entry.note.id, each.entry.standing)
+        if isinstance(kept, HistoryFailed):
+            failure = kept
+            return [
+                result if isinstance(result, Exception) else NotKept(failure, result) for result in results
+            ]
+        if kept:
+            await self._recorder.settle(kept, results)
         return results
 
     async def _save_intents(self) -> None:
@@ -286,6 +346,11 @@ class Writer:
         if isinstance(result, NotSynced):
             await self._enter(prepared, result.state)
             return _unconfirmed(prepared, result)
+        if isinstance(result, NotKept):
+            await self._enter(prepared, result.state)
+            return _unkept(prepared, result)
+        if isinstance(result, HistoryFailed):
+            return _not_begun(prepared, result)
         if isinstance(result, FileNotFoundError) and isinstance(prepared.operation, Remove):
             result = None  # the file was removed already; the note still has to go
         if isinstance(result, Exception):
@@ -338,6 +403,23 @@ def _unconfirmed(prepared: Prepared, failure: NotSynced) -> StorageFailed:
         id=outcome.id,
         path=outcome.path,
         version=outcome.version,
+    )
+
+
+def _unkept(prepared: Prepared, failure: NotKept) -> StorageFailed:
+    outcome = prepared.outcome
+    return StorageFailed(
+        f"The note is {outcome.status} in {outcome.path}, but its version could not be kept: {failure} "
+        "Do not write it again; until history.db works again, changes are refused.",
+        id=outcome.id,
+        path=outcome.path,
+        version=outcome.version,
+    )
+
+
+def _not_begun(prepared: Prepared, failure: HistoryFailed) -> StorageFailed:
+    return StorageFailed(
+        f"The version of {prepared.entry.path} cannot be kept, so nothing was changed. {failure.message}"
     )
 
 

@@ -54,7 +54,7 @@ class Contents:
         if base is not None:
             row = self._connection.execute("SELECT depth FROM contents WHERE number=?", (base,)).fetchone()
             if row is not None and row[0] < CHAIN:
-                former = self._try_get(base) if base_data is None else base_data
+                former = self.try_get(base) if base_data is None else base_data
                 delta = _pack(data, former) if former is not None else packed
                 if len(delta) < len(packed):
                     depth, packed, of = int(row[0]) + 1, delta, base
@@ -87,7 +87,8 @@ class Contents:
             raise DamagedContent(f"content {number} has other bytes than were stored")
         return data
 
-    def _try_get(self, number: int) -> bytes | None:
+    def try_get(self, number: int) -> bytes | None:
+        """The bytes of a content, None where they are damaged."""
         try:
             return self.get(number)
         except DamagedContent as damage:  # what is stored now is whole, and sound

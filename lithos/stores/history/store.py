@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import apsw
+import attrs
 
+from lithos.core.history.changes import BODY, have_same_body
 from lithos.stores.database import SET_ASIDE
 from lithos.stores.history.contents import Contents
 from lithos.stores.history.reading import HistoryReading
@@ -44,19 +46,22 @@ class HistoryStore(HistoryReading):
         self,
         versions: Sequence[NewVersion],
         confirmed: Iterable[int] = (),
+        refused: Iterable[int] = (),
         *,
         is_pending: bool = True,
     ) -> list[int]:
         """Record versions in one durable commit; returns their places. Raises `HistoryFailed`.
 
-        Those `confirmed` are no longer pending with the same commit. A database that is found damaged makes
+        With the same commit those `confirmed` are no longer pending, and those `refused` go. Unless it is
+        pending, what is the newest already is not recorded again. A database that is found damaged makes
         way for a new one, which gets the versions.
         """
-        done = list(confirmed)
+        done, undone = list(confirmed), list(refused)
 
         def write() -> list[int]:
             with self.transaction():
                 self._confirm(done)
+                self._drop(undone)
                 return [self._add(each, is_pending) for each in versions]
 
         try:
@@ -66,6 +71,7 @@ class HistoryStore(HistoryReading):
         except (DatabaseFailed, OSError) as failure:
             raise failed(failure) from failure
         done.clear()  # they went with the old file
+        undone.clear()
         try:
             return write()
         except (DatabaseFailed, OSError) as failure:
@@ -78,25 +84,26 @@ class HistoryStore(HistoryReading):
 
     def drop(self, places: Iterable[int]) -> int:
         """Delete rows, and the bytes that nothing needs any more; how many. Raises `HistoryFailed`."""
-        dropped = 0
         with self._refusing(), self.transaction():
-            contents, notes = set[int](), set[int]()
-            for place in places:
-                row = self._writer.execute(
-                    "SELECT note,content FROM versions WHERE place=?", (place,)
-                ).fetchone()
-                if row is None:
-                    continue
-                notes.add(row[0])
-                contents.add(row[1])
-                self._writer.execute("DELETE FROM versions WHERE note=? AND place=?", (row[0], place))
-                dropped += 1
-            Contents(self._writer).drop_unused(sorted(contents))
-            for note in notes:
-                self._writer.execute(
-                    "DELETE FROM notes WHERE number=?1 AND NOT EXISTS(SELECT 1 FROM versions WHERE note=?1)",
-                    (note,),
-                )
+            return self._drop(places)
+
+    def _drop(self, places: Iterable[int]) -> int:
+        dropped = 0
+        contents, notes = set[int](), set[int]()
+        for place in places:
+            row = self._writer.execute("SELECT note,content FROM versions WHERE place=?", (place,)).fetchone()
+            if row is None:
+                continue
+            notes.add(row[0])
+            contents.add(row[1])
+            self._writer.execute("DELETE FROM versions WHERE note=? AND place=?", (row[0], place))
+            dropped += 1
+        Contents(self._writer).drop_unused(sorted(contents))
+        for note in notes:
+            self._writer.execute(
+                "DELETE FROM notes WHERE number=?1 AND NOT EXISTS(SELECT 1 FROM versions WHERE note=?1)",
+                (note,),
+            )
         return dropped
 
     def _confirm(self, places: Iterable[int]) -> None:
@@ -112,7 +119,7 @@ class HistoryStore(HistoryReading):
         newest = self._newest_row(note)
         contents = Contents(self._writer)
         before = new.before
-        base = None if newest is None else int(newest[1])
+        base = None if newest is None else newest[1]
         base_data: bytes | None = None
         if before is not None and before.data is not None:
             base_data = before.data
@@ -120,11 +127,23 @@ class HistoryStore(HistoryReading):
             if content != base or (newest is not None and newest[2] == DELETION):
                 self._insert(note, before, content, is_pending=False)
             base = content
+        changed = new.changed
         if new.data is None:
             content = contents.put(b"") if base is None else base
         else:
+            if base is not None and base_data is None:
+                base_data = contents.try_get(base)
             content = contents.put(new.data, base, base_data)
-        return self._insert(note, new, content, is_pending=is_pending)
+            if content != base and base_data is not None and not have_same_body(base_data, new.data):
+                changed = (BODY, *changed)
+        if not is_pending and newest is not None:
+            is_kept = (new.version, content, CODES[new.op] == DELETION) == (
+                *newest[:2],
+                newest[2] == DELETION,
+            )
+            if is_kept and newest[4] == new.path:
+                return newest[3]
+        return self._insert(note, attrs.evolve(new, changed=changed), content, is_pending=is_pending)
 
     def _insert(self, note: int, new: NewVersion, content: int, *, is_pending: bool) -> int:
         place: Any
@@ -146,10 +165,11 @@ class HistoryStore(HistoryReading):
         self._writer.execute("INSERT INTO notes(id) VALUES(?)", (note_id,))
         return self._writer.last_insert_rowid()
 
-    def _newest_row(self, note: int) -> tuple[int, int, int] | None:
-        """Version, content and operation of the last recorded row."""
+    def _newest_row(self, note: int) -> tuple[int, int, int, int, str] | None:
+        """Version, content, operation, place and path of the last recorded row."""
         row: Any = self._writer.execute(
-            "SELECT version,content,op FROM versions WHERE note=? ORDER BY place DESC LIMIT 1", (note,)
+            "SELECT version,content,op,place,path FROM versions WHERE note=? ORDER BY place DESC LIMIT 1",
+            (note,),
         ).fetchone()
         return row  # type: ignore[no-any-return]
 

@@ -1,0 +1,231 @@
+"""Recording versions: what a change leaves in `history.db`, and when it is known to be true.
+
+A version is committed while the files are written, by one commit for a batch, and acknowledged after both.
+Until it is known that its file was changed a row is pending; what was refused is dropped. After a commit that
+failed the next one comes before the files: what cannot be kept is then refused, with nothing changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import trio
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.writing.preparation import Prepared
+from lithos.catalogue.catalogue import Entry
+from lithos.core.events import NOTE_CREATED
+from lithos.core.history.changes import PATH, changed_properties
+from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, RENAMED, UPDATED
+from lithos.core.notes.model import Standing
+from lithos.stores.history.store import HistoryFailed, HistoryStore, NewVersion
+from lithos.stores.notes.values import FileState, Move, NotSynced, Put, ReadFile
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.history")
+
+#: The agent of what other programs did, as the watcher's events name it.
+OUTSIDE_AGENT: Final = "watcher"
+#: Seconds after which rows of written files are confirmed, unless another commit does it before.
+TIDY_AFTER: Final = 1.0
+#: Seconds for the last of them at a stop.
+TIDY_LIMIT: Final = 5.0
+
+
+class NotKept(Exception):
+    """The file was changed, but its version could not be kept; `state` as in the file system's result."""
+
+    def __init__(self, failure: HistoryFailed, state: FileState | None) -> None:
+        super().__init__(failure.message)
+        self.state = state
+
+
+Result = FileState | Exception | None
+
+
+def is_undone(result: Result) -> bool:
+    """Whether a result stands for a file that was not changed."""
+    return isinstance(result, Exception) and not isinstance(result, NotSynced | NotKept)
+
+
+class Recorder:
+    """Keeps versions in `history.db`; without a store it does nothing."""
+
+    def __init__(self, store: HistoryStore | None, blocking: Blocking) -> None:
+        """`blocking` is the one thread that writes the store."""
+        self.store = store
+        self.blocking = blocking
+        #: Set when something could not be recorded, or may have to be: the catching up looks.
+        self.lacks = trio.Event()
+        #: Places of rows whose files are written, and of rows whose changes were refused.
+        self._confirmed: list[int] = []
+        self._refused: list[int] = []
+        self._has_news = trio.Event()
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last commit failed: then versions are to be kept before files are changed."""
+        return self.store is not None and self.store.failure is not None
+
+    async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
+        """Commit versions; returns their places for `settle`. Raises `HistoryFailed`."""
+        store = self.store
+        if store is None or not versions:
+            return []
+        confirmed, refused = self._take_news()
+        try:
+            return await self.blocking.run(
+                lambda: store.add(versions, confirmed, refused, is_pending=is_pending)
+            )
+        except HistoryFailed as failure:
+            self._confirmed += confirmed
+            self._refused += refused
+            self.lacks.set()
+            log.error("versions not kept", versions=len(versions), reason=failure.message)
+            raise
+
+    async def settle(self, places: Sequence[int], results: Sequence[Result]) -> None:
+        """Note what became of the changes of these rows; those that were refused are dropped now."""
+        refused = [place for place, result in zip(places, results, strict=True) if is_undone(result)]
+        self._confirmed += [place for place in places if place not in refused]
+        self._refused += refused
+        if refused:
+            await self._tidy()
+        elif places:
+            self._has_news.set()
+
+    async def keep_tidy(self) -> None:
+        """Background task: confirm rows soon, also when no other change comes."""
+        while True:
+            await self._has_news.wait()
+            await trio.sleep(TIDY_AFTER)
+            await self._tidy()
+
+    async def finish(self) -> None:
+        """At a stop: confirm what is left, so that the next start need not look."""
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + TIDY_LIMIT):
+            await self._tidy()
+
+    def _take_news(self) -> tuple[list[int], list[int]]:
+        news = self._confirmed, self._refused
+        self._confirmed, self._refused, self._has_news = [], [], trio.Event()
+        return news
+
+    async def _tidy(self) -> None:
+        store = self.store
+        confirmed, refused = self._take_news()
+        if store is None or not (confirmed or refused):
+            return
+        try:
+            await self.blocking.run(lambda: store.add((), confirmed, refused))
+        except HistoryFailed as failure:  # the next commit does it, or the next start
+            self._confirmed += confirmed
+            self._refused += refused
+            log.error("kept versions not settled", reason=failure.message)
+
+
+def version_of(
+    prepared: Prepared, source: ReadFile | Exception | None, former: Entry | None, seen: Standing | None
+) -> NewVersion:
+    """The version that a prepared change makes.
+
+    `source` is the file as it was read, `former` the note as the catalogue has it, `seen` the version that
+    was assigned to bytes which the catalogue has not.
+    """
+    event, note, operation = prepared.event, prepared.entry.note, prepared.operation
+    before = None
+    if former is not None and isinstance(source, ReadFile):
+        before = _state_before(former, source, seen, event.timestamp)
+    version, data = note.version, source.data if isinstance(source, ReadFile) else None
+    changed = changed_properties(former.note, note) if former is not None else ()
+    if isinstance(operation, Put):
+        data = operation.data
+        op = CREATED if event.type == NOTE_CREATED else UPDATED
+    elif isinstance(operation, Move):
+        op, changed = RENAMED, (*changed, PATH)
+    else:
+        op, version = DELETED, (note.version if before is None else before.version) + 1
+    return NewVersion(
+        note_id=note.id,
+        version=version,
+        at=event.timestamp,
+        agent=event.agent,
+        op=prepared.op or op,
+        path=prepared.entry.path,
+        title=note.title,
+        data=data,
+        changed=changed,
+        before=before,
+    )
+
+
+def _state_before(former: Entry, source: ReadFile, seen: Standing | None, now: datetime) -> NewVersion:
+    """The state that a change was made from, should it not be kept yet."""
+    if source.digest == former.digest:
+        return first_version(former, source.data, now)
+    # Another program wrote it, and the watcher has not told yet.
+    version = former.note.version + 1
+    if seen is not None and seen.digest == source.digest:
+        version = seen.version
+    return NewVersion(
+        note_id=former.note.id,
+        version=version,
+        at=now,
+        agent=OUTSIDE_AGENT,
+        op=OUTSIDE,
+        path=former.path,
+        title=former.note.title,
+        data=source.data,
+    )
+
+
+def first_version(entry: Entry, data: bytes, now: datetime) -> NewVersion:
+    """The state of a note that is older than its history."""
+    note = entry.note
+    return NewVersion(
+        note_id=note.id,
+        version=note.version,
+        at=min(note.updated_at, now),
+        agent=note.contributors[-1] if note.contributors else note.author,
+        op=CREATED if note.version == 1 else UPDATED,
+        path=entry.path,
+        title=note.title,
+        data=data,
+    )
+
+
+def outside_version(
+    entry: Entry,
+    former: Entry | None,
+    data: bytes | None,
+    agent: str,
+    now: datetime,
+    *,
+    is_gone: bool = False,
+) -> NewVersion:
+    """What another program did to a note; `former` is the note before, whose bytes it has if `data` is None."""
+    changed: tuple[str, ...] = ()
+    if is_gone:
+        op = DELETED
+    elif former is None:
+        op = CREATED
+    else:
+        changed = changed_properties(former.note, entry.note)
+        op = OUTSIDE
+        if former.path != entry.path:
+            changed = (*changed, PATH)
+            op = RENAMED if former.digest == entry.digest else OUTSIDE
+    note = entry.note
+    return NewVersion(
+        note_id=note.id,
+        version=note.version + 1 if is_gone else note.version,
+        at=now,
+        agent=agent,
+        op=op,
+        path=entry.path,
+        title=note.title,
+        data=data,
+        changed=changed,
+    )
