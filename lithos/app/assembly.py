@@ -33,6 +33,7 @@ from lithos.services.enrich.projection import Projection
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.merging import Merging
 from lithos.services.notes.moving import Moving
 from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.restoring import Restoring
@@ -101,6 +102,7 @@ class Assembly:
             questions.cited_before,
             self.actors.opening,
             history,
+            Merging(self.actors.catalogue, stores.history, Threads()),
         )
         restoring = Restoring(history, knowledge, self.actors.catalogue, texts, Threads())
         moving = Moving(
