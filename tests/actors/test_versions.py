@@ -350,7 +350,7 @@ async def test_a_write_that_is_taken_back_is_not_shown_and_counts_nothing(house,
             told.append(await read(house, made.id))
 
         monkeypatch.setattr(house.files, "apply", place_and_take_back)
-        monkeypatch.setattr(house.writer, "_blocking", Threads())
+        monkeypatch.setattr(house.writer._applying, "_blocking", Threads())
         async with trio.open_nursery() as nursery:
             outcome = await house.update(made.id, "Note", "mine")
         assert outcome.version == 3

@@ -17,7 +17,8 @@ import trio
 from lithos.actors.blocking import Blocking
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Removal, Upsert
-from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
+from lithos.actors.kit import Inbox, Mailbox, run_batches
+from lithos.actors.writing.applying import Applying
 from lithos.actors.writing.messages import (
     Accepted,
     Change,
@@ -41,7 +42,7 @@ from lithos.actors.writing.outside_changes import (
 from lithos.actors.writing.preparation import Preparation, Prepared
 from lithos.actors.writing.publisher import PublisherMailbox
 from lithos.actors.writing.rebasing import Rebased, rebase
-from lithos.actors.writing.recording import NotKept, Recorder, is_undone, version_of
+from lithos.actors.writing.recording import NotKept, Recorder, version_of
 from lithos.actors.writing.restoring import RestorePreparation
 from lithos.actors.writing.write_rules import keys_of
 from lithos.catalogue.catalogue import Catalogue
@@ -58,7 +59,6 @@ from lithos.stores.notes.values import (
     Kept,
     NotSynced,
     OutsideKnowledge,
-    Put,
     ReadFile,
     Remove,
 )
@@ -124,8 +124,8 @@ class Writer:
         self._publisher = publisher
         self._preparation = preparation
         self._keep = keep
-        self._moves = moves
         self._recorder = recorder or Recorder(None, blocking)
+        self._applying = Applying(catalogue.records, files, moves, blocking, self._recorder)
         self._moving = MovePreparation(catalogue, preparation.clock, preparation.refuse_ignored)
         self._restoring = RestorePreparation(catalogue, preparation.clock, preparation.refuse_ignored)
         self._outside = Outside(catalogue, files, blocking, preparation.clock)
@@ -200,7 +200,7 @@ class Writer:
                 job.reply = refusal
         await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
         ready = [job for job in chosen if job.prepared is not None]
-        results = await self._apply(
+        results = await self._applying.apply(
             [job.prepared for job in ready if job.prepared is not None], self._versions(ready)
         )
         self._keep(self._files.take_kept())
@@ -211,26 +211,6 @@ class Writer:
             else:
                 job.reply = await self._settle(job, result)
         return again + left
-
-    def _carry_out(self, changes: Sequence[Prepared]) -> list[FileState | Exception | None]:
-        """Journal the intents of moves, then change the files. Blocks."""
-        failures: dict[int, Exception] = {}
-        for number, change in enumerate(changes):
-            try:
-                if change.intent is not None:
-                    self._moves.write(change.intent)
-            except OSError as failure:
-                failures[number] = failure
-        done = iter(
-            self._files.apply([each.operation for n, each in enumerate(changes) if n not in failures])
-        )
-        results = [failures[number] if number in failures else next(done) for number in range(len(changes))]
-        for change, result in zip(changes, results, strict=True):
-            is_undone = isinstance(result, Exception) and not isinstance(result, NotSynced)
-            if change.intent is not None and is_undone:
-                with suppress(OSError):  # what is left of it is found undone at the next start
-                    self._moves.remove(change.intent.id)
-        return results
 
     def _is_outdated(self, job: _Job) -> bool:
         """Whether a reader saw a later state of the file than the one read: that one must not count again."""
@@ -248,69 +228,6 @@ class Writer:
             for job in jobs
             if job.prepared is not None and (note_id := job.prepared.entry.note.id)
         ]
-
-    async def _apply(
-        self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
-    ) -> Sequence[FileState | Exception | None]:
-        """Change the files; intents and versions are durable before anything is shown (in parallel).
-
-        Where versions could not be kept lately they come first, and no file is changed without them.
-        """
-        if not prepared:
-            return []
-        if not self._recorder.is_failing:
-            return await self._apply_at_once(prepared, versions)
-        try:
-            places = await self._recorder.record(versions)
-        except HistoryFailed as failure:
-            return [failure] * len(prepared)
-        results = await self._apply_at_once(prepared, ())
-        await self._recorder.settle(places, results)
-        return results
-
-    async def _apply_at_once(
-        self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
-    ) -> Sequence[FileState | Exception | None]:
-        records = self._catalogue.records
-        intents = {
-            each.entry.note.id: each.entry.standing for each in prepared if isinstance(each.operation, Put)
-        }
-        for note_id, standing in intents.items():
-            records.intend(note_id, standing)
-        results: Sequence[FileState | Exception | None] = []
-        kept: list[int] | HistoryFailed = []
-
-        async def record() -> None:
-            nonlocal kept
-            try:
-                kept = await self._recorder.record(versions)
-            except HistoryFailed as failure:
-                kept = failure
-
-        with records.deciding(intents):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._save_intents)
-                if versions:
-                    nursery.start_soon(record)
-                results = await self._blocking.run(lambda: self._carry_out(prepared))
-        for each, result in zip(prepared, results, strict=True):
-            if result is None or is_undone(result):  # removed, or not written
-                records.withdraw(each.entry.note.id, each.entry.standing)
-        if isinstance(kept, HistoryFailed):
-            failure = kept
-            return [
-                result if isinstance(result, Exception) else NotKept(failure, result) for result in results
-            ]
-        if kept:
-            await self._recorder.settle(kept, results)
-        return results
-
-    async def _save_intents(self) -> None:
-        """Commit the intents. The files are written in any case: a broken database is told by the journal."""
-        try:
-            await self._catalogue.records.save_intents()
-        except (trio.TooSlowError, ActorDown, ShuttingDown) as failure:
-            log.error("write intents not recorded", reason=repr(failure))
 
     async def _read_sources(self, jobs: Sequence[_Job]) -> None:
         """Read the current files of the notes to change, all in one thread job: people edit them too.

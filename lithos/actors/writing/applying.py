@@ -1,0 +1,120 @@
+"""Applies the changes of one round of the writer: intents, versions and files, in one step each.
+
+Intents (catalogue/note_records.py) and version rows are committed while the files are written; all of it is
+durable before anything is shown or acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import trio
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.actors.writing.preparation import Prepared
+from lithos.actors.writing.recording import NotKept, Recorder, is_undone
+from lithos.catalogue.note_records import NoteRecords
+from lithos.stores.history.store import HistoryFailed, NewVersion
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.moves import Moves
+from lithos.stores.notes.values import FileState, NotSynced, Put
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.writer")
+
+
+class Applying:
+    """Changes note files for the writer, which alone may call it."""
+
+    def __init__(
+        self, records: NoteRecords, files: NoteFiles, moves: Moves, blocking: Blocking, recorder: Recorder
+    ) -> None:
+        self._records = records
+        self._files = files
+        self._moves = moves
+        self._blocking = blocking
+        self._recorder = recorder
+
+    async def apply(
+        self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
+    ) -> Sequence[FileState | Exception | None]:
+        """Change the files; intents and versions are durable before anything is shown (in parallel).
+
+        Where versions could not be kept lately they come first, and no file is changed without them.
+        """
+        if not prepared:
+            return []
+        if not self._recorder.is_failing:
+            return await self._apply_at_once(prepared, versions)
+        try:
+            places = await self._recorder.record(versions)
+        except HistoryFailed as failure:
+            return [failure] * len(prepared)
+        results = await self._apply_at_once(prepared, ())
+        await self._recorder.settle(places, results)
+        return results
+
+    async def _apply_at_once(
+        self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
+    ) -> Sequence[FileState | Exception | None]:
+        intents = {
+            each.entry.note.id: each.entry.standing for each in prepared if isinstance(each.operation, Put)
+        }
+        for note_id, standing in intents.items():
+            self._records.intend(note_id, standing)
+        results: Sequence[FileState | Exception | None] = []
+        kept: list[int] | HistoryFailed = []
+
+        async def record() -> None:
+            nonlocal kept
+            try:
+                kept = await self._recorder.record(versions)
+            except HistoryFailed as failure:
+                kept = failure
+
+        with self._records.deciding(intents):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._save_intents)
+                if versions:
+                    nursery.start_soon(record)
+                results = await self._blocking.run(lambda: self._carry_out(prepared))
+        for each, result in zip(prepared, results, strict=True):
+            if result is None or is_undone(result):  # removed, or not written
+                self._records.withdraw(each.entry.note.id, each.entry.standing)
+        if isinstance(kept, HistoryFailed):
+            failure = kept
+            return [
+                result if isinstance(result, Exception) else NotKept(failure, result) for result in results
+            ]
+        if kept:
+            await self._recorder.settle(kept, results)
+        return results
+
+    async def _save_intents(self) -> None:
+        """Commit the intents. The files are written in any case: a broken database is told by the journal."""
+        try:
+            await self._records.save_intents()
+        except (trio.TooSlowError, ActorDown, ShuttingDown) as failure:
+            log.error("write intents not recorded", reason=repr(failure))
+
+    def _carry_out(self, changes: Sequence[Prepared]) -> list[FileState | Exception | None]:
+        """Journal the intents of moves, then change the files. Blocks."""
+        failures: dict[int, Exception] = {}
+        for number, change in enumerate(changes):
+            try:
+                if change.intent is not None:
+                    self._moves.write(change.intent)
+            except OSError as failure:
+                failures[number] = failure
+        done = iter(
+            self._files.apply([each.operation for n, each in enumerate(changes) if n not in failures])
+        )
+        results = [failures[number] if number in failures else next(done) for number in range(len(changes))]
+        for change, result in zip(changes, results, strict=True):
+            is_undone = isinstance(result, Exception) and not isinstance(result, NotSynced)
+            if change.intent is not None and is_undone:
+                with suppress(OSError):  # what is left of it is found undone at the next start
+                    self._moves.remove(change.intent.id)
+        return results
