@@ -110,7 +110,7 @@ class HistoryStore(HistoryReading):
                 continue
             notes.add(row[0])
             contents.add(row[1])
-            self._writer.execute("DELETE FROM versions WHERE note=? AND place=?", (row[0], place))
+            self._writer.execute("DELETE FROM versions WHERE place=?", (place,))
             dropped += 1
         Contents(self._writer).drop_unused(sorted(contents))
         for note in notes:
@@ -123,8 +123,7 @@ class HistoryStore(HistoryReading):
     def _confirm(self, places: Iterable[int]) -> None:
         for place in places:
             self._writer.execute(
-                "UPDATE versions SET pending=0 WHERE place=?1"
-                " AND note=(SELECT note FROM versions WHERE place=?1)",
+                "UPDATE versions SET pending=0 WHERE place=?",
                 (place,),
             )
 
