@@ -45,6 +45,7 @@ async def known_arguments(lithos: Lithos) -> dict[str, Any]:
         "from_task_id": task, "to_task_id": other, "agent": "ann", "query": "zebra", "title": "T",
         "content": "c", "aspect": "work", "summary": "s", "type": "supports", "weight": 0.5,
         "namespace": "n", "path": "moved", "edge_id": "e", "resolution": "merged", "resolver": "ann",
+        "version": 1,
     }  # fmt: skip
 
 
