@@ -33,6 +33,7 @@ from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog, Cursors
 from lithos.services.tasks.event_stream import EventStreams
 from lithos.services.tasks.retention import Upkeep
+from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.lock import OwnerLock
 from lithos.stores.owner_record import OwnerRecord
@@ -63,6 +64,8 @@ class Server:
     questions: QuestionUpkeep
     access_log: AccessLog
     upkeep: Upkeep
+    #: None where `history.enabled` is off.
+    history_upkeep: HistoryUpkeep | None
     semantic: SemanticBackend
     visibility: Visibility
     fulltext_indexer: Indexer
