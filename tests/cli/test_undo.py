@@ -184,7 +184,9 @@ async def test_only_the_window_is_undone_and_then_the_rest(desk: Desk) -> None:
 
 
 @at_desk
-async def test_what_came_again_after_an_undo_is_undone_by_the_next_only_if_it_is_the_agents(desk: Desk) -> None:
+async def test_what_came_again_after_an_undo_is_undone_by_the_next_only_if_it_is_the_agents(
+    desk: Desk,
+) -> None:
     note = await desk.write("ann", "Page", "good")
     await desk.write("bad", "Page", "bad", id=note)
     await desk.undo()

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from lithos.core.history.differences import LONGEST_DIFF, unified_diff
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "# h", "a\r"]), max_size=30)
-TEXTS = st.tuples(LINES, st.sampled_from(["", "\n"])).map(lambda each: ("\n".join(each[0]) + each[1]).encode())
+TEXTS = st.tuples(LINES, st.sampled_from(["", "\n"])).map(
+    lambda each: ("\n".join(each[0]) + each[1]).encode()
+)
 
 
 def apply_diff(old: bytes, diff: str) -> str:
@@ -60,7 +62,9 @@ def test_patch_understands_it(tmp_path: Path) -> None:
     (tmp_path / "note").write_bytes(old)
     diff = unified_diff(old, new, "note", "note")
     assert diff.text.count("@@ -") == 3
-    done = subprocess.run(["patch", "note"], input=diff.text.encode(), cwd=tmp_path, capture_output=True, check=False)
+    done = subprocess.run(
+        ["patch", "note"], input=diff.text.encode(), cwd=tmp_path, capture_output=True, check=False
+    )
     assert done.returncode == 0, done.stdout
     assert (tmp_path / "note").read_bytes() == new
 
