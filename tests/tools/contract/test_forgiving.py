@@ -56,7 +56,7 @@ def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
         given["type"] = "blocks"
     if tool.name == "lithos_write":
         given |= {"title": known["title"], "content": known["content"]}
-    if tool.name == "lithos_read":
+    if tool.name in ("lithos_read", "lithos_history"):
         given["id"] = known["id"]
     if tool.name == "lithos_note_update":
         given["tags"] = ["t"]
