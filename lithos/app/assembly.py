@@ -33,6 +33,7 @@ from lithos.services.enrich.projection import Projection
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.merging import Merging
 from lithos.services.notes.moving import Moving
 from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.restoring import Restoring
@@ -100,7 +101,8 @@ class Assembly:
             clock,
             questions.cited_before,
             self.actors.opening,
-            history,
+            merging=Merging(self.actors.catalogue, stores.history, Threads()),
+            history=history,
         )
         restoring = Restoring(history, knowledge, self.actors.catalogue, texts, Threads())
         moving = Moving(

@@ -44,7 +44,10 @@ class NoteNotFound(LithosError):
 
 
 class VersionConflict(LithosError):
-    """`expected_version` is not the current version; extras: `current_version`, `warnings`."""
+    """`expected_version` is not the current version; extras: `current_version`, `warnings`.
+
+    Of a merge with overlaps also `conflicts`, between the two.
+    """
 
     code = "version_conflict"
 

@@ -210,6 +210,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
         Document(note=evolve(_NOTE, title=t, tags=tuple(_many(t)), extra={"x": t}), content=t[::-1]),
         Document(note=evolve(_NOTE, title=t[1:], extra={"x": _many(t)}), content=t[1:]),
     ),
+    "merging.metadata_patch": lambda t: merging.metadata_patch({t: t, "x": _many(t)}, {t: t[1:], "x": t}),
     "merging.merge_items": lambda t: merging.merge_items(_many(t), _many(t[::-1]), _many(t[1:])),
     "line_matching.match_lines": lambda t: line_matching.match_lines(
         [ord(each) % 5 for each in t], [ord(each) % 5 for each in t[::-1]]

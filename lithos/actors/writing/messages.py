@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
 from lithos.actors.indexing.messages import Indexed, IndexMessage
 from lithos.actors.kit import Envelope
@@ -35,6 +35,8 @@ class WriteOutcome:
     path: str
     version: int
     warnings: tuple[str, ...] = ()
+    #: The version with which the request was merged.
+    merged_with: int | None = None
 
 
 @frozen
@@ -63,6 +65,11 @@ class Publication(Command[WriteOutcome]):
     is_reminder: bool = False
 
 
+#: What to do where `expected_version` is not current: refuse, or merge both changes.
+REFUSE: Final = "refuse"
+MERGE: Final = "merge"
+ON_CONFLICT: Final = (REFUSE, MERGE)
+
 #: The reply to an accepted request: await it for the moment an index has the change and it is journalled.
 Accepted = Envelope[Publication, WriteOutcome]
 
@@ -84,6 +91,9 @@ class WriteNote(Command[Accepted]):
     derived_from_ids: tuple[str, ...] | None = None
     expires_at: datetime | Literal[""] | None = None
     expected_version: int | None = None
+    on_conflict: str = REFUSE
+    #: The file as of `expected_version`, to merge with; None: not needed, or not kept.
+    base: bytes | None = field(default=None, repr=False)
     schema_version: int | None = None
     namespace: str | None = None
     access_scope: str | None = None
@@ -107,6 +117,9 @@ class PatchNote(Command[Accepted]):
     #: Merged per key; unlike in `WriteNote`, an empty one changes nothing.
     metadata: Mapping[str, Any] | None = None
     expected_version: int | None = None
+    on_conflict: str = REFUSE
+    #: As in `WriteNote`.
+    base: bytes | None = field(default=None, repr=False)
     #: Found by machine, with the number of the rules that found them; () clears.
     entities: tuple[str, ...] | None = None
     entities_extractor: int | None = None

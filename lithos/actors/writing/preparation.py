@@ -20,6 +20,7 @@ from lithos.actors.writing.messages import (
     WriteNote,
     WriteOutcome,
 )
+from lithos.actors.writing.rebasing import Rebased
 from lithos.actors.writing.write_rules import (
     Decision,
     check_values,
@@ -133,8 +134,13 @@ class Preparation:
                 "note there would never be found. Choose another folder."
             )
 
-    def prepare_update(self, request: UpdateRequest, source: ReadFile | Exception | None) -> Prepared:
-        """Prepare the next version of a note; `source` is its file as it is now."""
+    def prepare_update(
+        self, request: UpdateRequest, source: ReadFile | Exception | None, rebased: Rebased | None = None
+    ) -> Prepared:
+        """Prepare the next version of a note; `source` is its file as it is now.
+
+        `rebased` is the request merged with that file, for one made for an earlier version.
+        """
         assert request.id is not None
         if isinstance(request, WriteNote):
             check_values(request, self._content_limit)
@@ -143,14 +149,16 @@ class Preparation:
             raise no_such_note(request)
         if isinstance(source, Exception):
             raise explain_unreadable(entry.path, source)
-        decision, data = self._rewrite(request, entry, source)
+        decision, data = self._rewrite(request, entry, source, rebased)
         new = self._entry(decision, data, entry.serial, identified=is_identified(data))
         is_unseen = _replaces_body(request) and source.digest != entry.digest
         operation = Put(entry.path, data, source.digest, saves_old=is_unseen)
         source_name = request.source if isinstance(request, PatchNote) else TOOL
         return _prepared(operation, new, decision, request.agent, created=False, source=source_name)
 
-    def _rewrite(self, request: UpdateRequest, entry: Entry, source: ReadFile) -> tuple[Decision, bytes]:
+    def _rewrite(
+        self, request: UpdateRequest, entry: Entry, source: ReadFile, rebased: Rebased | None
+    ) -> tuple[Decision, bytes]:
         modified = from_nanoseconds(source.state.mtime_ns)
         try:
             old, is_signed = parse_signed(source.data, entry.path, modified, entry.stand_in, self._style)
@@ -162,7 +170,11 @@ class Preparation:
         # An edit by a person since the last version counts as a version, before any is compared.
         version = self._catalogue.see_version(entry.note.id, digest_of(source.data), old.note.version)
         old = attrs.evolve(old, note=attrs.evolve(old.note, version=version))
+        expected, merged_with = request.expected_version, None
+        if rebased is not None and expected is not None and expected != version:
+            request, merged_with = rebased.request_at(version, expected), version
         decision = self._decide(request, old, entry.path, is_signed=is_signed)
+        decision = attrs.evolve(decision, merged_with=merged_with)
         heading, replace = True, _replaces_body(request)
         if replace:
             document, heading = place_heading(decision.document, self._style)
@@ -297,7 +309,12 @@ def _prepared(
         origin=note_origin(source, entry.digest, note.version),
     )
     outcome = WriteOutcome(
-        "created" if created else "updated", note.id, entry.path, note.version, decision.warnings
+        "created" if created else "updated",
+        note.id,
+        entry.path,
+        note.version,
+        decision.warnings,
+        decision.merged_with,
     )
     document = attrs.evolve(decision.document, note=note)
     return Prepared(operation, entry, document, outcome, event)

@@ -7,7 +7,7 @@ a refusal is a `LithosError`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from lithos.actors.writing.messages import (
     MoveNote,
     PatchNote,
     RelinkNote,
+    UpdateRequest,
     WriteNote,
     WriteRequest,
 )
@@ -45,9 +46,11 @@ from lithos.core.notes.paths import (
     resolve_new_path,
     slug_of,
 )
+from lithos.core.notes.style import VaultStyle
 from lithos.core.text.markdown import scan_tags
 
 _PLAIN_FIELDS = ("schema_version", "namespace", "access_scope", "note_type", "status", "summaries")
+_PATCHED_FIELDS = ("title", "tags", "status", "supersedes", "entities", "entities_extractor")
 
 
 @frozen
@@ -57,6 +60,8 @@ class Decision:
     document: Document
     path: str
     warnings: tuple[str, ...]
+    #: The version with which the request was merged.
+    merged_with: int | None = None
 
 
 def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
@@ -175,10 +180,7 @@ def decide_patch(
     """Validate a partial update (next version) of a note: its content stays; `is_signed` as above."""
     note = old.note
     check_version(request.expected_version, note)
-    fields = ("title", "tags", "status", "supersedes", "entities", "entities_extractor")
-    changes: dict[str, Any] = {
-        name: value for name in fields if (value := getattr(request, name)) is not None
-    }
+    changes = _given(request, _PATCHED_FIELDS)
     if request.tags is not None:
         changes["tags"] = _tags_to_write(request.tags, note, note.inline_tags)
     if request.title is not None:
@@ -187,6 +189,34 @@ def decide_patch(
         changes["extra"] = _merge(note.extra, request.metadata)
     new = _next_version(note, request.agent if is_signed else None, now, **changes)
     return Decision(Document(note=new, content=old.content), path, ())
+
+
+def intended_changes(request: UpdateRequest, note: Note, content: str, style: VaultStyle) -> dict[str, Any]:
+    """The fields of a note that a request changes, without the checks that need other notes.
+
+    `content` is the text of the note after the request.
+    """
+    changes: dict[str, Any]
+    if isinstance(request, WriteNote):
+        changes = _plain_changes(request)
+        if request.source_url is not None:
+            changes["source_url"] = normalise_url(request.source_url) if request.source_url else None
+        if request.derived_from_ids is not None:
+            changes["derived_from_ids"] = normalise_sources(list(request.derived_from_ids), note.id)
+        if request.source_task is not None:
+            changes["source"] = request.source_task or None
+        if request.expires_at is not None:
+            changes["expires_at"] = request.expires_at or None
+        changes["extra"] = _merge(note.extra, request.metadata)
+    else:
+        changes = _given(request, _PATCHED_FIELDS)
+        changes["extra"] = _merge(note.extra, request.metadata or None)
+    if request.title is not None:
+        changes["title"] = request.title
+    if request.tags is not None:
+        inline = scan_tags(content) if style.inline_tags else ()
+        changes["tags"] = _tags_to_write(request.tags, note, (*inline, *note.inline_tags))
+    return changes
 
 
 def refuse_broken(old: Document, path: str) -> None:
@@ -259,9 +289,13 @@ def path_collision(path: str, catalogue: Catalogue) -> PathCollision:
     )
 
 
+def _given(request: UpdateRequest, fields: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name in fields if (value := getattr(request, name)) is not None}
+
+
 def _plain_changes(request: WriteNote) -> dict[str, Any]:
     """The fields that are stored without a check against other notes; those not given are left out."""
-    changes = {name: value for name in _PLAIN_FIELDS if (value := getattr(request, name)) is not None}
+    changes = _given(request, _PLAIN_FIELDS)
     if request.confidence is not None:
         changes["confidence"] = read_confidence(request.confidence)
     return changes

@@ -26,6 +26,7 @@ from lithos.actors.writing.messages import (
     Publication,
     RelinkNote,
     RestoreNote,
+    UpdateRequest,
     WriteNote,
     WriteRequest,
 )
@@ -39,6 +40,7 @@ from lithos.actors.writing.outside_changes import (
 )
 from lithos.actors.writing.preparation import Preparation, Prepared
 from lithos.actors.writing.publisher import PublisherMailbox
+from lithos.actors.writing.rebasing import Rebased, rebase
 from lithos.actors.writing.recording import NotKept, Recorder, is_undone, version_of
 from lithos.actors.writing.restoring import RestorePreparation
 from lithos.actors.writing.write_rules import keys_of
@@ -87,6 +89,8 @@ class _Job:
     source: ReadFile | Exception | None = None
     #: Its bytes with other links, where that is the request.
     rewritten: bytes | None = None
+    #: It merged with its source file, where it has a base.
+    rebased: Rebased | None = None
     prepared: Prepared | None = None
 
 
@@ -177,6 +181,7 @@ class Writer:
         """Apply the jobs that do not conflict with each other; returns those left for the next round."""
         chosen, left = _choose(waiting)
         await self._read_sources(chosen)
+        await self._rebase(chosen)
         for job in chosen:
             job.prepared = None  # of an earlier round
             try:
@@ -305,6 +310,23 @@ class Writer:
         for (job, _), (source, rewritten) in zip(wanted, sources, strict=True):
             job.source, job.rewritten = source, rewritten
 
+    async def _rebase(self, jobs: Sequence[_Job]) -> None:
+        """Merge the requests that have a base with their files as they are, in one thread job."""
+        wanted = [
+            (job, entry, job.request, job.source)
+            for job in jobs
+            if isinstance(job.request, UpdateRequest) and job.request.base is not None
+            if isinstance(job.source, ReadFile) and (entry := self._catalogue.get(job.request.id or ""))
+        ]
+        if not wanted:
+            return
+        style = self._catalogue.style
+        rebased = await self._blocking.run(
+            lambda: [rebase(request, entry, source, style) for _, entry, request, source in wanted]
+        )
+        for (job, *_), each in zip(wanted, rebased, strict=True):
+            job.rebased = each
+
     def _prepare(self, job: _Job) -> Prepared:
         if isinstance(job.request, DeleteNote):
             return self._preparation.prepare_deletion(job.request, job.source)
@@ -316,7 +338,7 @@ class Writer:
             return self._restoring.prepare(job.request, job.source)
         if isinstance(job.request, WriteNote) and job.request.id is None:
             return self._preparation.prepare_creation(job.request)
-        return self._preparation.prepare_update(job.request, job.source)
+        return self._preparation.prepare_update(job.request, job.source, job.rebased)
 
     async def _settle(self, job: _Job, result: FileState | Exception | None) -> Accepted | Exception:
         """Enter a written change in the catalogue and pass it on, or return the refusal."""

@@ -96,6 +96,13 @@ def merge_documents(base: Document, mine: Document, theirs: Document) -> MergedD
     return MergedDocument(document=evolve(theirs, note=note, content=body.text), is_complete=body.is_complete)
 
 
+def metadata_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A merge-patch (null deletes a key) that makes `new` of `old`; None where they are the same."""
+    removed = {key: None for key in old if key not in new}
+    changed = {key: value for key, value in new.items() if not _same(value, old.get(key, _ABSENT))}
+    return {**removed, **changed} or None
+
+
 def merge_items(base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
     """Merge changes of a list as a set: theirs without what mine removed, then what mine added.
 

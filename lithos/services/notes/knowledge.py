@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Threads, slices
+from lithos.actors.blocking import Inline, slices
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import honest_outcome
 from lithos.actors.writing.messages import (
@@ -33,6 +33,7 @@ from lithos.core.notes.paths import normalise_url, resolve_read_path
 from lithos.core.tasks.model import READ, UNKNOWN_AGENT, AuditRow
 from lithos.core.text.snippet import cut, truncate
 from lithos.services.notes.history import KeptNote, NoteHistory
+from lithos.services.notes.merging import Merging
 from lithos.services.notes.texts import CHARACTERS_INLINE, NoteTexts
 from lithos.services.opening import Opening
 from lithos.services.search.search import Search
@@ -141,10 +142,15 @@ class Knowledge:
         clock: Callable[[], datetime],
         cited_before: CitedBefore,
         opening: Opening | None = None,
+        merging: Merging | None = None,
         history: NoteHistory | None = None,
     ) -> None:
-        """`cited_before` gives the ids of notes that were cited for a question much like the one given."""
-        self._history = history or NoteHistory(None, Threads(), catalogue)
+        """`cited_before` gives the ids of notes that were cited for a question much like the one given.
+
+        Without `merging` no versions are kept to merge with, without `history` none to read.
+        """
+        self._merging = merging or Merging(catalogue, None, Inline())
+        self._history = history or NoteHistory(None, Inline(), catalogue)
         self._opening = opening or Opening.finished()
         self._cited_before = cited_before
         self._catalogue = catalogue
@@ -157,13 +163,13 @@ class Knowledge:
     async def write(self, request: WriteNote) -> WriteOutcome:
         """Create or update a note; returns once it is durable, accepted by an index and journalled."""
         self._coordinator.touch(request.agent)
-        return await self._submit(request)
+        return await self._merging.submit(request, self._submit)
 
     async def patch(self, request: PatchNote) -> WriteOutcome:
         """Change frontmatter of a note and leave its body alone; returns as `write` does."""
         if request.source == TOOL:  # enrichment signs its versions, but is no agent of the list
             self._coordinator.touch(request.agent)
-        return await self._submit(request)
+        return await self._merging.submit(request, self._submit)
 
     async def delete(self, request: DeleteNote) -> WriteOutcome:
         """Delete a note; returns as `write` does."""

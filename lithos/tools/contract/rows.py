@@ -54,12 +54,14 @@ def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
 
 def outcome_row(outcome: WriteOutcome) -> dict[str, Any]:
     """The answer of `lithos_write` and `lithos_note_update`."""
+    merged = {} if outcome.merged_with is None else {"merged_with": outcome.merged_with}
     return {
         "status": outcome.status,
         "id": outcome.id,
         "path": outcome.path,
         "version": outcome.version,
         "warnings": list(outcome.warnings),
+        **merged,
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from lithos.actors.blocking import slices
-from lithos.actors.writing.messages import DeleteNote, PatchNote, WriteNote
+from lithos.actors.writing.messages import MERGE, ON_CONFLICT, REFUSE, DeleteNote, PatchNote, WriteNote
 from lithos.core.errors import InvalidInput
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.services.notes.knowledge import Knowledge, ListRequest
@@ -45,6 +45,9 @@ from lithos.tools.contract.bounds import (
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import list_row, outcome_row, read_row
 
+_EXPECTED = "The version you read; if the note has another one now, see on_conflict."
+_ON_CONFLICT = "If expected_version is not current: refuse, or merge your change with the others'."
+
 
 @frozen
 class WriteArguments:
@@ -75,7 +78,7 @@ class WriteArguments:
     expires_at: str | None = argument(
         'Time (ISO 8601) when it is stale; "" clears.', None, may_be_blank=True, bound=LOOKUP
     )
-    expected_version: int | None = argument("Refuse the update if the note has another version.", None)
+    expected_version: int | None = argument(_EXPECTED, None)
     schema_version: int | None = argument("Schema version of the note.", None)
     namespace: str | None = argument("Namespace; default is the folder.", None, bound=NAMESPACE)
     access_scope: str | None = argument("Who retrieves it.", None, one_of=ACCESS_SCOPES, bound=LOOKUP)
@@ -85,6 +88,7 @@ class WriteArguments:
     metadata: dict[str, Any] | None = argument(
         "Further frontmatter keys; merged, null deletes a key.", None, bound=METADATA
     )
+    on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
 
 @frozen
@@ -99,7 +103,8 @@ class UpdateArguments:
     metadata: dict[str, Any] | None = argument(
         "Further frontmatter keys; merged, null deletes a key.", None, bound=METADATA
     )
-    expected_version: int | None = argument("Refuse the update if the note has another version.", None)
+    expected_version: int | None = argument(_EXPECTED, None)
+    on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
 
 @frozen
@@ -164,6 +169,16 @@ def _check_written(given: WriteArguments) -> None:
         )
 
 
+def _check_on_conflict(given: WriteArguments | UpdateArguments) -> None:
+    """Raises `InvalidInput` for another word, and for a merge of an update that has nothing to begin with."""
+    check_choice("on_conflict", given.on_conflict, ON_CONFLICT)
+    if given.on_conflict == MERGE and given.id is not None and given.expected_version is None:
+        raise InvalidInput(
+            "on_conflict merge needs expected_version, the version you read and changed: without it the "
+            "update would replace what others wrote since."
+        )
+
+
 class NoteTools:
     """Handlers; each takes its arguments class."""
 
@@ -213,6 +228,7 @@ class NoteTools:
         _check_written(given)
         check_ttl(given.ttl_hours, given.expires_at)
         check_choice("access_scope", given.access_scope, ACCESS_SCOPES)
+        _check_on_conflict(given)
         check_choice("note_type", given.note_type, NOTE_TYPES)
         check_choice("status", given.status, STATUSES)
         check_summaries(given.summaries)
@@ -235,6 +251,7 @@ class NoteTools:
         if given.title is None and given.tags is None and given.status is None and not given.metadata:
             raise InvalidInput("Nothing to change: give title, tags, status or metadata with at least a key.")
         check_choice("status", given.status, STATUSES)
+        _check_on_conflict(given)
         check_metadata(given.metadata)
         title = None if given.title is None else read_title(given.title)
         request = as_command(PatchNote, given, title=title, tags=unique(given.tags))

@@ -85,7 +85,8 @@ PARAMETERS = {
     "lithos_write": (
         "agent",
         "title content tags confidence path id source_task source_url derived_from_ids ttl_hours expires_at "
-        "expected_version schema_version namespace access_scope note_type status summaries metadata",
+        "expected_version schema_version namespace access_scope note_type status summaries metadata "
+        "on_conflict",
     ),
     "lithos_read": ("", "id path title max_length offset agent_id version as_of"),
     "lithos_history": ("", "id agent since deleted limit before diff"),
@@ -110,6 +111,7 @@ PARAMETERS = {
     "lithos_stats": ("", ""),
 }
 DEFAULTS = {
+    "lithos_write": {"on_conflict": "refuse"},
     "lithos_read": {"offset": 0},
     "lithos_search": {"limit": 10, "mode": "hybrid", "graph_depth": 2},
     "lithos_retrieve": {"limit": 10, "surface_conflicts": False},
