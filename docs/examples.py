@@ -104,6 +104,8 @@ class _Script:
             agent="ann",
         )
         await call("note_update", id=note["id"], agent="ann", tags=["raft", "votes"])
+        await call("history", id=note["id"], limit=1)
+        await call("restore", id=note["id"], version=1, agent="bob")
         await call("node_stats", node_id=paper["id"])
         await call("links", id=note["id"])
         await call("semantic", query="votes of a majority", limit=1)

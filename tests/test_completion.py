@@ -15,7 +15,9 @@ BASH = shutil.which("bash")
 
 #: What was typed, the last word unfinished, and what must be offered.
 TYPED = {
-    "lithos rest": ["restore"],
+    "lithos rest": ["restore-note", "restore"],
+    "lithos undo --ag": ["--agent"],
+    "lithos history --de": ["--deleted"],
     "lithos connect cl": ["claude-code", "claude-desktop"],
     "lithos serve --transport h": ["http"],
     "lithos inspect h": ["health"],

@@ -101,8 +101,8 @@ class Assembly:
             clock,
             questions.cited_before,
             self.actors.opening,
-            history,
-            Merging(self.actors.catalogue, stores.history, Threads()),
+            merging=Merging(self.actors.catalogue, stores.history, Threads()),
+            history=history,
         )
         restoring = Restoring(history, knowledge, self.actors.catalogue, texts, Threads())
         moving = Moving(

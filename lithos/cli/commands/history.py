@@ -118,7 +118,9 @@ async def restore_note(session: Session, asker: Asker) -> int:
     typed = session.invocation.typed
     note = (await ask_note(asker, typed["note"], {"limit": 1}))["id"]
     arguments = {"id": note, "version": typed["note_version"], "agent": AGENT}
-    answer = await ask_tool(asker, "lithos_restore", arguments)
+    answer = await asker.call("lithos_restore", arguments) or {}
+    if "code" in answer:  # `server.write_outcomes: status` has other words than "error" beside it
+        raise CommandFailed(str(answer["message"]))
     if session.invocation.as_json:
         print_json(answer)
     else:

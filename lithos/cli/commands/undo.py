@@ -208,7 +208,7 @@ class _Run:
         )
         if answer.get("code") == "path_collision" and answer.get("existing_id") in self.gone:
             return Result(step, RETURNED)
-        if answer["status"] == "error":
+        if "code" in answer:
             return self._left(step, answer)
         moved = await self._move_back(step, str(answer["path"]))
         return moved or Result(step, RETURNED, answer["version"])
@@ -225,7 +225,7 @@ class _Run:
         answer = await self._ask(
             "lithos_delete", id=step.last.note_id, agent=UNDO_AGENT, expected_version=newest.version
         )
-        if answer.get("status") == "error":
+        if "code" in answer:
             return self._left(step, answer)
         return Result(step, REMOVED)
 
@@ -241,7 +241,7 @@ class _Run:
                 agent=UNDO_AGENT,
                 dry_run=self.dry_run,
             )
-            if answer["status"] == "error":
+            if "code" in answer:
                 return self._left(step, answer)
             if answer["status"] != "unchanged":
                 result = MERGED if "merged_with" in answer else REVERTED
@@ -268,7 +268,7 @@ class _Run:
         answer = await self._ask(
             "lithos_note_move", id=step.last.note_id, path=step.before.path, agent=UNDO_AGENT
         )
-        return self._left(step, answer) if answer.get("status") == "error" else None
+        return self._left(step, answer) if "code" in answer else None
 
     async def _ask(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
         """The answer, also a refusal. Raises `_Changed` when somebody was faster."""

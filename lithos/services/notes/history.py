@@ -206,8 +206,6 @@ class NoteHistory:
     async def list_versions(self, request: HistoryRequest) -> ListedVersions:
         """Version rows, newest first. Raises `DocNotFound` for an id that never was."""
         reader = self._open()
-        if request.limit < 1 or request.offset < 0:
-            raise InvalidInput("limit must be at least 1, and offset must not be negative.")
         note_id, before = request.note_id, request.before
         before = None if before is None else max(0, min(before, _LARGEST))
         limit = min(request.limit, MOST_VERSIONS)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Inline, Threads, slices
+from lithos.actors.blocking import Inline, slices
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import honest_outcome
 from lithos.actors.writing.messages import (
@@ -142,15 +142,15 @@ class Knowledge:
         clock: Callable[[], datetime],
         cited_before: CitedBefore,
         opening: Opening | None = None,
-        history: NoteHistory | None = None,
         merging: Merging | None = None,
+        history: NoteHistory | None = None,
     ) -> None:
         """`cited_before` gives the ids of notes that were cited for a question much like the one given.
 
-        Without `history` and `merging` no versions are kept to read, or to merge with.
+        Without `merging` no versions are kept to merge with, without `history` none to read.
         """
-        self._history = history or NoteHistory(None, Threads(), catalogue)
         self._merging = merging or Merging(catalogue, None, Inline())
+        self._history = history or NoteHistory(None, Inline(), catalogue)
         self._opening = opening or Opening.finished()
         self._cited_before = cited_before
         self._catalogue = catalogue

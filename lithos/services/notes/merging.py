@@ -31,14 +31,16 @@ class Merging:
     async def submit(self, request: R, submit: Callable[[R], Awaitable[WriteOutcome]]) -> WriteOutcome:
         """Submit a request; one that is to be merged, and is not current, with its base.
 
-        The base is read only where it is needed: when the version is known to be another one, or the writer
-        says so. Raises what `submit` does; `VersionConflict` also where there is no base.
+        The base is read only where it is needed: when the note is known to be at a later version, or the
+        writer says so. What is newer than the catalogue may be a row of a change that is being refused: the
+        writer has dropped that one before it answers. Raises what `submit` does; `VersionConflict` also where
+        there is no base.
         """
         expected = request.expected_version
         if request.on_conflict != MERGE or request.id is None or expected is None:
             return await submit(request)
         entry = self._catalogue.get(request.id)
-        is_outdated = entry is not None and entry.note.version != expected
+        is_outdated = entry is not None and entry.note.version > expected
         base = await self._read(request.id, expected) if is_outdated else None
         try:
             return await submit(attrs.evolve(request, base=base))

@@ -79,6 +79,8 @@ class HistoryTools:
 
     async def history(self, given: HistoryArguments) -> Answer:
         """`lithos_history`."""
+        if given.limit < 1 or given.offset < 0:
+            raise InvalidInput("limit must be at least 1, and offset must not be negative.")
         note_id = await self._history.resolve(given.id, given.path)
         if given.diff is not None:
             return await self._diff(note_id, given.diff)
@@ -114,6 +116,8 @@ class HistoryTools:
 
     async def restore(self, given: RestoreArguments) -> Answer:
         """`lithos_restore`."""
+        if given.base is not None and given.base < 1:
+            raise InvalidInput(f"base must be a version of the note, 1 or more; {given.base} is none.")
         done = await self._restoring.restore(as_command(RestoreRequest, given))
         if done.outcome is None:
             unchanged = {"status": "unchanged", "id": done.id, "path": done.path, "version": done.version}

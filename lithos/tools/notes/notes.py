@@ -79,7 +79,6 @@ class WriteArguments:
         'Time (ISO 8601) when it is stale; "" clears.', None, may_be_blank=True, bound=LOOKUP
     )
     expected_version: int | None = argument(_EXPECTED, None)
-    on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
     schema_version: int | None = argument("Schema version of the note.", None)
     namespace: str | None = argument("Namespace; default is the folder.", None, bound=NAMESPACE)
     access_scope: str | None = argument("Who retrieves it.", None, one_of=ACCESS_SCOPES, bound=LOOKUP)
@@ -89,6 +88,7 @@ class WriteArguments:
     metadata: dict[str, Any] | None = argument(
         "Further frontmatter keys; merged, null deletes a key.", None, bound=METADATA
     )
+    on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
 
 @frozen

@@ -195,7 +195,7 @@ async def test_it_is_listed_by_full_only_right_after_the_statistics(tmp_path: Pa
         schema = spec.input_schema
         assert schema["required"] == ["id", "agent"]
         assert list(schema["properties"]) == [
-            "id", "agent", "title", "tags", "status", "metadata", "expected_version",
+            "id", "agent", "title", "tags", "status", "metadata", "expected_version", "on_conflict",
         ]  # fmt: skip
         with pytest.raises(ArgumentFault, match="content"):
             await update(lithos, id=NOTE_ID, content="x")

@@ -10,19 +10,10 @@ import pytest
 import trio
 
 from lithos.config.sections import HistoryConfig
-from lithos.stores.history.store import HistoryStore
-from tests.kept import KeptVersions
 from tests.servers import Lithos, refusal, serving
 
 TEXT = "first\n\nsecond\n\nthird"
 OUTCOME = ["status", "id", "path", "version", "warnings"]
-
-
-@pytest.fixture(autouse=True)
-def kept(monkeypatch):
-    kept = KeptVersions().watch(monkeypatch)
-    monkeypatch.setattr(HistoryStore, "content", lambda _, note_id, version: kept.content(note_id, version))
-    return kept
 
 
 async def write(lithos: Lithos, note: str, expected: int, **more: Any) -> Any:

@@ -1,0 +1,65 @@
+"""`lithos history`, `restore-note` and `undo` as programs, beside a server and without one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.feeds import call_tool
+from tests.e2e.process import Lithos, run_lithos, running_lithos
+
+SINCE = "2020-01-01T00:00Z"
+
+
+def ask(*arguments: str | Path, code: int = 0) -> Any:
+    done = run_lithos(*arguments, "--json")
+    assert done.returncode == code, done
+    return json.loads(done.stdout) if done.stdout else done.stderr
+
+
+def spoil(server: Lithos) -> str:
+    """A note that one agent wrote and another overwrote, and one that only the other made."""
+    note = str(call_tool(server, "lithos_write", agent="ann", title="Raft", content="good")["id"])
+    call_tool(server, "lithos_write", agent="bad", id=note, content="bad")
+    call_tool(server, "lithos_write", agent="bad", title="Noise", content="noise")
+    return note
+
+
+def check_commands(data: Path, note: str) -> None:
+    """What a person would type after that."""
+    versions = ask("-d", data, "history", "raft.md")["versions"]
+    assert [(row["version"], row["agent"]) for row in versions] == [(2, "bad"), (1, "ann")]
+    assert "-good" in ask("-d", data, "history", note, "--diff", "1..2")["diff"]
+    tried = ask("-d", data, "undo", "--agent", "bad", "--since", SINCE, "--dry-run")
+    report = ask("-d", data, "undo", "--agent", "bad", "--since", SINCE)
+    assert tried["dry_run"]
+    assert report["counts"] == tried["counts"]
+    assert [row["result"] for row in report["notes"]] == ["deleted", "reverted"]
+    again = ask("-d", data, "undo", "--agent", "bad", "--since", SINCE)
+    assert again["counts"]["nothing_to_do"] == 2
+    (gone,) = ask("-d", data, "history", "--deleted")["versions"]
+    assert gone["path"] == "noise.md"
+    back = ask("-d", data, "restore-note", gone["id"], "--version", str(gone["version"]))
+    assert (back["status"], back["path"]) == ("created", "noise.md")
+    assert (data / "knowledge" / "raft.md").read_text().endswith("\ngood\n")
+    assert "There is no version 99" in ask("-d", data, "restore-note", note, "--version", "99", code=1)
+
+
+@pytest.mark.slow
+def test_beside_a_server(tmp_path: Path) -> None:
+    """behaviours 222, 223, 224"""
+    data = tmp_path / "data"
+    with running_lithos(data) as server:
+        check_commands(data, spoil(server))
+
+
+@pytest.mark.slow
+def test_without_a_server(tmp_path: Path) -> None:
+    """behaviours 222, 223, 224"""
+    data = tmp_path / "data"
+    with running_lithos(data) as server:
+        note = spoil(server)
+    check_commands(data, note)
