@@ -113,6 +113,28 @@ async def test_an_outside_save_between_a_read_and_a_write_is_merged(tmp_path: Pa
         assert (await lithos.read(note))["content"] == "by hand\n\nsecond\n\nby ann"
 
 
+async def test_notes_of_a_vault_are_merged_too(tmp_path: Path) -> None:
+    """behaviours 218, 254: without frontmatter at first, its own heading and line breaks stay"""
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    file = vault / "Plan.md"
+    file.write_bytes(b"# The plan\r\nfirst #tag\r\n\r\nsecond\r\n\r\nthird\r\n")
+    async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
+        found = await lithos.call("lithos_read", path="Plan.md")
+        note, text = found["id"], found["content"]
+        assert text == "# The plan\nfirst #tag\n\nsecond\n\nthird"
+        theirs = await write(lithos, note, 1, content=text.replace("second", "by bob"), tags=["bob"])
+        assert (theirs["version"], "merged_with" in theirs) == (2, False)
+        mine = text.replace("third", "by ann")
+        answer = await write(lithos, note, 1, content=mine, tags=["tag", "ann"])
+        assert (answer["version"], answer["merged_with"]) == (3, 2)
+        assert file.read_bytes().endswith(b"# The plan\r\nfirst #tag\r\n\r\nby bob\r\n\r\nby ann\r\n"), (
+            file.read_bytes()
+        )
+        read = await lithos.read(note)
+        assert read["metadata"]["tags"] == ["bob", "ann", "tag"]
+
+
 LONG = {
     "few different lines": "".join("ab"[n * n % 7 % 2] + "\n" for n in range(190_000)),
     "numbered lines": "".join(f"{n}\n" for n in range(140_000)),
