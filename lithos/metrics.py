@@ -112,6 +112,8 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "embedding_chunks": ("Chunks of all notes.", ()),
     "component_status": ("Health of a component: 0 ok, 1 degraded, 2 unavailable.", ("component",)),
     "actor_mailbox_capacity": ("Messages that may wait for an actor.", ("actor",)),
+    "history_versions": ("Kept versions of notes.", ()),
+    "history_bytes": ("Size of history.db.", ()),
     "disk_free_bytes": ("Free room on the disk of the data directory.", ()),
     "disk_size_bytes": ("Size of the disk of the data directory.", ()),
 }

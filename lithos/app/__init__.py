@@ -128,6 +128,9 @@ async def _open(
     background.start_soon(keep_returning)
     background.start_soon(server.moving.run)
     background.start_soon(server.upkeep.run)
+    background.start_soon(actors.catching_up.run)
+    if server.history_upkeep is not None:
+        background.start_soon(server.history_upkeep.run)
     background.start_soon(server.questions.take_orders)
     if server.enrichment is not None:
         background.start_soon(server.enrichment.run)

@@ -29,6 +29,7 @@ from lithos.actors.kit import Mailbox, supervise
 from lithos.actors.remembering.actor import Memory
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
+from lithos.actors.writing.catching_up import CatchingUp, settle_pending
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.preparation import Preparation
 from lithos.actors.writing.publisher import Publisher
@@ -162,6 +163,7 @@ class Actors:
         self.visibility = Visibility(self.fulltext_indexer, self.vector_indexer)
         self.keeper = Keeper(stores.files, stores.displaced, Threads(), clock)
         self.recorder = Recorder(stores.history, Threads())
+        self.catching_up = CatchingUp(self.recorder, self.catalogue, stores.files, Threads(), clock)
         self.writer = self._make_writer(indexers)
         self.guard = make_guard(config, stores, self.catalogue)
         self.watcher = make_watcher(
@@ -283,6 +285,7 @@ class Actors:
         filled, scanned = await blocking.run(fill)
         self.catalogue.take_over(filled)
         self._rows = NoteRows()
+        await settle_pending(self.recorder, self.catalogue, stores.files, announced)
         return scanned
 
     async def announce(self, scanned: ScanResult) -> None:

@@ -16,12 +16,14 @@ from lithos.app.server import Server
 from lithos.app.services import (
     begin_series,
     make_enrichment,
+    make_history_upkeep,
     make_library,
     make_question_memory,
     make_question_upkeep,
     make_retrieve,
     make_upkeep,
     watch_disk,
+    watch_history,
     watch_learning,
 )
 from lithos.app.stores import Stores
@@ -140,6 +142,8 @@ class Assembly:
                 self.actors.coordinator.mailbox, stores.coordination, self.actors.coordination_reading
             ),
             upkeep=make_upkeep(self.actors),
+            catching_up=self.actors.catching_up,
+            history_upkeep=make_history_upkeep(self.actors),
             semantic=self.actors.semantic,
             visibility=self.actors.visibility,
             fulltext_indexer=self.actors.fulltext_indexer,
@@ -222,6 +226,7 @@ class Assembly:
             self.actors.broadcaster,
             startup_seconds=lambda: self.startup_seconds,
         )
+        watch_history(gauges, self.actors.stores.history)
         watch_disk(gauges, self.actors.config.storage.data_dir)
         begin_series(self.actors.metrics)
         watch_learning(gauges, self.actors.learning, self.actors.config.lcma.salience_floor)
@@ -248,6 +253,7 @@ class Assembly:
             watcher=self.actors.watcher,
             opening=self.actors.opening,
             writer=self.actors.writer,
+            history=stores.history,
             events_enabled=config.events.enabled,
             lock_trouble=lambda: stores.lock.trouble,
             reading=self.actors.coordination_reading,

@@ -41,13 +41,15 @@ from lithos.stores.backup import (
     walk_files,
     write_index,
 )
+from lithos.stores.history.store import HISTORY
 from lithos.stores.lock import is_owned
 from lithos.stores.notes.displaced import DISPLACED
 
 __all__ = ["BackupRefused", "Restored", "back_up", "back_up_to_tar", "restore"]
 
-#: Edges first: an event leaves the outbox of `edges.db` when the journal, copied later, has it.
-DATABASES = ("edges.db", "stats.db", "coordination.db")
+#: Edges first: an event leaves the outbox of `edges.db` when the journal, copied later, has it. Versions of
+#: changes after the copy are caught up from the notes, which are copied last.
+DATABASES = ("edges.db", "stats.db", HISTORY, "coordination.db")
 PRIVATE = ".lithos"
 #: Kept in the data directory when something else takes its place.
 ASIDE = ".before-restore-"

@@ -14,6 +14,7 @@ from lithos.actors.indexing.indexer import Indexer, Visibility
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
+from lithos.actors.writing.catching_up import CatchingUp
 from lithos.actors.writing.writer import Writer
 from lithos.app.stores import utc_now
 from lithos.catalogue.catalogue import Catalogue
@@ -33,6 +34,7 @@ from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog, Cursors
 from lithos.services.tasks.event_stream import EventStreams
 from lithos.services.tasks.retention import Upkeep
+from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.lock import OwnerLock
 from lithos.stores.owner_record import OwnerRecord
@@ -63,6 +65,9 @@ class Server:
     questions: QuestionUpkeep
     access_log: AccessLog
     upkeep: Upkeep
+    catching_up: CatchingUp
+    #: None where `history.enabled` is off.
+    history_upkeep: HistoryUpkeep | None
     semantic: SemanticBackend
     visibility: Visibility
     fulltext_indexer: Indexer

@@ -10,6 +10,7 @@ from lithos.actors.blocking import Threads
 from lithos.app.actors import Actors, usage_settings
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import LcmaConfig
+from lithos.core.history.retention import VersionLimits
 from lithos.core.learning.ranking import RerankWeights
 from lithos.metrics import Metrics, Sample
 from lithos.services.enrich.chat_client import ChatClient, ChatSettings
@@ -40,6 +41,8 @@ from lithos.services.state import Gauges
 from lithos.services.tasks.agents import Cursors
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.retention import Upkeep, UpkeepBounds
+from lithos.services.upkeep.history import HistoryUpkeep
+from lithos.stores.history.store import HistoryFailed, HistoryStore
 from lithos.stores.learning.forget_orders import ForgetOrders
 from lithos.telemetry import get_logger
 from lithos.tools.contract.registry import begin_tools
@@ -212,6 +215,36 @@ def watch_disk(gauges: Gauges, data: Path) -> None:
         return [Sample("disk_free_bytes", found.free), Sample("disk_size_bytes", found.total)]
 
     gauges.ask(ask)
+
+
+def watch_history(gauges: Gauges, store: HistoryStore | None) -> None:
+    """Register the gauges of `history.db`, if versions are kept."""
+    if store is None:
+        return
+    reading = Threads()
+
+    async def ask() -> list[Sample]:
+        try:
+            versions, size = await reading.run(store.size)
+        except HistoryFailed as failure:
+            log.warning("gauges dropped", reason=failure.message)
+            return []
+        return [Sample("history_versions", versions), Sample("history_bytes", size)]
+
+    gauges.ask(ask)
+
+
+def make_history_upkeep(actors: Actors) -> HistoryUpkeep | None:
+    """The configured retention of `history.db`, ready to run; None where no versions are kept."""
+    store, limits = actors.stores.history, actors.config.history
+    if store is None:
+        return None
+    retention = VersionLimits(
+        keep_days=limits.keep_days,
+        keep_versions=limits.keep_versions,
+        keep_deleted_days=limits.keep_deleted_days,
+    )
+    return HistoryUpkeep(store, actors.recorder.blocking, Threads(), actors.clock, retention)
 
 
 def begin_series(metrics: Metrics) -> None:

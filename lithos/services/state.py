@@ -29,6 +29,7 @@ from lithos.metrics import Metrics, Sample
 from lithos.services.opening import Opening
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
+from lithos.stores.history.store import HistoryStore
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
@@ -76,6 +77,8 @@ class ServerState:
     watcher: Watcher
     opening: Opening
     writer: Writer
+    #: None where `history.enabled` is off.
+    history: HistoryStore | None
     events_enabled: bool
     #: What is wrong with the lock of the data directory, if anything is.
     lock_trouble: Callable[[], str | None]
@@ -144,6 +147,7 @@ class ServerState:
             "events": self._events(),
             "coordination": await self._coordination(),
             "memory": self._memory(),
+            "history": self._history(),
             "ownership": self._ownership(),
         }
 
@@ -233,6 +237,16 @@ class ServerState:
         troubles = [trouble for store in self.memory.databases if (trouble := _trouble_of(store))]
         return Component("degraded", ". ".join(troubles)) if troubles else _OK
 
+    def _history(self) -> Component:
+        if self.history is None:
+            return Component("ok", details={"enabled": False})
+        trouble = _trouble_of(self.history)
+        if trouble is None:
+            return _OK
+        if self.history.failure:
+            trouble += ". Until then changes of notes are refused, since no version could be kept of them"
+        return Component("degraded", trouble)
+
     def _ownership(self) -> Component:
         trouble = self.lock_trouble()
         return Component("degraded", trouble) if trouble else _OK
@@ -252,7 +266,7 @@ def _trouble_of(store: LearningDatabase) -> str | None:
     if store.failure:
         return (
             f"{store.name} cannot be written ({store.failure}). Make room on its disk and see that it may be "
-            "written; it is tried again every second"
+            "written; it is tried again with the next change"
         )
     return None
 

@@ -26,6 +26,7 @@ COMPONENTS = [
     "events",
     "coordination",
     "memory",
+    "history",
     "ownership",
 ]
 

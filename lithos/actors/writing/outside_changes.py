@@ -50,8 +50,9 @@ WATCHER_AGENT = OUTSIDE_AGENT
 class Taken:
     """The reply to an outside request.
 
-    `changes` were applied, in order, with `versions` for the history; `again` are files to be read again, as they changed meanwhile;
-    `displaced` are ids of notes whose file is another note's now; `present` are ids whose file is back.
+    `changes` were applied, in order, with `versions` for the history; `again` are files to be read again, as
+    they changed meanwhile; `displaced` are ids of notes whose file is another note's now; `present` are ids
+    whose file is back.
     """
 
     changes: list[Change] = field(factory=list)

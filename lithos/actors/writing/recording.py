@@ -205,7 +205,7 @@ def outside_version(
     *,
     is_gone: bool = False,
 ) -> NewVersion:
-    """What another program did to a note; `former` is the note before, whose bytes it has if `data` is None."""
+    """What another program did to a note; `former` is the note before, with its bytes if `data` is None."""
     changed: tuple[str, ...] = ()
     if is_gone:
         op = DELETED

@@ -15,7 +15,7 @@ MOST_VERSIONS: Final = 100_000
 
 
 @frozen(kw_only=True)
-class Retention:
+class VersionLimits:
     """The limits of `history.*`; 0 is without end."""
 
     keep_days: int
@@ -32,7 +32,7 @@ class KeptVersion:
     is_deletion: bool
 
 
-def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: Retention) -> list[int]:
+def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: VersionLimits) -> list[int]:
     """The places of those of one note's versions that go; `rows` are all of them, in the order of recording.
 
     The first and the newest stay, unless the newest is a deletion of long ago: then all go. A version from
@@ -40,11 +40,11 @@ def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: Retenti
     """
     if not rows:
         return []
-    deleted_before = _before(now, limits.keep_deleted_days)
+    deleted_before = before(now, limits.keep_deleted_days)
     if rows[-1].is_deletion and deleted_before is not None and rows[-1].at < deleted_before:
         return [row.place for row in rows]
     middle = rows[1:-1]
-    old_before, counted = _before(now, limits.keep_days), now - COUNTED_AFTER
+    old_before, counted = before(now, limits.keep_days), now - COUNTED_AFTER
     dropped: list[int] = []
     old, in_all = 0, 2
     for row in reversed(middle):
@@ -61,7 +61,7 @@ def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: Retenti
     return dropped
 
 
-def _before(now: datetime, days: int) -> datetime | None:
+def before(now: datetime, days: int) -> datetime | None:
     """The moment so many days ago; None for 0, and for more than the calendar has."""
     try:
         return now - timedelta(days=days) if days else None

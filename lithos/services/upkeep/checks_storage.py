@@ -40,6 +40,7 @@ _DATABASES: Final[Mapping[str, str]] = {
     "backup (`lithos restore`), or move it aside to begin without them.",
     "edges.db": _ASIDE,
     "stats.db": _ASIDE,
+    "history.db": _ASIDE,
     "manifest.db": "It can be rebuilt: the next start moves it aside and reads all notes again.",
 }
 

@@ -173,15 +173,17 @@ class HistoryReading(LearningDatabase):
 
         def read(connection: apsw.Connection) -> list[NewestVersion]:
             found: Any = connection.execute(
-                "SELECT n.number,n.id,v.version,v.path,c.mark,v.op FROM notes n"
+                "SELECT n.number,n.id,v.place,v.version,v.path,v.title,c.mark,v.op,v.pending FROM notes n"
                 " JOIN versions v ON v.note=n.number"
                 " AND v.place=(SELECT MAX(place) FROM versions WHERE note=n.number)"
                 " JOIN contents c ON c.number=v.content WHERE n.number>? ORDER BY n.number LIMIT ?",
                 (after, most),
             ).fetchall()
             return [
-                NewestVersion(number, note_id, version, path, mark.hex(), op == DELETION)
-                for number, note_id, version, path, mark, op in found
+                NewestVersion(
+                    number, note_id, place, version, path, title, mark.hex(), op == DELETION, bool(pending)
+                )
+                for number, note_id, place, version, path, title, mark, op, pending in found
             ]
 
         return self._read(read)

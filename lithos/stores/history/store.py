@@ -77,6 +77,20 @@ class HistoryStore(HistoryReading):
         except (DatabaseFailed, OSError) as failure:
             raise failed(failure) from failure
 
+    def add_lacking(self, versions: Iterable[tuple[NewVersion, int | None]]) -> int:
+        """Record versions of notes of which nothing was recorded since; how many. Raises `HistoryFailed`.
+
+        With each comes the place of what was the newest row of its note when this was decided.
+        """
+        added = 0
+        with self._refusing(), self.transaction():
+            for each, place in versions:
+                newest = self._newest_row(self._note_number(each.note_id))
+                if (None if newest is None else newest[3]) == place:
+                    self._add(each, is_pending=False)
+                    added += 1
+        return added
+
     def confirm(self, places: Iterable[int]) -> None:
         """Note that the bytes of these rows are in their files. Raises `HistoryFailed`."""
         with self._refusing(), self.transaction():
@@ -96,7 +110,7 @@ class HistoryStore(HistoryReading):
                 continue
             notes.add(row[0])
             contents.add(row[1])
-            self._writer.execute("DELETE FROM versions WHERE note=? AND place=?", (row[0], place))
+            self._writer.execute("DELETE FROM versions WHERE place=?", (place,))
             dropped += 1
         Contents(self._writer).drop_unused(sorted(contents))
         for note in notes:
@@ -109,8 +123,7 @@ class HistoryStore(HistoryReading):
     def _confirm(self, places: Iterable[int]) -> None:
         for place in places:
             self._writer.execute(
-                "UPDATE versions SET pending=0 WHERE place=?1"
-                " AND note=(SELECT note FROM versions WHERE place=?1)",
+                "UPDATE versions SET pending=0 WHERE place=?",
                 (place,),
             )
 

@@ -54,10 +54,13 @@ class NewestVersion:
 
     number: int
     note_id: str
+    place: int
     version: int
     path: str
+    title: str
     mark: str
     is_deletion: bool
+    is_pending: bool
 
 
 def failed(failure: Exception) -> HistoryFailed:

@@ -1,0 +1,82 @@
+"""Retention of `history.db`: versions that are too old or too many are deleted in the background.
+
+A step deletes some hundred rows in one commit, then pauses for four times as long. What is read meanwhile
+stays readable: a reader has its bytes before they go, and no delta loses what it was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+import trio
+
+from lithos.actors.blocking import Blocking
+from lithos.core.history.retention import MOST_VERSIONS, VersionLimits, before, surplus_versions
+from lithos.stores.history.store import HistoryFailed, HistoryStore
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.history")
+
+#: Seconds that the start is left alone, and between two looks.
+FIRST, INTERVAL = 30.0, 3_600.0
+#: Rows of one step: some 10 ms of the thread that writes wait for.
+STEP: Final = 200
+#: A step is followed by a pause of so many times its length, and of at least so many seconds.
+PAUSE_TIMES, PAUSE_LEAST = 4.0, 0.05
+
+
+class HistoryUpkeep:
+    """Prunes the store through the one thread that writes it (`writing`)."""
+
+    def __init__(
+        self,
+        store: HistoryStore,
+        writing: Blocking,
+        reading: Blocking,
+        clock: Callable[[], datetime],
+        limits: VersionLimits,
+    ) -> None:
+        self._store = store
+        self._writing = writing
+        self._reading = reading
+        self._clock = clock
+        self._limits = limits
+
+    async def run(self) -> None:
+        """Look periodically until cancelled."""
+        await trio.sleep(FIRST)
+        while True:
+            try:
+                dropped = await self.look()
+            except HistoryFailed as failure:
+                log.error("old versions are kept until the next look", reason=failure.message)
+            else:
+                if dropped:
+                    log.info("old versions dropped", rows=dropped)
+            await trio.sleep(INTERVAL)
+
+    async def look(self) -> int:
+        """Delete every row that is due; how many. Raises `HistoryFailed`."""
+        now, dropped = self._clock(), 0
+        notes = await self._reading.run(partial(self._crowded, now))
+        for note in notes:
+            places = await self._reading.run(partial(self._surplus, note, now))
+            for start in range(0, len(places), STEP):
+                dropped += await self._drop(places[start : start + STEP])
+        return dropped
+
+    def _crowded(self, now: datetime) -> list[int]:
+        most = self._limits.keep_versions or MOST_VERSIONS - 2
+        return self._store.crowded(more_than=most + 2, older_than=before(now, self._limits.keep_days))
+
+    def _surplus(self, note: int, now: datetime) -> list[int]:
+        return surplus_versions(self._store.versions_of(note), now, self._limits)
+
+    async def _drop(self, places: list[int]) -> int:
+        began = trio.current_time()
+        dropped = await self._writing.run(lambda: self._store.drop(places))
+        await trio.sleep(max(PAUSE_LEAST, PAUSE_TIMES * (trio.current_time() - began)))
+        return dropped

@@ -1,0 +1,244 @@
+"""Every state of a note is kept: tool changes, outside edits, renames, deletions; older data directories."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+
+import pytest
+import trio
+
+from lithos.config.sections import HistoryConfig
+from lithos.core.history.versions import VersionRow
+from lithos.stores.history.store import HistoryFailed, HistoryStore
+from tests.servers import Lithos, serving
+
+
+def history_of(lithos: Lithos) -> HistoryStore:
+    store = lithos.server.writer._recorder.store
+    assert store is not None
+    return store
+
+
+def told(rows) -> list[tuple[int, str, str]]:
+    return [(row.version, row.op, row.agent) for row in rows]
+
+
+def versions(lithos: Lithos, note_id: str) -> list[tuple[int, str, str]]:
+    return told(history_of(lithos).rows(note_id, 100)[0])
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    with trio.fail_after(30):
+        while not holds():
+            await trio.sleep(0.02)
+
+
+def check_bytes(lithos: Lithos, note_id: str, version: int, data: bytes) -> VersionRow:
+    store = history_of(lithos)
+    row = store.row(note_id, version)
+    assert row is not None
+    assert store.content(note_id, version) == data
+    assert (row.digest, row.size) == (hashlib.sha256(data).hexdigest(), len(data))
+    return row
+
+
+async def test_every_change_through_a_tool_leaves_its_version_with_the_exact_bytes(tmp_path):
+    """behaviour 221"""
+    async with serving(tmp_path) as lithos:
+        created = await lithos.write("Note", "first", agent="ada")
+        note_id, file = created["id"], lithos.knowledge / created["path"]
+        first = file.read_bytes()
+        await lithos.write("Note", "second\n\nmore", id=note_id, agent="bob", tags=["x"])
+        second = file.read_bytes()
+        await lithos.call("lithos_note_update", id=note_id, agent="eve", status="archived")
+        third = file.read_bytes()
+        moved = await lithos.call("lithos_note_move", id=note_id, agent="ada", path="deep/moved.md")
+        assert moved["path"] == "deep/moved.md"
+        assert versions(lithos, note_id) == [
+            (3, "renamed", "ada"), (3, "updated", "eve"), (2, "updated", "bob"), (1, "created", "ada"),
+        ]  # fmt: skip
+        await lithos.call("lithos_delete", id=note_id, agent="bob")
+        assert versions(lithos, note_id)[0] == (4, "deleted", "bob")
+        check_bytes(lithos, note_id, 1, first)
+        assert check_bytes(lithos, note_id, 2, second).changed == ("body", "tags")
+        row = check_bytes(lithos, note_id, 3, third)
+        assert (row.path, row.changed) == ("deep/moved.md", ("path",))
+        assert check_bytes(lithos, note_id, 4, third).op == "deleted"
+        rows = history_of(lithos).rows(note_id, 10)[0]
+        assert rows[2].changed == ("status",)
+        assert history_of(lithos).recent(limit=5, is_deleted=True)[1] == 1
+
+
+async def test_a_refused_write_leaves_no_version(tmp_path):
+    """behaviour 221"""
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Note", "first")
+        store = history_of(lithos)
+        before = store.size()[0]
+        target = lithos.knowledge / "note.md"
+        shutil.copy(target, tmp_path / "kept.md")
+        answer = await lithos.call("lithos_write", title="Note", content="x", agent="a")
+        assert answer["code"] == "slug_collision"
+        files = lithos.server.writer._files
+        with pytest.MonkeyPatch.context() as patch:
+
+            def refuse(changes):
+                return [OSError(28, "No space left on device")] * len(changes)
+
+            patch.setattr(files, "apply", refuse)
+            answer = await lithos.call("lithos_write", id=note_id, title="Note", content="x", agent="a")
+            assert answer["code"] == "internal_error"
+            assert store.size()[0] == before
+            assert not store.pending() or store.row(note_id, 2) is None
+        await lithos.write("Note", "second", id=note_id)
+        assert [row[0] for row in versions(lithos, note_id)] == [2, 1]
+
+
+async def test_an_outside_edit_a_rename_and_a_deletion_are_kept_when_they_are_taken_up(tmp_path):
+    """behaviour 221"""
+    async with serving(tmp_path, server={"watch_files": True}) as lithos:
+        note_id = await lithos.create("Note", "first")
+        file = lithos.knowledge / "note.md"
+        edited = file.read_bytes() + b"A person's line.\r\n"
+        file.write_bytes(edited)
+        await until(lambda: len(versions(lithos, note_id)) == 2)
+        row = check_bytes(lithos, note_id, 2, edited)
+        assert (row.op, row.agent, row.changed) == ("outside", "watcher", ("body",))
+        file.rename(lithos.knowledge / "other.md")
+        await until(lambda: len(versions(lithos, note_id)) == 3)
+        assert versions(lithos, note_id)[0] == (2, "renamed", "watcher")
+        (lithos.knowledge / "other.md").unlink()
+        await until(lambda: len(versions(lithos, note_id)) == 4)
+        assert versions(lithos, note_id)[0] == (3, "deleted", "watcher")
+        check_bytes(lithos, note_id, 3, edited)
+        (lithos.knowledge / "new.md").write_bytes(b"# New\n\nFrom outside.\n")
+        await until(lambda: any(entry.path == "new.md" for entry in lithos.server.catalogue))
+        entry = lithos.server.catalogue.at_path("new.md")
+        assert entry is not None
+        check_bytes(lithos, entry.note.id, 1, b"# New\n\nFrom outside.\n")
+        assert versions(lithos, entry.note.id) == [(1, "created", "watcher")]
+
+
+async def test_an_edit_that_nobody_told_of_is_kept_before_a_write_replaces_it(tmp_path):
+    """behaviours 219, 221"""
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Note", "first")
+        file = lithos.knowledge / "note.md"
+        edited = file.read_bytes() + b"A person's line.\n"
+        file.write_bytes(edited)
+        await trio.sleep(1.1)  # a file that was saved this very moment counts as busy
+        answer = await lithos.write("Note", "of the agent", id=note_id)
+        assert answer["version"] == 3
+        assert versions(lithos, note_id) == [
+            (3, "updated", "tester"), (2, "outside", "watcher"), (1, "created", "tester"),
+        ]  # fmt: skip
+        check_bytes(lithos, note_id, 2, edited)
+
+
+async def test_what_happened_while_no_server_ran_is_caught_up(tmp_path):
+    """behaviour 221"""
+    async with serving(tmp_path) as lithos:
+        kept, gone, moved = [await lithos.create(title) for title in ("Kept", "Gone", "Moved")]
+    notes = tmp_path / "knowledge"
+    edited = (notes / "kept.md").read_bytes() + b"More.\n"
+    (notes / "kept.md").write_bytes(edited)
+    (notes / "gone.md").unlink()
+    (notes / "moved.md").rename(notes / "elsewhere.md")
+    async with serving(tmp_path) as lithos:
+        await until(lambda: len(versions(lithos, gone)) == 2 and len(versions(lithos, moved)) == 2)
+        await until(lambda: len(versions(lithos, kept)) == 2)
+        assert versions(lithos, kept)[0] == (2, "outside", "scan")
+        assert versions(lithos, gone)[0] == (2, "deleted", "scan")
+        assert versions(lithos, moved)[0] == (1, "renamed", "scan")
+        check_bytes(lithos, kept, 2, edited)
+        size = history_of(lithos).size()[0]
+    async with serving(tmp_path) as lithos:
+        await trio.sleep(0.3)
+        assert history_of(lithos).size()[0] == size
+
+
+async def test_an_older_data_directory_gets_the_current_states_first(tmp_path):
+    """behaviour 221: the first start with history"""
+    off = HistoryConfig(enabled=False)
+    async with serving(tmp_path, history=off) as lithos:
+        ids = [await lithos.create(f"Note {number}", "text " * number) for number in range(120)]
+        await lithos.write("Note 7", "changed", id=ids[7], agent="bob")
+        assert lithos.server.writer._recorder.store is None
+    assert not (tmp_path / ".lithos" / "history.db").exists()
+    async with serving(tmp_path) as lithos:
+        await until(lambda: history_of(lithos).size()[0] == 120)
+        assert versions(lithos, ids[7]) == [(2, "updated", "bob")]
+        for note_id in (ids[0], ids[7], ids[119]):
+            entry = lithos.server.catalogue.get(note_id)
+            assert entry is not None
+            data = (lithos.knowledge / entry.path).read_bytes()
+            row = check_bytes(lithos, note_id, entry.note.version, data)
+            assert row.at == entry.note.updated_at
+
+
+async def test_a_note_that_is_changed_before_it_is_caught_up_keeps_its_state(tmp_path):
+    async with serving(tmp_path, history=HistoryConfig(enabled=False)) as lithos:
+        note_id = await lithos.create("Note", "first")
+        first = (lithos.knowledge / "note.md").read_bytes()
+    async with serving(tmp_path) as lithos:
+        history_of(lithos).drop([1])  # as if the catching up had not come to it
+        await lithos.write("Note", "second", id=note_id)
+        assert [row[:2] for row in versions(lithos, note_id)] == [(2, "updated"), (1, "created")]
+        check_bytes(lithos, note_id, 1, first)
+
+
+async def test_what_cannot_be_kept_is_refused_before_the_file_is_changed(tmp_path):
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Note", "first")
+        store = history_of(lithos)
+        with pytest.MonkeyPatch.context() as patch:
+
+            def refuse(*_, **__):
+                store._note_failure(OSError(28, "disk full"))
+                raise HistoryFailed("history.db does not answer: disk full. Check free space.")
+
+            patch.setattr(store, "add", refuse)
+            one = await lithos.call("lithos_write", id=note_id, title="Note", content="second", agent="a")
+            assert one["code"] == "internal_error"
+            assert "is updated in note.md" in one["message"]
+            assert "could not be kept" in one["message"]
+            before = (lithos.knowledge / "note.md").read_bytes()
+            other = await lithos.call("lithos_write", id=note_id, title="Note", content="third", agent="a")
+            assert other["code"] == "internal_error"
+            assert "nothing was changed" in other["message"]
+            assert (lithos.knowledge / "note.md").read_bytes() == before
+            status, body = await lithos.server.state.report()
+            assert (status, body["components"]["history"]["status"]) == (200, "degraded")
+            assert "history.db cannot be written" in body["components"]["history"]["error"]
+        answer = await lithos.write("Note", "third", id=note_id)
+        assert answer["version"] == 3
+        assert [row[0] for row in versions(lithos, note_id)] == [3, 2, 1]
+        body = (await lithos.server.state.report())[1]
+        assert body["components"]["history"]["status"] == "ok"
+
+
+async def test_history_off_keeps_nothing_and_changes_nothing_else(tmp_path):
+    """behaviour 225"""
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Note", "first")
+    before = (tmp_path / ".lithos" / "history.db").read_bytes()
+    async with serving(tmp_path, history=HistoryConfig(enabled=False)) as lithos:
+        assert (await lithos.write("Note", "second", id=note_id))["version"] == 2
+        body = (await lithos.server.state.report())[1]
+        assert body["components"]["history"]["status"] == "ok"
+    assert (tmp_path / ".lithos" / "history.db").read_bytes() == before
+    async with serving(tmp_path) as lithos:
+        await until(lambda: len(versions(lithos, note_id)) == 2)
+
+
+async def test_a_damaged_history_is_set_aside_and_notes_go_on(tmp_path):
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Note", "first")
+    path = tmp_path / ".lithos" / "history.db"
+    path.write_bytes(b"\xff" * 20_000)
+    async with serving(tmp_path) as lithos:
+        await lithos.write("Note", "second", id=note_id)
+        await until(lambda: [row[0] for row in versions(lithos, note_id)] == [2, 1])
+    assert [each.read_bytes() for each in path.parent.glob("history.db.corrupt-*")] == [b"\xff" * 20_000]
