@@ -12,13 +12,13 @@ sync of the file; the intent is dropped once the manifest has the version.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 
 import trio
 
 from lithos.core.notes.document import derive_id
-from lithos.core.notes.model import Standing, effective_version
+from lithos.core.notes.model import Standing, effective_version, newest
 from lithos.stores.coordination.schema import NoteRows
 
 
@@ -39,8 +39,8 @@ class NoteRecords:
         self._urgent_intents: set[str] = set()
         #: Notes whose versions no reader may see yet: unsaved ones, and those being committed.
         self._urgent: set[str] = set()
-        #: What is being written: the hash of the bytes by note, and set once they stay or were taken back.
-        self._undecided: dict[str, tuple[str, trio.Event]] = {}
+        #: Notes that are being written; set once what is written stays or was taken back.
+        self._undecided: dict[str, trio.Event] = {}
         #: Awaits a commit of everything unsaved; None where nothing is ever committed, as in a survey.
         self.commit: Callable[[], Awaitable[object]] | None = None
 
@@ -52,7 +52,8 @@ class NoteRecords:
 
     def see(self, note_id: str, digest: str, own: int, known: Standing | None) -> int:
         """Assign the effective version of bytes that were read; `known` is the catalogue's version."""
-        last = self._versions.get(note_id) or known
+        # What a write has placed may not be in the catalogue yet; one that was refused is no intent any more.
+        last = newest((self._versions.get(note_id) or known, self._intents.get(note_id)), digest)
         version = effective_version(own, digest, last)
         if last is not None and last.digest != digest:
             standing = Standing(version, digest)
@@ -97,24 +98,26 @@ class NoteRecords:
             self._urgent_intents.add(note_id)
 
     @contextmanager
-    def deciding(self, standings: Mapping[str, Standing]) -> Iterator[None]:
+    def deciding(self, note_ids: Collection[str]) -> Iterator[None]:
         """While files are written: what is intended may be in a file, and be taken back (a lost exchange)."""
         decided = trio.Event()
-        mine = {note_id: (standing.digest, decided) for note_id, standing in standings.items()}
-        self._undecided.update(mine)
+        self._undecided.update(dict.fromkeys(note_ids, decided))
         try:
             yield
         finally:
-            for note_id in mine:
+            for note_id in note_ids:
                 del self._undecided[note_id]
             decided.set()
 
-    async def decided(self, note_id: str, digest: str) -> bool:
-        """False when nobody is writing these bytes; else True, once it is decided whether they stay."""
+    async def decided(self, note_id: str) -> bool:
+        """False when nobody is writing the note; else True, once it is decided whether what is written stays.
+
+        Until then nobody can tell whether other bytes are an edit of it or of what was there before.
+        """
         written = self._undecided.get(note_id)
-        if written is None or written[0] != digest:
+        if written is None:
             return False
-        await written[1].wait()
+        await written.wait()
         return True
 
     def withdraw(self, note_id: str, standing: Standing) -> None:
