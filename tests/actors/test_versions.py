@@ -265,7 +265,7 @@ async def test_a_write_that_a_kill_left_unrecorded_keeps_its_version(house, tmp_
 async def test_a_write_that_was_intended_but_not_done_counts_nothing(house):
     async with house.watching():
         made = await house.create("Note")
-    rows = NoteRows(intents={made.id: Standing(2, "never written")})
+    rows = NoteRows(intents={(made.id, 2): "never written"})
     with house.store.transaction():
         house.store.store_note_rows(rows)
     house.settle(house.restart())
@@ -394,3 +394,23 @@ async def test_a_reader_waits_for_the_write_that_is_under_way(house, monkeypatch
         async with trio.open_nursery() as nursery:
             assert (await house.update(made.id, "Note", "mine")).version == 2
         assert told == [3]
+
+
+async def test_a_write_is_known_by_its_intent_although_the_next_was_intended_too(house):
+    """The manifest and the journal follow later, while the next write begins."""
+    async with house.watching():
+        made = await house.create("Note")
+        await house.update(made.id, "Note", "second")
+    data = (house.folder / made.path).read_bytes()
+    house.close()
+    for file in house.root.glob("*.db*"):
+        file.unlink()
+    house.open()
+    rows = NoteRows(intents={(made.id, 2): digest_of(data), (made.id, 3): "never written"})
+    with house.store.transaction():
+        house.store.store_note_rows(rows)
+    house.close()
+    house.open()
+    house.settle(house.scan())
+    assert shown(house, made.id) == 2
+    assert house.catalogue.see_version(made.id, "edited", 2) == 4

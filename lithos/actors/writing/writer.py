@@ -194,8 +194,9 @@ class Writer:
                 nursery.start_soon(self._save_intents)
                 results = await self._blocking.run(lambda: self._files.apply(operations))
         for each, result in zip(prepared, results, strict=True):
-            is_gone = result is None  # a removal
-            if is_gone or (isinstance(result, Exception) and not isinstance(result, NotSynced)):
+            if result is None:
+                records.fulfil(each.entry.note.id)  # removed
+            elif isinstance(result, Exception) and not isinstance(result, NotSynced):
                 records.withdraw(each.entry.note.id, each.entry.standing)
         return results
 
