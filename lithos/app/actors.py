@@ -301,7 +301,7 @@ class Actors:
             seq = journalled if isinstance(journalled, int) else seq
         if scanned.rows or scanned.removed or self.stores.manifest.seq is None:
             await self.reading.run(lambda: self.stores.manifest.store(scanned.rows, scanned.removed, seq))
-        self.catalogue.records.withdraw_all()
+        self.catalogue.records.fulfil_all()
         await self.guard.begin(scanned.vanished, is_settled=True)
 
     async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -12,13 +12,13 @@ sync of the file; the intent is dropped once the manifest has the version.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 
 import trio
 
 from lithos.core.notes.document import derive_id
-from lithos.core.notes.model import Standing, effective_version
+from lithos.core.notes.model import Standing, effective_version, newest
 from lithos.stores.coordination.schema import NoteRows
 
 
@@ -33,14 +33,16 @@ class NoteRecords:
         self._unsaved_versions: dict[str, Standing | None] = {}
         self._unsaved_ids: dict[str, str | None] = {}
         #: Versions that are about to be written, or written but not in the manifest yet.
-        self._intents = {key: row for key, row in rows.intents.items() if row is not None}
-        self._unsaved_intents: dict[str, Standing | None] = {}
+        self._intents: dict[str, dict[int, str]] = {}
+        for (note_id, number), digest in rows.intents.items():
+            self._intents.setdefault(note_id, {})[number] = digest or ""
+        self._unsaved_intents: dict[tuple[str, int], str | None] = {}
         #: Notes whose intents the catalogue may not show yet.
         self._urgent_intents: set[str] = set()
         #: Notes whose versions no reader may see yet: unsaved ones, and those being committed.
         self._urgent: set[str] = set()
-        #: What is being written: the hash of the bytes by note, and set once they stay or were taken back.
-        self._undecided: dict[str, tuple[str, trio.Event]] = {}
+        #: Notes that are being written; set once what is written stays or was taken back.
+        self._undecided: dict[str, trio.Event] = {}
         #: Awaits a commit of everything unsaved; None where nothing is ever committed, as in a survey.
         self.commit: Callable[[], Awaitable[object]] | None = None
 
@@ -58,11 +60,12 @@ class NoteRecords:
 
     def see(self, note_id: str, digest: str, own: int, known: Standing | None) -> int:
         """Assign the effective version of bytes that were read; `known` is the catalogue's version."""
-        last = self._versions.get(note_id) or known
+        # What a write has placed may not be in the catalogue yet; one that was refused is no intent any more.
+        last = newest((self._versions.get(note_id) or known, *self.intents(note_id)), digest)
         version = effective_version(own, digest, last)
         if last is not None and last.digest != digest:
             standing = Standing(version, digest)
-            is_safe = self._intents.get(note_id) == standing and note_id not in self._urgent_intents
+            is_safe = standing in self.intents(note_id) and note_id not in self._urgent_intents
             self.put_version(note_id, standing, is_urgent=not is_safe)
         return version
 
@@ -92,48 +95,66 @@ class NoteRecords:
 
     # -- intents -------------------------------------------------------------------------------
 
-    def intent(self, note_id: str) -> Standing | None:
-        """The version that a write is placing or has placed, and that the manifest may not have yet."""
-        return self._intents.get(note_id)
+    def intents(self, note_id: str) -> Collection[Standing]:
+        """The versions that writes are placing or have placed, and that the manifest may not have yet."""
+        known = self._intents.get(note_id, {})
+        return [Standing(version, digest) for version, digest in known.items()]
 
     def intend(self, note_id: str, standing: Standing) -> None:
         """Record the version and bytes a write is about to place; `save_intents` before they are shown."""
-        if self._intents.get(note_id) != standing:
-            self._intents[note_id] = self._unsaved_intents[note_id] = standing
+        known = self._intents.setdefault(note_id, {})
+        if known.get(standing.version) != standing.digest:
+            known[standing.version] = standing.digest
+            self._unsaved_intents[note_id, standing.version] = standing.digest
             self._urgent_intents.add(note_id)
 
+    def withdraw(self, note_id: str, standing: Standing) -> None:
+        """Drop the intent of a write that was refused."""
+        known = self._intents.get(note_id, {})
+        if known.get(standing.version) == standing.digest:
+            self._drop_intents(note_id, [standing.version])
+
+    def fulfil(self, note_id: str, version: int | None = None) -> None:
+        """Drop the intents up to a version that is recorded elsewhere, or all of a note; later ones stay."""
+        known = self._intents.get(note_id, {})
+        self._drop_intents(note_id, [each for each in known if version is None or each <= version])
+
+    def fulfil_all(self) -> None:
+        """Drop the intents of the last run, once what they led to is recorded."""
+        for note_id in list(self._intents):
+            self.fulfil(note_id)
+
+    def _drop_intents(self, note_id: str, versions: Collection[int]) -> None:
+        known = self._intents.get(note_id, {})
+        for version in versions:
+            del known[version]
+            self._unsaved_intents[note_id, version] = None
+        if not known:
+            self._intents.pop(note_id, None)
+            self._urgent_intents.discard(note_id)
+
     @contextmanager
-    def deciding(self, standings: Mapping[str, Standing]) -> Iterator[None]:
+    def deciding(self, note_ids: Collection[str]) -> Iterator[None]:
         """While files are written: what is intended may be in a file, and be taken back (a lost exchange)."""
         decided = trio.Event()
-        mine = {note_id: (standing.digest, decided) for note_id, standing in standings.items()}
-        self._undecided.update(mine)
+        self._undecided.update(dict.fromkeys(note_ids, decided))
         try:
             yield
         finally:
-            for note_id in mine:
+            for note_id in note_ids:
                 del self._undecided[note_id]
             decided.set()
 
-    async def decided(self, note_id: str, digest: str) -> bool:
-        """False when nobody is writing these bytes; else True, once it is decided whether they stay."""
+    async def decided(self, note_id: str) -> bool:
+        """False when nobody is writing the note; else True, once it is decided whether what is written stays.
+
+        Until then nobody can tell whether other bytes are an edit of it or of what was there before.
+        """
         written = self._undecided.get(note_id)
-        if written is None or written[0] != digest:
+        if written is None:
             return False
-        await written[1].wait()
+        await written.wait()
         return True
-
-    def withdraw(self, note_id: str, standing: Standing) -> None:
-        """Drop an intent: it was not written, or is recorded elsewhere. A later intent of the note stays."""
-        if self._intents.get(note_id) == standing:
-            del self._intents[note_id]
-            self._unsaved_intents[note_id] = None
-            self._urgent_intents.discard(note_id)
-
-    def withdraw_all(self) -> None:
-        """Drop the intents of the last run, once what they led to is recorded."""
-        for note_id, standing in list(self._intents.items()):
-            self.withdraw(note_id, standing)
 
     # -- ids -----------------------------------------------------------------------------------
 
@@ -216,4 +237,5 @@ class NoteRecords:
     def saved(self, rows: NoteRows) -> None:
         """Mark rows as committed."""
         self._urgent -= rows.versions.keys() - self._unsaved_versions.keys()
-        self._urgent_intents -= rows.intents.keys() - self._unsaved_intents.keys()
+        unsaved = {note_id for note_id, _ in self._unsaved_intents}
+        self._urgent_intents -= {note_id for note_id, _ in rows.intents} - unsaved

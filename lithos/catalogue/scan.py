@@ -107,15 +107,16 @@ def give_versions(
     known = {row.note.id: row for row in rows}
     for note_id, entry in entries.items():
         row, remembered, told = known.get(note_id), records.version(note_id), announced.get(note_id)
-        intent = records.intent(note_id)
-        is_known = remembered is None and told is None and intent is None
+        intents = records.intents(note_id)
+        is_known = remembered is None and told is None and not intents
         if row is not None and row.digest == entry.digest and is_known:
             continue  # nearly all notes of nearly all starts
         indexed = Standing(row.note.version, row.digest) if row is not None else None
         last = newest((indexed, remembered, told), entry.digest)
         if last is None or last.digest != entry.digest:
             # Without the intended bytes in the file, the write was not done, or somebody edited after it.
-            last = newest((last, intent), entry.digest)
+            done = [intent for intent in intents if intent.digest == entry.digest]
+            last = newest((last, *(done or intents)), entry.digest)
         version = effective_version(entry.note.version, entry.digest, last)
         if version != entry.note.version:
             entries[note_id] = attrs.evolve(entry, note=attrs.evolve(entry.note, version=version))

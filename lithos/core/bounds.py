@@ -56,7 +56,7 @@ TABLES: Final[Mapping[str, Bound]] = {
     ),
     "coordination.meta": _FIXED,
     "coordination.note_ids": _PER_NOTE_ID,
-    "coordination.note_intents": _PER_NOTE_ID,
+    "coordination.note_intents": Bound("versions a note got since the manifest was written", _IDS),
     "coordination.note_versions": _PER_NOTE_ID,
     "coordination.read_counts": Bound("one per note, and `services.tasks.retention.GONE_NOTES`", _IDS),
     "coordination.ready_tasks": Bound("one per task that is ready", _IDS),

@@ -265,7 +265,7 @@ async def test_a_write_that_a_kill_left_unrecorded_keeps_its_version(house, tmp_
 async def test_a_write_that_was_intended_but_not_done_counts_nothing(house):
     async with house.watching():
         made = await house.create("Note")
-    rows = NoteRows(intents={made.id: Standing(2, "never written")})
+    rows = NoteRows(intents={(made.id, 2): "never written"})
     with house.store.transaction():
         house.store.store_note_rows(rows)
     house.settle(house.restart())
@@ -343,7 +343,7 @@ async def test_a_write_that_is_taken_back_is_not_shown_and_counts_nothing(house,
         async def show():
             nursery.start_soon(tell)
             with trio.fail_after(10):
-                while not any(event.statistics().tasks_waiting for _, event in undecided.values()):
+                while not any(event.statistics().tasks_waiting for event in undecided.values()):
                     await trio.sleep(0.001)
 
         async def tell():
@@ -355,3 +355,62 @@ async def test_a_write_that_is_taken_back_is_not_shown_and_counts_nothing(house,
             outcome = await house.update(made.id, "Note", "mine")
         assert outcome.version == 3
         assert told in ([2], [3])
+
+
+async def test_an_edit_of_a_write_that_the_catalogue_does_not_have_yet_is_one_more(house):
+    """behaviour 269: its text is in the file, with the version of the write."""
+    async with house.watching():
+        made = await house.create("Note")
+        house.catalogue.records.intend(made.id, Standing(2, "written"))
+        assert house.catalogue.see_version(made.id, "edited after that", 2) == 3
+
+
+async def test_a_reader_waits_for_the_write_that_is_under_way(house, monkeypatch):
+    """behaviour 269: only then it is known whether other bytes are an edit of what is written."""
+    async with house.watching():
+        made = await house.create("Note")
+        apply, told = house.files.apply, []
+
+        def apply_then_edit(operations):
+            done = apply(operations)
+            edit(house, made.path, "by hand")
+            trio.from_thread.run(show)
+            monkeypatch.setattr(house.files, "apply", apply)
+            return done
+
+        async def show():
+            nursery.start_soon(tell)
+            with trio.fail_after(10):
+                while not any(
+                    event.statistics().tasks_waiting for event in house.catalogue.records._undecided.values()
+                ):
+                    await trio.sleep(0.001)
+
+        async def tell():
+            told.append(await read(house, made.id))
+
+        monkeypatch.setattr(house.files, "apply", apply_then_edit)
+        monkeypatch.setattr(house.writer, "_blocking", Threads())
+        async with trio.open_nursery() as nursery:
+            assert (await house.update(made.id, "Note", "mine")).version == 2
+        assert told == [3]
+
+
+async def test_a_write_is_known_by_its_intent_although_the_next_was_intended_too(house):
+    """The manifest and the journal follow later, while the next write begins."""
+    async with house.watching():
+        made = await house.create("Note")
+        await house.update(made.id, "Note", "second")
+    data = (house.folder / made.path).read_bytes()
+    house.close()
+    for file in house.root.glob("*.db*"):
+        file.unlink()
+    house.open()
+    rows = NoteRows(intents={(made.id, 2): digest_of(data), (made.id, 3): "never written"})
+    with house.store.transaction():
+        house.store.store_note_rows(rows)
+    house.close()
+    house.open()
+    house.settle(house.scan())
+    assert shown(house, made.id) == 2
+    assert house.catalogue.see_version(made.id, "edited", 2) == 4

@@ -19,7 +19,7 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.stores.history.store import HistoryFailed, NewVersion
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.moves import Moves
-from lithos.stores.notes.values import FileState, NotSynced, Put
+from lithos.stores.notes.values import FileState, Put
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.writer")
@@ -81,7 +81,9 @@ class Applying:
                     nursery.start_soon(record)
                 results = await self._blocking.run(lambda: self._carry_out(prepared))
         for each, result in zip(prepared, results, strict=True):
-            if result is None or is_undone(result):  # removed, or not written
+            if result is None:
+                self._records.fulfil(each.entry.note.id)  # removed
+            elif is_undone(result):
                 self._records.withdraw(each.entry.note.id, each.entry.standing)
         if isinstance(kept, HistoryFailed):
             failure = kept
@@ -113,8 +115,7 @@ class Applying:
         )
         results = [failures[number] if number in failures else next(done) for number in range(len(changes))]
         for change, result in zip(changes, results, strict=True):
-            is_undone = isinstance(result, Exception) and not isinstance(result, NotSynced)
-            if change.intent is not None and is_undone:
+            if change.intent is not None and is_undone(result):
                 with suppress(OSError):  # what is left of it is found undone at the next start
                     self._moves.remove(change.intent.id)
         return results

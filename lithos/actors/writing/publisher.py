@@ -21,7 +21,6 @@ from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, run_batches
 from lithos.actors.writing.messages import Change, Publication, WriteOutcome
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
-from lithos.core.notes.model import Standing
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.manifest import Manifest, ManifestRow
 from lithos.stores.sqlite import DatabaseFailed
@@ -209,7 +208,7 @@ class Publisher:
             await self._blocking.run(lambda: self._manifest.store(kept, gone, position))
             is_stored = True
             for each in kept:  # no later start needs to know that they were written
-                self._records.withdraw(each.note.id, Standing(each.note.version, each.digest))
+                self._records.fulfil(each.note.id, each.note.version)
         except (DatabaseFailed, OSError) as failure:
             log.error("manifest refuses to write", waiting=len(rows), reason=str(failure))
         finally:

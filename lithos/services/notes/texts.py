@@ -84,22 +84,29 @@ class NoteTexts:
             loaded = await trio.to_thread.run_sync(self._load, entry, limiter=self._limiter)
             if loaded is None:
                 return None
-            if await self._catalogue.records.decided(entry.note.id, digest_of(loaded.source.data)):
-                continue  # a write that was under way, and may have been taken back
-            version = self._judge(loaded, entry.note.id, before)
+            version = self._known_version(loaded, entry.note.id, before)
+            if version is None:
+                if await self._catalogue.records.decided(entry.note.id):
+                    continue  # read while it was written: perhaps what was then taken back
+                version = self._judge(loaded, entry.note.id, before)
             if version is not None:
                 await self._catalogue.records.save(loaded.document.note.id)
                 return _with_version(loaded, version)
         return None  # it changes all the time
 
+    def _known_version(self, loaded: LoadedNote, note_id: str, before: Standing | None) -> int | None:
+        """The version of bytes that are those of `before`."""
+        note = loaded.document.note
+        if before is None or before.digest != digest_of(loaded.source.data) or note.id != note_id:
+            return None
+        return max(before.version, note.version)
+
     def _judge(self, loaded: LoadedNote, note_id: str, before: Standing | None) -> int | None:
-        """The version of the bytes read; None when a tool may have written since `before` (read again)."""
-        digest, note = digest_of(loaded.source.data), loaded.document.note
-        if before is not None and before.digest == digest and note.id == note_id:
-            return max(before.version, note.version)
+        """The version of other bytes; None when a tool may have written since `before` (read again)."""
         if before != self._catalogue.standing(note_id):
             return None
-        return self._catalogue.see_version(note.id, digest, note.version)
+        note = loaded.document.note
+        return self._catalogue.see_version(note.id, digest_of(loaded.source.data), note.version)
 
     async def find_unread(self, path: str) -> Entry | None:
         """The note at a path that no scan has met yet; None when there is none. Raises `AliasedPath`."""

@@ -9,15 +9,15 @@ The migration is idempotent. Indexes are separate, because an older file gets it
 index may name them. Note records are facts that the note files do not hold themselves:
 
 `note_versions`: the effective version of a note whose file says less, and the hash of its bytes.
-`note_intents`: the version and hash that a write is about to place, or has placed, until the manifest has it
-(write-ahead: a reader may have been shown it before a crash).
 `note_ids`: the id of a file that names none and whose path does not give it either.
-Each has at most a row for each note there is: the start deletes rows that no note needs.
+Both have at most a row for each note there is: the start scan deletes rows that no note needs.
+`note_intents`: the versions and hashes that writes are about to place, or have placed, until the manifest has
+them (write-ahead: a reader may have been shown one before a crash).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -38,18 +38,18 @@ NOTE_TABLES = """
 CREATE TABLE IF NOT EXISTS note_versions(
     id TEXT PRIMARY KEY, version INTEGER NOT NULL, hash TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS note_intents(
-    id TEXT PRIMARY KEY, version INTEGER NOT NULL, hash TEXT NOT NULL) WITHOUT ROWID;
+    id TEXT NOT NULL, version INTEGER NOT NULL, hash TEXT NOT NULL, PRIMARY KEY(id, version)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS note_ids(path TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE) WITHOUT ROWID;
 """
 
 
 @frozen
 class NoteRows:
-    """Rows by note id and by path; in a change None stands for a row that goes."""
+    """Rows by note id, by path, and hashes by id and version; in a change None stands for a row that goes."""
 
     versions: Mapping[str, Standing | None] = field(factory=dict)
     ids: Mapping[str, str | None] = field(factory=dict)
-    intents: Mapping[str, Standing | None] = field(factory=dict)
+    intents: Mapping[tuple[str, int], str | None] = field(factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.versions or self.ids or self.intents)
@@ -71,25 +71,29 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
         log.info("no write intents", reason="the database is older than their table")
         intents = []
     return NoteRows(
-        _standings(versions), {str(path): str(note_id) for path, note_id in ids}, _standings(intents)
+        {str(note_id): Standing(int(str(version)), str(digest)) for note_id, version, digest in versions},
+        {str(path): str(note_id) for path, note_id in ids},
+        {(str(note_id), int(str(version))): str(digest) for note_id, version, digest in intents},
     )
-
-
-def _standings(rows: Iterable[Sequence[apsw.SQLiteValue]]) -> dict[str, Standing]:
-    return {str(note_id): Standing(int(str(version)), str(digest)) for note_id, version, digest in rows}
 
 
 def store_note_rows(connection: apsw.Connection, rows: NoteRows) -> None:
     """Change rows, inside a transaction. An id may pass from one path to another."""
-    for table, standings in (("note_versions", rows.versions), ("note_intents", rows.intents)):
-        connection.executemany(
-            f"DELETE FROM {table} WHERE id=?",  # noqa: S608 - a constant
-            [(key,) for key, row in standings.items() if row is None],
-        )
-        connection.executemany(
-            f"INSERT OR REPLACE INTO {table} VALUES(?,?,?)",
-            [(key, row.version, row.digest) for key, row in standings.items() if row is not None],
-        )
+    connection.executemany(
+        "DELETE FROM note_versions WHERE id=?", [(key,) for key, row in rows.versions.items() if row is None]
+    )
+    connection.executemany(
+        "INSERT OR REPLACE INTO note_versions VALUES(?,?,?)",
+        [(key, row.version, row.digest) for key, row in rows.versions.items() if row is not None],
+    )
+    connection.executemany(
+        "DELETE FROM note_intents WHERE id=? AND version=?",
+        [key for key, digest in rows.intents.items() if digest is None],
+    )
+    connection.executemany(
+        "INSERT OR REPLACE INTO note_intents VALUES(?,?,?)",
+        [(*key, digest) for key, digest in rows.intents.items() if digest is not None],
+    )
     connection.executemany("DELETE FROM note_ids WHERE path=?", [(path,) for path in rows.ids])
     connection.executemany(
         "INSERT OR REPLACE INTO note_ids VALUES(?,?)",
