@@ -140,7 +140,7 @@ class CatchingUp:
             self.done.set()
             return
         while True:
-            self._recorder.lacks = trio.Event()
+            lacks = self._recorder.lacks = trio.Event()
             try:
                 recorded = await self._catch_up(store)
             except HistoryFailed as failure:
@@ -149,8 +149,9 @@ class CatchingUp:
                 continue
             if recorded:
                 log.info("history caught up", versions=recorded)
+            self._recorder.is_caught_up = not lacks.is_set()
             self.done.set()
-            await self._recorder.lacks.wait()
+            await lacks.wait()
             await trio.sleep(RETRY)
 
     async def _catch_up(self, store: HistoryStore) -> int:

@@ -200,6 +200,7 @@ async def test_what_cannot_be_kept_is_refused_before_the_file_is_changed(tmp_pat
                 raise HistoryFailed("history.db does not answer: disk full. Check free space.")
 
             patch.setattr(store, "add", refuse)
+            patch.setattr(store, "ensure", refuse)
             one = await lithos.call("lithos_write", id=note_id, title="Note", content="second", agent="a")
             assert one["code"] == "internal_error"
             assert "is updated in note.md" in one["message"]
