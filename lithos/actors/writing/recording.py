@@ -71,6 +71,10 @@ class Recorder:
         """Whether the last commit failed: then versions are to be kept before files are changed."""
         return self.store is not None and self.store.failure is not None
 
+    def look_again(self) -> None:
+        """Have the catching up look: something may lack."""
+        self.lacks.set()
+
     async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
         """Commit versions; returns their places for `settle`. Raises `HistoryFailed`."""
         store = self.store
