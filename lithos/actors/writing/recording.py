@@ -131,7 +131,8 @@ class Recorder:
 
     def _take_news(self) -> tuple[list[int], list[int]]:
         news = self._confirmed, self._refused
-        self._confirmed, self._refused, self._has_news = [], [], trio.Event()
+        self._has_news = trio.Event()
+        self._confirmed, self._refused = [], []
         return news
 
     async def _tidy(self) -> None:
