@@ -71,12 +71,6 @@ async def test_a_backup_beside_a_running_server_restores_everything_acknowledged
     (data / "config.yaml").write_text("search:\n  max_results: 7\n")
     async with serving(data) as lithos:
         made = await fill(lithos)
-        for number in range(3):
-            await lithos.write(
-                "Kept", "zanzibar is kept" if number == 2 else f"text {number}", id=made["note"]
-            )
-        versions = _versions(lithos, made["note"])
-        assert len(versions) == 4
         head = lithos.server.coordinator.head
         index = await Threads().run(lambda: back_up(config_of(data), backup))
         late = await lithos.create("Late", "written after the backup")
