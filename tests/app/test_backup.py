@@ -97,6 +97,31 @@ async def test_a_backup_beside_a_running_server_restores_everything_acknowledged
         assert await lithos.found("zanzibar") == ["Kept"]
 
 
+async def test_a_backup_keeps_the_versions_of_every_note(tmp_path: Path) -> None:
+    """behaviour 226: backup and restore keep history"""
+    data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
+    async with serving(data) as lithos:
+        kept = await lithos.create("Kept", "first")
+        gone = await lithos.create("Gone", "gone")
+        for number in range(3):
+            await lithos.write("Kept", f"text {number}", id=kept)
+        await lithos.call("lithos_delete", id=gone, agent="a")
+        versions = _versions(lithos, kept) + _versions(lithos, gone)
+        await Threads().run(lambda: back_up(config_of(data), backup))
+        await lithos.write("Kept", "after the backup", id=kept)
+    assert len(versions) == 6
+    restore(config_of(elsewhere), backup)
+    async with serving(elsewhere) as lithos:
+        await lithos.server.catching_up.done.wait()
+        assert _versions(lithos, kept) + _versions(lithos, gone) == versions
+
+
+def _versions(lithos: Lithos, note_id: str) -> list[tuple[object, bytes | None]]:
+    store = lithos.server.writer._recorder.store
+    assert store is not None
+    return [(row, store.content(note_id, row.version)) for row in store.rows(note_id, 100)[0]]
+
+
 async def test_no_seq_and_no_fence_is_given_out_again_after_a_restore(tmp_path: Path) -> None:
     """behaviour 191"""
     data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"

@@ -91,7 +91,7 @@ class Verdict:
         assert sorted(found) == notes, f"the index has {found}, the folder {notes}"
 
     async def _check_history(self, lithos: Lithos, lanes: Mapping[str, State]) -> list[str]:
-        """Every change that there is has its version, in order and with its bytes; no version has no change."""
+        """Every change has its version, in order and with its bytes; no version is without its change."""
         with trio.fail_after(PATIENCE):
             await lithos.server.catching_up.done.wait()
         store = lithos.server.writer._recorder.store

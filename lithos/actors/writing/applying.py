@@ -42,13 +42,15 @@ class Applying:
     ) -> Sequence[FileState | Exception | None]:
         """Change the files; intents and versions are durable before anything is shown (in parallel).
 
-        Where versions could not be kept lately they come first, and no file is changed without them.
+        States that are kept nowhere but in their files come first, and where versions could not be kept
+        lately these do too: no file is changed without them.
         """
         if not prepared:
             return []
-        if not self._recorder.is_failing:
-            return await self._apply_at_once(prepared, versions)
         try:
+            await self._recorder.keep_former(versions)
+            if not self._recorder.is_failing:
+                return await self._apply_at_once(prepared, versions)
             places = await self._recorder.record(versions)
         except HistoryFailed as failure:
             return [failure] * len(prepared)

@@ -7,9 +7,9 @@ failed the next one comes before the files: what cannot be kept is then refused,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
@@ -25,6 +25,8 @@ from lithos.stores.notes.values import FileState, Move, NotSynced, Put, ReadFile
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.history")
+
+T = TypeVar("T")
 
 #: The agent of what other programs did, as the watcher's events name it.
 OUTSIDE_AGENT: Final = "watcher"
@@ -59,6 +61,8 @@ class Recorder:
         self.blocking = blocking
         #: Set when something could not be recorded, or may have to be: the catching up looks.
         self.lacks = trio.Event()
+        #: Whether every note's state is kept, but for what other programs did and nobody has noticed yet.
+        self.is_caught_up = False
         #: Places of rows whose files are written, and of rows whose changes were refused.
         self._confirmed: list[int] = []
         self._refused: list[int] = []
@@ -69,6 +73,10 @@ class Recorder:
         """Whether the last commit failed: then versions are to be kept before files are changed."""
         return self.store is not None and self.store.failure is not None
 
+    def look_again(self) -> None:
+        """Have the catching up look: something may lack."""
+        self.lacks.set()
+
     async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
         """Commit versions; returns their places for `settle`. Raises `HistoryFailed`."""
         store = self.store
@@ -77,14 +85,29 @@ class Recorder:
         confirmed, refused = self._take_news()
         try:
             return await self.blocking.run(
-                lambda: store.add(versions, confirmed, refused, is_pending=is_pending)
+                lambda: _twice(lambda: store.add(versions, confirmed, refused, is_pending=is_pending))
             )
         except HistoryFailed as failure:
             self._confirmed += confirmed
             self._refused += refused
+            self.is_caught_up = False
             self.lacks.set()
             log.error("versions not kept", versions=len(versions), reason=failure.message)
             raise
+
+    async def keep_former(self, versions: Sequence[NewVersion]) -> None:
+        """Keep the states that are about to be replaced, where it is not known that they are kept.
+
+        Raises `HistoryFailed`: nothing may be replaced then.
+        """
+        store = self.store
+        states = [
+            each.before
+            for each in versions
+            if each.before is not None and (each.before.op == OUTSIDE or not self.is_caught_up)
+        ]
+        if store is not None and states:
+            await self.blocking.run(lambda: _twice(lambda: store.ensure(states)))
 
     async def settle(self, places: Sequence[int], results: Sequence[Result]) -> None:
         """Note what became of the changes of these rows; those that were refused are dropped now."""
@@ -110,7 +133,8 @@ class Recorder:
 
     def _take_news(self) -> tuple[list[int], list[int]]:
         news = self._confirmed, self._refused
-        self._confirmed, self._refused, self._has_news = [], [], trio.Event()
+        self._has_news = trio.Event()
+        self._confirmed, self._refused = [], []
         return news
 
     async def _tidy(self) -> None:
@@ -124,6 +148,15 @@ class Recorder:
             self._confirmed += confirmed
             self._refused += refused
             log.error("kept versions not settled", reason=failure.message)
+
+
+def _twice(write: Callable[[], T]) -> T:
+    """Try a commit that fails once more: the files may be written already. Blocks."""
+    try:
+        return write()
+    except HistoryFailed as failure:
+        log.warning("versions are tried again", reason=failure.message)
+        return write()
 
 
 def version_of(

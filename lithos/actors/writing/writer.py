@@ -34,6 +34,7 @@ from lithos.actors.writing.messages import (
 from lithos.actors.writing.moving import MovePreparation, rewrite
 from lithos.actors.writing.outside_changes import (
     Outside,
+    OutsideBytes,
     OutsideFiles,
     OutsideRemovals,
     OutsideRequest,
@@ -161,7 +162,7 @@ class Writer:
         taken: dict[int, Taken] = {}
         jobs: dict[int, _Job] = {}
         for number, message in enumerate(messages):
-            if isinstance(message, OutsideFiles | OutsideRemovals):
+            if isinstance(message, OutsideFiles | OutsideRemovals | OutsideBytes):
                 taken[number] = await self._take(message)
             else:
                 jobs[number] = _Job(message)
