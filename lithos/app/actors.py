@@ -161,10 +161,18 @@ class Actors:
         # The words of a first index are everybody's first answer: the model takes what they leave.
         self.semantic.port.leaves_a_core = lambda: not self.fulltext_indexer.is_converged
         self.visibility = Visibility(self.fulltext_indexer, self.vector_indexer)
-        self.keeper = Keeper(stores.files, stores.displaced, Threads(), clock)
         self.recorder = Recorder(stores.history, Threads())
-        self.catching_up = CatchingUp(self.recorder, self.catalogue, stores.files, Threads(), clock)
+        self.keeper = Keeper(stores.files, stores.displaced, Threads(), clock, self.recorder.look_again)
         self.writer = self._make_writer(indexers)
+        self.catching_up = CatchingUp(
+            self.recorder,
+            self.catalogue,
+            stores.files,
+            stores.displaced,
+            self.writer.mailbox,
+            Threads(),
+            clock,
+        )
         self.guard = make_guard(config, stores, self.catalogue)
         self.watcher = make_watcher(
             config, stores, self.catalogue, self.writer.mailbox, self.guard, indexers, self.metrics

@@ -150,6 +150,7 @@ class Assembly:
                 self.actors.coordinator.mailbox, stores.coordination, self.actors.coordination_reading
             ),
             upkeep=make_upkeep(self.actors),
+            catching_up=self.actors.catching_up,
             history_upkeep=make_history_upkeep(self.actors),
             semantic=self.actors.semantic,
             visibility=self.actors.visibility,

@@ -14,6 +14,7 @@ from lithos.actors.indexing.indexer import Indexer, Visibility
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
+from lithos.actors.writing.catching_up import CatchingUp
 from lithos.actors.writing.writer import Writer
 from lithos.app.stores import utc_now
 from lithos.catalogue.catalogue import Catalogue
@@ -64,6 +65,7 @@ class Server:
     questions: QuestionUpkeep
     access_log: AccessLog
     upkeep: Upkeep
+    catching_up: CatchingUp
     #: None where `history.enabled` is off.
     history_upkeep: HistoryUpkeep | None
     semantic: SemanticBackend

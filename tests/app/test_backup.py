@@ -65,12 +65,18 @@ async def fill(lithos: Lithos) -> dict[str, Any]:
 
 
 async def test_a_backup_beside_a_running_server_restores_everything_acknowledged(tmp_path: Path) -> None:
-    """behaviours 191 and 200"""
+    """behaviours 191, 200 and 226: versions are in it too"""
     data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
     put_note(data, "folder/By hand.md", "# By hand\n\ntext\n").with_name("image.png").write_bytes(b"\x89PNG")
     (data / "config.yaml").write_text("search:\n  max_results: 7\n")
     async with serving(data) as lithos:
         made = await fill(lithos)
+        for number in range(3):
+            await lithos.write(
+                "Kept", "zanzibar is kept" if number == 2 else f"text {number}", id=made["note"]
+            )
+        versions = _versions(lithos, made["note"])
+        assert len(versions) == 4
         head = lithos.server.coordinator.head
         index = await Threads().run(lambda: back_up(config_of(data), backup))
         late = await lithos.create("Late", "written after the backup")
@@ -95,6 +101,13 @@ async def test_a_backup_beside_a_running_server_restores_everything_acknowledged
         stats = await lithos.call("lithos_node_stats", node_id=made["note"])
         assert stats["retrieval_count"] == 1
         assert await lithos.found("zanzibar") == ["Kept"]
+        assert _versions(lithos, made["note"]) == versions
+
+
+def _versions(lithos: Lithos, note_id: str) -> list[tuple[object, bytes | None]]:
+    store = lithos.server.writer._recorder.store
+    assert store is not None
+    return [(row, store.content(note_id, row.version)) for row in store.rows(note_id, 100)[0]]
 
 
 async def test_no_seq_and_no_fence_is_given_out_again_after_a_restore(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,14 +11,17 @@ from itertools import chain, product
 from pathlib import Path
 
 import pytest
+import trio
 from attrs import define
 
+from lithos.core.history.versions import VersionRow
+from lithos.stores.history.store import HistoryStore
 from lithos.tools.contract import arguments
 from tests.crashpoints.recording import REBUILDABLE, unsynced
-from tests.crashpoints.script import WORD, Script, State, Step, Told, observe, read_events
+from tests.crashpoints.script import PATIENCE, WORD, Script, State, Step, Told, observe, read_events
 from tests.servers import Lithos, serving
 
-DATABASES = ("coordination", "edges", "stats", "manifest")
+DATABASES = ("coordination", "edges", "stats", "manifest", "history")
 #: All that may be left after a stop, beside notes and indexes.
 PRIVATE = {".lithos/lock", ".lithos/migrations/registry.json", *(f".lithos/{name}.db" for name in DATABASES)}
 _AFTER_POWER_LOSS = r"\.lithos/(manifest\.db\.corrupt-.*|\w+\.db-journal)"
@@ -41,12 +45,14 @@ class Verdict:
                 lanes, events = await observe(lithos), read_events(lithos)
                 self._check_lanes(lanes, events)
                 await self._check_search(lithos, lanes)
+                history = await self._check_history(lithos, lanes)
             self._check_files(data, lanes)
             before = _read_notes(data)
             async with serving(data, server={"max_answer_chars": 0}) as lithos:
                 assert await observe(lithos) == lanes, "a second start changed something"
                 assert read_events(lithos) == events, "a second start told of something again"
                 assert _read_notes(data) == before, "a second start changed notes"
+                assert await self._check_history(lithos, lanes) == history, "a second start changed versions"
                 await self._check_fence(lithos)
 
     def _check_lanes(self, lanes: Mapping[str, State], events: Sequence[Told]) -> None:
@@ -84,6 +90,38 @@ class Verdict:
         notes = sorted(lane.removeprefix("note ") for lane in lanes if lane.startswith("note "))
         assert sorted(found) == notes, f"the index has {found}, the folder {notes}"
 
+    async def _check_history(self, lithos: Lithos, lanes: Mapping[str, State]) -> list[str]:
+        """Every change has its version, in order and with its bytes; no version is without its change."""
+        with trio.fail_after(PATIENCE):
+            await lithos.server.catching_up.done.wait()
+        store = lithos.server.writer._recorder.store
+        assert store is not None
+        found: list[str] = []
+        for lane, steps in self.script.lanes.items():
+            if not lane.startswith("note "):
+                continue
+            note_id = next(step.state["id"] for step in steps if step.state)
+            texts: list[str] = []
+            for step in steps:
+                texts.append(step.state["text"] if step.state else texts[-1])
+            rows, _ = store.rows(note_id, 100)
+            kept = [_text_of(store, row) for row in reversed(rows)]
+            acknowledged = sum(step.end <= self.point for step in steps)
+            begun = sum(step.begin < self.point for step in steps)
+            state = lanes.get(lane)
+            allowed = [
+                texts[:n]
+                for n in range(acknowledged, max(acknowledged, begun) + 1)
+                if state == (steps[n - 1].state if n else None)
+            ]
+            assert kept in allowed, (
+                f"{lane} has the versions {[(row.version, row.op, row.agent) for row in rows]} {kept}, "
+                f"not {allowed}"
+            )
+            found += [repr(row) for row in rows]
+        assert store.size()[0] == len(found), "there are versions of notes that nobody made"
+        return found
+
     def _check_files(self, data: Path, lanes: Mapping[str, State]) -> None:
         files = {str(path.relative_to(data)) for path in data.rglob("*") if not path.is_dir()}
         notes = {f"knowledge/{state['path']}" for lane, state in lanes.items() if lane.startswith("note ")}
@@ -102,6 +140,14 @@ class Verdict:
         heads = [seq for steps in self.script.lanes.values() for step in steps for seq in step.seqs
                  if step.end <= self.point]  # fmt: skip
         assert read_events(lithos)[-1].seq > max(heads, default=0), "a number of an event was given out twice"
+
+
+def _text_of(store: HistoryStore, row: VersionRow) -> str:
+    # A rename has the version of the state before, and the same bytes.
+    data = store.content(row.note_id, row.version)
+    assert data is not None
+    assert hashlib.sha256(data).hexdigest() == row.digest
+    return data.decode()
 
 
 def _told(steps: Iterable[Step]) -> tuple[str, ...]:

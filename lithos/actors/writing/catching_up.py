@@ -17,11 +17,15 @@ import trio
 from attrs import frozen
 
 from lithos.actors.blocking import SLICE, Blocking
+from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.actors.writing.outside_changes import OutsideBytes
 from lithos.actors.writing.recording import Recorder, first_version, outside_version
+from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.events import NOTE_DELETED, NOTE_RENAMED, Event, origin_version
 from lithos.core.history.versions import DELETED, OUTSIDE, RENAMED
 from lithos.stores.history.store import HistoryFailed, HistoryStore, NewestVersion, NewVersion, PendingVersion
+from lithos.stores.notes.displaced import Displaced, DisplacedFile
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import OutsideKnowledge
 from lithos.telemetry import get_logger
@@ -38,6 +42,10 @@ PAUSE_TIMES, PAUSE_LEAST = 3.0, 0.02
 PAGE: Final = 1_000
 #: Seconds after a failure until it is tried again.
 RETRY: Final = 30.0
+#: Seconds for which more may come.
+SOON: Final = 1.0
+#: Seconds for the writer to take displaced bytes.
+PATIENCE: Final = 120.0
 
 
 @frozen
@@ -122,9 +130,14 @@ class CatchingUp:
         recorder: Recorder,
         catalogue: Catalogue,
         files: NoteFiles,
+        displaced: Displaced,
+        writer: WriterMailbox,
         reading: Blocking,
         clock: Callable[[], datetime],
     ) -> None:
+        """The `writer` gives bytes that were `displaced` their versions."""
+        self._displaced = displaced
+        self._writer = writer
         self._recorder = recorder
         self._catalogue = catalogue
         self._files = files
@@ -140,18 +153,21 @@ class CatchingUp:
             self.done.set()
             return
         while True:
-            self._recorder.lacks = trio.Event()
+            lacks = self._recorder.lacks = trio.Event()
             try:
-                recorded = await self._catch_up(store)
-            except HistoryFailed as failure:
-                log.error("history does not catch up", reason=failure.message)
+                recorded = await self._catch_up(store) + await self._take_displaced(store)
+            except ShuttingDown:
+                return
+            except (HistoryFailed, ActorDown, trio.TooSlowError) as failure:
+                log.error("history does not catch up", reason=str(failure) or repr(failure))
                 await trio.sleep(RETRY)
                 continue
             if recorded:
                 log.info("history caught up", versions=recorded)
+            self._recorder.is_caught_up = not lacks.is_set()
             self.done.set()
-            await self._recorder.lacks.wait()
-            await trio.sleep(RETRY)
+            await lacks.wait()
+            await trio.sleep(RETRY if self._recorder.is_failing else SOON)
 
     async def _catch_up(self, store: HistoryStore) -> int:
         known: dict[str, NewestVersion] = {}
@@ -174,6 +190,18 @@ class CatchingUp:
             for start in range(0, len(gone), STEP):
                 recorded += await self._record_gone(store, gone[start : start + STEP])
         return recorded
+
+    async def _take_displaced(self, store: HistoryStore) -> int:
+        """Have bytes that were displaced from files recorded too, unless some version has them."""
+        taken = 0
+        for each in await self._reading.run(self._displaced.list):
+            entry = self._catalogue.at_path(each.note)
+            if entry is None:
+                continue
+            request = await self._reading.run(lambda each=each, entry=entry: _unknown(store, each, entry))  # type: ignore[misc]
+            if request is not None:
+                taken += len((await self._writer.ask(request, within=PATIENCE)).versions)
+        return taken
 
     async def _record(
         self, store: HistoryStore, entries: Sequence[Entry], known: dict[str, NewestVersion]
@@ -239,6 +267,17 @@ class CatchingUp:
         recorded = await self._recorder.blocking.run(lambda: store.add_lacking(versions))
         await trio.sleep(max(PAUSE_LEAST, PAUSE_TIMES * (trio.current_time() - began)))
         return recorded
+
+
+def _unknown(store: HistoryStore, displaced: DisplacedFile, entry: Entry) -> OutsideBytes | None:
+    """The bytes, unless they are known or gone. Blocks."""
+    if store.knows(entry.note.id, displaced.digest):
+        return None
+    try:
+        data = displaced.path.read_bytes()
+    except OSError:
+        return None
+    return OutsideBytes(entry.path, data, store.content(entry.note.id, entry.note.version))
 
 
 def _is_kept(entry: Entry, newest: NewestVersion | None) -> bool:

@@ -55,8 +55,15 @@ class Keeper:
     """The queue of displaced files, and the background task that settles them when they are due."""
 
     def __init__(
-        self, files: NoteFiles, displaced: Displaced, blocking: Blocking, clock: Callable[[], datetime]
+        self,
+        files: NoteFiles,
+        displaced: Displaced,
+        blocking: Blocking,
+        clock: Callable[[], datetime],
+        on_saved: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_saved` is called when bytes were preserved."""
+        self._on_saved = on_saved
         self._files = files
         self._displaced = displaced
         self._blocking = blocking
@@ -114,6 +121,7 @@ class Keeper:
         note = self._files.relative(each.kept.note)
         for path in outcome.saved:
             log.warning("bytes that another program saved were displaced", path=note, kept_as=path)
+            self._on_saved()
         if outcome.failure is not None:
             log.error("displaced file not settled", path=note, reason=outcome.failure)
         if not outcome.again:

@@ -38,7 +38,7 @@ from lithos.core.times import from_nanoseconds
 from lithos.stores.history.store import NewVersion
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import current_state, is_same_file, is_there
-from lithos.stores.notes.values import OutsideKnowledge
+from lithos.stores.notes.values import OutsideKnowledge, digest_of
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.outside")
@@ -79,7 +79,19 @@ class OutsideRemovals(Command[Taken]):
     ids: tuple[str, ...]
 
 
-OutsideRequest = OutsideFiles | OutsideRemovals
+@frozen
+class OutsideBytes(Command[Taken]):
+    """Bytes that another program saved into the file at `path`, and that no longer are anywhere but aside.
+
+    `current` are those of the file as the history has them, None where it has them not.
+    """
+
+    path: str
+    data: bytes
+    current: bytes | None
+
+
+OutsideRequest = OutsideFiles | OutsideRemovals | OutsideBytes
 
 
 @frozen
@@ -108,6 +120,8 @@ class Outside:
 
     async def take(self, request: OutsideRequest) -> Taken:
         """Ingest what is still true; the caller passes the changes on to indexers and publisher, in order."""
+        if isinstance(request, OutsideBytes):
+            return await self._take_bytes(request)
         if isinstance(request, OutsideRemovals):
             return await self._take_removals(request.ids)
         taken = Taken()
@@ -224,7 +238,7 @@ class Outside:
         entry = self._catalogue.get(note_id)
         assert entry is not None
         if entry.note.version != version:
-            raised = attrs.evolve(entry, note=attrs.evolve(entry.note, version=version))
+            raised = _raised(entry, version)
             self._catalogue.put(raised)
             taken.versions.append(outside_version(raised, entry, None, WATCHER_AGENT, self._clock()))
 
@@ -241,6 +255,27 @@ class Outside:
         self._catalogue.skipped[path] = skipped
         if known is None or known.reason != skipped.reason:
             log.warning("file not indexed", path=path, reason=skipped.reason)
+
+    async def _take_bytes(self, request: OutsideBytes) -> Taken:
+        """Give displaced bytes a version of their own; what took their place counts as made after them.
+
+        An agent that has read either is told of the conflict, and nobody is told of an event: the note is
+        what it was.
+        """
+        taken = Taken()
+        entry = self._catalogue.at_path(request.path)
+        if entry is None:
+            return taken
+        displaced = _raised(entry, entry.note.version + 1)
+        raised = _raised(entry, entry.note.version + 2)
+        self._catalogue.records.put_version(entry.note.id, raised.standing)
+        await self._catalogue.records.save()
+        self._catalogue.put(raised)
+        now = self._clock()
+        taken.versions.append(outside_version(displaced, displaced, request.data, WATCHER_AGENT, now))
+        if request.current is not None and digest_of(request.current) == entry.digest:
+            taken.versions.append(outside_version(raised, raised, request.current, WATCHER_AGENT, now))
+        return taken
 
     async def _take_removals(self, ids: Sequence[str]) -> Taken:
         taken = Taken()
@@ -270,6 +305,10 @@ class Outside:
         outcome = WriteOutcome("deleted", note.id, entry.path, note.version)
         vacated = None if self._catalogue.at_path(entry.path) else entry.path
         return Change(entry, None, event, outcome, vacated)
+
+
+def _raised(entry: Entry, version: int) -> Entry:
+    return attrs.evolve(entry, note=attrs.evolve(entry.note, version=version))
 
 
 def _look_at_all(

@@ -59,6 +59,8 @@ class Recorder:
         self.blocking = blocking
         #: Set when something could not be recorded, or may have to be: the catching up looks.
         self.lacks = trio.Event()
+        #: Whether every note's state is kept, but for what other programs did and nobody has noticed yet.
+        self.is_caught_up = False
         #: Places of rows whose files are written, and of rows whose changes were refused.
         self._confirmed: list[int] = []
         self._refused: list[int] = []
@@ -68,6 +70,10 @@ class Recorder:
     def is_failing(self) -> bool:
         """Whether the last commit failed: then versions are to be kept before files are changed."""
         return self.store is not None and self.store.failure is not None
+
+    def look_again(self) -> None:
+        """Have the catching up look: something may lack."""
+        self.lacks.set()
 
     async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
         """Commit versions; returns their places for `settle`. Raises `HistoryFailed`."""
@@ -82,9 +88,24 @@ class Recorder:
         except HistoryFailed as failure:
             self._confirmed += confirmed
             self._refused += refused
+            self.is_caught_up = False
             self.lacks.set()
             log.error("versions not kept", versions=len(versions), reason=failure.message)
             raise
+
+    async def keep_former(self, versions: Sequence[NewVersion]) -> None:
+        """Keep the states that are about to be replaced, where it is not known that they are kept.
+
+        Raises `HistoryFailed`: nothing may be replaced then.
+        """
+        store = self.store
+        states = [
+            each.before
+            for each in versions
+            if each.before is not None and (each.before.op == OUTSIDE or not self.is_caught_up)
+        ]
+        if store is not None and states:
+            await self.blocking.run(lambda: store.ensure(states))
 
     async def settle(self, places: Sequence[int], results: Sequence[Result]) -> None:
         """Note what became of the changes of these rows; those that were refused are dropped now."""

@@ -33,6 +33,7 @@ from lithos.actors.writing.messages import (
 from lithos.actors.writing.moving import MovePreparation, rewrite
 from lithos.actors.writing.outside_changes import (
     Outside,
+    OutsideBytes,
     OutsideFiles,
     OutsideRemovals,
     OutsideRequest,
@@ -158,7 +159,7 @@ class Writer:
         taken: dict[int, Taken] = {}
         jobs: dict[int, _Job] = {}
         for number, message in enumerate(messages):
-            if isinstance(message, OutsideFiles | OutsideRemovals):
+            if isinstance(message, OutsideFiles | OutsideRemovals | OutsideBytes):
                 taken[number] = await self._take(message)
             else:
                 jobs[number] = _Job(message)
@@ -240,13 +241,15 @@ class Writer:
     ) -> Sequence[FileState | Exception | None]:
         """Change the files; intents and versions are durable before anything is shown (in parallel).
 
-        Where versions could not be kept lately they come first, and no file is changed without them.
+        States that are kept nowhere but in their files come first, and where versions could not be kept
+        lately these do too: no file is changed without them.
         """
         if not prepared:
             return []
-        if not self._recorder.is_failing:
-            return await self._apply_at_once(prepared, versions)
         try:
+            await self._recorder.keep_former(versions)
+            if not self._recorder.is_failing:
+                return await self._apply_at_once(prepared, versions)
             places = await self._recorder.record(versions)
         except HistoryFailed as failure:
             return [failure] * len(prepared)

@@ -24,6 +24,9 @@ _LEVEL: Final = 3
 #: Levels of less do not look far enough back in a large former version.
 _LARGE: Final = 128 * 1024
 
+#: Nothing is made so many times smaller without what came before.
+_SURELY_SMALL: Final = 8
+
 
 class DamagedContent(Exception):
     """Stored bytes cannot be read back, or are not those that were stored."""
@@ -50,14 +53,17 @@ class Contents:
         known = self.find(digest)
         if known is not None:
             return known
-        depth, packed, of = 0, _pack(data, None), None
+        depth, packed, of = 0, b"", None
         if base is not None:
             row = self._connection.execute("SELECT depth FROM contents WHERE number=?", (base,)).fetchone()
             if row is not None and row[0] < CHAIN:
                 former = self.try_get(base) if base_data is None else base_data
-                delta = _pack(data, former) if former is not None else packed
-                if len(delta) < len(packed):
-                    depth, packed, of = int(row[0]) + 1, delta, base
+                if former is not None:
+                    depth, packed, of = int(row[0]) + 1, _pack(data, former), base
+        if of is None or len(packed) * _SURELY_SMALL > len(data):
+            whole = _pack(data, None)
+            if of is None or len(whole) <= len(packed):
+                depth, packed, of = 0, whole, None
         self._connection.execute(
             "INSERT INTO contents(digest,mark,size,base,depth,data) VALUES(?,?,?,?,?,?)",
             (digest, bytes.fromhex(digest_of(data)), len(data), of, depth, packed),

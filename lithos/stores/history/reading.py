@@ -68,6 +68,19 @@ class HistoryReading(LearningDatabase):
         """The version that was current at a time: the newest one made no later."""
         return self._first("n.id=? AND v.at<=? ORDER BY v.place DESC", (note_id, to_number(at)))
 
+    def knows(self, note_id: str, mark: str) -> bool:
+        """Whether a version of the note has bytes whose hash in the manifest begins so (hex)."""
+
+        def read(connection: apsw.Connection) -> bool:
+            found = connection.execute(
+                f"SELECT 1 FROM {JOINED}"  # noqa: S608 - our own words
+                " WHERE n.id=? AND substr(lower(hex(c.mark)),1,?)=? LIMIT 1",
+                (note_id, len(mark), mark),
+            ).fetchall()
+            return bool(found)
+
+        return self._read(read)
+
     def oldest(self, note_id: str) -> int | None:
         """The oldest version that is kept, None when none is."""
 

@@ -35,15 +35,13 @@ CREATE TABLE IF NOT EXISTS contents(
     base INTEGER REFERENCES contents(number), depth INTEGER NOT NULL, data BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS contents_base ON contents(base) WHERE base IS NOT NULL;
 CREATE TABLE IF NOT EXISTS versions(
-    note INTEGER NOT NULL REFERENCES notes(number), place INTEGER NOT NULL, version INTEGER NOT NULL,
+    place INTEGER PRIMARY KEY, note INTEGER NOT NULL REFERENCES notes(number), version INTEGER NOT NULL,
     at INTEGER NOT NULL, agent TEXT NOT NULL, op INTEGER NOT NULL, path TEXT NOT NULL, title TEXT NOT NULL,
-    content INTEGER NOT NULL REFERENCES contents(number), changed TEXT NOT NULL, pending INTEGER NOT NULL,
-    PRIMARY KEY(note, place)) WITHOUT ROWID;
-CREATE UNIQUE INDEX IF NOT EXISTS versions_place ON versions(place);
+    content INTEGER NOT NULL REFERENCES contents(number), changed TEXT NOT NULL, pending INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS versions_note ON versions(note);
 CREATE INDEX IF NOT EXISTS versions_version ON versions(note, version);
 CREATE INDEX IF NOT EXISTS versions_at ON versions(at);
 CREATE INDEX IF NOT EXISTS versions_content ON versions(content);
-CREATE INDEX IF NOT EXISTS versions_pending ON versions(place) WHERE pending;
 CREATE INDEX IF NOT EXISTS versions_deleted ON versions(op) WHERE op=4;
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """

@@ -28,6 +28,9 @@ __all__ = ["HISTORY", "HistoryFailed", "HistoryStore", "NewVersion", "NewestVers
 #: The name of the file in `.lithos`.
 HISTORY: Final = "history.db"
 
+#: Version, content, operation, place and path.
+_Newest = tuple[int, int, int, int, str]
+
 
 class HistoryStore(HistoryReading):
     """The writing side; reading is inherited."""
@@ -91,6 +94,13 @@ class HistoryStore(HistoryReading):
                     added += 1
         return added
 
+    def ensure(self, states: Iterable[NewVersion]) -> None:
+        """Record states, unless the newest versions of their notes have the bytes. Raises `HistoryFailed`."""
+        with self._refusing(), self.transaction():
+            for state in states:
+                note = self._note_number(state.note_id)
+                self._add_before(note, state, self._newest_row(note))
+
     def confirm(self, places: Iterable[int]) -> None:
         """Note that the bytes of these rows are in their files. Raises `HistoryFailed`."""
         with self._refusing(), self.transaction():
@@ -110,7 +120,7 @@ class HistoryStore(HistoryReading):
                 continue
             notes.add(row[0])
             contents.add(row[1])
-            self._writer.execute("DELETE FROM versions WHERE note=? AND place=?", (row[0], place))
+            self._writer.execute("DELETE FROM versions WHERE place=?", (place,))
             dropped += 1
         Contents(self._writer).drop_unused(sorted(contents))
         for note in notes:
@@ -122,25 +132,15 @@ class HistoryStore(HistoryReading):
 
     def _confirm(self, places: Iterable[int]) -> None:
         for place in places:
-            self._writer.execute(
-                "UPDATE versions SET pending=0 WHERE place=?1"
-                " AND note=(SELECT note FROM versions WHERE place=?1)",
-                (place,),
-            )
+            self._writer.execute("UPDATE versions SET pending=0 WHERE place=?", (place,))
 
     def _add(self, new: NewVersion, is_pending: bool) -> int:
         note = self._note_number(new.note_id)
         newest = self._newest_row(note)
         contents = Contents(self._writer)
-        before = new.before
-        base = None if newest is None else newest[1]
-        base_data: bytes | None = None
-        if before is not None and before.data is not None:
-            base_data = before.data
-            content = contents.put(before.data, base)
-            if content != base or (newest is not None and newest[2] == DELETION):
-                self._insert(note, before, content, is_pending=False)
-            base = content
+        base, base_data = None if newest is None else newest[1], None
+        if new.before is not None:
+            base, base_data = self._add_before(note, new.before, newest), new.before.data
         changed = new.changed
         if new.data is None:
             content = contents.put(b"") if base is None else base
@@ -158,6 +158,15 @@ class HistoryStore(HistoryReading):
             if is_kept and newest[4] == new.path:
                 return newest[3]
         return self._insert(note, attrs.evolve(new, changed=changed), content, is_pending=is_pending)
+
+    def _add_before(self, note: int, state: NewVersion, newest: _Newest | None) -> int:
+        """Record a state unless the newest version has its bytes; returns their number."""
+        assert state.data is not None
+        base = None if newest is None else newest[1]
+        content = Contents(self._writer).put(state.data, base)
+        if newest is None or content != base or newest[2] == DELETION:
+            self._insert(note, state, content, is_pending=False)
+        return content
 
     def _insert(self, note: int, new: NewVersion, content: int, *, is_pending: bool) -> int:
         place: Any
@@ -179,8 +188,8 @@ class HistoryStore(HistoryReading):
         self._writer.execute("INSERT INTO notes(id) VALUES(?)", (note_id,))
         return self._writer.last_insert_rowid()
 
-    def _newest_row(self, note: int) -> tuple[int, int, int, int, str] | None:
-        """Version, content, operation, place and path of the last recorded row."""
+    def _newest_row(self, note: int) -> _Newest | None:
+        """The last recorded row."""
         row: Any = self._writer.execute(
             "SELECT version,content,op,place,path FROM versions WHERE note=? ORDER BY place DESC LIMIT 1",
             (note,),

@@ -36,6 +36,11 @@ class DisplacedFile:
     time: datetime
     size: int
 
+    @property
+    def digest(self) -> str:
+        """The beginning of the hash of its bytes."""
+        return self.path.name.split("-")[1]
+
 
 class Displaced:
     """The copies, with retention: the oldest goes when it is 7 days old or the folder exceeds 100 MB."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 import trio
 
+from lithos.app.stores import utc_now
 from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionRow
 from lithos.stores.history.store import HistoryFailed, HistoryStore
@@ -200,6 +201,7 @@ async def test_what_cannot_be_kept_is_refused_before_the_file_is_changed(tmp_pat
                 raise HistoryFailed("history.db does not answer: disk full. Check free space.")
 
             patch.setattr(store, "add", refuse)
+            patch.setattr(store, "ensure", refuse)
             one = await lithos.call("lithos_write", id=note_id, title="Note", content="second", agent="a")
             assert one["code"] == "internal_error"
             assert "is updated in note.md" in one["message"]
@@ -242,3 +244,33 @@ async def test_a_damaged_history_is_set_aside_and_notes_go_on(tmp_path):
         await lithos.write("Note", "second", id=note_id)
         await until(lambda: [row[0] for row in versions(lithos, note_id)] == [2, 1])
     assert [each.read_bytes() for each in path.parent.glob("history.db.corrupt-*")] == [b"\xff" * 20_000]
+
+
+async def test_bytes_that_were_displaced_get_a_version_of_their_own(tmp_path):
+    """behaviour 219: what another program saved into a file that had lost its name"""
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Note", "first")
+        await lithos.server.catching_up.done.wait()
+        answer = await lithos.write("Note", "second", id=note_id)
+        second = (lithos.knowledge / "note.md").read_bytes()
+        late = b"---\nid: " + note_id.encode() + b"\n---\n# Note\n\nLate words.\n"
+        displaced = lithos.server.catching_up._displaced
+        displaced.save("note.md", late, utc_now())
+        displaced.save("note.md", second, utc_now())  # known already
+        lithos.server.writer._recorder.look_again()
+        await until(lambda: len(versions(lithos, note_id)) == 4)
+        assert [row[:2] for row in versions(lithos, note_id)] == [
+            (4, "outside"), (3, "outside"), (2, "updated"), (1, "created"),
+        ]  # fmt: skip
+        check_bytes(lithos, note_id, 3, late)
+        check_bytes(lithos, note_id, 4, second)
+        assert (await lithos.read(note_id))["metadata"]["version"] == 4
+        stale = await lithos.call(
+            "lithos_write", id=note_id, title="Note", content="x", agent="a",
+            expected_version=answer["version"],
+        )  # fmt: skip
+        assert stale["code"] == "version_conflict"
+    async with serving(tmp_path) as lithos:
+        await lithos.server.catching_up.done.wait()
+        assert len(versions(lithos, note_id)) == 4
+        assert (await lithos.write("Note", "third", id=note_id))["version"] == 5

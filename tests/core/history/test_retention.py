@@ -1,0 +1,97 @@
+"""Which versions go: by age and number, never the first, the newest, or those of today."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lithos.core.history import retention
+from lithos.core.history.retention import KeptVersion, VersionLimits, surplus_versions
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def limits(keep_days: int = 365, keep_versions: int = 200, keep_deleted_days: int = 365) -> VersionLimits:
+    return VersionLimits(
+        keep_days=keep_days, keep_versions=keep_versions, keep_deleted_days=keep_deleted_days
+    )
+
+
+def rows(*ages: float, deleted: bool = False) -> list[KeptVersion]:
+    """Versions of these ages in days, the oldest first; the last is a deletion where `deleted`."""
+    last = len(ages) - 1
+    return [
+        KeptVersion(number + 1, NOW - timedelta(days=age), deleted and number == last)
+        for number, age in enumerate(ages)
+    ]
+
+
+def test_old_versions_go_but_the_first_and_the_newest() -> None:
+    """behaviour 225"""
+    assert surplus_versions(rows(900, 800, 400, 300, 1), NOW, limits()) == [3, 2]
+    assert surplus_versions(rows(900, 800), NOW, limits()) == []
+    assert surplus_versions(rows(900), NOW, limits()) == []
+    assert surplus_versions([], NOW, limits()) == []
+
+
+def test_only_the_newest_stay_of_many() -> None:
+    """behaviour 225"""
+    many = rows(*(100 - day for day in range(90)))
+    assert surplus_versions(many, NOW, limits(keep_versions=10)) == list(range(79, 1, -1))
+
+
+def test_versions_of_the_last_day_do_not_count() -> None:
+    """behaviour 225"""
+    today = [0.9 - 0.001 * n for n in range(500)]
+    assert surplus_versions(rows(50, 40, 30, *today), NOW, limits(keep_versions=1)) == [2]
+    assert surplus_versions(rows(*today), NOW, limits(keep_versions=1)) == []
+
+
+def test_zero_is_without_end() -> None:
+    old = rows(*(9_000 - day for day in range(400)))
+    assert surplus_versions(old, NOW, limits(0, 0, 0)) == []
+    assert surplus_versions(rows(9_000, 8_000, 7_000, deleted=True), NOW, limits(0, 0, 0)) == []
+
+
+def test_there_is_a_bound_that_always_holds(monkeypatch) -> None:
+    monkeypatch.setattr(retention, "MOST_VERSIONS", 5)
+    assert surplus_versions(rows(*[0.5] * 9), NOW, limits(0, 0, 0)) == [5, 4, 3, 2]
+
+
+def test_all_versions_of_a_note_go_that_was_deleted_long_ago() -> None:
+    """behaviour 225"""
+    assert surplus_versions(rows(900, 800, 366, deleted=True), NOW, limits()) == [1, 2, 3]
+    assert surplus_versions(rows(900, 800, 364, deleted=True), NOW, limits()) == [2]
+    back = [*rows(900, 800, 366, deleted=True), KeptVersion(4, NOW, is_deletion=False)]
+    assert 4 not in surplus_versions(back, NOW, limits())
+
+
+def test_a_version_from_the_future_is_young() -> None:
+    assert surplus_versions(rows(50, -400, -300, 0), NOW, limits(keep_versions=1)) == []
+
+
+@given(
+    st.lists(st.floats(-10, 1_000), max_size=60),
+    st.integers(0, 500),
+    st.integers(0, 20),
+    st.integers(0, 500),
+    st.booleans(),
+)
+def test_the_first_the_newest_and_the_newest_of_all_others_stay(
+    ages: list[float], days: int, versions: int, deleted_days: int, deleted: bool
+) -> None:
+    found = rows(*ages, deleted=deleted)
+    dropped = surplus_versions(found, NOW, limits(days, versions, deleted_days))
+    assert len(set(dropped)) == len(dropped)
+    kept = [row for row in found if row.place not in dropped]
+    if not kept:
+        assert not found or (deleted and deleted_days and ages[-1] > deleted_days)
+        return
+    assert (kept[0], kept[-1]) == (found[0], found[-1])
+    counted = [row for row in kept[1:-1] if row.at < NOW - timedelta(hours=24)]
+    assert not versions or len(counted) <= versions
+    if days:
+        assert all(row.at >= NOW - timedelta(days=days) for row in kept[1:-1])
+    assert surplus_versions(kept, NOW, limits(days, versions, deleted_days)) == []

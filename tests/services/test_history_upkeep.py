@@ -1,0 +1,99 @@
+"""Pruning the history: what is due goes in the background, and what is left can be read."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import trio
+
+from lithos.actors.blocking import Inline, Threads
+from lithos.core.history.retention import VersionLimits
+from lithos.core.history.versions import DELETED, UPDATED
+from lithos.services.upkeep.history import FIRST, HistoryUpkeep
+from lithos.stores.history.store import HistoryStore, NewVersion
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = HistoryStore.open(tmp_path / "history.db", NOW)
+    yield store
+    store.close()
+
+
+def fill(store: HistoryStore, note_id: str, ages: list[float], *, deleted: bool = False) -> list[bytes]:
+    words = [f"word{n}" for n in range(300)]
+    text = " ".join(random.Random(note_id).choices(words, k=200))
+    states = [f"{text} {version}".encode() for version in range(1, len(ages) + 1)]
+    store.add(
+        [
+            NewVersion(
+                note_id=note_id, version=version, at=NOW - timedelta(days=age), agent="a",
+                op=DELETED if deleted and version == len(ages) else UPDATED,
+                path="n.md", title="N", data=data,
+            )
+            for version, (age, data) in enumerate(zip(ages, states, strict=True), 1)
+        ],
+        is_pending=False,
+    )  # fmt: skip
+    return states
+
+
+def make_upkeep(store: HistoryStore, blocking, **given: int) -> HistoryUpkeep:
+    limits = {"keep_days": 365, "keep_versions": 200, "keep_deleted_days": 365} | given
+    return HistoryUpkeep(store, blocking, blocking, lambda: NOW, VersionLimits(**limits))
+
+
+@pytest.mark.autojump
+async def test_old_and_surplus_versions_go_and_the_others_can_be_read(store):
+    """behaviour 225"""
+    many = fill(store, "many", [300 - n * 0.5 for n in range(500)])
+    old = fill(store, "old", [1_000, 900, 500, 10])
+    fill(store, "gone", [1_000, 900, 400], deleted=True)
+    kept = fill(store, "kept", [1_000, 400])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(make_upkeep(store, Inline()).run)
+        await trio.sleep(FIRST + 600)
+        nursery.cancel_scope.cancel()
+    rows, total = store.rows("many", 1_000)
+    versions = [row.version for row in rows]
+    assert versions == [*range(500, 299, -1), 1]
+    assert total == 202
+    assert all(store.content("many", version) == many[version - 1] for version in versions)
+    assert [row.version for row in store.rows("old", 10)[0]] == [4, 1]
+    assert [store.content("old", version) for version in (1, 4)] == [old[0], old[3]]
+    assert store.rows("gone", 10) == ([], 0)
+    assert [store.content("kept", version) for version in (1, 2)] == kept
+    contents = store._reader.execute("SELECT COUNT(*) FROM contents").fetchall()[0][0]
+    assert contents <= 202 + 49 + 4 + 2
+
+
+async def test_what_is_read_while_it_is_pruned_is_whole_or_gone(store):
+    """Pruning during a restore: a version is read with its exact bytes, or is not there any more."""
+    states = fill(store, "note", [400 - n * 0.01 for n in range(3_000)])
+    reading = Threads(2)
+    wrong: list[int] = []
+    seen = 0
+
+    async def read_on() -> None:
+        nonlocal seen
+        draw = random.Random(1)
+        while True:
+            version = draw.randrange(1, 3_001)
+            data = await reading.run(lambda version=version: store.content("note", version))
+            seen += data is not None
+            if data is not None and data != states[version - 1]:
+                wrong.append(version)
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read_on)
+            nursery.start_soon(read_on)
+            await make_upkeep(store, Threads(), keep_days=0, keep_versions=20).look()
+            nursery.cancel_scope.cancel()
+    assert not wrong
+    assert seen
+    assert store.rows("note", 1)[1] == 22
