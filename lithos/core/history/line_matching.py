@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-from attrs import field, frozen
+from attrs import define, frozen
 
 #: Equal pairs of lines that `difflib` may look at for each line of both texts, and at most in all.
 PAIRS_PER_LINE: Final = 100
@@ -36,23 +36,23 @@ class Matching:
     is_complete: bool = True
 
 
-@frozen
+@define
 class _Budget:
     """Pairs of lines that may still be looked at."""
 
-    left: list[int] = field(factory=list)
+    left: int
 
     def take(self, pairs: int) -> bool:
         """Whether there is enough; what was there is spent then."""
-        if pairs > self.left[0]:
+        if pairs > self.left:
             return False
-        self.left[0] -= pairs
+        self.left -= pairs
         return True
 
 
 def match_lines(first: Sequence[int], second: Sequence[int]) -> Matching:
     """Match two texts whose lines are given as numbers: equal numbers are equal lines."""
-    budget = _Budget([min(MOST_PAIRS, PAIRS_PER_LINE * (len(first) + len(second)))])
+    budget = _Budget(min(MOST_PAIRS, PAIRS_PER_LINE * (len(first) + len(second))))
     # For each line of the first text its equal in the second, or -1.
     partners = [-1] * len(first)
     is_complete = True

@@ -113,6 +113,68 @@ async def test_an_outside_save_between_a_read_and_a_write_is_merged(tmp_path: Pa
         assert (await lithos.read(note))["content"] == "by hand\n\nsecond\n\nby ann"
 
 
+async def test_notes_of_a_vault_are_merged_too(tmp_path: Path) -> None:
+    """behaviours 218, 254: without frontmatter at first, its own heading and line breaks stay"""
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    file = vault / "Plan.md"
+    file.write_bytes(b"# The plan\r\nfirst #tag\r\n\r\nsecond\r\n\r\nthird\r\n")
+    async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
+        found = await lithos.call("lithos_read", path="Plan.md")
+        note, text = found["id"], found["content"]
+        assert text == "# The plan\nfirst #tag\n\nsecond\n\nthird"
+        theirs = await write(lithos, note, 1, content=text.replace("second", "by bob"), tags=["bob"])
+        assert (theirs["version"], "merged_with" in theirs) == (2, False)
+        mine = text.replace("third", "by ann")
+        answer = await write(lithos, note, 1, content=mine, tags=["tag", "ann"])
+        assert (answer["version"], answer["merged_with"]) == (3, 2)
+        assert file.read_bytes().endswith(b"# The plan\r\nfirst #tag\r\n\r\nby bob\r\n\r\nby ann\r\n"), (
+            file.read_bytes()
+        )
+        read = await lithos.read(note)
+        assert read["metadata"]["tags"] == ["bob", "ann", "tag"]
+
+
+async def test_a_text_that_brings_its_title_is_merged_without_it(tmp_path: Path) -> None:
+    """behaviour 254: where the H1 is the title, a content may begin with it"""
+    async with serving(tmp_path, storage={"frontmatter": "minimal"}) as lithos:
+        note = await lithos.create("Plan", f"# Plan\n\n{TEXT}")
+        text = (await lithos.read(note))["content"]
+        assert text == TEXT
+        await lithos.write("Plan", text.replace("first", "FIRST"), id=note)
+        answer = await write(lithos, note, 1, content=f"# Plan\n\n{text.replace('third', 'THIRD')}")
+        assert (answer["version"], answer["merged_with"]) == (3, 2)
+        assert (await lithos.read(note))["content"] == "FIRST\n\nsecond\n\nTHIRD"
+        assert (lithos.knowledge / "plan.md").read_text().count("# Plan") == 1
+
+
+async def test_agents_who_change_one_note_at_once_lose_nothing(tmp_path: Path) -> None:
+    """behaviour 218: with real threads"""
+    agents, rounds = 6, 5
+    async with serving(tmp_path) as lithos:
+        text = "\n\n".join(f"paragraph {n}:" for n in range(agents))
+        note = await lithos.create("Note", text)
+
+        async def work(number: int) -> None:
+            for turn in range(rounds):
+                found = await lithos.read(note)
+                line = next(
+                    each for each in found["content"].split("\n") if each.startswith(f"paragraph {number}:")
+                )
+                changed = found["content"].replace(line, f"{line} {turn}")
+                answer = await write(lithos, note, found["version"], content=changed)
+                assert answer["status"] == "updated", answer
+
+        async with trio.open_nursery() as nursery:
+            for number in range(agents):
+                nursery.start_soon(work, number)
+        last = await lithos.read(note)
+        assert last["content"].split("\n\n") == [
+            f"paragraph {n}:" + "".join(f" {turn}" for turn in range(rounds)) for n in range(agents)
+        ]
+        assert last["version"] == agents * rounds + 1
+
+
 LONG = {
     "few different lines": "".join("ab"[n * n % 7 % 2] + "\n" for n in range(190_000)),
     "numbered lines": "".join(f"{n}\n" for n in range(140_000)),
