@@ -46,6 +46,7 @@ from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.transformer import load_transformer
 from lithos.tools.contract.registry import ToolMeter, Tools, in_order
 from lithos.tools.memory import EdgeTools, MemoryTools, RetrieveTools
+from lithos.tools.notes.editing import EditTools
 from lithos.tools.notes.graph import GraphTools
 from lithos.tools.notes.legacy import LegacyTools
 from lithos.tools.notes.moving import MoveTools
@@ -94,6 +95,7 @@ class Assembly:
             clock,
             questions.cited_before,
             self.actors.opening,
+            self.actors.outlines,
         )
         moving = Moving(
             self.actors.catalogue,
@@ -173,6 +175,7 @@ class Assembly:
         families = (
             NoteTools(knowledge, self.actors.clock).tools(),
             MoveTools(moving).tools(),
+            EditTools(knowledge).tools(),
             SearchTools(search, knowledge, self.actors.clock).tools(),
             GraphTools(graph).tools(),
             EdgeTools(edges).tools(),

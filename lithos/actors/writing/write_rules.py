@@ -16,6 +16,7 @@ from attrs import frozen
 
 from lithos.actors.writing.messages import (
     DeleteNote,
+    EditNote,
     MoveNote,
     PatchNote,
     RelinkNote,
@@ -62,7 +63,7 @@ class Decision:
 def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
     """The unique keys (id, slug, URL, path) of a request: two that share one are never in one batch."""
     keys = {("id", request.id)} if request.id else set()
-    if isinstance(request, DeleteNote | RelinkNote):
+    if isinstance(request, DeleteNote | EditNote | RelinkNote):
         return keys
     if isinstance(request, MoveNote):
         return keys | {("path", request.path.rstrip("/"))}
@@ -187,6 +188,11 @@ def decide_patch(
         changes["extra"] = _merge(note.extra, request.metadata)
     new = _next_version(note, request.agent if is_signed else None, now, **changes)
     return Decision(Document(note=new, content=old.content), path, ())
+
+
+def decide_edit(agent: str, old: Note, *, now: datetime, is_signed: bool) -> Note:
+    """The next version of a note of which only the body changes; `is_signed` as above."""
+    return _next_version(old, agent if is_signed else None, now)
 
 
 def refuse_broken(old: Document, path: str) -> None:

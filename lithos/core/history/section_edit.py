@@ -355,8 +355,8 @@ def _lost(before: Outline, after: Outline, change: _Change, section: Section) ->
     if not lost:
         return ()
     return (
-        f"{lost} headings behind this place are no longer headings: the text leaves a code fence, a "
-        "comment or HTML open. Close it.",
+        f"{lost} headings behind this place are no longer headings: they are in a code fence, a list, a "
+        "comment or HTML that the text begins. End it there.",
     )
 
 

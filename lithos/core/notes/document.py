@@ -17,6 +17,7 @@ from typing import Any, Final
 import yaml
 from attrs import evolve, frozen
 
+from lithos.core.errors import InvalidInput
 from lithos.core.limits import cut_extra
 from lithos.core.notes.healing import clean_sources, clean_title, heal, older_source
 from lithos.core.notes.layout import FRONTMATTER, Heading, Layout, leading_title, read_layout, unify_breaks
@@ -193,6 +194,44 @@ def rewrite_document(
         result = _encode(_assemble(old.layout, head, body))
         if _reads_back(result, path, modified_at, expected, style):
             return result
+    raise UnreadableNote(
+        "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
+    )
+
+
+def edit_document(
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    note: Note,
+    body: str,
+    stand_in: str | None = None,
+    style: VaultStyle = PLAIN,
+) -> tuple[bytes, Document]:
+    """`data` with another body, character by character, and the values of `note`; and what it reads as.
+
+    Raises `UnreadableNote` when `data` is unreadable or no edit would read back as `note`, and `InvalidInput`
+    for a body that begins with another title.
+    """
+    old = _read(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
+    newline = old.layout.newline
+    wanted = normalise_note(note)
+    changes = _few_changes(old, wanted, path) if style.minimal_frontmatter else _changes(old, wanted)
+    for head in apply_changes(old.mapping, changes, newline, _item_reader(old)):
+        result = _encode(_assemble(old.layout, head, body))
+        try:
+            found = _read(result, path, modified_at, None, evolve(style, serves_broken=False))
+        except UnreadableNote:
+            continue
+        document = found.document
+        if document.note.title != wanted.title:
+            raise InvalidInput(
+                f"The body would begin with the heading {document.note.title[:200]!r}, which would be read "
+                "as the note's title. Begin with another text, or with a heading of a lower level."
+            )
+        expected = _expected(wanted, document.content, style)
+        if _same(document, expected) and found.layout.text[found.layout.body_start :].endswith(body):
+            return result, document
     raise UnreadableNote(
         "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
     )

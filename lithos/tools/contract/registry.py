@@ -22,6 +22,7 @@ _WRITES: Final = {
     "lithos_delete": "delete",
     "lithos_note_update": "update",
     "lithos_note_move": "move",
+    "lithos_note_edit": "edit",
 }
 _READS: Final = {"lithos_read": "read", "lithos_list": "list", "lithos_tags": "tags"}
 _COORDINATION: Final = ("lithos_task_", "lithos_finding_", "lithos_agent_")
@@ -274,6 +275,7 @@ ORDER: Final = (
     "lithos_task_spawn",
     "lithos_task_next",
     "lithos_note_move",
+    "lithos_note_edit",
     "lithos_links",
     "lithos_semantic",
     "lithos_provenance",
