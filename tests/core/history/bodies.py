@@ -49,7 +49,7 @@ HEADINGS = (
     "## a > b",
 )
 #: Blocks that end at the end of the body only.
-OPEN = ("```\n# open fence", "<!-- open comment\n# x", "<script>\n# y", "[a]: b\n\"open title", "> ```\n> x")
+OPEN = ("```\n# open fence", "<!-- open comment\n# x", "<script>\n# y", '[a]: b\n"open title', "> ```\n> x")
 
 blocks = st.sampled_from((*BLOCKS, *HEADINGS, *HEADINGS))
 gaps = st.sampled_from(("\n\n", "\n\n", "\n", "\n\n\n", "\n \t\n"))

@@ -175,9 +175,17 @@ def test_the_expected_hash_is_that_of_the_section_alone() -> None:
     outline = outline_of(read_layout(NOTE.encode()))
     known = outline.hash_of(outline.find("A"))
     changed = edit(NOTE, op="append", section="B", text="x").body
-    assert "## A\n\nOne.\n\nx\n\n### A1" in edit(
-        changed, op="find_replace", section="A", find="One.", text="One.\n\nx", expected_hash=known.upper()
-    ).body
+    assert (
+        "## A\n\nOne.\n\nx\n\n### A1"
+        in edit(
+            changed,
+            op="find_replace",
+            section="A",
+            find="One.",
+            text="One.\n\nx",
+            expected_hash=known.upper(),
+        ).body
+    )
     with pytest.raises(OtherHash) as refused:
         edit(
             edit(NOTE, op="append", section="A1", text="x").body,
