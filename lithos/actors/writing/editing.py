@@ -29,10 +29,10 @@ from lithos.core.events import NOTE_UPDATED, TOOL, EventDraft, note_origin
 from lithos.core.history.outline import Outline, body_of, read_outline, title_of
 from lithos.core.history.section_edit import Edited, OtherHash, apply_edit, needs_outline
 from lithos.core.limits import TITLE
-from lithos.core.notes.document import edit_document, is_identified, parse_signed
+from lithos.core.notes.document import edit_document
 from lithos.core.notes.layout import Layout, read_layout
 from lithos.core.notes.links import scan_targets
-from lithos.core.notes.model import Document
+from lithos.core.notes.model import Document, Note
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.values import Put, ReadFile, digest_of
@@ -138,62 +138,61 @@ class EditPreparation:
     def _prepare(
         self, request: EditNote, entry: Entry, source: ReadFile, edited: Edited | LithosError | None
     ) -> Prepared:
-        style, modified = self._catalogue.style, from_nanoseconds(source.state.mtime_ns)
-        old, is_signed = parse_signed(source.data, entry.path, modified, entry.stand_in, style)
-        refuse_broken(old, entry.path)
-        if old.note.id != entry.note.id:
-            raise no_such_note(request)
-        # An edit by a person since the last version counts as a version, before any is compared.
-        version = self._catalogue.see_version(entry.note.id, source.digest, old.note.version)
-        note = attrs.evolve(old.note, version=version)
-        check_version(request.expected_version, note)
-        if isinstance(edited, OtherHash):
-            raise _conflict(edited, version)
-        if isinstance(edited, LithosError):
-            raise edited
-        assert edited is not None, "a file that could be parsed could be taken apart"
-        next_note = decide_edit(request.agent, note, now=self._clock(), is_signed=is_signed)
-        data, document = edit_document(
-            source.data, entry.path, modified, next_note, edited.body, entry.stand_in, style
-        )
-        check_content(document.content, self._content_limit)
-        return self._prepared(request, entry, source, data, document, edited)
+        now, old_digest = self._clock(), source.digest
 
-    def _prepared(
-        self,
-        request: EditNote,
-        entry: Entry,
-        source: ReadFile,
-        data: bytes,
-        document: Document,
-        edited: Edited,
-    ) -> Prepared:
-        note, digest = document.note, digest_of(data)
+        def decide(old: Document, is_signed: bool) -> Note:
+            refuse_broken(old, entry.path)
+            if old.note.id != entry.note.id:
+                raise no_such_note(request)
+            # An edit by a person since the last version counts as a version, before any is compared.
+            version = self._catalogue.see_version(entry.note.id, old_digest, old.note.version)
+            note = attrs.evolve(old.note, version=version)
+            check_version(request.expected_version, note)
+            if isinstance(edited, OtherHash):
+                raise _conflict(edited, version)
+            if isinstance(edited, LithosError):
+                raise edited
+            return decide_edit(request.agent, note, now=now, is_signed=is_signed)
+
+        body = edited.body if isinstance(edited, Edited) else ""
+        modified, style = from_nanoseconds(source.state.mtime_ns), self._catalogue.style
+        data, document, identified = edit_document(
+            source.data, entry.path, modified, decide, body, entry.stand_in, style
+        )
+        assert isinstance(edited, Edited), "a file that could be parsed could be taken apart"
+        check_content(document.content, self._content_limit)
         new = attrs.evolve(
             entry,
-            note=note,
-            digest=digest,
-            identified=is_identified(data),
+            note=document.note,
+            digest=digest_of(data),
+            identified=identified,
             links=scan_targets(document.content, entry.path),
         )
-        event = EventDraft(
-            type=NOTE_UPDATED,
-            agent=request.agent,
-            payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
-            timestamp=note.updated_at,
-            tags=note.all_tags,
-            origin=note_origin(TOOL, digest, note.version),
-        )
-        outcome = WriteOutcome(
-            "updated",
-            note.id,
-            entry.path,
-            note.version,
-            edited.warnings,
-            section=edited.section,
-            section_hash=edited.section_hash,
-        )
-        return Prepared(Put(entry.path, data, source.digest), new, document, outcome, event)
+        return _prepared(request, new, document, edited, Put(entry.path, data, old_digest))
+
+
+def _prepared(
+    request: EditNote, entry: Entry, document: Document, edited: Edited, operation: Put
+) -> Prepared:
+    note = entry.note
+    event = EventDraft(
+        type=NOTE_UPDATED,
+        agent=request.agent,
+        payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
+        timestamp=note.updated_at,
+        tags=note.all_tags,
+        origin=note_origin(TOOL, entry.digest, note.version),
+    )
+    outcome = WriteOutcome(
+        "updated",
+        note.id,
+        entry.path,
+        note.version,
+        edited.warnings,
+        section=edited.section,
+        section_hash=edited.section_hash,
+    )
+    return Prepared(operation, entry, document, outcome, event)
 
 
 def _conflict(refused: OtherHash, version: int) -> VersionConflict:

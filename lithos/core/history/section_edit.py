@@ -13,7 +13,7 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.errors import InvalidInput, LithosError, TextAmbiguous, TextNotFound
+from lithos.core.errors import InvalidInput, TextAmbiguous, TextNotFound, VersionConflict
 from lithos.core.history.outline import (
     TOP,
     Outline,
@@ -81,10 +81,8 @@ class Place:
     text: str
 
 
-class OtherHash(LithosError):
+class OtherHash(VersionConflict):
     """The section has not the hash that was expected; `place` is what it is."""
-
-    code = "version_conflict"
 
     def __init__(self, place: Place) -> None:
         super().__init__("The section has changed since it was read.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -109,9 +109,12 @@ def parse_signed(
     A minimal style spares the notes that Lithos did not create and that name no contributors.
     """
     reading = _read(data, path, modified_at, stand_in, style)
+    return reading.document, _is_signed(reading, style)
+
+
+def _is_signed(reading: _Reading, style: VaultStyle) -> bool:
     given = reading.healed.keys()
-    is_signed = not style.minimal_frontmatter or given >= _SIGNATURE or "contributors" in given
-    return reading.document, is_signed
+    return not style.minimal_frontmatter or given >= _SIGNATURE or "contributors" in given
 
 
 def is_identified(data: bytes) -> bool:
@@ -203,35 +206,35 @@ def edit_document(
     data: bytes,
     path: str,
     modified_at: datetime,
-    note: Note,
+    decide: Callable[[Document, bool], Note],
     body: str,
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
-) -> tuple[bytes, Document]:
-    """`data` with another body, character by character, and the values of `note`; and what it reads as.
+) -> tuple[bytes, Document, bool]:
+    """`data` with another body, character by character; what it reads as, and what `is_identified` says.
 
-    Raises `UnreadableNote` when `data` is unreadable or no edit would read back as `note`, and `InvalidInput`
-    for a body that begins with another title.
+    `decide` makes the values of the new note of what `parse_signed` gives. Raises `UnreadableNote` when
+    `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that begins
+    with another title.
     """
-    old = _read(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
-    newline = old.layout.newline
-    wanted = normalise_note(note)
+    old = _read(data, path, modified_at, stand_in, style)
+    wanted = normalise_note(decide(old.document, _is_signed(old, style)))
     changes = _few_changes(old, wanted, path) if style.minimal_frontmatter else _changes(old, wanted)
-    for head in apply_changes(old.mapping, changes, newline, _item_reader(old)):
+    for head in apply_changes(old.mapping, changes, old.layout.newline, _item_reader(old)):
         result = _encode(_assemble(old.layout, head, body))
         try:
-            found = _read(result, path, modified_at, None, evolve(style, serves_broken=False))
+            new = _read(result, path, modified_at, None, evolve(style, serves_broken=False))
         except UnreadableNote:
             continue
-        document = found.document
+        document = new.document
         if document.note.title != wanted.title:
             raise InvalidInput(
                 f"The body would begin with the heading {document.note.title[:200]!r}, which would be read "
                 "as the note's title. Begin with another text, or with a heading of a lower level."
             )
-        expected = _expected(wanted, document.content, style)
-        if _same(document, expected) and found.layout.text[found.layout.body_start :].endswith(body):
-            return result, document
+        is_kept = new.layout.text.endswith(body)
+        if is_kept and _same(document, _expected(wanted, document.content, style)):
+            return result, document, "id" in new.healed
     raise UnreadableNote(
         "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
     )

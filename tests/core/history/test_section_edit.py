@@ -96,6 +96,10 @@ def test_each_operation_changes_its_place(op: str, section: str | None, result: 
         assert edited.section_hash == outline.hash_of(outline.find(edited.section or ""))
 
 
+AB = "# T\n\n## A\n\nx\n"
+PARAGRAPH = "# T\n\npara\n## A\n\nx\n"
+
+
 @pytest.mark.parametrize(
     ("body", "fields", "result"),
     [
@@ -103,21 +107,32 @@ def test_each_operation_changes_its_place(op: str, section: str | None, result: 
         ("# T", {"op": "append", "text": "x"}, "# T\n\nx"),
         ("# T\n", {"op": "prepend", "text": "x\r\ny"}, "# T\n\nx\ny\n"),
         ("---\nid: a\n---\ntext", {"op": "prepend", "text": "x"}, "\nx\n\ntext"),
-        ("# T\n\n## A\n\nx", {"op": "remove", "section": "A"}, "# T"),
+        (AB[:-1], {"op": "remove", "section": "A"}, "# T"),
         ("# T\n\nlast\n", {"op": "remove", "section": "(top)"}, "# T\n"),
-        ("# T\n## A\nx\ny\n## B", {"op": "replace", "section": "A", "text": "## Z\n\nnew"}, "# T\n## Z\n\nnew\n\n## B"),
-        ("# T\n\n## A\n\nx\n", {"op": "replace", "section": "A", "text": "Z\n---\nnew"}, "# T\n\nZ\n---\nnew\n"),
-        ("# T\n\npara\n## A\n\nx\n", {"op": "replace", "section": "A", "text": "Z\n---"}, "# T\n\npara\n\nZ\n---\n"),
-        ("# T\n\npara\n## A\n\nx\n\nB\n---\n", {"op": "remove", "section": "A"}, "# T\n\npara\n\nB\n---\n"),
-        ("# T\n\n## A\nx\n", {"op": "find_replace", "find": "x", "text": ""}, "# T\n\n## A\n\n"),
-        ("# T\r\n\r\na\r\nb\r\n", {"op": "find_replace", "find": "a\nb", "text": "c\nd"}, "# T\r\n\r\nc\r\nd\r\n"),
-        ("# T\n\n## A\n\nx\n\n## B\n\nx\n", {"op": "find_replace", "section": "b", "find": "x", "text": "y"},
-         "# T\n\n## A\n\nx\n\n## B\n\ny\n"),
+        (
+            "# T\n## A\nx\ny\n## B",
+            {"op": "replace", "section": "A", "text": "## Z\n\nnew"},
+            "# T\n## Z\n\nnew\n\n## B",
+        ),
+        (AB, {"op": "replace", "section": "A", "text": "Z\n---\nnew"}, "# T\n\nZ\n---\nnew\n"),
+        (PARAGRAPH, {"op": "replace", "section": "A", "text": "Z\n---"}, "# T\n\npara\n\nZ\n---\n"),
+        (f"{PARAGRAPH}\nB\n---\n", {"op": "remove", "section": "A"}, "# T\n\npara\n\nB\n---\n"),
+        (AB, {"op": "find_replace", "find": "x", "text": ""}, "# T\n\n## A\n\n\n"),
+        (
+            "# T\r\n\r\na\r\nb\r\n",
+            {"op": "find_replace", "find": "a\nb", "text": "c\nd"},
+            "# T\r\n\r\nc\r\nd\r\n",
+        ),
+        (
+            f"{AB}\n## B\n\nx\n",
+            {"op": "find_replace", "section": "b", "find": "x", "text": "y"},
+            f"{AB}\n## B\n\ny\n",
+        ),
         ("# T\n\n- [ ] a\n- [X] b\n", {"op": "check", "find": "a"}, "# T\n\n- [x] a\n- [X] b\n"),
         ("# T\n\n- [ ] a\n- [X] b\n", {"op": "uncheck", "find": "- [X] b"}, "# T\n\n- [ ] a\n- [ ] b\n"),
         ("# T\n\n- [ ] **a** [[p|q]]\n", {"op": "check", "find": "a q"}, "# T\n\n- [x] **a** [[p|q]]\n"),
     ],
-)  # fmt: skip
+)
 def test_edits_at_the_edges(body: str, fields: dict[str, Any], result: str) -> None:
     """behaviours 215, 220"""
     assert edit(body, **fields).body == result

@@ -24,12 +24,12 @@ lithos_task_list C RI; lithos_task_status S RI; lithos_node_stats S RI; lithos_f
 lithos_finding_list C RI; lithos_stats S RI; lithos_note_update F D; lithos_task_get F RI;
 lithos_task_reopen F I; lithos_task_ready F RI; lithos_task_blocked F RI; lithos_task_children F RI;
 lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F;
-lithos_task_next C; lithos_note_move F D
+lithos_task_next C; lithos_note_move F D; lithos_note_edit S D
 """
 TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
 ORDER = list(TOOLS)
 #: Profile to what it lists, and how many.
-SHOWN = {"core": ("C", 13), "standard": ("CS", 29), "full": ("CSF", 39)}
+SHOWN = {"core": ("C", 13), "standard": ("CS", 30), "full": ("CSF", 40)}
 LARGEST_LISTING = 25_000
 
 
@@ -87,7 +87,7 @@ PARAMETERS = {
         "title content tags confidence path id source_task source_url derived_from_ids ttl_hours expires_at "
         "expected_version schema_version namespace access_scope note_type status summaries metadata",
     ),
-    "lithos_read": ("", "id path title max_length offset agent_id"),
+    "lithos_read": ("", "id path title max_length offset outline section agent_id"),
     "lithos_delete": ("id agent", ""),
     "lithos_search": (
         "query",
@@ -109,7 +109,7 @@ PARAMETERS = {
     "lithos_stats": ("", ""),
 }
 DEFAULTS = {
-    "lithos_read": {"offset": 0},
+    "lithos_read": {"offset": 0, "outline": False},
     "lithos_search": {"limit": 10, "mode": "hybrid", "graph_depth": 2},
     "lithos_retrieve": {"limit": 10, "surface_conflicts": False},
     "lithos_cache_lookup": {"min_confidence": 0.5, "limit": 3, "max_length": 4_000},
