@@ -17,8 +17,8 @@ import attrs
 from docs.interface import list_tools
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
-from lithos.stores.indexes.leads import LEADS, Leads
 from lithos.stores.history.store import HISTORY, HistoryStore
+from lithos.stores.indexes.leads import LEADS, Leads
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.manifest import Manifest

@@ -18,10 +18,18 @@ OWN = ("id:", "version:", "updated_at:")
 FEW, MANY = 150, 2_000
 
 KEYS = st.lists(
-    st.sampled_from(
-        ["tags: [a, 'b']  # mine", "id: 0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", "version: 7", "# comment", "own: |\n  a\n  b",
-         "updated_at: 2025-01-01", 'title: "T: t"', "summaries: {short: é}", "version: 'x'", "other:\n- 1\n\n- 2"]
-    ),
+    st.sampled_from([
+        "tags: [a, 'b']  # mine",
+        f"id: {NOTE}",
+        "version: 7",
+        "version: 'x'",
+        "# comment",
+        "own: |\n  a\n  b",
+        "updated_at: 2025-01-01",
+        'title: "T: t"',
+        "summaries: {short: é}",
+        "other:\n- 1\n\n- 2",
+    ]),
     max_size=5,
     unique_by=lambda line: line.partition(":")[0],
 )  # fmt: skip
