@@ -106,6 +106,16 @@ class _Script:
         await call("note_update", id=note["id"], agent="ann", tags=["raft", "votes"])
         await call("history", id=note["id"], limit=1)
         await call("restore", id=note["id"], version=1, agent="bob")
+        await call(
+            "note_edit",
+            id=note["id"],
+            agent="bob",
+            op="append",
+            text="## Ties\n\nWith as many votes each, both wait for a random time.",
+        )
+        await call(
+            "note_edit", id=note["id"], agent="ann", op="append", section="Ties", text="Then they retry."
+        )
         await call("node_stats", node_id=paper["id"])
         await call("links", id=note["id"])
         await call("semantic", query="votes of a majority", limit=1)

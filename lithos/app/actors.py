@@ -30,6 +30,7 @@ from lithos.actors.remembering.actor import Memory
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.catching_up import CatchingUp, settle_pending
+from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.preparation import Preparation
 from lithos.actors.writing.publisher import Publisher
@@ -142,6 +143,8 @@ class Actors:
         #: Kept until the start scan.
         self._rows = stores.coordination.note_rows()
         self.catalogue = Catalogue(NoteRecords(self._rows), style_of(config.storage))
+        self.outlines = Outlines()
+        self.outlines = Outlines()
         self.opening = Opening(stores.fulltext.document_count)
         self.graph_cache = GraphCache(self.catalogue.graph, config.storage.data_dir, Threads())
         self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
@@ -210,7 +213,16 @@ class Actors:
         keep = self.keeper.take
         moves = self.stores.moves
         return Writer(
-            self.catalogue, files, Threads(), indexers, publisher, preparation, keep, moves, self.recorder
+            self.catalogue,
+            files,
+            Threads(),
+            indexers,
+            publisher,
+            preparation,
+            keep,
+            moves,
+            self.recorder,
+            self.outlines,
         )
 
     def _make_coordinator(self) -> Coordinator:

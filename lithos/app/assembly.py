@@ -51,6 +51,7 @@ from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.transformer import load_transformer
 from lithos.tools.contract.registry import ToolMeter, Tools, in_order
 from lithos.tools.memory import EdgeTools, MemoryTools, RetrieveTools
+from lithos.tools.notes.editing import EditTools
 from lithos.tools.notes.graph import GraphTools
 from lithos.tools.notes.history import HistoryTools
 from lithos.tools.notes.legacy import LegacyTools
@@ -103,6 +104,7 @@ class Assembly:
             self.actors.opening,
             merging=Merging(self.actors.catalogue, stores.history, Threads()),
             history=history,
+            outlines=self.actors.outlines,
         )
         restoring = Restoring(history, knowledge, self.actors.catalogue, texts, Threads())
         moving = Moving(
@@ -189,6 +191,7 @@ class Assembly:
             NoteTools(knowledge, self.actors.clock).tools(),
             MoveTools(moving).tools(),
             versions.tools(),
+            EditTools(knowledge).tools(),
             SearchTools(search, knowledge, self.actors.clock).tools(),
             GraphTools(graph).tools(),
             EdgeTools(edges).tools(),

@@ -163,6 +163,10 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "catalogue.relinking._Planning._sources": _CALL,
     "services.notes.moving.Moving._receive": Bound("`services.notes.moving.CAPACITY`", "a request each"),
     "services.notes.moving.Moving._send": Bound("`services.notes.moving.CAPACITY`", "a request each"),
+    "actors.writing.editing.Outlines._kept": Bound(
+        "`actors.writing.editing.KEPT`",
+        "`actors.writing.editing.KEPT_CHARACTERS` of bodies in all, or one body",
+    ),
     "actors.writing.keeper.Keeper._waiting": Bound(
         "`actors.writing.keeper.CAPACITY`", "paths; the files are on the disk"
     ),

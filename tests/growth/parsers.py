@@ -15,7 +15,7 @@ from attrs import evolve
 
 from lithos.core import events, findings, limits, offers, times
 from lithos.core.errors import LithosError
-from lithos.core.history import line_matching, merging
+from lithos.core.history import line_matching, merging, outline, section_edit
 from lithos.core.learning import inference, lead, questions, ranking
 from lithos.core.notes import (
     document,
@@ -200,6 +200,31 @@ def _broken(given: str) -> str:
     return "\n".join(given[at : at + 3] for at in range(0, len(given), 3))
 
 
+def _outline_of(given: str) -> outline.Outline:
+    return outline.read_outline(given, (0, min(2, len(given))))
+
+
+def _find_sections(given: str) -> object:
+    found = _outline_of(given)
+    for path in [given[:1_000], *(each.path for each in found.sections[:3])]:
+        with suppress(LithosError):
+            found.find(path)
+    return [found.hash_of(each) for each in found.sections[:3]]
+
+
+def _edit_section(given: str, op: str) -> object:
+    found = outline.read_outline(f"## a\n\n{given}")
+    edit = section_edit.SectionEdit(op=op, section="a", text=given, find=given[len(given) // 2 :])
+    with suppress(LithosError):
+        section_edit.check_edit(edit)
+    return section_edit.apply_edit(edit, found.body, None, "\r\n", found)
+
+
+def _edit_body(given: str, op: str) -> object:
+    edit = section_edit.SectionEdit(op=op, text=given, find=given[:100])
+    return section_edit.apply_edit(edit, given, None, "\r\n", None)
+
+
 PARSERS: Final[Mapping[str, Parse]] = {
     "merging.merge_texts": lambda t: _merge(t, f"x\n{t}", f"{t}\ny"),
     "merging.merge_texts of lines": lambda t: _merge(
@@ -214,6 +239,25 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "merging.merge_items": lambda t: merging.merge_items(_many(t), _many(t[::-1]), _many(t[1:])),
     "line_matching.match_lines": lambda t: line_matching.match_lines(
         [ord(each) % 5 for each in t], [ord(each) % 5 for each in t[::-1]]
+    ),
+    "outline.read_outline": outline.read_outline,
+    "outline.read_outline of an item": lambda t: outline.read_outline(f"- a\n  {t}"),
+    "outline.read_outline of a quote": lambda t: outline.read_outline("> " * 30 + t),
+    "outline.read_changed": lambda t: outline.read_changed(
+        outline.read_outline(t), t[: len(t) // 2] + "x" + t[len(t) // 2 :], None, len(t) // 2, len(t) // 2
+    ),
+    "outline.Outline.find": _find_sections,
+    "outline.hash_text": outline.hash_text,
+    "outline.begins_with_heading": lambda t: outline.begins_with_heading(t, 2),
+    "outline.scan_tasks": lambda t: list(outline.scan_tasks(t)),
+    "outline.scan_tasks of an item": lambda t: list(outline.scan_tasks(f"- [ ] {t}")),
+    "section_edit.apply_edit": lambda t: _edit_section(t, "append"),
+    "section_edit.apply_edit to replace": lambda t: _edit_section(t, "replace"),
+    "section_edit.apply_edit to find": lambda t: _edit_section(t, "find_replace"),
+    "section_edit.apply_edit to check": lambda t: _edit_body(t, "check"),
+    "section_edit.apply_edit of a body": lambda t: _edit_body(t, "prepend"),
+    "document.edit_document": lambda t: document.edit_document(
+        _bytes(t), "a.md", _NOW, lambda old, _: evolve(old.note, version=7), t
     ),
     "chunk.chunk_text": lambda t: chunk.chunk_text("A title", t),
     "chunk.chunk_text as title": lambda t: chunk.chunk_text(t, t),

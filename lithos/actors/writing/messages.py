@@ -18,6 +18,7 @@ from lithos.catalogue.catalogue import Entry
 from lithos.core.commands import Command
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.events import TOOL, EventDraft
+from lithos.core.history.section_edit import SectionEdit
 from lithos.core.notes.model import Document
 from lithos.stores.notes.moves import MoveIntent
 
@@ -37,6 +38,9 @@ class WriteOutcome:
     warnings: tuple[str, ...] = ()
     #: The version with which the request was merged.
     merged_with: int | None = None
+    #: Of an edit of a section: its path and hash afterwards, None when it is gone.
+    section: str | None = None
+    section_hash: str | None = None
 
 
 @frozen
@@ -127,6 +131,24 @@ class PatchNote(Command[Accepted]):
     source: str = TOOL
 
 
+class OutlineNeeded(LithosError):
+    """The body is long, and its outline is not known: nothing was changed. Read it, then ask again."""
+
+
+@frozen(kw_only=True)
+class EditNote(Command[Accepted]):
+    """Change one place of a note's body, as the file is when the writer reads it; the rest of it stays.
+
+    The writer itself parses a long body only where `is_patient` is off.
+    """
+
+    id: str
+    agent: str
+    edit: SectionEdit
+    expected_version: int | None = None
+    is_patient: bool = True
+
+
 @frozen(kw_only=True)
 class DeleteNote(Command[Accepted]):
     """Remove a note's file and everything derived from it."""
@@ -187,4 +209,4 @@ class RelinkNote(Command[Accepted]):
 
 
 UpdateRequest = WriteNote | PatchNote
-WriteRequest = UpdateRequest | DeleteNote | MoveNote | RelinkNote | RestoreNote
+WriteRequest = UpdateRequest | EditNote | DeleteNote | MoveNote | RelinkNote | RestoreNote

@@ -105,7 +105,7 @@ class Preparation:
         """No note is created where one would be `ignored`."""
         self._ignored = ignored or Ignored()
         self._catalogue = catalogue
-        self._content_limit = content_limit
+        self.content_limit = content_limit
         self.clock = clock
         self._new_id = new_id
         self._style = catalogue.style
@@ -117,7 +117,7 @@ class Preparation:
             self._catalogue,
             note_id=self._new_id(),
             now=self.clock(),
-            content_limit=self._content_limit,
+            content_limit=self.content_limit,
         )
         self.refuse_ignored(decision.path)
         document, heading = place_heading(decision.document, self._style)
@@ -143,7 +143,7 @@ class Preparation:
         """
         assert request.id is not None
         if isinstance(request, WriteNote):
-            check_values(request, self._content_limit)
+            check_values(request, self.content_limit)
         entry = self._catalogue.get(request.id)
         if entry is None or source is None:
             raise no_such_note(request)
@@ -213,7 +213,7 @@ class Preparation:
     def _decide(self, request: UpdateRequest, old: Document, path: str, *, is_signed: bool) -> Decision:
         now, catalogue = self.clock(), self._catalogue
         if isinstance(request, WriteNote):
-            limit = self._content_limit
+            limit = self.content_limit
             return decide_update(
                 request, old, path, catalogue, now=now, content_limit=limit, is_signed=is_signed
             )

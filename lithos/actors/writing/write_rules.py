@@ -16,6 +16,7 @@ from attrs import frozen
 
 from lithos.actors.writing.messages import (
     DeleteNote,
+    EditNote,
     MoveNote,
     PatchNote,
     RelinkNote,
@@ -67,7 +68,7 @@ class Decision:
 def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
     """The unique keys (id, slug, URL, path) of a request: two that share one are never in one batch."""
     keys = {("id", request.id)} if request.id else set()
-    if isinstance(request, DeleteNote | RelinkNote):
+    if isinstance(request, DeleteNote | EditNote | RelinkNote):
         return keys
     if isinstance(request, MoveNote):
         return keys | {("path", request.path.rstrip("/"))}
@@ -217,6 +218,11 @@ def intended_changes(request: UpdateRequest, note: Note, content: str, style: Va
         inline = scan_tags(content) if style.inline_tags else ()
         changes["tags"] = _tags_to_write(request.tags, note, (*inline, *note.inline_tags))
     return changes
+
+
+def decide_edit(agent: str, old: Note, *, now: datetime, is_signed: bool) -> Note:
+    """The next version of a note of which only the body changes; `is_signed` as above."""
+    return _next_version(old, agent if is_signed else None, now)
 
 
 def refuse_broken(old: Document, path: str) -> None:

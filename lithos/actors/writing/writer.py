@@ -19,10 +19,12 @@ from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Removal, Upsert
 from lithos.actors.kit import Inbox, Mailbox, run_batches
 from lithos.actors.writing.applying import Applying
+from lithos.actors.writing.editing import EditPreparation, Outlines, edit_source
 from lithos.actors.writing.messages import (
     Accepted,
     Change,
     DeleteNote,
+    EditNote,
     MoveNote,
     Publication,
     RelinkNote,
@@ -49,6 +51,7 @@ from lithos.actors.writing.write_rules import keys_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_graph import take_turns
 from lithos.core.errors import LithosError, StorageFailed
+from lithos.core.history.section_edit import Edited
 from lithos.core.notes.model import Standing
 from lithos.stores.history.store import HistoryFailed, NewVersion
 from lithos.stores.notes.files import NoteFiles
@@ -95,6 +98,8 @@ class _Job:
     standing: Standing | None = None
     #: It merged with its source file, where it has a base.
     rebased: Rebased | None = None
+    #: Its body with the edit, where that is the request, or why there is none.
+    edited: Edited | LithosError | None = None
     prepared: Prepared | None = None
 
 
@@ -112,10 +117,11 @@ class Writer:
         keep: Callable[[Sequence[Kept]], None],
         moves: Moves,
         recorder: Recorder | None = None,
+        outlines: Outlines | None = None,
     ) -> None:
         """`keep` enqueues the displaced files of a change for the keeper; `moves` journals intents.
 
-        `recorder` keeps the version that each change makes.
+        `recorder` keeps the version that each change makes; `outlines` are those known of bodies already.
         """
         self.mailbox: WriterMailbox = Mailbox("writer", CAPACITY)
         self._catalogue = catalogue
@@ -129,6 +135,8 @@ class Writer:
         self._applying = Applying(catalogue.records, files, moves, blocking, self._recorder)
         self._moving = MovePreparation(catalogue, preparation.clock, preparation.refuse_ignored)
         self._restoring = RestorePreparation(catalogue, preparation.clock, preparation.refuse_ignored)
+        self._editing = EditPreparation(catalogue, preparation.clock, preparation.content_limit)
+        self._outlines = outlines or Outlines()
         self._outside = Outside(catalogue, files, blocking, preparation.clock)
         #: Why the disk refused the last change, until a write succeeds.
         self._refusal: str | None = None
@@ -240,12 +248,29 @@ class Writer:
         ]
         if not wanted:
             return
-        known = [(job.request, entry.path, entry.digest) for job, entry in wanted]
+        known = [(job, entry.path, entry.digest) for job, entry in wanted]
         for job, entry in wanted:
             job.standing = self._catalogue.standing(entry.note.id)
-        sources = await self._blocking.run(lambda: [_try_read(self._files, *each) for each in known])
-        for (job, _), (source, rewritten) in zip(wanted, sources, strict=True):
-            job.source, job.rewritten = source, rewritten
+
+        def read() -> None:
+            for each in known:
+                self._read_source(*each)
+
+        await self._blocking.run(read)
+
+    def _read_source(self, job: _Job, path: str, known: str) -> None:
+        """Read the file as it is now, and apply to it what needs no other note. Blocks."""
+        request = job.request
+        try:
+            job.source = source = self._files.read_quiet(path, known)
+        except (OSError, FileBusy, OutsideKnowledge) as failure:
+            job.source = failure
+            return
+        if isinstance(request, RelinkNote):
+            job.rewritten = rewrite(request, path, source, self._files.is_file)
+        if isinstance(request, EditNote):
+            keeps_heading = self._catalogue.style.titles_from_files
+            job.edited = edit_source(request, source.data, self._outlines, keeps_heading=keeps_heading)
 
     async def _rebase(self, jobs: Sequence[_Job]) -> None:
         """Merge the requests that have a base with their files as they are, in one thread job."""
@@ -273,6 +298,8 @@ class Writer:
             return self._moving.prepare_relinking(job.request, job.source, job.rewritten)
         if isinstance(job.request, RestoreNote):
             return self._restoring.prepare(job.request, job.source)
+        if isinstance(job.request, EditNote):
+            return self._editing.prepare_edit(job.request, job.source, job.edited)
         if isinstance(job.request, WriteNote) and job.request.id is None:
             return self._preparation.prepare_creation(job.request)
         return self._preparation.prepare_update(job.request, job.source, job.rebased)
@@ -363,14 +390,3 @@ def _not_begun(prepared: Prepared, failure: HistoryFailed) -> StorageFailed:
     return StorageFailed(
         f"The version of {prepared.entry.path} cannot be kept, so nothing was changed. {failure.message}"
     )
-
-
-def _try_read(
-    files: NoteFiles, request: WriteRequest, path: str, known: str
-) -> tuple[ReadFile | Exception, bytes | None]:
-    """The file as it is now and, if the request is to rewrite its links, its bytes with them."""
-    try:
-        source = files.read_quiet(path, known)
-    except (OSError, FileBusy, OutsideKnowledge) as failure:
-        return failure, None
-    return source, rewrite(request, path, source, files.is_file) if isinstance(request, RelinkNote) else None

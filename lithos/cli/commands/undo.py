@@ -17,7 +17,7 @@ from lithos.cli.commands.asking import Asker, ask_tool
 from lithos.cli.commands.history import PAGE, ask_pages
 from lithos.cli.output import print_json, print_line
 from lithos.cli.session import CommandFailed, Session
-from lithos.core.history.undo import UNDO_AGENT, Step, is_undone, plan_steps, since_by_others
+from lithos.core.history.undo import UNDO_AGENT, Step, is_undone, plan_steps, since_by_others, split_step
 from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.times import format_time, parse_time
 
@@ -74,9 +74,10 @@ async def undo(session: Session, asker: Asker) -> int:
     run = _Run(asker, dry_run)
     results = []
     for step in steps:
-        results.append(await run.carry_out(step))
-        if not session.invocation.as_json:
-            _print_result(results[-1], dry_run)
+        for result in await run.carry_out(step):
+            results.append(result)
+            if not session.invocation.as_json:
+                _print_result(result, dry_run)
     left = sum(each.result == LEFT for each in results)
     counts = {
         name: sum(each.result == name for each in results)
@@ -157,7 +158,14 @@ class _Run:
     #: Ids of notes that a dry run would delete by now.
     gone: set[str] = field(factory=set)
 
-    async def carry_out(self, step: Step) -> Result:
+    async def carry_out(self, step: Step) -> list[Result]:
+        """Do one step; change by change where it cannot be done at once."""
+        result = await self._do(step)
+        if result.result != LEFT or len(step.changes) == 1:
+            return [result]
+        return [await self._do(each) for each in split_step(step)]
+
+    async def _do(self, step: Step) -> Result:
         """Do one step, again when its note is changed meanwhile."""
         for _ in range(RETRIES):
             try:

@@ -1,7 +1,8 @@
 """Which changes of one agent to take back, and how: a plan made of version rows; pure.
 
 Consecutive changes of the agent to one note are one step: from the state after the last of them to that
-before the first. What a step does is decided when it is carried out, from the versions newer by then.
+before the first. Where that is not possible each change is a step. What a step does is decided when it is
+carried out, from the versions newer by then.
 """
 
 from __future__ import annotations
@@ -61,6 +62,14 @@ class Step:
     def writes(self) -> bool:
         """The bytes differ."""
         return self.before is not None and self.before.digest != self.last.digest
+
+
+def split_step(step: Step) -> list[Step]:
+    """A step for each change, newest first."""
+    befores = (*step.changes[1:], step.before)
+    return [
+        Step(changes=(change,), before=before) for change, before in zip(step.changes, befores, strict=True)
+    ]
 
 
 def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], bool]) -> list[Step]:

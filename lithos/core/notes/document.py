@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -17,6 +17,7 @@ from typing import Any, Final
 import yaml
 from attrs import evolve, frozen
 
+from lithos.core.errors import InvalidInput
 from lithos.core.limits import cut_extra
 from lithos.core.notes.healing import clean_sources, clean_title, heal, older_source
 from lithos.core.notes.layout import FRONTMATTER, Heading, Layout, leading_title, read_layout, unify_breaks
@@ -108,9 +109,12 @@ def parse_signed(
     A minimal style spares the notes that Lithos did not create and that name no contributors.
     """
     reading = _read(data, path, modified_at, stand_in, style)
+    return reading.document, _is_signed(reading, style)
+
+
+def _is_signed(reading: _Reading, style: VaultStyle) -> bool:
     given = reading.healed.keys()
-    is_signed = not style.minimal_frontmatter or given >= _SIGNATURE or "contributors" in given
-    return reading.document, is_signed
+    return not style.minimal_frontmatter or given >= _SIGNATURE or "contributors" in given
 
 
 def is_identified(data: bytes) -> bool:
@@ -193,6 +197,44 @@ def rewrite_document(
         result = _encode(_assemble(old.layout, head, body))
         if _reads_back(result, path, modified_at, expected, style):
             return result
+    raise UnreadableNote(
+        "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
+    )
+
+
+def edit_document(
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    decide: Callable[[Document, bool], Note],
+    body: str,
+    stand_in: str | None = None,
+    style: VaultStyle = PLAIN,
+) -> tuple[bytes, Document, bool]:
+    """`data` with another body, character by character; what it reads as, and what `is_identified` says.
+
+    `decide` makes the values of the new note of what `parse_signed` gives. Raises `UnreadableNote` when
+    `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that begins
+    with another title.
+    """
+    old = _read(data, path, modified_at, stand_in, style)
+    wanted = normalise_note(decide(old.document, _is_signed(old, style)))
+    changes = _few_changes(old, wanted, path) if style.minimal_frontmatter else _changes(old, wanted)
+    for head in apply_changes(old.mapping, changes, old.layout.newline, _item_reader(old)):
+        result = _encode(_assemble(old.layout, head, body))
+        try:
+            new = _read(result, path, modified_at, None, evolve(style, serves_broken=False))
+        except UnreadableNote:
+            continue
+        document = new.document
+        if document.note.title != wanted.title:
+            raise InvalidInput(
+                f"The body would begin with the heading {document.note.title[:200]!r}, which would be read "
+                "as the note's title. Begin with another text, or with a heading of a lower level."
+            )
+        is_kept = new.layout.text.endswith(body)
+        if is_kept and _same(document, _expected(wanted, document.content, style)):
+            return result, document, "id" in new.healed
     raise UnreadableNote(
         "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
     )

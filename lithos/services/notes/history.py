@@ -52,6 +52,7 @@ class KeptNote:
     entry: Entry
     document: Document
     row: VersionRow
+    data: bytes
     current_version: int | None
 
 
@@ -185,7 +186,7 @@ class NoteHistory:
             identified=True,
             links=scan_targets(document.content, row.path),
         )
-        return KeptNote(entry, document, row, None if now is None else now.note.version)
+        return KeptNote(entry, document, row, kept.data, None if now is None else now.note.version)
 
     async def newest(self, note_id: str) -> VersionRow | None:
         """The newest version that is kept."""

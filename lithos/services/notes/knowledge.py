@@ -6,15 +6,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
+import attrs
 import trio
 from attrs import frozen
 
 from lithos.actors.blocking import Inline, slices
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import honest_outcome
+from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.messages import (
     DeleteNote,
+    EditNote,
     NoteBusy,
+    OutlineNeeded,
     PatchNote,
     RestoreNote,
     WriteNote,
@@ -25,7 +29,10 @@ from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
+from lithos.core.history.outline import Outline, Section
+from lithos.core.history.section_edit import SectionEdit, check_edit
 from lithos.core.notes.healing import one_line
+from lithos.core.notes.layout import read_layout, unify_breaks
 from lithos.core.notes.links import WikiLink, scan_links
 from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.notes.model import Document
@@ -48,8 +55,21 @@ BUSY_PATIENCE = 5.0
 BUSY_PAUSE, LONGEST_BUSY_PAUSE = 0.02, 0.5
 
 
+#: How often the outline of a long note is read for an edit before the writer does it itself.
+OUTLINES_READ = 5
+
 #: The ids of notes cited for a question much like this one, the nearest first.
 CitedBefore: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
+
+
+@frozen
+class OutlineRow:
+    """A section as it is shown: its path, level, characters of its text and hash."""
+
+    section: str
+    level: int
+    chars: int
+    hash: str
 
 
 @frozen
@@ -69,6 +89,10 @@ class ReadNote:
     next_offset: int | None
     #: The version that was asked for, with what is current; None: the note as it is now.
     kept: KeptNote | None = None
+    #: The sections, where they were asked for.
+    outline: Sequence[OutlineRow] | None = None
+    #: The section that the content is, and not the whole.
+    section: OutlineRow | None = None
 
 
 @frozen
@@ -144,13 +168,16 @@ class Knowledge:
         opening: Opening | None = None,
         merging: Merging | None = None,
         history: NoteHistory | None = None,
+        outlines: Outlines | None = None,
     ) -> None:
         """`cited_before` gives the ids of notes that were cited for a question much like the one given.
 
-        Without `merging` no versions are kept to merge with, without `history` none to read.
+        Without `merging` no versions are kept to merge with, without `history` none to read; `outlines` are
+        those that the writer knows too.
         """
         self._merging = merging or Merging(catalogue, None, Inline())
         self._history = history or NoteHistory(None, Inline(), catalogue)
+        self._outlines = outlines or Outlines()
         self._opening = opening or Opening.finished()
         self._cited_before = cited_before
         self._catalogue = catalogue
@@ -159,6 +186,7 @@ class Knowledge:
         self._search = search
         self._texts = texts
         self._clock = clock
+        self._parsing = trio.CapacityLimiter(1)
 
     async def write(self, request: WriteNote) -> WriteOutcome:
         """Create or update a note; returns once it is durable, accepted by an index and journalled."""
@@ -170,6 +198,39 @@ class Knowledge:
         if request.source == TOOL:  # enrichment signs its versions, but is no agent of the list
             self._coordinator.touch(request.agent)
         return await self._merging.submit(request, self._submit)
+
+    async def edit(
+        self,
+        edit: SectionEdit,
+        *,
+        agent: str,
+        note_id: str | None,
+        path: str | None,
+        expected_version: int | None,
+    ) -> WriteOutcome:
+        """Change one place of a note's body, as it is when its turn comes; returns as `write` does."""
+        check_edit(edit)
+        if not (note_id or path):
+            raise InvalidInput("Give the id or the path of the note to edit.")
+        self._coordinator.touch(agent)
+        entry = await self._find_early(note_id, path) or self._find(note_id, path)
+        request = EditNote(id=entry.note.id, agent=agent, edit=edit, expected_version=expected_version)
+        for _ in range(OUTLINES_READ):
+            try:
+                return await self._submit(request)
+            except OutlineNeeded:
+                await self._read_outline(entry)
+        return await self._submit(attrs.evolve(request, is_patient=False))
+
+    async def _read_outline(self, entry: Entry) -> None:
+        """Have the outline of a long note known to the writer."""
+        loaded = await self._texts.load(entry)
+        if loaded is not None:
+            data, keeps_heading = loaded.source.data, self._catalogue.style.titles_from_files
+            await trio.to_thread.run_sync(
+                lambda: self._outlines.read(read_layout(data, keeps_heading=keeps_heading)),
+                limiter=self._parsing,
+            )
 
     async def delete(self, request: DeleteNote) -> WriteOutcome:
         """Delete a note; returns as `write` does."""
@@ -190,22 +251,28 @@ class Knowledge:
         offset: int = 0,
         max_length: int | None,
         agent_id: str | None,
+        outline: bool = False,
+        section: str | None = None,
         version: int | None = None,
         as_of: datetime | None = None,
     ) -> ReadNote:
         """Read a note, from a character of its content on, and record the access in the audit log.
 
-        With `version` or `as_of` as it was then, also a deleted one.
+        With `section` the content is that section, else with `outline` it is empty; with `version` or `as_of`
+        the note is as it was then, also a deleted one.
         """
         truncate("", max_length)  # refuse a bad length before anything is read
         kept: KeptNote | None = None
         if version is not None or as_of is not None:
             kept = await self._find_version(note_id, path, title, version, as_of)
         if kept is not None:
-            entry, document = kept.entry, kept.document
+            entry, document, data = kept.entry, kept.document, kept.data
         else:
-            entry, document = await self._load(note_id, path, title)
-        whole = document.content
+            entry, document, data = await self._load(note_id, path, title)
+        shown = None
+        if outline or section:
+            shown = await self._show(data, section, with_rows=outline)
+        whole = document.content if shown is None else shown.text
         content = whole[offset:] if offset else whole
         truncated = bool(max_length) and len(content) > (max_length or 0)
         content, end = cut(content, max_length or 0) if truncated else (content, 0)
@@ -224,10 +291,14 @@ class Knowledge:
             length=len(whole),
             next_offset=offset + end if truncated else None,
             kept=kept,
+            outline=None if shown is None else shown.rows,
+            section=None if shown is None else shown.section,
         )
 
-    async def _load(self, note_id: str | None, path: str | None, title: str | None) -> tuple[Entry, Document]:
-        """A note as its file says now. Raises `DocNotFound`."""
+    async def _load(
+        self, note_id: str | None, path: str | None, title: str | None
+    ) -> tuple[Entry, Document, bytes]:
+        """A note as its file says now, with its bytes. Raises `DocNotFound`."""
         if title and not (note_id or path):
             entry = await self._find_titled(title)
         else:
@@ -238,7 +309,7 @@ class Knowledge:
                 f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
                 "then retry."
             )
-        return entry, loaded.document
+        return entry, loaded.document, loaded.source.data
 
     async def _find_version(
         self,
@@ -260,6 +331,22 @@ class Knowledge:
             if entry is not None and version == entry.note.version:
                 return None
             raise
+
+    async def _show(self, data: bytes, section: str | None, *, with_rows: bool) -> _Shown:
+        """The section of a note file, or no text, and the outline; in a thread. Raises `SectionNotFound`."""
+        keeps_heading = self._catalogue.style.titles_from_files
+
+        def show() -> _Shown:
+            layout = read_layout(data, keeps_heading=keeps_heading)
+            outline, newline = self._outlines.read(layout), layout.newline
+            rows = [_outline_row(outline, each, newline) for each in outline.listed()] if with_rows else None
+            if section is None:
+                return _Shown("", rows, None)
+            found = outline.find(section)
+            text = unify_breaks(outline.text_of(found), newline)
+            return _Shown(text, rows, _outline_row(outline, found, newline))
+
+        return await trio.to_thread.run_sync(show, limiter=self._parsing)
 
     async def _find_titled(self, title: str) -> Entry:
         """The note with this title, in any case; raises `DocNotFound`, and `InvalidInput` for several."""
@@ -402,6 +489,21 @@ class Knowledge:
         if entry is None:
             raise DocNotFound(f"There is no note at {resolved!r}. Find its path with lithos_list.")
         return entry
+
+
+@frozen
+class _Shown:
+    """What of a note is shown by its outline: a text, the rows, and the section that the text is."""
+
+    text: str
+    rows: Sequence[OutlineRow] | None
+    section: OutlineRow | None
+
+
+def _outline_row(outline: Outline, section: Section, newline: str) -> OutlineRow:
+    text = outline.text_of(section)
+    chars = len(text) - (text.count("\r\n") if newline == "\r\n" else 0)
+    return OutlineRow(section.path, section.level, chars, outline.hash_of(section))
 
 
 async def _links_of(content: str, path: str) -> tuple[WikiLink, ...]:

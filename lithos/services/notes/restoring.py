@@ -119,9 +119,9 @@ class Restoring:
         return None if entry is None else entry.note.version
 
     async def _restore_whole(self, request: RestoreRequest, kept: KeptVersion) -> Restored:
-        newest = await self._history.newest(request.id)
+        # All may be pruned by now, but `kept` is at hand.
+        newest = await self._history.newest(request.id) or kept.row
         oldest = await self._history.oldest(request.id)
-        assert newest is not None  # `kept` is
         entry = self._catalogue.get(request.id)
         path = newest.path if entry is None else entry.path
         made = await self._make(

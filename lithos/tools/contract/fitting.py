@@ -63,7 +63,7 @@ _RELATED: Final = Paged(
 )  # fmt: skip
 #: By tool; an answer of another tool is only shortened.
 PAGED: Final[Mapping[str, Paged]] = {
-    "lithos_read": Paged(content="content", beside=("links",)),
+    "lithos_read": Paged(content="content", beside=("links", "outline")),
     "lithos_cache_lookup": Paged(content="document.content"),
     "lithos_search": Paged(rows=("results",), totals="none"),
     "lithos_retrieve": Paged(rows=("results",), totals="none", beside=("conflicts",)),

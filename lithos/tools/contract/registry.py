@@ -22,6 +22,7 @@ _WRITES: Final = {
     "lithos_delete": "delete",
     "lithos_note_update": "update",
     "lithos_note_move": "move",
+    "lithos_note_edit": "edit",
     "lithos_restore": "restore",
 }
 _READS: Final = {"lithos_read": "read", "lithos_list": "list", "lithos_tags": "tags"}
@@ -275,6 +276,7 @@ ORDER: Final = (
     "lithos_task_spawn",
     "lithos_task_next",
     "lithos_note_move",
+    "lithos_note_edit",
     "lithos_history",
     "lithos_restore",
     "lithos_links",

@@ -65,6 +65,13 @@ def outcome_row(outcome: WriteOutcome) -> dict[str, Any]:
     }
 
 
+def edit_row(outcome: WriteOutcome) -> dict[str, Any]:
+    """The answer of `lithos_note_edit`."""
+    row = outcome_row(outcome)
+    warnings = row.pop("warnings")
+    return {**row, "section": outcome.section, "section_hash": outcome.section_hash, "warnings": warnings}
+
+
 def read_row(read: ReadNote) -> dict[str, Any]:
     """The answer of `lithos_read`."""
     note = read.document.note
@@ -82,6 +89,7 @@ def read_row(read: ReadNote) -> dict[str, Any]:
         "path": read.entry.path,
         "version": note.version,
         "namespace": namespace,
+        **_section_keys(read),
         **_cut_keys(read),
         **_kept_keys(read),
     }
@@ -108,6 +116,18 @@ def version_row(row: VersionRow) -> dict[str, Any]:
         "hash": row.digest,
         "changed": list(row.changed),
     }
+
+
+def _section_keys(read: ReadNote) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    if read.outline is not None:
+        row["outline"] = [
+            {"section": each.section, "level": each.level, "chars": each.chars, "hash": each.hash}
+            for each in read.outline
+        ]
+    if read.section is not None:
+        row |= {"section": read.section.section, "section_hash": read.section.hash}
+    return row
 
 
 def _cut_keys(read: ReadNote) -> dict[str, Any]:

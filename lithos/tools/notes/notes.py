@@ -116,6 +116,10 @@ class ReadArguments:
     title: str | None = argument("Title, if only one note has it.", None, bound=LOOKUP)
     max_length: int | None = argument("Cut the content to this many characters.", None)
     offset: int = argument("Characters to skip: next_offset of a cut answer.", 0)
+    outline: bool = argument("Add the outline: sections with their hashes; no content.", False)
+    section: str | None = argument(
+        "Only this section: its path or tail, as Deploy > Rollback.", None, bound=LOOKUP
+    )
     agent_id: str | None = argument("Your agent id, for the audit.", None, bound=NAME, is_caller=True)
     version: int | None = argument("The note as of this version, also a deleted one.", None)
     as_of: str | None = argument("The version current at this time.", None, bound=LOOKUP)
@@ -266,6 +270,8 @@ class NoteTools:
             offset=arguments.offset,
             max_length=arguments.max_length,
             agent_id=arguments.agent_id,
+            outline=arguments.outline,
+            section=arguments.section,
             version=arguments.version,
             as_of=read_time("as_of", arguments.as_of),
         )

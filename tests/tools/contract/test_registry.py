@@ -24,12 +24,13 @@ lithos_task_list C RI; lithos_task_status S RI; lithos_node_stats S RI; lithos_f
 lithos_finding_list C RI; lithos_stats S RI; lithos_note_update F D; lithos_task_get F RI;
 lithos_task_reopen F I; lithos_task_ready F RI; lithos_task_blocked F RI; lithos_task_children F RI;
 lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F;
-lithos_task_next C; lithos_note_move F D; lithos_history S RI; lithos_restore F D
+lithos_task_next C; lithos_note_move F D; lithos_note_edit S D; lithos_history S RI;
+lithos_restore F D
 """
 TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
 ORDER = list(TOOLS)
 #: Profile to what it lists, and how many.
-SHOWN = {"core": ("C", 13), "standard": ("CS", 30), "full": ("CSF", 41)}
+SHOWN = {"core": ("C", 13), "standard": ("CS", 31), "full": ("CSF", 42)}
 LARGEST_LISTING = 25_000
 
 
@@ -88,7 +89,7 @@ PARAMETERS = {
         "expected_version schema_version namespace access_scope note_type status summaries metadata "
         "on_conflict",
     ),
-    "lithos_read": ("", "id path title max_length offset agent_id version as_of"),
+    "lithos_read": ("", "id path title max_length offset outline section agent_id version as_of"),
     "lithos_history": ("", "id agent since deleted limit before diff"),
     "lithos_delete": ("id agent", ""),
     "lithos_search": (
@@ -112,7 +113,7 @@ PARAMETERS = {
 }
 DEFAULTS = {
     "lithos_write": {"on_conflict": "refuse"},
-    "lithos_read": {"offset": 0},
+    "lithos_read": {"offset": 0, "outline": False},
     "lithos_search": {"limit": 10, "mode": "hybrid", "graph_depth": 2},
     "lithos_retrieve": {"limit": 10, "surface_conflicts": False},
     "lithos_cache_lookup": {"min_confidence": 0.5, "limit": 3, "max_length": 4_000},

@@ -9,6 +9,8 @@ import pytest
 
 from lithos.config.sections import HistoryConfig
 from lithos.core.history.differences import LONGEST_DIFF
+from lithos.services.notes.history import NoteHistory
+from lithos.stores.history.store import HistoryStore
 from lithos.tools.contract.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
@@ -275,6 +277,54 @@ async def test_an_edit_that_nobody_has_taken_up_survives_a_restoring(tmp_path: P
         versions = (await history(lithos, id=note))["versions"]
         texts = [(await lithos.read(note, version=row["version"]))["content"] for row in versions]
         assert "by hand" in texts or any("by hand" in text for text in kept)
+
+
+BROKEN = b"---\ntags: [a\n: : x\n---\n\n# T\n\ntext\n"
+
+
+async def test_bytes_whose_frontmatter_cannot_be_edited_come_back_as_they_are(tmp_path: Path) -> None:
+    """behaviour 223"""
+    file = put_note(tmp_path, "mine.md", "# T\n\nx\n")
+    async with serving(tmp_path, settled=False, storage={"broken_frontmatter": "serve"}) as lithos:
+        note = (await lithos.call("lithos_read", path="mine.md"))["id"]
+        await lithos.write("T", "y", id=note)
+        identified = file.read_bytes()
+        file.write_bytes(BROKEN)
+        broken = (await lithos.read(note))["version"]
+        await restore(lithos, note, broken - 1)
+        assert body_of(file.read_bytes()) == body_of(identified)
+        answer = await restore(lithos, note, broken)
+        assert answer["version"] == broken + 2
+        assert file.read_bytes() == BROKEN
+        read = await lithos.read(note)
+        assert (read["version"], read["content"]) == (broken + 2, "text")
+        await lithos.call("lithos_delete", id=note, agent="bad")
+        back = await restore(lithos, note, broken + 3)
+        assert (back["status"], back["version"]) == ("created", broken + 4)
+        assert (await lithos.read(note))["version"] == broken + 4
+        assert file.read_bytes() == BROKEN
+
+
+async def test_what_is_pruned_during_a_restoring_comes_back_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path, settled=False) as lithos:
+        note = await lithos.create("Raft", "one")
+        await lithos.call("lithos_delete", id=note, agent="bad")
+        newest = NoteHistory.newest
+
+        async def pruned(service: NoteHistory, note_id: str) -> Any:
+            store = service._reader
+            assert isinstance(store, HistoryStore)
+            rows = store._writer.execute("SELECT place FROM versions").fetchall()
+            store.drop([place for (place,) in rows])
+            assert await newest(service, note_id) is None
+            return None
+
+        monkeypatch.setattr(NoteHistory, "newest", pruned)
+        answer = await restore(lithos, note, 1)
+        assert answer["status"] == "created"
+        assert (await lithos.read(note))["content"] == "one"
 
 
 async def test_taking_one_version_back_keeps_what_others_changed(tmp_path: Path) -> None:

@@ -1,0 +1,211 @@
+"""Edits of one place of a note: applied to the file as the writer reads it, so that none undoes another.
+
+The body is changed where the file is read, in a worker thread (`edit_source`); what depends on the catalogue,
+as the version does, is decided on the event loop (`EditPreparation`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+import attrs
+
+from lithos.actors.writing.messages import EditNote, OutlineNeeded, WriteOutcome
+from lithos.actors.writing.preparation import Prepared, cannot_update, explain_unreadable
+from lithos.actors.writing.write_rules import (
+    check_content,
+    check_version,
+    decide_edit,
+    no_such_note,
+    refuse_broken,
+)
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import LithosError, VersionConflict
+from lithos.core.events import NOTE_UPDATED, TOOL, EventDraft, note_origin
+from lithos.core.history.outline import Outline, body_of, read_outline, title_of
+from lithos.core.history.section_edit import Edited, OtherHash, apply_edit, needs_outline
+from lithos.core.limits import TITLE
+from lithos.core.notes.document import edit_document
+from lithos.core.notes.layout import Layout, read_layout
+from lithos.core.notes.links import scan_targets
+from lithos.core.notes.model import Document, Note
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.stores.notes.values import Put, ReadFile, digest_of
+
+#: Characters of a body that the writer itself parses: some 0.1 s at worst, in which no other note is written.
+PARSED_BY_WRITER: Final = 128 * 1024
+#: Outlines kept, and characters of their bodies.
+KEPT: Final = 64
+KEPT_CHARACTERS: Final = 8 * 1024 * 1024
+#: Characters of a section that a refusal shows.
+SHOWN: Final = 20_000
+
+
+class Outlines:
+    """The outlines of the bodies that were read or written last. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, tuple[int, int] | None], Outline] = OrderedDict()
+        self._characters = 0
+        self._lock = threading.Lock()
+
+    def known(self, body: str, title: tuple[int, int] | None) -> Outline | None:
+        """The outline of a body, if it is kept."""
+        key = _key(body, title)
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
+    def read(self, layout: Layout) -> Outline:
+        """The outline of a file's body, which is kept. Raises `InvalidInput` for too many lines. Blocks."""
+        body, title = body_of(layout), title_of(layout)
+        outline = self.known(body, title) or read_outline(body, title)
+        self.keep(outline)
+        return outline
+
+    def keep(self, outline: Outline) -> None:
+        """Keep an outline; the least recently used ones give way."""
+        key = _key(outline.body, outline.title)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = outline
+                self._characters += len(outline.body)
+            self._kept.move_to_end(key)
+            while len(self._kept) > KEPT or (self._characters > KEPT_CHARACTERS and len(self._kept) > 1):
+                _, dropped = self._kept.popitem(last=False)
+                self._characters -= len(dropped.body)
+
+
+def _key(body: str, title: tuple[int, int] | None) -> tuple[str, tuple[int, int] | None]:
+    return digest_of(body.encode()), title
+
+
+def edit_source(
+    request: EditNote, data: bytes, outlines: Outlines, *, keeps_heading: bool
+) -> Edited | LithosError | None:
+    """The edited body of a note file, or the refusal; None for a file that is no note. Blocks.
+
+    The refusal is `OutlineNeeded` for a long body whose outline is not known, where the request `is_patient`.
+    """
+    try:
+        layout = read_layout(data, keeps_heading=keeps_heading)
+    except UnreadableNote:
+        return None
+    body, title = body_of(layout), title_of(layout)
+    outline = outlines.known(body, title) if needs_outline(request.edit) else None
+    try:
+        if outline is None and needs_outline(request.edit):
+            if request.is_patient and len(body) > PARSED_BY_WRITER:
+                return OutlineNeeded("The outline of the note is not known yet.")
+            outline = outlines.read(layout)
+        edited = apply_edit(request.edit, body, title, layout.newline, outline)
+    except LithosError as refusal:
+        return refusal
+    if edited.outline is not None:
+        outlines.keep(edited.outline)
+    return edited
+
+
+class EditPreparation:
+    """Prepares edits against the current catalogue; refusals are raised."""
+
+    def __init__(self, catalogue: Catalogue, clock: Callable[[], datetime], content_limit: int) -> None:
+        self._catalogue = catalogue
+        self._clock = clock
+        self._content_limit = content_limit
+
+    def prepare_edit(
+        self, request: EditNote, source: ReadFile | Exception | None, edited: Edited | LithosError | None
+    ) -> Prepared:
+        """Prepare the next version of a note; `edited` is what `edit_source` made of its file."""
+        entry = self._catalogue.get(request.id)
+        if entry is None or source is None:
+            raise no_such_note(request)
+        if isinstance(source, Exception):
+            raise explain_unreadable(entry.path, source)
+        try:
+            return self._prepare(request, entry, source, edited)
+        except UnreadableNote as problem:
+            raise cannot_update(entry.path, problem) from problem
+
+    def _prepare(
+        self, request: EditNote, entry: Entry, source: ReadFile, edited: Edited | LithosError | None
+    ) -> Prepared:
+        now, old_digest = self._clock(), source.digest
+
+        def decide(old: Document, is_signed: bool) -> Note:
+            refuse_broken(old, entry.path)
+            if old.note.id != entry.note.id:
+                raise no_such_note(request)
+            # An edit by a person since the last version counts as a version, before any is compared.
+            version = self._catalogue.see_version(entry.note.id, old_digest, old.note.version)
+            note = attrs.evolve(old.note, version=version)
+            check_version(request.expected_version, note)
+            if isinstance(edited, OtherHash):
+                raise _conflict(edited, version)
+            if isinstance(edited, LithosError):
+                raise edited
+            return decide_edit(request.agent, note, now=now, is_signed=is_signed)
+
+        body = edited.body if isinstance(edited, Edited) else ""
+        modified, style = from_nanoseconds(source.state.mtime_ns), self._catalogue.style
+        data, document, identified = edit_document(
+            source.data, entry.path, modified, decide, body, entry.stand_in, style
+        )
+        assert isinstance(edited, Edited), "a file that could be parsed could be taken apart"
+        check_content(document.content, self._content_limit)
+        new = attrs.evolve(
+            entry,
+            note=document.note,
+            digest=digest_of(data),
+            identified=identified,
+            links=scan_targets(document.content, entry.path),
+        )
+        return _prepared(request, new, document, edited, Put(entry.path, data, old_digest))
+
+
+def _prepared(
+    request: EditNote, entry: Entry, document: Document, edited: Edited, operation: Put
+) -> Prepared:
+    note = entry.note
+    event = EventDraft(
+        type=NOTE_UPDATED,
+        agent=request.agent,
+        payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
+        timestamp=note.updated_at,
+        tags=note.all_tags,
+        origin=note_origin(TOOL, entry.digest, note.version),
+    )
+    outcome = WriteOutcome(
+        "updated",
+        note.id,
+        entry.path,
+        note.version,
+        edited.warnings,
+        section=edited.section,
+        section_hash=edited.section_hash,
+    )
+    return Prepared(operation, entry, document, outcome, event)
+
+
+def _conflict(refused: OtherHash, version: int) -> VersionConflict:
+    place = refused.place
+    extras: dict[str, Any] = {
+        "current_version": version,
+        "current_hash": place.hash,
+        "current_text": place.text[:SHOWN].replace("\r\n", "\n"),
+        "warnings": [],
+    }
+    name = "The body" if place.path is None else f"The section {place.path[:200]!r}"
+    return VersionConflict(
+        f"{name} has changed since it was read: see current_text. Make your change again on it and "
+        "retry with expected_hash = current_hash.",
+        **extras,
+    )

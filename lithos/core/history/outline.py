@@ -1,0 +1,399 @@
+"""The outline of a note's body: its headings as CommonMark has them, and the sections they begin.
+
+markdown-it-py decides what is a heading; only headings outside lists and quotes begin sections. Positions
+count characters of the body: what follows the frontmatter. The time is linear in the body's length.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, blockquote, list_block
+from markdown_it.token import Token
+
+from lithos.core.errors import InvalidInput, SectionNotFound
+from lithos.core.limits import TITLE
+from lithos.core.notes.layout import Layout
+from lithos.core.text.analysis import normalise
+from lithos.core.text.markdown import plain_title
+
+#: The section of the text before the first heading.
+TOP: Final = "(top)"
+#: What a heading without a text is called in a path.
+UNTITLED: Final = "(untitled)"
+JOINT: Final = " > "
+#: Paths that a refusal names.
+CANDIDATES: Final = 20
+#: Hexadecimal digits of a section's hash.
+HASH_DIGITS: Final = 12
+#: A list or table takes 20 microseconds a line, a quote without end 70: this is some seconds at worst.
+MOST_LINES: Final = 100_000
+#: Lists in lists (each takes two levels) beyond which the content of an item is read as plain paragraphs: the
+#: parser by itself would skip the rest of the body.
+DEEPEST: Final = 20
+#: Blocks before a change that are read again: the one it is in, and one that this may join. Before them may
+#: be the definition of a link, which is no block, and whose title goes on in the next lines.
+_AROUND: Final = 3
+
+_BREAK: Final = re.compile(r"\r\n?|\n")
+_TEXT: Final = re.compile(r"[^ \t\r\n]")
+_ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
+_MARKS: Final = re.compile(r"^#{1,6}[ \t]+")
+_TASK: Final = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+\[([ xX])\](?=[ \t])")
+
+
+@frozen
+class Heading:
+    """A heading: where its first line begins, where the text of its last line ends, level 1 to 6, text."""
+
+    start: int
+    text_end: int
+    level: int
+    name: str
+
+
+@frozen
+class TaskItem:
+    """A task-list item: where the character between its brackets is, and its text on one line."""
+
+    mark: int
+    is_done: bool
+    text: str
+
+
+@frozen
+class Blocks:
+    """What the parser found in a body: its headings, and where each outermost block begins."""
+
+    headings: tuple[Heading, ...]
+    starts: tuple[int, ...]
+
+
+@frozen
+class Section:
+    """A section of a body.
+
+    `start`: of its heading, of `(top)` where its first line of text is or would be. `text_end`: where the
+    text of the heading's last line ends (of `(top)`: of the title's). `stop`: where its last line that is not
+    blank ends, without the line break. `end`: where the next section begins that is not within it.
+    """
+
+    path: str
+    level: int
+    start: int
+    text_end: int
+    stop: int
+    end: int
+
+
+class _Markdown(MarkdownIt):
+    """CommonMark's blocks. Where a link leads does not matter here, and some are slow to look at."""
+
+    def normalizeLink(self, url: str) -> str:  # noqa: N802
+        return url
+
+    def validateLink(self, url: str) -> bool:  # noqa: N802
+        return True
+
+
+def _list_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    return (silent or state.level < DEEPEST) and list_block(state, start, end, silent)
+
+
+def _blockquote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    return (silent or state.level < DEEPEST) and blockquote(state, start, end, silent)
+
+
+def _make_parser() -> MarkdownIt:
+    parser = _Markdown("commonmark", {"maxNesting": 2 * DEEPEST})
+    parser.block.ruler.at("list", _list_block, {"alt": ["paragraph", "reference", "blockquote"]})
+    parser.block.ruler.at(
+        "blockquote", _blockquote, {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    )
+    return parser
+
+
+#: It keeps nothing from one text to the next, so threads may share it.
+_PARSER: Final = _make_parser()
+
+
+class Outline:
+    """The sections of one body, in the order of the document, with ways to find and to hash them."""
+
+    def __init__(self, body: str, title: tuple[int, int] | None, blocks: Blocks) -> None:
+        """`title`: where the H1 with the note's title begins and where its text ends, if there is one."""
+        self.body = body
+        self.blocks = blocks
+        self.title = title
+        #: Where the text of the title's line ends, 0 without one: the content begins behind it.
+        self.origin = 0 if title is None else title[1]
+        self.sections = _make_sections(body, title, blocks.headings)
+
+    def listed(self) -> Sequence[Section]:
+        """The sections as they are shown: without an empty `(top)`."""
+        return [each for each in self.sections if each.path != TOP or each.start < each.stop]
+
+    def find(self, given: str) -> Section:
+        """The section of a path or of an unambiguous tail of one, compared without regard to case.
+
+        Raises `SectionNotFound` with `candidates`.
+        """
+        wanted = " ".join(given.split())
+        for each in self.sections:
+            if each.path == wanted:
+                return each
+        for key in dict.fromkeys((_key(wanted), _key(_MARKS.sub("", wanted)))):
+            found = [each for each in self.sections if _key(each.path) == key]
+            found = found or [each for each in self.sections if _key(each.path).endswith(_key(JOINT) + key)]
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise SectionNotFound(
+                    f"{len(found)} sections are called {given[:200]!r}. Give the path of the one meant: see "
+                    "candidates.",
+                    candidates=[each.path for each in found[:CANDIDATES]],
+                )
+        raise SectionNotFound(
+            f"There is no section {given[:200]!r}. Use a path of candidates, or read the note with "
+            "outline=true.",
+            candidates=[each.path for each in self._nearest(_key(wanted))],
+        )
+
+    def _nearest(self, key: str) -> Sequence[Section]:
+        """Sections that have something of the name first, else in order."""
+        words = set(key.split())
+        like = [each for each in self.sections if key in _key(each.path)]
+        like += [each for each in self.sections if words & set(_key(each.path).split())]
+        return list(dict.fromkeys([*like, *self.listed()]))[:CANDIDATES]
+
+    def at(self, start: int, level: int) -> Section | None:
+        """The section that begins there; of level 0 it is `(top)`."""
+        for each in self.sections:
+            if each.level == level and (level == 0 or each.start == start):
+                return each
+        return None
+
+    def text_of(self, section: Section) -> str:
+        """Its text, heading included, without blank lines around it."""
+        return self.body[section.start : section.stop]
+
+    def hash_of(self, section: Section) -> str:
+        """The hash of its text."""
+        return hash_text(self.text_of(section))
+
+
+def hash_text(text: str) -> str:
+    """The first 12 hex digits of SHA-256 over the text in UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
+
+
+def title_of(layout: Layout) -> tuple[int, int] | None:
+    """Where the H1 with the title is in the body of a file: begin, and end of the text of its line."""
+    heading = layout.heading
+    if heading is None or layout.keeps_heading:
+        return None
+    end = heading.line_end
+    if layout.text[end - 1] == "\r":
+        end -= 1
+    return heading.line_start - layout.body_start, end - layout.body_start
+
+
+def body_of(layout: Layout) -> str:
+    """What follows the frontmatter, with every byte."""
+    return layout.text[layout.body_start :]
+
+
+def read_outline(body: str, title: tuple[int, int] | None = None) -> Outline:
+    """The outline of a body. Raises `InvalidInput` for one of more than `MOST_LINES` lines."""
+    return Outline(body, title, _read_blocks(body))
+
+
+def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: int, end: int) -> Outline:
+    """The outline of a body that differs from that of `old` only between two positions of the old one.
+
+    Only some blocks around the change are parsed: what a block is depends on nothing before its first line.
+    Raises `InvalidInput` as `read_outline` does.
+    """
+    starts, grown = old.blocks.starts, len(body) - len(old.body)
+    first = max(bisect_left(starts, start) - _AROUND, 0)
+    begin = starts[first] if first else 0
+    last = bisect_left(starts, end)
+    while True:
+        # A block that still begins where it did has all behind it unchanged.
+        joint = starts[last] if last < len(starts) else None
+        stop = starts[last + 1] if last + 1 < len(starts) else len(old.body)
+        found = _read_blocks(body[begin : stop + grown])
+        if joint is None or joint + grown - begin in found.starts:
+            break
+        last = len(starts)
+    keep = len(body) if joint is None else joint + grown
+    blocks = Blocks(
+        (
+            *(each for each in old.blocks.headings if each.start < begin),
+            *(each for each in _moved(found.headings, begin) if each.start < keep),
+            *_moved(
+                [each for each in old.blocks.headings if joint is not None and each.start >= joint], grown
+            ),
+        ),
+        (
+            *starts[:first],
+            *(each + begin for each in found.starts if each + begin < keep),
+            *(each + grown for each in starts[last:]),
+        ),
+    )
+    return Outline(body, title, blocks)
+
+
+def begins_with_heading(text: str, level: int) -> bool:
+    """Whether the first block of a text is a heading of this level."""
+    paragraph = re.split(r"\n[ \t\r]*\n", text, maxsplit=1)[0]
+    if paragraph.count("\n") > TITLE:
+        return False
+    headings = _read_blocks(paragraph).headings
+    return bool(headings) and headings[0].level == level and not paragraph[: headings[0].start].strip()
+
+
+def _moved(headings: Sequence[Heading], by: int) -> Iterator[Heading]:
+    return (Heading(each.start + by, each.text_end + by, each.level, each.name) for each in headings)
+
+
+def _lines_of(body: str) -> list[int]:
+    """Where each line begins, and the length."""
+    starts = [0, *(found.end() for found in _BREAK.finditer(body)), len(body)]
+    if len(starts) > MOST_LINES:
+        raise InvalidInput(
+            f"The note has more than {MOST_LINES:,} lines, too many to look for sections. Leave section and "
+            "outline out, or split the note into several."
+        )
+    return starts
+
+
+def _tokens_of(body: str) -> list[Token]:
+    tokens: list[Token] = []
+    environment: dict[str, Any] = {}
+    _PARSER.block.parse(_BREAK.sub("\n", body) if "\r" in body else body, _PARSER, environment, tokens)
+    return tokens
+
+
+def _read_blocks(body: str) -> Blocks:
+    lines = _lines_of(body)
+    tokens = _tokens_of(body)
+    headings: list[Heading] = []
+    starts: list[int] = []
+    for number, token in enumerate(tokens):
+        if token.level or token.nesting < 0 or token.map is None:
+            continue
+        begin = lines[token.map[0]]
+        starts.append(begin)
+        if token.type == "heading_open":
+            end = body[begin : lines[token.map[1]]].rstrip("\r\n")
+            name = _plain(tokens[number + 1].content)
+            headings.append(Heading(begin, begin + len(end), int(token.tag[1:]), name or UNTITLED))
+    return Blocks(tuple(headings), tuple(starts))
+
+
+def scan_tasks(body: str) -> Iterator[TaskItem]:
+    """The task-list items of a body, or of a section: they may be in lists and quotes, not in code."""
+    if "[" not in body:
+        return
+    lines = _lines_of(body)
+    tokens = _tokens_of(body)
+    for item, paragraph, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if item.type != "list_item_open" or paragraph.type != "paragraph_open":
+            continue
+        if not item.map or not paragraph.map or item.map[0] != paragraph.map[0]:
+            continue
+        text = inline.content
+        found = _TASK.match(body, lines[item.map[0]], lines[item.map[0] + 1])
+        if found is not None and text[:1] == "[" and text[2:3] == "]" and text[3:4] in (" ", "\t"):
+            yield TaskItem(found.start(1), text[1] != " ", " ".join(text[4:].split()))
+
+
+def _plain(text: str) -> str:
+    """A heading's text without markup on one line, of at most `TITLE` characters."""
+    line = " ".join(plain_title(" ".join(text.split())).split())
+    return " ".join(_ESCAPED.sub(r"\1", line)[:TITLE].split())
+
+
+def _key(text: str) -> str:
+    return normalise("NFC", text).casefold()
+
+
+def _make_sections(body: str, title: tuple[int, int] | None, found: Sequence[Heading]) -> tuple[Section, ...]:
+    """`(top)` and a section for each heading but the title, which ends those before it."""
+    origin = 0 if title is None else title[1]
+    headings = [each for each in found if title is None or each.start != title[0]]
+    first = bisect_left([each.start for each in headings], origin)
+    sections = [_top(body, origin, headings[first].start if first < len(headings) else len(body))]
+    names = [*_names_of(headings[:first]), *_names_of(headings[first:])]
+    paths = _number([TOP, *names])
+    ends = _ends_of(headings, len(body), None if title is None else title[0])
+    for path, each, end in zip(paths[1:], headings, ends, strict=True):
+        stop = _stop_of(body, each.text_end, end)
+        sections.append(Section(path, each.level, each.start, each.text_end, stop, end))
+    return tuple(sorted(sections, key=lambda each: (each.start, each.level)))
+
+
+def _names_of(headings: Sequence[Heading]) -> Iterator[str]:
+    """The path of each heading, before equal ones are numbered."""
+    outer: list[Heading] = []
+    for each in headings:
+        while outer and outer[-1].level >= each.level:
+            outer.pop()
+        outer.append(each)
+        yield JOINT.join(one.name for one in outer)
+
+
+def _top(body: str, origin: int, end: int) -> Section:
+    first = _TEXT.search(body, origin, end)
+    if first is None:
+        return Section(TOP, 0, end, origin, end, end)
+    start = max(body.rfind("\n", origin, first.start()), body.rfind("\r", origin, first.start())) + 1
+    start = max(start, origin)
+    return Section(TOP, 0, start, origin, _stop_of(body, start, end), end)
+
+
+def _ends_of(headings: Sequence[Heading], length: int, title: int | None) -> list[int]:
+    """Where each section ends: at the next heading of its level or a higher one, the title, or the end."""
+    ends = [length] * len(headings)
+    following: list[tuple[int, int]] = []
+    for number in range(len(headings) - 1, -1, -1):
+        each = headings[number]
+        while following and following[-1][0] > each.level:
+            following.pop()
+        end = following[-1][1] if following else length
+        ends[number] = title if title is not None and each.start < title < end else end
+        following.append((each.level, each.start))
+    return ends
+
+
+def _stop_of(body: str, start: int, end: int) -> int:
+    """Where the last line between two positions that is not blank ends."""
+    last = end
+    while last > start and body[last - 1] in " \t\r\n":
+        last -= 1
+    while last < end and body[last] in " \t":
+        last += 1
+    return last
+
+
+def _number(paths: Sequence[str]) -> list[str]:
+    """The paths, made different: of equal ones the second gets ` (2)`, and so on."""
+    taken, seen = set(paths), Counter[str]()
+    numbered: list[str] = []
+    for path in paths:
+        seen[path] += 1
+        name = path
+        if seen[path] > 1:
+            while (name := f"{path} ({seen[path]})") in taken:
+                seen[path] += 1
+            taken.add(name)
+        numbered.append(name)
+    return numbered

@@ -1,0 +1,100 @@
+"""Bytes under another version: what a restoring changes, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lithos.core.notes.document import amend_document, parse_document
+from lithos.core.notes.yaml_nodes import UnreadableNote
+
+NOTE = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
+NOW = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+LATER = datetime(2026, 2, 2, tzinfo=UTC)
+OWN = ("id:", "version:", "updated_at:")
+FEW, MANY = 150, 2_000
+
+KEYS = st.lists(
+    st.sampled_from([
+        "tags: [a, 'b']  # mine",
+        f"id: {NOTE}",
+        "version: 7",
+        "version: 'x'",
+        "# comment",
+        "own: |\n  a\n  b",
+        "updated_at: 2025-01-01",
+        'title: "T: t"',
+        "summaries: {short: é}",
+        "other:\n- 1\n\n- 2",
+    ]),
+    max_size=5,
+    unique_by=lambda line: line.partition(":")[0],
+)  # fmt: skip
+BODIES = st.lists(
+    st.sampled_from(
+        [
+            "# T",
+            "",
+            "text  ",
+            "\ttab",
+            "T\n===",
+            "```\n# no\n```",
+            "---",
+            "> [!note] c",
+            "[^1]: f",
+            "😀 é",
+            "<b>",
+        ]
+    ),
+    max_size=8,
+)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    """A note file as a person may have it: LF or CRLF, with or without frontmatter and a last newline."""
+    keys = draw(KEYS)
+    head = "---\n" + "".join(f"{key}\n" for key in keys) + "---\n" if keys else ""
+    text = head + "\n".join(draw(BODIES)) + draw(st.sampled_from(["", "\n", "\n\n"]))
+    mark = draw(st.sampled_from(["", "\ufeff"]))
+    return (mark + (text.replace("\n", "\r\n") if draw(st.booleans()) else text)).encode()
+
+
+def others(data: bytes) -> list[str]:
+    """The lines but those that may change, and without fences, which may be new."""
+    lines = data.decode().removeprefix("\ufeff").splitlines(keepends=True)
+    return [line for line in lines if not line.startswith(OWN) and line.rstrip("\r\n") not in ("---", "")]
+
+
+def check(data: bytes) -> None:
+    values = {"id": NOTE, "version": 9, "updated_at": LATER}
+    try:
+        before = parse_document(data, "a.md", NOW, NOTE)
+    except UnreadableNote:
+        return
+    made = amend_document(data, "a.md", NOW, values, NOTE)
+    after = parse_document(made, "a.md", NOW)
+    assert (after.note.id, after.note.version, after.note.updated_at) == (NOTE, 9, LATER)
+    assert after.content == before.content
+    assert (after.note.title, after.note.tags) == (before.note.title, before.note.tags)
+    assert others(made) == others(data)
+    assert made.startswith(b"\xef\xbb\xbf") == data.startswith(b"\xef\xbb\xbf")
+    assert amend_document(made, "a.md", NOW, values, NOTE) == made
+
+
+@given(files())
+@settings(max_examples=FEW, deadline=None)
+def test_only_the_named_keys_change(data: bytes) -> None:
+    """behaviour 223"""
+    check(data)
+
+
+@pytest.mark.slow
+@given(files())
+@settings(max_examples=MANY, deadline=None)
+def test_only_the_named_keys_change_in_many(data: bytes) -> None:
+    """behaviour 223"""
+    check(data)
