@@ -310,8 +310,8 @@ def _find_replace(
 def _toggle(edit: SectionEdit, body: str, start: int, end: int, here: int | None) -> _Change:
     if end - start > MOST_SEARCHED:
         raise InvalidInput(
-            f"There are more than {MOST_SEARCHED:,} characters to look for task-list items in. Give a shorter "
-            "section, or use op find_replace with the line."
+            f"There are more than {MOST_SEARCHED:,} characters to look for task-list items in. Give "
+            "a shorter section, or use op find_replace with the line."
         )
     items = list(scan_tasks(body[start:end]))
     found = _items_called(items, edit.find or "")
