@@ -46,6 +46,7 @@ async def known_arguments(lithos: Lithos) -> dict[str, Any]:
         "content": "c", "aspect": "work", "summary": "s", "type": "supports", "weight": 0.5,
         "namespace": "n", "path": "moved", "edge_id": "e", "resolution": "merged", "resolver": "ann",
         "version": 1,
+        "op": "append",
     }  # fmt: skip
 
 
@@ -56,6 +57,8 @@ def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
         given["type"] = "blocks"
     if tool.name == "lithos_write":
         given |= {"title": known["title"], "content": known["content"]}
+    if tool.name == "lithos_note_edit":
+        given |= {"id": known["id"], "text": "More."}
     if tool.name in ("lithos_read", "lithos_history"):
         given["id"] = known["id"]
     if tool.name == "lithos_note_update":
