@@ -15,7 +15,8 @@ from typing import Any, Final, Self
 import apsw
 import attrs
 
-from lithos.core.history.changes import BODY, have_same_body
+from lithos.core.history.changes import BODY, PATH, have_same_body
+from lithos.core.history.versions import RENAMED
 from lithos.stores.database import SET_ASIDE
 from lithos.stores.history.contents import Contents
 from lithos.stores.history.reading import HistoryReading
@@ -160,12 +161,15 @@ class HistoryStore(HistoryReading):
         return self._insert(note, attrs.evolve(new, changed=changed), content, is_pending=is_pending)
 
     def _add_before(self, note: int, state: NewVersion, newest: _Newest | None) -> int:
-        """Record a state unless the newest version has its bytes; returns their number."""
+        """Record a state unless the newest version has its bytes and path; returns the bytes' number."""
         assert state.data is not None
         base = None if newest is None else newest[1]
         content = Contents(self._writer).put(state.data, base)
         if newest is None or content != base or newest[2] == DELETION:
             self._insert(note, state, content, is_pending=False)
+        elif newest[4] != state.path:
+            moved = attrs.evolve(state, op=RENAMED, changed=(PATH,))
+            self._insert(note, moved, content, is_pending=False)
         return content
 
     def _insert(self, note: int, new: NewVersion, content: int, *, is_pending: bool) -> int:

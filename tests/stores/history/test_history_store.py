@@ -261,3 +261,11 @@ def test_the_newest_versions_of_all_notes(store):
         ("note 1", 1, False), ("note 2", 9, True), ("note 3", 3, False),
     ]  # fmt: skip
     assert [each.note_id for each in store.newest(first[-1].number, 3)] == ["note 4", "note 5"]
+
+
+def test_a_state_that_has_moved_since_is_recorded_as_renamed(store):
+    store.add([make_version(1, b"text")])
+    store.add([make_version(2, b"new", path="b.md", before=make_version(1, b"text", path="b.md"))])
+    assert [(row.version, row.op, row.path) for row in store.rows("note", 10)[0]] == [
+        (2, UPDATED, "b.md"), (1, RENAMED, "b.md"), (1, CREATED, "a.md"),
+    ]  # fmt: skip
