@@ -15,7 +15,7 @@ POINTS = 440
 @pytest.mark.slow
 @pytest.mark.deadline(300)
 async def test_an_end_at_any_point_loses_and_halves_nothing(tmp_path: Path) -> None:
-    """behaviours 176, 187, 193: kill -9 between any two system calls"""
+    """behaviours 176, 187, 193, 226: kill -9 between any two system calls"""
     script = await record(tmp_path)
     swept = await sweep(script, "kill", tmp_path)
     assert not swept.faults, swept.faults
