@@ -128,7 +128,7 @@ async def _open(
     background.start_soon(keep_returning)
     background.start_soon(server.moving.run)
     background.start_soon(server.upkeep.run)
-    background.start_soon(actors.catching_up.run)
+    background.start_soon(_catch_up, actors)
     if server.history_upkeep is not None:
         background.start_soon(server.history_upkeep.run)
     background.start_soon(server.questions.take_orders)
@@ -143,6 +143,12 @@ async def _open(
         seconds=round(assembly.startup_seconds, 3),
     )
     opening.complete.set()
+
+
+async def _catch_up(actors: Actors) -> None:
+    """Record what the history lacks, once full text has every note: nobody waits for it."""
+    await actors.opening.complete.wait()
+    await actors.catching_up.run()
 
 
 async def _scan(actors: Actors, announced: Sequence[Event], writing: Threads) -> ScanResult:

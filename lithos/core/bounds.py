@@ -34,6 +34,7 @@ _FIXED: Final = Bound("fixed when the server starts", "fixed")
 _CALL: Final = Bound("a call's, ends with it", "what the call was given or found")
 _CONNECTIONS: Final = Bound("one per open connection or request", "some kilobytes each")
 _MAILBOX: Final = Bound("the capacity that each actor gives", "the messages, whose askers wait")
+_ROWS_TO_SETTLE: Final = Bound("changes within `actors.writing.recording.TIDY_AFTER`", "a number each")
 _LIBRARY: Final = Bound("one per note file", _IDS)
 
 #: `<database>.<table>`.
@@ -192,6 +193,9 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "actors.writing.outside_changes.Taken.changes": _CALL,
     "actors.writing.outside_changes.Taken.displaced": _CALL,
     "actors.writing.outside_changes.Taken.present": _CALL,
+    "actors.writing.outside_changes.Taken.versions": _CALL,
+    "actors.writing.recording.Recorder._confirmed": _ROWS_TO_SETTLE,
+    "actors.writing.recording.Recorder._refused": _ROWS_TO_SETTLE,
     "actors.writing.publisher.Publisher._unjournalled": _PER_NOTE,
     "actors.writing.publisher.Publisher._unrecorded": _PER_NOTE,
     "actors.writing.publisher.Publisher._withheld": _PER_NOTE,

@@ -65,18 +65,12 @@ async def fill(lithos: Lithos) -> dict[str, Any]:
 
 
 async def test_a_backup_beside_a_running_server_restores_everything_acknowledged(tmp_path: Path) -> None:
-    """behaviours 191, 200 and 226: versions are in it too"""
+    """behaviours 191 and 200"""
     data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
     put_note(data, "folder/By hand.md", "# By hand\n\ntext\n").with_name("image.png").write_bytes(b"\x89PNG")
     (data / "config.yaml").write_text("search:\n  max_results: 7\n")
     async with serving(data) as lithos:
         made = await fill(lithos)
-        for number in range(3):
-            await lithos.write(
-                "Kept", "zanzibar is kept" if number == 2 else f"text {number}", id=made["note"]
-            )
-        versions = _versions(lithos, made["note"])
-        assert len(versions) == 4
         head = lithos.server.coordinator.head
         index = await Threads().run(lambda: back_up(config_of(data), backup))
         late = await lithos.create("Late", "written after the backup")
@@ -101,7 +95,25 @@ async def test_a_backup_beside_a_running_server_restores_everything_acknowledged
         stats = await lithos.call("lithos_node_stats", node_id=made["note"])
         assert stats["retrieval_count"] == 1
         assert await lithos.found("zanzibar") == ["Kept"]
-        assert _versions(lithos, made["note"]) == versions
+
+
+async def test_a_backup_keeps_the_versions_of_every_note(tmp_path: Path) -> None:
+    """behaviour 226: backup and restore keep history"""
+    data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
+    async with serving(data) as lithos:
+        kept = await lithos.create("Kept", "first")
+        gone = await lithos.create("Gone", "gone")
+        for number in range(3):
+            await lithos.write("Kept", f"text {number}", id=kept)
+        await lithos.call("lithos_delete", id=gone, agent="a")
+        versions = _versions(lithos, kept) + _versions(lithos, gone)
+        await Threads().run(lambda: back_up(config_of(data), backup))
+        await lithos.write("Kept", "after the backup", id=kept)
+    assert len(versions) == 6
+    restore(config_of(elsewhere), backup)
+    async with serving(elsewhere) as lithos:
+        await lithos.server.catching_up.done.wait()
+        assert _versions(lithos, kept) + _versions(lithos, gone) == versions
 
 
 def _versions(lithos: Lithos, note_id: str) -> list[tuple[object, bytes | None]]:

@@ -7,9 +7,9 @@ failed the next one comes before the files: what cannot be kept is then refused,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
@@ -25,6 +25,8 @@ from lithos.stores.notes.values import FileState, Move, NotSynced, Put, ReadFile
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.history")
+
+T = TypeVar("T")
 
 #: The agent of what other programs did, as the watcher's events name it.
 OUTSIDE_AGENT: Final = "watcher"
@@ -83,7 +85,7 @@ class Recorder:
         confirmed, refused = self._take_news()
         try:
             return await self.blocking.run(
-                lambda: store.add(versions, confirmed, refused, is_pending=is_pending)
+                lambda: _twice(lambda: store.add(versions, confirmed, refused, is_pending=is_pending))
             )
         except HistoryFailed as failure:
             self._confirmed += confirmed
@@ -105,7 +107,7 @@ class Recorder:
             if each.before is not None and (each.before.op == OUTSIDE or not self.is_caught_up)
         ]
         if store is not None and states:
-            await self.blocking.run(lambda: store.ensure(states))
+            await self.blocking.run(lambda: _twice(lambda: store.ensure(states)))
 
     async def settle(self, places: Sequence[int], results: Sequence[Result]) -> None:
         """Note what became of the changes of these rows; those that were refused are dropped now."""
@@ -131,7 +133,8 @@ class Recorder:
 
     def _take_news(self) -> tuple[list[int], list[int]]:
         news = self._confirmed, self._refused
-        self._confirmed, self._refused, self._has_news = [], [], trio.Event()
+        self._has_news = trio.Event()
+        self._confirmed, self._refused = [], []
         return news
 
     async def _tidy(self) -> None:
@@ -145,6 +148,15 @@ class Recorder:
             self._confirmed += confirmed
             self._refused += refused
             log.error("kept versions not settled", reason=failure.message)
+
+
+def _twice(write: Callable[[], T]) -> T:
+    """Try a commit that fails once more: the files may be written already. Blocks."""
+    try:
+        return write()
+    except HistoryFailed as failure:
+        log.warning("versions are tried again", reason=failure.message)
+        return write()
 
 
 def version_of(
