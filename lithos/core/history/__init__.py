@@ -1,5 +1,5 @@
-"""Versions of notes: rows, what a store of them offers, and which are kept for how long.
+"""Versions of notes and which are kept, sections of a note, edits of one place, three-way merges, undo; pure.
 
-Everybody may enter.
-Never here: files, databases, the clock; what a tool answers.
+Stores, the writer and services build on it.
+Never here: files, databases, the clock, or which note is meant.
 """

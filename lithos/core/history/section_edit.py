@@ -53,6 +53,8 @@ WHOLE: Final = frozenset({APPEND, PREPEND, FIND_REPLACE, CHECK, UNCHECK})
 TEXTLESS: Final = frozenset({REMOVE, CHECK, UNCHECK})
 #: Those that look for something.
 FINDING: Final = frozenset({FIND_REPLACE, CHECK, UNCHECK})
+#: Characters in which task-list items are looked for, by a parser in the way of other writes: some 0.2 s.
+MOST_SEARCHED: Final = 128 * 1024
 #: Characters that a refusal quotes of what was to be found.
 _QUOTED: Final = 200
 
@@ -306,6 +308,11 @@ def _find_replace(
 
 
 def _toggle(edit: SectionEdit, body: str, start: int, end: int, here: int | None) -> _Change:
+    if end - start > MOST_SEARCHED:
+        raise InvalidInput(
+            f"There are more than {MOST_SEARCHED:,} characters to look for task-list items in. Give "
+            "a shorter section, or use op find_replace with the line."
+        )
     items = list(scan_tasks(body[start:end]))
     found = _items_called(items, edit.find or "")
     if not found:

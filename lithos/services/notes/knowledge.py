@@ -29,10 +29,8 @@ from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
-from lithos.core.history.outline import Outline, Section
 from lithos.core.history.section_edit import SectionEdit, check_edit
 from lithos.core.notes.healing import one_line
-from lithos.core.notes.layout import read_layout, unify_breaks
 from lithos.core.notes.links import WikiLink, scan_links
 from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.notes.model import Document
@@ -41,6 +39,7 @@ from lithos.core.tasks.model import READ, UNKNOWN_AGENT, AuditRow
 from lithos.core.text.snippet import cut, truncate
 from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging
+from lithos.services.notes.sections import OutlineRow, Sections
 from lithos.services.notes.texts import CHARACTERS_INLINE, NoteTexts
 from lithos.services.opening import Opening
 from lithos.services.search.search import Search
@@ -60,16 +59,6 @@ OUTLINES_READ = 5
 
 #: The ids of notes cited for a question much like this one, the nearest first.
 CitedBefore: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
-
-
-@frozen
-class OutlineRow:
-    """A section as it is shown: its path, level, characters of its text and hash."""
-
-    section: str
-    level: int
-    chars: int
-    hash: str
 
 
 @frozen
@@ -177,7 +166,7 @@ class Knowledge:
         """
         self._merging = merging or Merging(catalogue, None, Inline())
         self._history = history or NoteHistory(None, Inline(), catalogue)
-        self._outlines = outlines or Outlines()
+        self._sections = Sections(outlines or Outlines(), keeps_heading=catalogue.style.titles_from_files)
         self._opening = opening or Opening.finished()
         self._cited_before = cited_before
         self._catalogue = catalogue
@@ -186,7 +175,6 @@ class Knowledge:
         self._search = search
         self._texts = texts
         self._clock = clock
-        self._parsing = trio.CapacityLimiter(1)
 
     async def write(self, request: WriteNote) -> WriteOutcome:
         """Create or update a note; returns once it is durable, accepted by an index and journalled."""
@@ -226,11 +214,7 @@ class Knowledge:
         """Have the outline of a long note known to the writer."""
         loaded = await self._texts.load(entry)
         if loaded is not None:
-            data, keeps_heading = loaded.source.data, self._catalogue.style.titles_from_files
-            await trio.to_thread.run_sync(
-                lambda: self._outlines.read(read_layout(data, keeps_heading=keeps_heading)),
-                limiter=self._parsing,
-            )
+            await self._sections.learn(loaded.source.data)
 
     async def delete(self, request: DeleteNote) -> WriteOutcome:
         """Delete a note; returns as `write` does."""
@@ -271,7 +255,7 @@ class Knowledge:
             entry, document, data = await self._load(note_id, path, title)
         shown = None
         if outline or section:
-            shown = await self._show(data, section, with_rows=outline)
+            shown = await self._sections.show(data, section, with_rows=outline)
         whole = document.content if shown is None else shown.text
         content = whole[offset:] if offset else whole
         truncated = bool(max_length) and len(content) > (max_length or 0)
@@ -331,22 +315,6 @@ class Knowledge:
             if entry is not None and version == entry.note.version:
                 return None
             raise
-
-    async def _show(self, data: bytes, section: str | None, *, with_rows: bool) -> _Shown:
-        """The section of a note file, or no text, and the outline; in a thread. Raises `SectionNotFound`."""
-        keeps_heading = self._catalogue.style.titles_from_files
-
-        def show() -> _Shown:
-            layout = read_layout(data, keeps_heading=keeps_heading)
-            outline, newline = self._outlines.read(layout), layout.newline
-            rows = [_outline_row(outline, each, newline) for each in outline.listed()] if with_rows else None
-            if section is None:
-                return _Shown("", rows, None)
-            found = outline.find(section)
-            text = unify_breaks(outline.text_of(found), newline)
-            return _Shown(text, rows, _outline_row(outline, found, newline))
-
-        return await trio.to_thread.run_sync(show, limiter=self._parsing)
 
     async def _find_titled(self, title: str) -> Entry:
         """The note with this title, in any case; raises `DocNotFound`, and `InvalidInput` for several."""
@@ -489,21 +457,6 @@ class Knowledge:
         if entry is None:
             raise DocNotFound(f"There is no note at {resolved!r}. Find its path with lithos_list.")
         return entry
-
-
-@frozen
-class _Shown:
-    """What of a note is shown by its outline: a text, the rows, and the section that the text is."""
-
-    text: str
-    rows: Sequence[OutlineRow] | None
-    section: OutlineRow | None
-
-
-def _outline_row(outline: Outline, section: Section, newline: str) -> OutlineRow:
-    text = outline.text_of(section)
-    chars = len(text) - (text.count("\r\n") if newline == "\r\n" else 0)
-    return OutlineRow(section.path, section.level, chars, outline.hash_of(section))
 
 
 async def _links_of(content: str, path: str) -> tuple[WikiLink, ...]:

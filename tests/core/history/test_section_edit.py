@@ -20,6 +20,7 @@ from lithos.core.history.outline import (
     title_of,
 )
 from lithos.core.history.section_edit import (
+    MOST_SEARCHED,
     OPERATIONS,
     Edited,
     OtherHash,
@@ -161,6 +162,8 @@ def test_check_wants_exactly_one_item() -> None:
         edit(body, op="check", find="c")
     with pytest.raises(TextNotFound):
         edit("# T\n\n```\n- [ ] a\n```\n", op="check", find="a")
+    with pytest.raises(InvalidInput, match="section"):
+        edit("# T\n\n- [ ] a\n" + "text\n" * (MOST_SEARCHED // 5), op="check", find="a")
     again = edit("# T\n\n- [x] a\n", op="check", find="a")
     assert again.body == "# T\n\n- [x] a\n"
     assert again.warnings == ("The item was checked already.",)

@@ -45,6 +45,7 @@ async def known_arguments(lithos: Lithos) -> dict[str, Any]:
         "from_task_id": task, "to_task_id": other, "agent": "ann", "query": "zebra", "title": "T",
         "content": "c", "aspect": "work", "summary": "s", "type": "supports", "weight": 0.5,
         "namespace": "n", "path": "moved", "edge_id": "e", "resolution": "merged", "resolver": "ann",
+        "op": "append",
         "version": 1,
     }  # fmt: skip
 
@@ -56,6 +57,8 @@ def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
         given["type"] = "blocks"
     if tool.name == "lithos_write":
         given |= {"title": known["title"], "content": known["content"]}
+    if tool.name == "lithos_note_edit":
+        given |= {"id": known["id"], "text": "More."}
     if tool.name in ("lithos_read", "lithos_history"):
         given["id"] = known["id"]
     if tool.name == "lithos_note_update":

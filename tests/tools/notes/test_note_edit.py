@@ -221,38 +221,42 @@ async def test_an_expected_hash_is_that_of_the_section_alone(tmp_path: Path) -> 
         assert again["version"] == 4
 
 
-@pytest.mark.parametrize("section", ["Log", None])
-async def test_sixteen_agents_append_to_one_note_and_none_is_lost(
-    tmp_path: Path, section: str | None
-) -> None:
-    """behaviour 216"""
+async def append_together(tmp_path: Path, section: str | None, texts: int) -> None:
+    """16 agents append to one note; each text is there once, each version was told once."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Shared", "## Log\n\nBegin.\n\n## Other\n\nKept.")
         versions: list[int] = []
 
         async def append(agent: int) -> None:
-            for number in range(10):
-                told = await lithos.call(
-                    "lithos_note_edit",
-                    id=note,
-                    agent=f"agent-{agent}",
-                    op="append",
-                    section=section,
-                    text=f"Text {agent}.{number}.",
-                )
+            for number in range(texts):
+                told = await edit(lithos, note, "append", section=section, text=f"Text {agent}.{number}.")
                 assert told["status"] == "updated", told
                 versions.append(told["version"])
 
         async with trio.open_nursery() as nursery:
             for agent in range(16):
                 nursery.start_soon(append, agent)
-        assert sorted(versions) == list(range(2, 162))
+        assert sorted(versions) == list(range(2, 2 + 16 * texts))
         content = (await lithos.read(note))["content"]
         for agent in range(16):
-            places = [content.index(f"Text {agent}.{number}.") for number in range(10)]
+            places = [content.index(f"Text {agent}.{number}.") for number in range(texts)]
             assert places == sorted(places)
-        assert content.count("Text ") == 160
+        assert content.count("Text ") == 16 * texts
         assert content.count("Kept.") == content.count("Begin.") == 1
+
+
+@pytest.mark.parametrize("section", ["Log", None])
+async def test_sixteen_agents_append_to_one_note_and_none_is_lost(
+    tmp_path: Path, section: str | None
+) -> None:
+    """behaviour 216"""
+    await append_together(tmp_path, section, 8)
+
+
+@pytest.mark.slow
+async def test_sixteen_agents_append_fifty_texts_each(tmp_path: Path) -> None:
+    """behaviour 216"""
+    await append_together(tmp_path, "Log", 50)
 
 
 async def test_an_edit_builds_on_what_a_person_saved(tmp_path: Path) -> None:
