@@ -388,3 +388,15 @@ async def test_a_long_list_of_versions_goes_on_where_it_was_cut(tmp_path: Path) 
             answer = await history(lithos, id=note, limit=100, offset=answer["next_offset"])
             seen += [row["version"] for row in answer["versions"]]
         assert seen == list(range(25, 0, -1))
+
+
+async def test_a_section_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """behaviours 214, 221"""
+    async with serving(tmp_path, settled=False) as lithos:
+        note = await lithos.create("Raft", "## Logs\n\nold\n\n## Votes\n\nv")
+        await lithos.call("lithos_note_edit", id=note, agent="a", op="replace", section="Logs", text="new")
+        old = await lithos.read(note, version=1, section="Logs", outline=True)
+        assert "old" in old["content"]
+        assert "v" not in old["content"].removeprefix("## Logs")
+        assert [row["section"] for row in old["outline"]][-2:] == ["Logs", "Votes"]
+        assert "new" in (await lithos.read(note, version=2, section="Logs"))["content"]
