@@ -46,6 +46,8 @@ class NoteModel:
 
     def step(self, state: Note | None, operation: Operation) -> Iterable[Hashable]:
         """None is a note that was deleted."""
+        if operation.result == ("refused", "busy"):
+            return [state]
         if operation.name == "outside":
             return self._outside(state, operation.argument)
         if state is None:

@@ -177,6 +177,8 @@ def read_note(answer: dict[str, Any]) -> Any:
         return "refused", "version_conflict", answer["current_version"]
     if answer.get("code") in ("doc_not_found", "note_not_found"):
         return "refused", "not_found"
+    if answer.get("status") == "error" and "Nothing was changed; retry" in answer["message"]:
+        return "refused", "busy"  # the person's editor has the file, again and again
     assert answer.get("status") != "error", answer
     return ("ok", answer["version"]) if "version" in answer else ("ok",)
 
