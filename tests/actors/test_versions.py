@@ -390,7 +390,7 @@ async def test_a_reader_waits_for_the_write_that_is_under_way(house, monkeypatch
             told.append(await read(house, made.id))
 
         monkeypatch.setattr(house.files, "apply", apply_then_edit)
-        monkeypatch.setattr(house.writer, "_blocking", Threads())
+        monkeypatch.setattr(house.writer._applying, "_blocking", Threads())
         async with trio.open_nursery() as nursery:
             assert (await house.update(made.id, "Note", "mine")).version == 2
         assert told == [3]

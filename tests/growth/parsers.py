@@ -15,7 +15,7 @@ from attrs import evolve
 
 from lithos.core import events, findings, limits, offers, times
 from lithos.core.errors import LithosError
-from lithos.core.history import line_matching, merging, outline, section_edit
+from lithos.core.history import changes, differences, line_matching, merging, outline, section_edit
 from lithos.core.learning import inference, lead, questions, ranking
 from lithos.core.notes import (
     document,
@@ -195,6 +195,11 @@ def _merge(base: str, mine: str, theirs: str) -> object:
     return [each.to_row() for each in found.conflicts]
 
 
+def _diff(one: str, other: str) -> object:
+    old, new = (text.encode("utf-8", "replace") for text in (one, other))
+    return differences.unified_diff(old, new, "old", "new").text
+
+
 def _broken(given: str) -> str:
     """With a line break behind every third character."""
     return "\n".join(given[at : at + 3] for at in range(0, len(given), 3))
@@ -230,6 +235,11 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "merging.merge_texts of lines": lambda t: _merge(
         _broken(t), _broken(t[::-1]), _broken(t[len(t) // 2 :] + t[: len(t) // 2])
     ),
+    "changes.have_same_body": lambda t: changes.have_same_body(
+        f"---\n{t}\n---\n\n{t}".encode("utf-8", "replace"), t.encode("utf-8", "replace")
+    ),
+    "differences.unified_diff": lambda t: _diff(t, f"{t[::-1]}\n{t}"),
+    "differences.unified_diff of lines": lambda t: _diff(_broken(t), _broken(t[::-1])),
     "merging.merge_documents": lambda t: merging.merge_documents(
         Document(note=_NOTE, content=t),
         Document(note=evolve(_NOTE, title=t, tags=tuple(_many(t)), extra={"x": t}), content=t[::-1]),
