@@ -54,7 +54,10 @@ async def move_and_kill(server: Lithos, note: str, place: str, lag: float) -> bo
         try:
             async with WireClient.open(server.address) as client:
                 answer = await client.call("lithos_note_move", id=note, path=place, agent="a")
-                assert len(answer.get("rewritten", ())) == LINKS, str(answer)[:500]
+                if len(answer.get("rewritten", ())) != LINKS:
+                    known = await client.call("lithos_list", limit=1_000)
+                    targets = [row for row in known["items"] if "target" in row["path"]]
+                    pytest.fail(f"{str(answer)[:500]}; {known['total']} notes, of them {targets}")
                 acknowledged[0] = True
         except Gone:
             return
