@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
+from lithos.actors.writing.messages import MoveNote
+from lithos.actors.writing.outside_changes import OutsideFiles
+from lithos.catalogue.note_reading import examine
 from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.core.notes.document import derive_id
+from lithos.stores.notes.lookup import find_note
 from tests.actors.test_versions import lose_manifest
 from tests.actors.watched import UUID, WatchedHouse, note
 
@@ -188,3 +193,19 @@ async def test_a_moved_file_is_found_by_its_bytes_before_its_note_is_given_up(ho
         await house.taking.settle(house.pending.take())
         assert ids(house) == {"b.md": derive_id("a.md")}
     assert house.told() == [(NOTE_RENAMED, "b.md")]
+
+
+async def test_a_move_by_a_tool_that_the_watcher_read_halfway_keeps_the_id(house):
+    """behaviour 255: the file was read at its new path before the catalogue knew that path."""
+    house.put("a.md", "just text")
+    note_id = derive_id("a.md")
+    async with house.watching():
+        await house.settle_paths("a.md")
+        (house.folder / "b.md").write_text("just text")
+        halfway = examine(house.files, find_note(house.files, "b.md"), None)
+        (house.folder / "b.md").unlink()
+        await house.ask(MoveNote(id=note_id, path="b.md", agent="ann"))
+        state = find_note(house.files, "b.md").state
+        await house.writer.mailbox.ask(OutsideFiles((attrs.evolve(halfway, state=state),)))
+        assert ids(house) == {"b.md": note_id}
+    assert stored(house) == {"b.md": note_id}

@@ -156,6 +156,10 @@ class Outside:
             return examined, look
         if look.heir_of is not None:
             return with_id(examined, look.heir_of), look
+        holder = self._catalogue.at_path(examined.path)
+        if holder is not None:
+            # A tool may have moved the note here since the file was read, under the id of this path then.
+            return with_id(examined, holder.note.id), look
         if look.rival_has_id:
             note_id = self._catalogue.records.free_id(examined.path, self._catalogue.__contains__)
             return with_id(examined, note_id), attrs.evolve(look, rival=None, rival_has_id=False)
