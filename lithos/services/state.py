@@ -240,7 +240,7 @@ class ServerState:
     def _history(self) -> Component:
         if self.history is None:
             return Component("ok", details={"enabled": False})
-        trouble = _trouble_of(self.history, "with the next change")
+        trouble = _trouble_of(self.history)
         if trouble is None:
             return _OK
         if self.history.failure:
@@ -256,8 +256,8 @@ class ServerState:
         return self.fulltext_indexer, self.vector_indexer
 
 
-def _trouble_of(store: LearningDatabase, retried: str = "every second") -> str | None:
-    """What is wrong with a database, and what to do; when a write is `retried`."""
+def _trouble_of(store: LearningDatabase) -> str | None:
+    """What is wrong with a database, and what to do."""
     if store.damage:
         return (
             f"{store.name} is damaged ({store.damage}). Restart the server: it reads the whole file, and "
@@ -266,7 +266,7 @@ def _trouble_of(store: LearningDatabase, retried: str = "every second") -> str |
     if store.failure:
         return (
             f"{store.name} cannot be written ({store.failure}). Make room on its disk and see that it may be "
-            f"written; it is tried again {retried}"
+            f"written; it is tried again every second"
         )
     return None
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import trio
 from attrs import define, field, frozen
-from lithos.stores.history.store import HistoryStore
 
+from lithos.stores.history.store import HistoryStore
 from tests.e2e.clients import Gone, WireClient
 from tests.e2e.process import Lithos, start_lithos
 

@@ -34,6 +34,8 @@ OUTSIDE_AGENT: Final = "watcher"
 TIDY_AFTER: Final = 1.0
 #: Seconds for the last of them at a stop.
 TIDY_LIMIT: Final = 5.0
+#: Seconds between two tries of a store that failed.
+PROBE_AFTER: Final = 1.0
 
 
 class NotKept(Exception):
@@ -120,11 +122,24 @@ class Recorder:
             self._has_news.set()
 
     async def keep_tidy(self) -> None:
-        """Background task: confirm rows soon, also when no other change comes."""
+        """Background task: confirm rows soon, also without another change, and try a store that failed."""
         while True:
-            await self._has_news.wait()
-            await trio.sleep(TIDY_AFTER)
-            await self._tidy()
+            with trio.move_on_after(PROBE_AFTER):
+                await self._has_news.wait()
+                await trio.sleep(TIDY_AFTER)
+            if self._has_news.is_set():
+                await self._tidy()
+            if self.is_failing:
+                await self._probe()
+
+    async def _probe(self) -> None:
+        """Try to write again, so that `/health` and the next change need not wait for each other."""
+        store = self.store
+        assert store is not None
+        try:
+            await self.blocking.run(store.probe)
+        except HistoryFailed as failure:
+            log.debug("versions cannot be kept yet", reason=failure.message)
 
     async def finish(self) -> None:
         """At a stop: confirm what is left, so that the next start need not look."""
