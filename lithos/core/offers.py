@@ -71,8 +71,9 @@ Stop here: do not research it again.
 If "stale_exists" is true, read the note stale_id with lithos_read and check what has changed since.
 4. Write down what you learned with lithos_write: title, content, agent (your agent id), source_url of the \
 main source, tags, confidence (0..1, how sure you are) and ttl_hours (how long it will stay true).
-   - After a stale hit update that note: id = stale_id, expected_version = the version you read. Do not \
-write a second note. To change a part of it call lithos_note_edit instead (op, section, text).
+   - After a stale hit update that note: id = stale_id, expected_version = the version you read, \
+on_conflict = merge. Do not write a second note. To change a part of it call lithos_note_edit instead \
+(op, section, text).
    - "code":"duplicate" means that another note has this source_url: read the note duplicate_of.id and \
 update it instead.
 5. Answer, and name the id of the note.

@@ -32,7 +32,8 @@ Lithos is a local knowledge base that many agents share: Markdown notes, links b
 Look before you research: call lithos_cache_lookup for one question, lithos_retrieve for what is known \
 around a task, or lithos_search; read a hit with lithos_read.
 Write down what you learned: call lithos_write with a clear title, tags, and source_url where there is one, \
-so that nobody has to find it out again. Update a note (id, expected_version), do not write a second one. \
+so that nobody has to find it out again. Update a note (id, expected_version, and on_conflict=merge \
+to keep what others changed elsewhere in it), do not write a second one. \
 To add to a note or change a part of it call lithos_note_edit: others may edit it at the same time.
 
 Share work through tasks: lithos_task_list shows open ones. Before you work on one, claim the aspect you \
