@@ -184,7 +184,8 @@ async def test_a_note_that_is_changed_before_it_is_caught_up_keeps_its_state(tmp
         note_id = await lithos.create("Note", "first")
         first = (lithos.knowledge / "note.md").read_bytes()
     async with serving(tmp_path) as lithos:
-        history_of(lithos).drop([1])  # as if the catching up had not come to it
+        # As if the catching up had not come to it; in the thread that writes the store.
+        await lithos.server.writer._recorder.blocking.run(lambda: history_of(lithos).drop([1]))
         await lithos.write("Note", "second", id=note_id)
         assert [row[:2] for row in versions(lithos, note_id)] == [(2, "updated"), (1, "created")]
         check_bytes(lithos, note_id, 1, first)
@@ -202,6 +203,7 @@ async def test_what_cannot_be_kept_is_refused_before_the_file_is_changed(tmp_pat
 
             patch.setattr(store, "add", refuse)
             patch.setattr(store, "ensure", refuse)
+            patch.setattr(store, "probe", refuse)
             one = await lithos.call("lithos_write", id=note_id, title="Note", content="second", agent="a")
             assert one["code"] == "internal_error"
             assert "is updated in note.md" in one["message"]
