@@ -118,6 +118,7 @@ async def test_an_outside_edit_a_rename_and_a_deletion_are_kept_when_they_are_ta
         await until(lambda: any(entry.path == "new.md" for entry in lithos.server.catalogue))
         entry = lithos.server.catalogue.at_path("new.md")
         assert entry is not None
+        await until(lambda: versions(lithos, entry.note.id) != [])
         check_bytes(lithos, entry.note.id, 1, b"# New\n\nFrom outside.\n")
         assert versions(lithos, entry.note.id) == [(1, "created", "watcher")]
 
