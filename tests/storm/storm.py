@@ -117,7 +117,7 @@ class Storm:
         if answer.get("status") == "updated":
             (self.appended if part is None else self.replaced).append(text)
         else:  # the person's editor has the file: nothing was changed, and it says so
-            assert answer["code"] == "storage_error", answer
+            assert "Nothing was changed" in answer["message"], answer
 
     async def _save(self) -> None:
         """Read the file, add a line, write it beside and rename: what is written between is overwritten."""
