@@ -367,6 +367,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "links.scan_targets": links.scan_targets,
     "links.scan_targets of Markdown": lambda t: links.scan_targets(f"[x]({t}.md) {t}](a.md)", "a/b.md"),
     "links.file_alias": links.file_alias,
+    "markdown.code_fences": lambda t: list(markdown.code_fences(t)),
     "markdown.mask_code": markdown.mask_code,
     "markdown.scan_tags": markdown.scan_tags,
     "markdown.scan_tags behind a space": lambda t: markdown.scan_tags(t.replace("a", " #a")),

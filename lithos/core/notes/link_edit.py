@@ -18,7 +18,8 @@ from attrs import field, frozen
 from lithos.core.notes.layout import read_layout
 from lithos.core.notes.paths import folder_of
 from lithos.core.text.analysis import normalise
-from lithos.core.text.pieces import PIECE, matches_in_lines, matches_of_brackets
+from lithos.core.text.markdown import code_fences
+from lithos.core.text.pieces import PIECE, matches_of_brackets
 
 _WIKI: Final = re.compile(r"\[\[([^\[\]|]+)(\|[^\[\]]*)?\]\]")
 #: Where a Markdown link leads: in angle brackets, or without spaces and with closed parentheses.
@@ -28,11 +29,6 @@ _MARKDOWN: Final = re.compile(
 )
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 _ANCHOR: Final = re.compile(r"[#?]")
-_FENCE: Final = re.compile(
-    r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?"
-    r"(?:(?P<ticks>`{3,})(?P<info>[^`\n]*)|(?P<tildes>~{3,})(?P<rest>[^\n]*))$",
-    re.MULTILINE,
-)
 #: Backticks, and the end of a paragraph, beyond which no inline code goes.
 _TICKS: Final = re.compile(r"`+|\n[ \t\r]*\n")
 #: Characters that a Markdown destination cannot have as they are.
@@ -197,24 +193,11 @@ def code_spans(text: str) -> list[tuple[int, int]]:
     """Where code is, fenced or inline, in order; an open fence reaches to the end."""
     spans: list[tuple[int, int]] = []
     done = 0
-    for start, end in _fences(text):
+    for start, end in code_fences(text):
         spans += _inline_code(text, done, start)
         spans.append((start, end))
         done = end
     return spans + list(_inline_code(text, done, len(text)))
-
-
-def _fences(text: str) -> Iterator[tuple[int, int]]:
-    fence, start = "", 0
-    for match in matches_in_lines(_FENCE, text, 0):
-        found = match["ticks"] or match["tildes"]
-        if not fence:
-            fence, start = found, match.start()
-        elif found.startswith(fence) and not (match["info"] or match["rest"] or "").strip():
-            yield start, match.end()
-            fence = ""
-    if fence:
-        yield start, len(text)
 
 
 def _inline_code(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

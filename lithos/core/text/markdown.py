@@ -53,14 +53,15 @@ def mask_code(text: str) -> str:
         return text
     parts: list[str] = []
     done = 0
-    for start, end in _fenced(text):
+    for start, end in code_fences(text):
         parts += _inline(text, done, start)
         parts.append(CODE_MARK * (end - start))
         done = end
     return "".join([*parts, *_inline(text, done, len(text))])
 
 
-def _fenced(text: str) -> Iterator[tuple[int, int]]:
+def code_fences(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each fenced code block; one that nothing closes goes on to the end."""
     fence, start = "", 0
     for match in matches_in_lines(_FENCE, text, 0):
         found = match["ticks"] or match["tildes"]
