@@ -166,6 +166,7 @@ class Assembly:
             front_loaded=self.actors.front_loaded,
             metrics=self.actors.metrics,
             gauges=self._make_gauges(state),
+            console_agent=self.actors.config.server.console_agent,
         )
 
     def _make_tools(

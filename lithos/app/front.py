@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import trio
 
 from lithos.app.server import Server
+from lithos.app.stores import utc_now
 from lithos.config.sections import EventsConfig
+from lithos.front.console import feed
+from lithos.front.console.sessions import Sessions
 from lithos.front.events import sse as events
 from lithos.front.events.frames import Subscribers
 from lithos.front.server.ports import FrontSettings
@@ -16,6 +19,8 @@ from lithos.front.server.serve import serve_http
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio
+
+    from lithos.front.server.ports import AsgiApp
 
 
 async def serve_front(
@@ -29,6 +34,13 @@ async def serve_front(
     """Serve until `shutdown`, which ends event streams first; `started()` gives the real host and port."""
     sse = _subscribers(server, "sse", "SSE", config, config.sse_enabled, config.max_sse_clients)
     websockets = _subscribers(server, "ws", "WebSocket", config, config.ws_enabled, config.max_ws_clients)
+    stream = events.SseEndpoint(server.streams, sse)
+    apps: dict[str, AsgiApp] = {events.PATH: stream}
+    routes = [partial(_add_routes, server, websockets)]
+    if settings.console:
+        sessions = Sessions(utc_now, server.console_agent)
+        apps[feed.PATH] = feed.ConsoleFeed(stream, sessions, needs_login=settings.auth_token is not None)
+        routes.append(partial(_add_console, server, settings, sessions))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_end_streams, server, shutdown)
         await serve_http(
@@ -37,8 +49,8 @@ async def serve_front(
             server.state,
             shutdown=shutdown,
             library=server.library,
-            apps={events.PATH: events.SseEndpoint(server.streams, sse)},
-            routes=[partial(_add_routes, server, websockets)],
+            apps=apps,
+            routes=routes,
             rejected=partial(server.metrics.count, "http_rejected"),
             on_loaded=server.front_loaded.set,
             task_status=task_status,
@@ -55,6 +67,13 @@ def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None
     audit_route(server.access_log, server.catalogue)(app)
     reconcile_route(server.live_check)(app)
     WsEndpoint(server.streams, server.cursors, websockets).add_routes(app)
+
+
+def _add_console(server: Server, settings: FrontSettings, sessions: Sessions, app: QuartTrio) -> None:
+    """Add the console; its libraries too are loaded only once the server listens."""
+    from lithos.app.console import add_console  # noqa: PLC0415
+
+    add_console(server, settings, sessions, app)
 
 
 async def _end_streams(server: Server, shutdown: trio.Event) -> None:

@@ -82,6 +82,8 @@ class Server:
     front_loaded: trio.Event
     metrics: Metrics
     gauges: Gauges
+    #: The agent name of changes that a person makes in the console.
+    console_agent: str
 
     def publish_address(self, url: str, token: str | None = None) -> None:
         """Write this server's address to the lock file, for service discovery."""

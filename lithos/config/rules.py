@@ -49,6 +49,9 @@ ANSWER_LIMIT = Rule("0 or a whole number of at least 4000", lambda n: n == 0 or 
 POSITIVE = Rule("a number above 0", lambda n: math.isfinite(n) and n > 0)
 FRACTION = number(0, 1)
 NOT_BLANK = Rule("a text that is not blank", lambda text: bool(text.strip()))
+AGENT_NAME = Rule(
+    "a name of at most 200 characters that is not blank", lambda text: bool(text.strip()) and len(text) <= 200
+)
 NAMES = Rule("a list of texts, none of them blank", lambda names: all(name.strip() for name in names))
 HOST = Rule("a host name or address without spaces", lambda text: bool(re.fullmatch(r"\S+", text)))
 TOKEN = Rule(

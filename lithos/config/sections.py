@@ -14,6 +14,7 @@ from typing import Final, Literal
 from attrs import field, frozen
 
 from lithos.config.rules import (
+    AGENT_NAME,
     ANSWER_LIMIT,
     DIRECTORY,
     FRACTION,
@@ -220,6 +221,11 @@ class ServerConfig:
     )
     allowed_origins: tuple[str, ...] = setting(
         (), "Further web origins whose pages may call the server; `*` is any.", NAMES
+    )
+
+    console: bool = setting(True, "Serve the web console at `/console/` (HTTP transports only).")
+    console_agent: str = setting(
+        "person", "Agent name of changes made in the console, unless its user chooses another.", AGENT_NAME
     )
 
     @property

@@ -171,14 +171,16 @@ async def _serve_loopback(
 ) -> None:
     """Listen in `nursery` until `shutdown`, with a token that only readers of the lock know."""
     token = secrets.token_urlsafe(32)
-    settings = front_settings(session.config, "127.0.0.1", 0, token)
+    settings = front_settings(session.config, "127.0.0.1", 0, token, console=False)
     front = partial(serve_front, settings, server, session.config.events, shutdown)
     host, port = await nursery.start(front)
     server.publish_address(url_of(host, port), token)
 
 
-def front_settings(config: Config, host: str, port: int, token: str | None) -> FrontSettings:
-    """How the front listens, by the configuration."""
+def front_settings(
+    config: Config, host: str, port: int, token: str | None, *, console: bool = True
+) -> FrontSettings:
+    """How the front listens, by the configuration; `console` False leaves the console out."""
     return FrontSettings(
         host=host,
         port=port,
@@ -187,6 +189,7 @@ def front_settings(config: Config, host: str, port: int, token: str | None) -> F
         auth_token=token,
         allowed_hosts=config.server.allowed_hosts,
         allowed_origins=config.server.allowed_origins,
+        console=console and config.server.console,
     )
 
 

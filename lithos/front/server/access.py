@@ -17,6 +17,7 @@ from attrs import field, frozen
 from lithos.front.server.ports import Header
 
 HEALTH_PATH = "/health"
+CONSOLE_ROOTS = frozenset({"/", "/console"})
 QUERY_TOKEN_PATHS = frozenset({"/events", "/events/ws"})
 _WILDCARDS = frozenset({"", "*", "0.0.0.0", "::"})  # noqa: S104 - named to be recognised, not bound
 _LABEL = "[a-z0-9_-]{1,63}"  # a name with an empty or a longer one is none, and nothing can be made of it
@@ -34,6 +35,8 @@ class AccessPolicy:
     auth_token: str | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    #: The console is served: it asks for the token itself, at its login.
+    console: bool = False
 
 
 @frozen
@@ -75,21 +78,43 @@ class _Authority:
 
 
 def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
-    """Admit or refuse one request; `/health` skips Host, Origin and Token."""
+    """Admit or refuse one request; `/health` skips Host, Origin and Token, the console the token."""
     open_to_all = head.path == HEALTH_PATH
+    console = policy.console and is_console_path(head.path)
     if not open_to_all and not host_admitted(policy, head.hosts):
         return _forbidden_host(head)
-    origin_known = all(origin_admitted(policy, origin) for origin in head.origins)
+    origin_known = all(
+        origin_admitted(policy, origin) or (console and is_same_origin(origin, head.hosts))
+        for origin in head.origins
+    )
     if not open_to_all and not origin_known:
         return _forbidden_origin(head)
     cors = _cors_headers(head) if head.origins and origin_known else ()
     if cors and head.method == "OPTIONS" and head.asks_method is not None:
         return Refusal(204, "preflight", None, cors + _preflight_headers(head))
-    if not open_to_all and not token_admitted(policy, head):
+    if not open_to_all and not console and not token_admitted(policy, head):
         return Refusal(
             401, "unauthorized", {"error": "unauthorized"}, (*cors, (b"www-authenticate", b"Bearer"))
         )
     return Passage(cors)
+
+
+def is_console_path(path: str) -> bool:
+    """Whether the console serves this path; it shows nothing without its session where a token is set."""
+    return path in CONSOLE_ROOTS or path.startswith("/console/")
+
+
+def is_same_origin(origin: str, hosts: Iterable[str]) -> bool:
+    """Whether a request comes from a page of the host that it asks; the Host itself was admitted before."""
+    scheme, separator, rest = origin.strip().partition("://")
+    given = tuple(hosts)
+    if not separator or scheme not in _DEFAULT_PORTS or len(given) != 1:
+        return False
+    page, asked = _parse_authority(rest), _parse_authority(given[0])
+    if page is None or asked is None or page.name != asked.name:
+        return False
+    usual = _DEFAULT_PORTS[scheme]
+    return (page.port or usual) == (asked.port or usual)
 
 
 def host_admitted(policy: AccessPolicy, hosts: Iterable[str]) -> bool:

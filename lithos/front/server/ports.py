@@ -55,7 +55,7 @@ class FrontSettings:
     """How the HTTP front listens and whom it admits.
 
     `port` 0 takes any free port. `max_body_bytes` bounds each request body; `version` is the package
-    version told to clients. `auth_token` is left out of every representation.
+    version told to clients. `auth_token` is left out of every representation. `console` serves the console.
     """
 
     host: str
@@ -65,6 +65,7 @@ class FrontSettings:
     auth_token: str | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    console: bool = False
 
 
 def ignore_rejection(reason: str) -> None:

@@ -77,7 +77,11 @@ async def serve_http(
     config = hypercorn_config()
     listeners = await open_listeners(settings.host, settings.port)
     policy = AccessPolicy(
-        settings.host, settings.auth_token, settings.allowed_hosts, settings.allowed_origins
+        settings.host,
+        settings.auth_token,
+        settings.allowed_hosts,
+        settings.allowed_origins,
+        settings.console,
     )
     waiting = _Waiting(on_loaded)
     mcp = McpEndpoints(toolbox, library, settings.version, settings.max_body_bytes, shutdown, waiting.wanted)

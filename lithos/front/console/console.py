@@ -1,0 +1,258 @@
+"""The console: routes under `/console/`, admission by session, changes, rendering, error pages, headers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from functools import partial, wraps
+from hashlib import blake2b
+from http import HTTPStatus
+from pathlib import Path
+from secrets import token_urlsafe
+from typing import Any, Final
+from urllib.parse import quote
+
+from attrs import frozen
+from quart import Blueprint, Response, g, redirect, request, send_from_directory
+from quart_trio import QuartTrio
+from werkzeug.datastructures import MultiDict
+
+from lithos.actors.blocking import Threads
+from lithos.core.errors import LithosError
+from lithos.front.console.formats import make_environment
+from lithos.front.console.parts import ConsoleParts
+from lithos.front.console.sessions import COOKIE, LIFE, Session, Sessions
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+from lithos.tools.contract.arguments import ArgumentFault
+
+log = get_logger("lithos.console")
+
+STATIC: Final = Path(__file__).parent / "static"
+#: Seconds for which a browser keeps the stylesheet and the script; their addresses change with their bytes.
+STATIC_AGE: Final = 86_400
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+#: HTTP status of refusals by their code; others are 400.
+_STATUSES: Final[Mapping[str, int]] = {
+    "doc_not_found": 404, "note_not_found": 404, "task_not_found": 404, "version_not_found": 404,
+    "receipt_not_found": 404, "not_found": 404, "version_conflict": 409, "claim_failed": 409,
+    "forbidden": 403, "internal_error": 503, "search_backend_error": 503, "lcma_disabled": 409,
+    "history_disabled": 409,
+}  # fmt: skip
+#: Reached without a session.
+_OPEN_ENDPOINTS: Final = frozenset({"console.static_file", "console.login", "console.log_in"})
+
+Form = MultiDict[str, str]
+#: Carries a submitted form out; gives the location that shows the outcome.
+Change = Callable[..., Awaitable[str]]
+
+
+@frozen
+class NavigationItem:
+    """One entry of the navigation; `key` follows `g` on the keyboard."""
+
+    name: str
+    href: str
+    key: str
+
+
+NAVIGATION: Final = (
+    NavigationItem("Overview", "/console/", "o"),
+    NavigationItem("Search", "/console/search", "s"),
+    NavigationItem("Notes", "/console/notes", "n"),
+    NavigationItem("Graph", "/console/graph", "g"),
+    NavigationItem("Tasks", "/console/tasks", "t"),
+    NavigationItem("Agents", "/console/agents", "a"),
+    NavigationItem("System", "/console/system", "y"),
+)
+
+
+class Refused(Exception):
+    """A page or a change that cannot be: `message` says what, why and what to do next."""
+
+    def __init__(self, message: str, status: int = 400, code: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.code = code
+
+
+class Console:
+    """Serves the pages. `parts` are the services; `sessions` are shared with the live feed."""
+
+    def __init__(self, parts: ConsoleParts, sessions: Sessions) -> None:
+        self.parts = parts
+        self.sessions = sessions
+        self._environment = make_environment()
+        self._rendering = Threads()
+        self._static_key = _digest_of(STATIC)
+
+    # -- what pages use -------------------------------------------------------------------------
+
+    async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """The answer of a tool, as an agent gets it. Raises `Refused` for its refusals; None is left out."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        try:
+            answer = await self.parts.tools.call(tool, given)
+        except ArgumentFault as fault:
+            raise Refused(str(fault)) from fault
+        if answer is None:
+            raise Refused("There is no such thing.", 404)
+        code = answer.get("code")
+        if isinstance(code, str) and "message" in answer:
+            raise Refused(str(answer["message"]), _STATUSES.get(code, 400), code)
+        return dict(answer)
+
+    async def show(self, template: str, status: int = 200, **context: Any) -> Response:
+        """A page, rendered in a worker thread."""
+        session: Session | None = g.get("session")
+        shared = {
+            "now": self.parts.clock(),
+            "version": self.parts.version,
+            "static_key": self._static_key,
+            "navigation": NAVIGATION,
+            "path": request.path,
+            "args": request.args.to_dict(),
+            "agent": session.agent if session else self.parts.agent,
+            "csrf": session.csrf if session else "",
+            "once": token_urlsafe(12),
+            "has_login": self.parts.auth_token is not None,
+            "notices": session.take_notices() if session and "partial" not in request.args else (),
+        }
+        page = self._environment.get_template(template)
+        text = await self._rendering.run(lambda: page.render(shared | context))
+        response = Response(text, status, content_type="text/html; charset=utf-8")
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    def change(self, act: Change) -> Callable[..., Awaitable[Any]]:
+        """A view for a POST: checks the session's token, carries `act(form, **values)` out once."""
+
+        @wraps(act)
+        async def view(**values: Any) -> Any:
+            form: Form = await request.form
+            session: Session = g.session
+            key = form.get("once", "")
+            if not session.owns(form.get("csrf", "")) or not key:
+                raise Refused(
+                    "Nothing was changed: this form is not from a page of your session. Load the page again, "
+                    "and submit its form.",
+                    403,
+                )
+            return redirect(await session.once(key, partial(act, form, **values)), 303)
+
+        return view
+
+    @property
+    def agent(self) -> str:
+        """The agent name of the person who asks."""
+        return str(g.session.agent)
+
+    def tell(self, notice: str) -> None:
+        """Show a sentence on the next page of this session."""
+        g.session.tell(notice)
+
+    # -- serving --------------------------------------------------------------------------------
+
+    def add_routes(self, app: QuartTrio, pages: tuple[Callable[[Console, Blueprint], None], ...]) -> None:
+        """Serve `pages`, the static files and the errors."""
+        blueprint = Blueprint("console", "lithos.front.console", url_prefix="/console", static_folder=None)
+        blueprint.before_request(self._admit)
+        blueprint.after_request(self._add_headers)
+        for kind in (Refused, LithosError, DatabaseFailed):
+            blueprint.register_error_handler(kind, self._explain)
+        for add in pages:
+            add(self, blueprint)
+
+        @blueprint.get("/static/<path:name>")
+        async def static_file(name: str) -> Response:
+            return await send_from_directory(STATIC, name, cache_timeout=STATIC_AGE)
+
+        @blueprint.get("/<path:rest>")
+        async def missing(rest: str) -> Response:
+            raise Refused("There is no such page. Look for it by the navigation or the search.", 404)
+
+        app.register_blueprint(blueprint)
+
+        @app.get("/")
+        async def to_console() -> Any:
+            return redirect("/console/", 302)
+
+        @app.get("/console")
+        async def to_overview() -> Any:
+            return redirect("/console/", 302)
+
+    async def _admit(self) -> Any:
+        """Find or begin the session; without one, where a token is needed, show the login."""
+        session = self.sessions.find(request.cookies.get(COOKIE))
+        if session is None and self.parts.auth_token is None:
+            session = self.begin_session()
+        g.session = session
+        if session is not None or request.endpoint in _OPEN_ENDPOINTS:
+            return None
+        if request.method == "GET" and "partial" not in request.args:
+            return redirect(f"/console/login?next={quote(request.full_path.removesuffix('?'))}", 302)
+        raise Refused("Your session has ended, and nothing was changed. Log in again.", 401)
+
+    def begin_session(self, agent: str | None = None) -> Session:
+        """A new session of whoever asks; its cookie goes with the answer."""
+        session: Session = self.sessions.begin(agent)
+        g.session = g.fresh_session = session
+        return session
+
+    async def _add_headers(self, response: Response) -> Response:
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        fresh: Session | None = g.get("fresh_session")
+        if fresh is not None:
+            response.set_cookie(
+                COOKIE,
+                fresh.id,
+                max_age=LIFE // timedelta(seconds=1),
+                path="/console",
+                httponly=True,
+                secure=_is_encrypted(),
+                samesite="Strict",
+            )
+        return response
+
+    async def _explain(self, failure: Exception) -> Response:
+        """The page of a refusal."""
+        if isinstance(failure, Refused):
+            status, message = failure.status, failure.message
+        elif isinstance(failure, LithosError):
+            status, message = _STATUSES.get(failure.code, 400), failure.message
+        else:
+            log.warning("page not shown", path=request.path, reason=str(failure))
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            message = (
+                f"A database does not answer: {failure}. The System page says more; try again in a moment."
+            )
+        return await self.show(
+            "error.html", status, message=message, http_status=status, title=_title_of(status)
+        )
+
+
+def _digest_of(folder: Path) -> str:
+    """A short hash of the static files, so that a browser asks anew when they change."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return blake2b(b"".join(path.read_bytes() for path in files), digest_size=6).hexdigest()
+
+
+def _title_of(status: int) -> str:
+    return HTTPStatus(status).phrase
+
+
+def _is_encrypted() -> bool:
+    """Whether the browser reached this server by TLS, itself or by a proxy."""
+    forwarded = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().lower()
+    return request.scheme == "https" or forwarded == "https"

@@ -1,0 +1,129 @@
+"""How values look on pages: times, numbers, sizes, names. Jinja filters, and their environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from lithos.core.times import parse_time
+
+#: Characters of a name or a title on a page; the whole one stands in its tooltip.
+LONGEST_LABEL: Final = 160
+LONGEST_TOOLTIP: Final = 1_000
+#: Control characters, and those that turn the direction of what follows: a name must not rearrange a page.
+_UNSEEN: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+_STEPS: Final = ((60, "s"), (60, "min"), (24, "h"), (30, "d"), (12, "mo"))
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """A time as seen from now: `just now`, `5 min ago`, `in 2 h`."""
+    seconds = (now - moment).total_seconds()
+    value, unit = abs(seconds), "s"
+    if value < 5:
+        return "just now"
+    for size, name in _STEPS:
+        unit = name
+        if value < size:
+            break
+        value /= size
+    else:
+        unit = "y"
+    shown = f"{int(value)} {unit}"
+    return f"{shown} ago" if seconds > 0 else f"in {shown}"
+
+
+def readable(text: object, most: int = LONGEST_LABEL) -> str:
+    """A text for one line: without control and direction characters, at most so many characters."""
+    plain = _UNSEEN.sub(" ", str(text)[: most * 4]).strip()
+    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
+
+
+def label(text: object, most: int = LONGEST_LABEL) -> Markup:
+    """A name or a title as its own direction, cut where it is long, with the whole one as tooltip."""
+    shown = readable(text, most)
+    whole = readable(text, LONGEST_TOOLTIP)
+    if shown == whole:
+        return Markup("<bdi>{}</bdi>").format(shown)
+    return Markup('<bdi title="{}">{}</bdi>').format(whole, shown)
+
+
+@pass_context
+def when(context: Context, value: datetime | str | None, missing: str = "never") -> Markup:
+    """A `<time>` element: relative, with the exact time in UTC as tooltip."""
+    if value is None or value == "":
+        return Markup("<span class=muted>{}</span>").format(missing)
+    moment = parse_time(value) if isinstance(value, str) else value
+    exact = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    shown = ago(moment, context["now"])
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(moment.isoformat(), exact, shown)
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Whole numbers with thousands separated, others with so many digits."""
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+
+
+def size(count: float) -> str:
+    """Bytes in a readable unit."""
+    value = float(count)
+    for unit in _UNITS:
+        if value < 1000 or unit == _UNITS[-1]:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError("there is always a last unit")
+
+
+def duration(seconds: float) -> str:
+    """A length of time, such as `2 h 5 min`."""
+    told = timedelta(seconds=round(seconds))
+    hours, rest = divmod(told.seconds, 3600)
+    parts = ((told.days, "d"), (hours, "h"), (rest // 60, "min"), (rest % 60, "s"))
+    shown = [f"{amount} {unit}" for amount, unit in parts if amount]
+    return " ".join(shown[:2]) or "0 s"
+
+
+def short_id(value: str) -> Markup:
+    """The beginning of an id, with the whole one as tooltip."""
+    return Markup('<code class=id title="{}">{}</code>').format(readable(value), readable(value)[:8])
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 note`, `2 notes`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def query_with(args: Mapping[str, Any], **changed: Any) -> str:
+    """A query string with some values changed; None takes one out."""
+    from urllib.parse import urlencode  # noqa: PLC0415 - a name that templates do not see
+
+    merged = {**args, **changed}
+    kept = {key: value for key, value in merged.items() if value not in (None, "", False)}
+    return f"?{urlencode(kept, doseq=True)}" if kept else "?"
+
+
+def make_environment() -> Environment:
+    """The Jinja environment: templates of the package, everything escaped."""
+    environment = Environment(
+        loader=PackageLoader("lithos.front.console", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters.update(
+        label=label, readable=readable, when=when, number=number, size=size, duration=duration,
+        short_id=short_id,
+    )  # fmt: skip
+    environment.globals.update(plural=plural, query_with=query_with)
+    return environment

@@ -1,0 +1,86 @@
+"""A whole server with its console, and a person with a browser that runs no scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import trio
+from attrs import define, evolve
+
+from lithos.app.front import serve_front
+from lithos.config.sections import EventsConfig
+from tests.front.running import SETTINGS, STOP_BOUND
+from tests.servers import Lithos, serving
+
+_FORM = re.compile(r"<form\b[^>]*>.*?</form>", re.S)
+_FIELD = re.compile(r"<(?:input|button)\b[^>]*>")
+_ATTRIBUTE = re.compile(r'([a-z-]+)="([^"]*)"')
+
+
+@define
+class Visitor:
+    """A person at the console of a running server."""
+
+    lithos: Lithos
+    url: str
+    client: httpx2.AsyncClient
+    shutdown: trio.Event
+
+    async def get(self, path: str, **headers: str) -> httpx2.Response:
+        """A page, after redirections."""
+        return await self.client.get(path, headers=headers, follow_redirects=True)
+
+    async def page(self, path: str) -> str:
+        """The HTML of a page that is there."""
+        response = await self.get(path)
+        assert response.status_code == 200, (response.status_code, response.text[:2000])
+        assert response.headers["content-security-policy"].startswith("default-src 'self'")
+        return str(response.text)
+
+    async def submit(self, path: str, action: str | None = None, **fields: str) -> httpx2.Response:
+        """Fill in and submit the form of a page (that with this action); the page shown afterwards."""
+        html = await self.page(path)
+        target, hidden = form_of(html, action)
+        return await self.post(target or path, **(hidden | fields))
+
+    async def post(self, path: str, **fields: str) -> httpx2.Response:
+        """Submit these fields; the page shown afterwards."""
+        return await self.client.post(path, data=fields, follow_redirects=True)
+
+
+def form_of(html: str, action: str | None = None) -> tuple[str, dict[str, str]]:
+    """The address of the first POST form of a page (or that with this action), and its fields."""
+    for form in _FORM.findall(html):
+        attributes = dict(_ATTRIBUTE.findall(form.partition(">")[0]))
+        if attributes.get("method", "").lower() != "post" or "logout" in attributes.get("action", ""):
+            continue
+        if action is not None and unescape(attributes.get("action", "")) != action:
+            continue
+        inputs = [dict(_ATTRIBUTE.findall(field)) for field in _FIELD.findall(form)]
+        fields = {unescape(one["name"]): unescape(one.get("value", "")) for one in inputs if "name" in one}
+        return unescape(attributes.get("action", "")), fields
+    raise AssertionError(f"no form {action or ''} on the page: {html[:3000]}")
+
+
+@asynccontextmanager
+async def visiting(data: Path, *, token: str | None = None, **sections: Any) -> AsyncIterator[Visitor]:
+    """Run a server on `data` with its console on a free port, visited by one person (not logged in)."""
+    events = sections.get("events", EventsConfig())
+    async with serving(data, **({"settled": False} | sections)) as lithos:
+        shutdown = trio.Event()
+        async with trio.open_nursery() as nursery:
+            settings = evolve(SETTINGS, console=True, auth_token=token)
+            host, port = await nursery.start(partial(serve_front, settings, lithos.server, events, shutdown))
+            url = f"http://{host}:{port}"
+            async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+                yield Visitor(lithos, url, client, shutdown)
+            shutdown.set()
+            nursery.cancel_scope.deadline = trio.current_time() + STOP_BOUND
+        assert not nursery.cancel_scope.cancelled_caught, "the stop took too long"
