@@ -183,8 +183,12 @@ def argument_classes() -> list[tuple[str, type[Any]]]:
 
 
 def find_query_parameters(package: Path) -> Iterator[str]:
-    """The query parameters, headers aside, that functions of the front read."""
+    """The query parameters, headers aside, that functions of the front read; those of pages as one."""
+    pages = package / "front" / "console"
     for path in sorted((package / "front").rglob("*.py")):
+        if pages in path.parents:
+            yield "of a page"
+            continue
         yield from parameters_of(path.read_text())
 
 

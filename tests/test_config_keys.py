@@ -25,6 +25,8 @@ DEFAULTS: dict[str, Any] = {
     "server.auth_token": None,
     "server.allowed_hosts": (),
     "server.allowed_origins": (),
+    "server.console": True,
+    "server.console_agent": "person",
     "storage.data_dir": Path("./data"),
     "storage.knowledge_subdir": "knowledge",
     "storage.vault": None,

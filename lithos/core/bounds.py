@@ -219,6 +219,11 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "front.bridge.bridge.Bridge._outgoing": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
     "front.bridge.bridge.Bridge._sender": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
     "front.bridge.link.OwnerLink._waiting": _CONNECTIONS,
+    "front.console.sessions.Session._notices": Bound("`front.console.sessions.MOST_NOTICES`", "sentences"),
+    "front.console.sessions.Session.submissions": Bound(
+        "`front.console.sessions.MOST_SUBMISSIONS`", "a key and a location"
+    ),
+    "front.console.sessions.Sessions._by_id": Bound("`front.console.sessions.MOST_SESSIONS`", "sessions"),
     "front.server.connections.Connections._open": _CONNECTIONS,
     "front.server.exchanges.Exchanges._open": _CONNECTIONS,
     "front.mcp.session._Unanswered._ids": _CONNECTIONS,
@@ -297,6 +302,7 @@ QUERY_PARAMETERS: Final[Mapping[str, Bound]] = {
     "agent_id": _HEAD,
     "doc_id": _HEAD,
     "limit": _HEAD,
+    "of a page": _HEAD,
     "scope": _HEAD,
     "since": _HEAD,
     "subscriber": Bound("one per request", "`front.events.ws.NAME_LENGTH` characters"),

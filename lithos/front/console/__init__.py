@@ -1,5 +1,5 @@
-"""The web console: pages for the person who answers for the agents (console spec).
+"""The web console: pages for the person who answers for the agents (console spec), their sessions and looks.
 
-`console` serves the pages of `pages/`, which ask the tools and services and never a database; `sessions`
-knows who is there. Templates and static files lie beside them. Nothing outside `app/front` imports this folder.
+Entered by app/console; templates and static files lie beside the modules.
+Never here: what pages show (services, tools), nor any database.
 """

@@ -1,5 +1,5 @@
-"""The pages of the console, one noun a module; each has `add_routes(console, app)`.
+"""The pages of the console, one noun a module, which ask tools and services of `ConsoleParts`.
 
-A page gets its data by `console.call` (a tool, exactly as an agent sees it) or from a service of
-`ConsoleParts`. A change is a POST under `console.change`. No page reads a database or a file itself.
+Entered by app/console through each module's `add_routes`; a change is a POST under `console.change`.
+Never here: a database, a file, HTML in Python.
 """
