@@ -7,7 +7,6 @@ from typing import Final
 from quart_trio import QuartTrio
 
 from lithos.app.server import Server
-from lithos.app.stores import utc_now
 from lithos.front.console.console import Console
 from lithos.front.console.pages import (
     agents,
@@ -43,7 +42,7 @@ def add_console(server: Server, settings: FrontSettings, sessions: Sessions, app
         gauges=server.gauges,
         access_log=server.access_log,
         streams=server.streams,
-        clock=utc_now,
+        clock=server.state.clock,
         version=settings.version,
         agent=server.console_agent,
         auth_token=settings.auth_token,

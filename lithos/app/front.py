@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import trio
 
 from lithos.app.server import Server
-from lithos.app.stores import utc_now
 from lithos.config.sections import EventsConfig
 from lithos.front.console import feed
 from lithos.front.console.sessions import Sessions
@@ -38,7 +37,7 @@ async def serve_front(
     apps: dict[str, AsgiApp] = {events.PATH: stream}
     routes = [partial(_add_routes, server, websockets)]
     if settings.console:
-        sessions = Sessions(utc_now, server.console_agent)
+        sessions = Sessions(server.state.clock, server.console_agent)
         apps[feed.PATH] = feed.ConsoleFeed(stream, sessions, needs_login=settings.auth_token is not None)
         routes.append(partial(_add_console, server, settings, sessions))
     async with trio.open_nursery() as nursery:

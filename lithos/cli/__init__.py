@@ -37,7 +37,7 @@ _RUNNERS = {
     "restore": ("commands.backup", "run_restore"),
     "export": ("commands.backup", "run_export"),
     "connect": ("commands.connect", "run_connect"),
-    "demo": ("commands.demo", "run_demo"),
+    "demo": ("demo.play", "run_demo"),
     "top": ("top", "run_top"),
 }
 

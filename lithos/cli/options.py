@@ -196,10 +196,19 @@ def make_parser() -> argparse.ArgumentParser:
     add_checks(add)
     add_backups(add)
     _add_top(add("top", "show what a running server does, live in the terminal"))
-    add("demo", "watch two agents share notes and work, on a folder that is thrown away")
+    _add_demo(add("demo", "watch two agents share notes and work, on a folder that is thrown away"))
     _add_connect(add("connect", "print how to connect a client, ready to paste"))
     _add_completion(add("completion", "print a script that completes commands and options in a shell"))
     return parser
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--stay",
+        action="store_true",
+        help="play a day of six agents and serve its console until Ctrl+C; with --vault beside a copy of it",
+    )
+    parser.add_argument("--port", type=int, metavar="N", help="port of the console (default: a free one)")
 
 
 def _global_options() -> argparse.ArgumentParser:

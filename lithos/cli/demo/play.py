@@ -1,13 +1,18 @@
-"""`lithos demo`: two agents work in a temporary data directory, every MCP call shown."""
+"""`lithos demo`: two agents work in a temporary data directory, every MCP call shown.
+
+With `--stay` a scripted day is played instead (`day`), and served with its console until it is stopped.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +24,13 @@ from lithos.app import running_server
 from lithos.app.front import serve_front
 from lithos.cli.commands.events import Feed, Record
 from lithos.cli.commands.hosting import front_settings, url_of
+from lithos.cli.demo.day import Day, DayClock
 from lithos.cli.output import print_json, print_line
 from lithos.cli.session import Session
 from lithos.front.bridge.client import OwnerClient
 
+#: What a copy of a vault goes without: version control, and what programs keep for themselves.
+_HIDDEN = shutil.ignore_patterns(".*")
 SCOUT, WRITER = "scout", "writer"
 #: Seconds for anything that is awaited.
 PATIENCE = 30.0
@@ -62,11 +70,12 @@ _NEXT = (
 
 
 def run_demo(session: Session) -> int:
-    """Play the demo; the folder is gone afterwards."""
+    """Play the demo, or serve the scripted day; the folder is gone afterwards."""
     data = Path(tempfile.mkdtemp(prefix="lithos-demo-"))
     config = attrs.evolve(session.config, storage=attrs.evolve(session.config.storage, data_dir=data))
+    stays = session.invocation.typed.get("stay", False)
     try:
-        trio.run(_play, attrs.evolve(session, config=config))
+        trio.run(_stay if stays else _play, attrs.evolve(session, config=config))
     finally:
         shutil.rmtree(data, ignore_errors=True)
     return 0
@@ -81,6 +90,39 @@ async def _play(session: Session) -> None:
         await _divide_work(stage)
         await _search(stage)
     stage.close()
+
+
+async def _stay(session: Session) -> None:
+    """Play the scripted day, then serve it until the process is interrupted or terminated."""
+    vault, folder = session.config.storage.vault, session.config.storage.data_dir / "knowledge"
+    if vault is not None:
+        await trio.to_thread.run_sync(partial(shutil.copytree, vault, folder, ignore=_HIDDEN))
+    storage = attrs.evolve(session.config.storage, vault=None)
+    config, clock = attrs.evolve(session.config, storage=storage), DayClock()
+    _tell(session, "Playing a day of six agents ...")
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with running_server(config, clock=clock) as server, trio.open_nursery() as nursery:
+            shutdown = trio.Event()
+            settings = front_settings(config, "127.0.0.1", session.invocation.typed.get("port", 0), None)
+            address = await nursery.start(serve_front, settings, server, config.events, shutdown)
+            await Day(server, clock, folder).play()
+            url = url_of(*address)
+            server.publish_address(url)
+            _tell(
+                session,
+                f"The console: {url}/console/ (Ctrl+C ends it, and its folder is gone)",
+                url=f"{url}/console/",
+            )
+            async for _ in signals:
+                break
+            shutdown.set()
+
+
+def _tell(session: Session, text: str, **fields: str) -> None:
+    if not session.invocation.as_json:
+        print_line(text)
+    elif fields:
+        print_json(fields)
 
 
 async def _share_a_note(stage: Stage) -> None:
