@@ -88,9 +88,10 @@ class Day:
         self.clock.finish()
 
     async def call(self, tool: str, /, minutes: float = 3, **arguments: Any) -> dict[str, Any]:
-        """One call of a tool, some minutes after the one before. Raises `CommandFailed` for a refusal."""
+        """A call of a tool, some minutes after the one before; without None. Raises `CommandFailed`."""
         self.clock.pass_by(minutes)
-        answer = await self.server.tools.call(tool, arguments)
+        given = {name: value for name, value in arguments.items() if value is not None}
+        answer = await self.server.tools.call(tool, given)
         if answer is None or answer.get("status") == "error":
             raise CommandFailed(f"The scripted day stopped at {tool}: {(answer or {}).get('message')}")
         return dict(answer)
@@ -255,7 +256,7 @@ class Day:
         answer = await self.call(
             "lithos_edge_upsert", from_id=self.ids[start], to_id=self.ids[end], type=kind, weight=0.8,
             namespace="default", provenance_actor=agent, provenance_type="asserted",
-            **({"evidence": dict(evidence)} if evidence else {}),
+            evidence=None if evidence is None else dict(evidence),
         )  # fmt: skip
         return str(answer["edge_id"])
 
@@ -279,7 +280,7 @@ class Day:
         note_id = self.ids.get(note)
         await self.call(
             "lithos_finding_post", minutes=5, task_id=self.tasks[title], agent=agent, summary=summary,
-            **({"knowledge_id": note_id} if note_id else {}),
+            knowledge_id=note_id,
         )  # fmt: skip
 
     async def _complete(self, agent: str, title: str, receipt: str, cited: list[str]) -> None:

@@ -1,0 +1,70 @@
+"""Servers to look at, and a browser; the tests are left out where there is none, unless one is demanded."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.browser.driving import Browser, browsing, chromium
+
+#: `.ci/run` sets it once it has installed the browser: then a missing one is a failure.
+REQUIRED = "LITHOS_BROWSER_REQUIRED"
+#: The folder of real data beside the repository, if it is there.
+SHARED = Path(os.environ.get("LITHOS_SHARED") or Path(__file__).parents[3] / "shared")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _has_browser() -> None:
+    if chromium() is None:
+        assert not os.environ.get(REQUIRED), "there is no chromium, or no chromedriver"
+        pytest.skip("needs chromium and chromedriver (Debian's packages chromium and chromium-driver)")
+
+
+@contextmanager
+def staying(*options: str) -> Iterator[str]:
+    """`lithos demo --stay` as a process of its own; its address."""
+    command = [sys.executable, "-m", "lithos", *options, "--json", "demo", "--stay"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, "the demo ended before it served"
+            yield json.loads(line)["url"].removesuffix("/console/")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+
+
+@pytest.fixture(scope="session")
+def day() -> Iterator[str]:
+    """The scripted day, beside a copy of the shared vault where there is one; not to be changed."""
+    vault = SHARED / "vault"
+    options = ("--vault", str(vault)) if vault.is_dir() else ()
+    with staying(*options) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Browser]:
+    """A browser for the tests of one module; each sets `base`."""
+    with browsing("http://127.0.0.1:1") as browser:
+        yield browser
+
+
+@pytest.fixture
+def at_day(window: Browser, day: str) -> Browser:
+    """The browser at the scripted day."""
+    window.base = day
+    window.width(1280)
+    window.theme("light")
+    window.complaints()
+    window.asked_elsewhere()
+    return window
