@@ -27,6 +27,10 @@ from selenium.webdriver.support.ui import WebDriverWait
 PATIENCE: Final = 20.0
 THEMES: Final = ("light", "dark")
 WIDTHS: Final = (1280, 400)
+_ARGUMENTS: Final = (
+    "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
+    "--no-first-run", "--disable-component-update", "--disable-background-networking",
+)  # fmt: skip
 #: Rules of axe-core that are asked: WCAG 2 A and AA, and good practice of landmarks and headings.
 _AXE_RUN: Final = """
 const done = arguments[arguments.length - 1];
@@ -148,8 +152,8 @@ class Browser:
         for _ in range(most):
             self.press(Keys.TAB)
             active = self.driver.switch_to.active_element
-            told = f"{active.text} {active.get_attribute('aria-label') or ''} {active.get_attribute('name') or ''}"
-            if words.lower() in told.lower():
+            names = [active.get_attribute(name) or "" for name in ("aria-label", "name")]
+            if words.lower() in " ".join([active.text, *names]).lower():
                 self.checks += 1
                 return active
         raise AssertionError(f"Tab reaches nothing that says {words!r} on {self.path}")
@@ -224,8 +228,7 @@ def browsing(base: str) -> Iterator[Browser]:
     assert found is not None
     options = Options()
     options.binary_location = found[0]
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
-                     "--no-first-run", "--disable-component-update", "--disable-background-networking"):  # fmt: skip
+    for argument in _ARGUMENTS:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(found[1]))

@@ -131,7 +131,7 @@ class Day:
             "builder", "why is the timetable import slow", "Import the winter timetable"
         )
         await self._find(
-            "builder", "Import the winter timetable", "Committing in batches of 500 makes it 13 times as fast.",
+            "builder", "Import the winter timetable", "Batches of 500 rows make it 13 times as fast.",
             "Import measurements",
         )  # fmt: skip
         await self._edit("builder", "Import measurements", "The whole import now takes **2.8 s**.")
@@ -149,8 +149,8 @@ class Day:
         await self._complete(
             "reviewer", "Load test the search", asked, cited=["Timetable search", "Load test"]
         )
-        await self._relate("Delay model", "Wind stations", "contradicts", "reviewer",
-                           {"why": "The stations it was measured with were copies for three weeks."})  # fmt: skip
+        why = {"why": "The values it was measured with were copies for three weeks."}
+        await self._relate("Delay model", "Wind stations", "contradicts", "reviewer", why)
         await self._relate("Delays on the map", "Map tiles: licence", "depends_on", "planner", None)
         await self.call(
             "lithos_write", title="Runbook: import by hand", path="runbooks", agent="ops", tags=["runbook"],
@@ -285,6 +285,6 @@ class Day:
 
     async def _complete(self, agent: str, title: str, receipt: str, cited: list[str]) -> None:
         await self.call(
-            "lithos_task_complete", minutes=4, task_id=self.tasks[title], agent=agent, outcome="Done, see the notes.",
+            "lithos_task_complete", minutes=4, task_id=self.tasks[title], agent=agent, outcome="Done.",
             receipt_id=receipt, cited_nodes=[self.ids[note] for note in cited if note in self.ids],
         )  # fmt: skip

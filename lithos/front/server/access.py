@@ -52,6 +52,7 @@ class RequestHead:
     asks_method: str | None = None
     asks_headers: str | None = None
     asks_private_network: bool = False
+    fetch_site: str | None = None
 
 
 @frozen
@@ -83,11 +84,9 @@ def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
     console = policy.console and is_console_path(head.path)
     if not open_to_all and not host_admitted(policy, head.hosts):
         return _forbidden_host(head)
-    origin_known = all(
-        origin_admitted(policy, origin) or (console and is_same_origin(origin, head.hosts))
-        for origin in head.origins
-    )
-    if not open_to_all and not origin_known:
+    origin_known = all(origin_admitted(policy, origin) for origin in head.origins)
+    own_page = console and is_own_page(head)
+    if not open_to_all and not origin_known and not own_page:
         return _forbidden_origin(head)
     cors = _cors_headers(head) if head.origins and origin_known else ()
     if cors and head.method == "OPTIONS" and head.asks_method is not None:
@@ -104,8 +103,23 @@ def is_console_path(path: str) -> bool:
     return path in CONSOLE_ROOTS or path.startswith("/console/")
 
 
+def is_own_page(head: RequestHead) -> bool:
+    """Whether a request comes from a page of the console, of an admitted Host. No CORS is given for it.
+
+    A form of a page that sends no referrer has the origin `null`, as a page of nobody has. The browser's
+    `Sec-Fetch-Site` tells them apart where it is sent (TLS, this machine); else the form's token does.
+    """
+    for origin in head.origins:
+        if origin.strip() == "null":
+            if head.fetch_site not in (None, "same-origin"):
+                return False
+        elif not is_same_origin(origin, head.hosts):
+            return False
+    return True
+
+
 def is_same_origin(origin: str, hosts: Iterable[str]) -> bool:
-    """Whether a request comes from a page of the host that it asks; the Host itself was admitted before."""
+    """Whether an origin names the host that is asked."""
     scheme, separator, rest = origin.strip().partition("://")
     given = tuple(hosts)
     if not separator or scheme not in _DEFAULT_PORTS or len(given) != 1:

@@ -165,6 +165,7 @@ def read_head(scope: Scope) -> RequestHead:
         asks_method=next(iter(values(b"access-control-request-method")), None),
         asks_headers=next(iter(values(b"access-control-request-headers")), None),
         asks_private_network=values(b"access-control-request-private-network") == ("true",),
+        fetch_site=next(iter(values(b"sec-fetch-site")), None),
     )
 
 

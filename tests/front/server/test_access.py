@@ -288,3 +288,49 @@ def test_only_listed_names_pass(name: str) -> None:
     if name != "localhost" and not name.endswith(".localhost") and not name.startswith("127."):
         assert not host_admitted(LOCAL, [name])
     assert host_admitted(evolve(LOCAL, allowed_hosts=(name,)), [f"{name}:8765"])
+
+
+OWN = AccessPolicy("192.0.2.7", "secret", console=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "origin", "fetch_site", "passes"),
+    [
+        ("/console/tasks", "http://192.0.2.7:8765", None, True),
+        ("/console/tasks", "https://192.0.2.7:8765", "same-origin", True),
+        ("/console/tasks", "http://192.0.2.7:9999", None, False),
+        ("/console/tasks", "http://evil.example", None, False),
+        ("/console/tasks", "null", "same-origin", True),
+        ("/console/tasks", "null", None, True),
+        ("/console/tasks", "null", "cross-site", False),
+        ("/console/tasks", "null", "same-site", False),
+        ("/mcp", "null", "same-origin", False),
+        ("/mcp", "http://192.0.2.7:8765", None, False),
+    ],
+)
+def test_only_the_consoles_own_pages_reach_it_and_are_given_no_cors(
+    path: str, origin: str, fetch_site: str | None, passes: bool
+) -> None:
+    head = RequestHead(path, "POST", ("192.0.2.7:8765",), (origin,), fetch_site=fetch_site)
+    decision = decide(OWN, head)
+    if passes:
+        assert decision == Passage()
+    else:
+        assert isinstance(decision, Refusal)
+        assert decision.reason == "forbidden_origin"
+
+
+@pytest.mark.parametrize("path", ["/", "/console", "/console/", "/console/notes/x"])
+def test_the_console_asks_for_the_token_itself(path: str) -> None:
+    head = RequestHead(path, hosts=("192.0.2.7:8765",))
+    assert decide(OWN, head) == Passage()
+    without = decide(evolve(OWN, console=False), head)
+    assert isinstance(without, Refusal)
+    assert without.status == 401
+
+
+@pytest.mark.parametrize("path", ["/consoles", "/console-x/", "//console/", "/mcp", "/events", "/metrics"])
+def test_nothing_beside_the_console_is_open_by_it(path: str) -> None:
+    decision = decide(OWN, RequestHead(path, hosts=("192.0.2.7:8765",)))
+    assert isinstance(decision, Refusal)
+    assert decision.status == 401
