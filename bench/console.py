@@ -1,9 +1,9 @@
 """The console at work: `python -m bench.console --notes 10000`.
 
-Each page is asked for by one client with a session, `--rounds` times: median and 95th percentile of the whole
-answer in milliseconds, and its size in kilobytes. Then notes are written by one client without and with `--feeds`
-open consoles that follow the events and ask for their rows as a page does, in alternating rounds: the ratio of
-writes a second.
+Each page is asked for by one client with a session, `--rounds` times: median and 95th percentile of the
+answer in milliseconds, and its size in kilobytes. Then notes are written by one client without and with
+`--feeds` open consoles that follow the events and ask for their rows as a page does, in alternating
+rounds: the ratio of writes a second.
 """
 
 from __future__ import annotations
