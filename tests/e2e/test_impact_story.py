@@ -136,7 +136,7 @@ async def test_a_kill_between_the_quarantine_and_its_tasks_is_repaired_by_the_sa
                 with trio.move_on_after(PATIENCE):
                     while number and "quarantined" not in text():
                         await trio.sleep(0.001)
-                    await trio.sleep(0.004 * max(0, number - 1))
+                    await trio.sleep(0.02 * max(0, number - 1))
                 server.kill()
         made = [task for task in reverifications(data) if task.metadata["impact_of"] == source]
         assert len(made) in (0, DEPENDENTS + 1)
