@@ -33,6 +33,7 @@ _RUNNERS = {
     "recalibrate-salience": ("commands.maintenance", "run_maintenance"),
     "extract-entities": ("commands.maintenance", "run_maintenance"),
     "validate": ("commands.checks", "run_validate"),
+    "evaluate": ("evaluating.command", "run_evaluate"),
     "backup": ("commands.backup", "run_backup"),
     "restore": ("commands.backup", "run_restore"),
     "export": ("commands.backup", "run_export"),

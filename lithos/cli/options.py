@@ -117,7 +117,40 @@ def add_checks(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
     validate.add_argument("--yes", action="store_true", help="do not ask before --fix changes files")
     validate.add_argument("--all", dest="everything", action="store_true", help="list infos and all entries")
     validate.add_argument("--strict", action="store_true", help="exit 1 also when warnings remain")
+    _add_evaluate(add("evaluate", "ask the questions of a file and check that the right notes are found"))
     add("doctor", "check the whole installation and say what to do; exit 1 when something is wrong")
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Ask the questions of a file and check that the right notes are found: a running server over HTTP, "
+        "else a copy of the files, which stay as they are. Exit 1 when a test fails or is worse than the "
+        "baseline. A server is asked as the agent `evaluate`: mode retrieve leaves receipts and statistics "
+        "there, as every retrieval does."
+    )
+    parser.add_argument("file", metavar="FILE", help="YAML, or JSON lines, of questions and expected notes")
+    parser.add_argument(
+        "--mode",
+        choices=("hybrid", "fulltext", "semantic", "retrieve"),
+        help="how to search, whatever the questions say (default: what each says, else hybrid)",
+    )
+    parser.add_argument("--k", type=_rank, metavar="N", help="cut of hit@k and recall@k, 1 to 50 (default: 5)")
+    parser.add_argument(
+        "--save", metavar="PATH", help="write a baseline: the ranks of this run; replaces an older one"
+    )
+    parser.add_argument("--against", metavar="PATH", help="compare with this baseline; exit 1 when one is worse")
+    parser.add_argument(
+        "--from-receipts",
+        action="store_true",
+        help="write FILE, which must not exist, from what agents asked and cited; nothing is asked",
+    )
+
+
+def _rank(text: str) -> int:
+    rank = int(text)
+    if not 1 <= rank <= 50:
+        raise ValueError(text)
+    return rank
 
 
 #: Clients that `lithos connect` knows.
