@@ -14,8 +14,13 @@ from typing import Any
 from attrs import frozen
 
 from lithos import __version__
-from lithos.core.findings import SCOPES
 from lithos.core.times import parse_time
+
+
+#: `core.findings.SCOPES` and `core.evaluation.questions.MODES`; importing them would take longer than all else
+#: that a hook does. `tests/cli/test_options.py` compares.
+SCOPES = ("indices", "graph", "provenance_projection")
+TEST_MODES = ("hybrid", "fulltext", "semantic", "retrieve")
 
 
 def add_maintenance(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
@@ -131,7 +136,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="YAML, or JSON lines, of questions and expected notes")
     parser.add_argument(
         "--mode",
-        choices=("hybrid", "fulltext", "semantic", "retrieve"),
+        choices=TEST_MODES,
         help="how to search, whatever the questions say (default: what each says, else hybrid)",
     )
     parser.add_argument("--k", type=_rank, metavar="N", help="cut of hit@k and recall@k, 1 to 50 (default: 5)")
@@ -217,6 +222,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     _add_serve(add("serve", "serve the notes to agents over MCP"))
     _add_search(add("search", "search the notes"))
+    _add_brief(add("brief", "print a briefing of the running server: what its notes say, within a budget"))
     add("stats", "print numbers about the notes and their indexes")
     _add_inspect(add("inspect", "look at the state of the server, its agents, tasks or one note"))
     _add_audit(add("audit", "tell who read which note"))
@@ -273,6 +279,24 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     ):
         mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=text)
     parser.add_argument("-n", "--limit", type=int, help="most results (default: 5)")
+
+
+def _add_brief(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "query", metavar="QUERY", nargs="?", help="what it is about (--hook without: the project's name)"
+    )
+    parser.add_argument("--task", metavar="ID", help="the task that it is for")
+    parser.add_argument("--budget", type=_count, metavar="N", help="most tokens (default: 2000; --hook: 800)")
+    parser.add_argument("--agent", metavar="NAME", help="who asks, for the audit and private notes")
+    parser.add_argument("--since", metavar="CURSOR", help="only what changed after this cursor of an answer")
+    parser.add_argument(
+        "--hook",
+        action="store_true",
+        help="for a client that starts: at most 800 tokens, and without a server nothing, exit 0, in a second",
+    )
+    parser.add_argument(
+        "--session", metavar="ID", help="never repeat to this session what was printed before"
+    )
 
 
 def _add_inspect(parser: argparse.ArgumentParser) -> None:
