@@ -16,9 +16,8 @@ from attrs import frozen
 from lithos import __version__
 from lithos.core.times import parse_time
 
-
-#: `core.findings.SCOPES` and `core.evaluation.questions.MODES`; importing them would take longer than all else
-#: that a hook does. `tests/cli/test_options.py` compares.
+#: `core.findings.SCOPES` and `core.evaluation.questions.MODES`; importing them would take longer than all
+#: else that a hook does. `tests/cli/test_options.py` compares.
 SCOPES = ("indices", "graph", "provenance_projection")
 TEST_MODES = ("hybrid", "fulltext", "semantic", "retrieve")
 
@@ -139,11 +138,15 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         choices=TEST_MODES,
         help="how to search, whatever the questions say (default: what each says, else hybrid)",
     )
-    parser.add_argument("--k", type=_rank, metavar="N", help="cut of hit@k and recall@k, 1 to 50 (default: 5)")
+    parser.add_argument(
+        "--k", type=_rank, metavar="N", help="cut of hit@k and recall@k, 1 to 50 (default: 5)"
+    )
     parser.add_argument(
         "--save", metavar="PATH", help="write a baseline: the ranks of this run; replaces an older one"
     )
-    parser.add_argument("--against", metavar="PATH", help="compare with this baseline; exit 1 when one is worse")
+    parser.add_argument(
+        "--against", metavar="PATH", help="compare with this baseline; exit 1 when one is worse"
+    )
     parser.add_argument(
         "--from-receipts",
         action="store_true",
@@ -292,7 +295,7 @@ def _add_brief(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hook",
         action="store_true",
-        help="for a client that starts: at most 800 tokens, and without a server nothing, exit 0, in a second",
+        help="for a client: at most 800 tokens, and without a server nothing and exit 0, in a second",
     )
     parser.add_argument(
         "--session", metavar="ID", help="never repeat to this session what was printed before"

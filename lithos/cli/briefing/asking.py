@@ -25,7 +25,7 @@ def arguments_of(typed: Mapping[str, Any], since: str | None) -> dict[str, Any]:
 
 
 def concern_of(folder: Path) -> str:
-    """What a project is called, to ask about it: its repository's folder, and the folders below it to here."""
+    """What a project is called, to ask about it: its repository, and the folders from there down to here."""
     root = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
     parts = (root.name, *folder.relative_to(root).parts)
     name = " ".join(part for part in parts if part)

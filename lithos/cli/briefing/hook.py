@@ -1,4 +1,4 @@
-"""`lithos brief --hook`: a briefing for a client that starts, or nothing at all (integration spec, section 2).
+"""`lithos brief --hook`: a briefing for a client that starts, or nothing at all (integration spec, 2).
 
 Whatever goes wrong, it prints nothing, exits 0 and is gone within a second: a client must not suffer from a
 server that is not there. It imports only what it needs, when it needs it: with all that other commands load
@@ -95,9 +95,7 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
 
     typed = {"storage.vault": invocation.typed["vault"]} if "vault" in invocation.typed else {}
     try:
-        config = load_config(
-            config_path=invocation.config, environment=os.environ, overrides=typed
-        ).config
+        config = load_config(config_path=invocation.config, environment=os.environ, overrides=typed).config
     except ConfigError as error:
         raise NothingToTell(str(error)) from error
     return config.storage.data_dir, config.server.auth_token

@@ -1,4 +1,4 @@
-"""`lithos evaluate FILE`: ask, print, compare with a baseline, save one; or write a file of what was cited."""
+"""`lithos evaluate FILE`: ask, print, compare with a baseline, save one; or write what was cited."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def run_evaluate(session: Session) -> int:
         beside = [f"--{name}" for name in ("mode", "k", "save", "against") if name in typed]
         if beside:
             raise CommandFailed(
-                f"--from-receipts only writes the file and asks nothing: leave {', '.join(beside)} for the run "
-                "that follows.",
+                f"--from-receipts only writes the file and asks nothing: leave {', '.join(beside)} "
+                "for the run that follows.",
                 USAGE,
             )
         return _write_file(session, file)
@@ -175,7 +175,9 @@ def _write_file(session: Session, file: Path) -> int:
     is_json_lines = file.suffix.lower() in (".jsonl", ".ndjson")
     content = write_questions(found, as_json_lines=is_json_lines)
     if not is_json_lines:
-        content = f"# What agents asked and cited, newest first. Written by lithos {__version__}.\n\n{content}"
+        content = (
+            f"# What agents asked and cited, newest first. Written by lithos {__version__}.\n\n{content}"
+        )
     _write_atomically(file, content, _link_new)
     if session.invocation.as_json:
         print_json({"file": str(file), "questions": len(found)})
@@ -200,7 +202,9 @@ def _write_atomically(path: Path, content: str, put: Callable[[str, Path], None]
             os.fsync(descriptor)
         put(temporary, path)
     except FileExistsError as error:
-        raise CommandFailed(f"{path} is there already and was not changed. Name a new file.", USAGE) from error
+        raise CommandFailed(
+            f"{path} is there already and was not changed. Name a new file.", USAGE
+        ) from error
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)

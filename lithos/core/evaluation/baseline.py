@@ -66,7 +66,10 @@ class Outcome:
 
 @frozen(kw_only=True)
 class Baseline:
-    """An evaluation as it is saved; `mode` is that of questions without their own, `depth` the rows looked at."""
+    """An evaluation as it is saved.
+
+    `mode` is that of questions without their own, `depth` is how many rows were looked at.
+    """
 
     mode: str
     k: int

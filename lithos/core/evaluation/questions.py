@@ -1,9 +1,9 @@
 """The questions of a knowledge test: reading and writing the file (context spec, section 3).
 
 The file is a YAML list or JSON lines, one mapping per question:
-`{"question","expect":[path, id or title],"within":5,"tags"?,"mode"?,"forbid"?:[…]}`. Nothing in it is guessed:
-an unknown key, a wrong type, a second mention of a question and a file without any question are refused with
-the line, since a test that is skipped silently looks like one that passed.
+`{"question","expect":[path, id or title],"within":5,"tags"?,"mode"?,"forbid"?:[…]}`. Nothing in it is
+guessed: an unknown key, a wrong type, a question asked twice and a file without any question are refused,
+with the line, since a test that is skipped silently looks like one that passed.
 """
 
 from __future__ import annotations
@@ -155,7 +155,8 @@ def _refuse_deep_nesting(text: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _DEEPEST_NESTING:
-                raise UnusableTests(f"Line {event.start_mark.line + 1} nests too deeply. Flatten it.")
+                line = getattr(event.start_mark, "line", 0) + 1
+                raise UnusableTests(f"Line {line} nests too deeply. Flatten it.")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
