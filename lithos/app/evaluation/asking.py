@@ -241,13 +241,13 @@ class _Asking:
 
     async def _look_up(self, asked: str) -> tuple[Note, ...]:
         title = asked.casefold()
-        async for note in self._list({"path_prefix": asked}):
-            if _is_path(asked, note):
-                return (note,)
-        named = [note async for note in self._list({"title_contains": asked})]
-        same = [note for note in named if note.title.strip() == asked]
-        alike = same or [note for note in named if note.title.strip().casefold() == title]
-        return tuple(alike) or await self._look_up_id(asked)
+        of_path = await self._list({"path_prefix": asked}, lambda note: _is_path(asked, note), most=1)
+        if of_path:
+            return tuple(of_path)
+        named = await self._list({"title_contains": asked}, lambda note: note.title.strip().casefold() == title)
+        return tuple([note for note in named if note.title.strip() == asked] or named) or (
+            await self._look_up_id(asked)
+        )
 
     async def _look_up_id(self, asked: str) -> tuple[Note, ...]:
         answer = await self._asker.call("lithos_node_stats", {"node_id": asked}) or {}
@@ -257,16 +257,19 @@ class _Asking:
             return ()
         raise AskingFailed(str(answer.get("message")))
 
-    async def _list(self, filters: Mapping[str, Any]) -> Any:
-        offset = 0
-        while True:
-            page = {"limit": _PAGE, "offset": offset}
-            answer = await self._ask("lithos_list", {**filters, **page})
-            for row in answer["items"]:
-                yield _note(row)
-            offset += len(answer["items"])
-            if not answer["items"] or offset >= answer["total"]:
-                return
+    async def _list(
+        self, filters: Mapping[str, Any], wanted: Callable[[Note], bool], most: int | None = None
+    ) -> list[Note]:
+        """The notes that pass, page by page until there are `most`."""
+        found: list[Note] = []
+        offset = total = 0
+        while offset <= total and (most is None or len(found) < most):
+            answer = await self._ask("lithos_list", {**filters, "limit": _PAGE, "offset": offset})
+            if not answer["items"]:
+                break
+            found += filter(wanted, map(_note, answer["items"]))
+            offset, total = offset + len(answer["items"]), answer["total"] - 1
+        return found
 
     async def _ask(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         answer = await self._asker.call(tool, arguments) or {}
