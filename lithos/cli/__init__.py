@@ -70,9 +70,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_hook(argv: Sequence[str]) -> int:
     """A hook of a client: silent in every failure, wrong arguments among them, which would stop a client."""
-    from lithos.cli.briefing.hook import limit_time, run_hook
+    from lithos.cli.briefing.hook import promise_silence, run_hook
 
-    limit_time()
+    promise_silence()
     try:
         with open(os.devnull, "w") as silence, redirect_stderr(silence):
             return run_hook(parse_arguments(argv))
