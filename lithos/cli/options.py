@@ -19,7 +19,7 @@ from lithos.core.times import parse_time
 #: `core.findings.SCOPES` and `core.evaluation.questions.MODES`; importing them would take longer than all
 #: else that a hook does. `tests/cli/test_options.py` compares.
 SCOPES = ("indices", "graph", "provenance_projection")
-TEST_MODES = ("hybrid", "fulltext", "semantic", "retrieve")
+TEST_MODES = ("hybrid", "fulltext", "semantic", "graph", "retrieve")
 
 
 def add_maintenance(add: Callable[[str, str], argparse.ArgumentParser]) -> None:

@@ -98,7 +98,7 @@ def test_modes_of_questions_give_way_to_the_option(program: Program) -> None:
     content = PORTS + "- question: bake\n  expect: [bread.md]\n  mode: fulltext\n"
     modes = [each["mode"] for each in judged(program, content, code=0)["questions"]]
     assert modes == ["hybrid", "fulltext"]
-    for mode in ("semantic", "retrieve", "fulltext"):
+    for mode in ("semantic", "graph", "retrieve", "fulltext"):
         told = judged(program, content, "--mode", mode, code=0)
         assert (told["mode"], [each["mode"] for each in told["questions"]]) == (mode, [mode, mode])
 

@@ -26,9 +26,8 @@ MOST_NAMES: Final = 100
 DEEPEST: Final = 50
 WITHIN: Final = 5
 RETRIEVE: Final = "retrieve"
-#: Modes of `lithos_search`, and `lithos_retrieve`. Mode `graph` is left out: it ranks by links from seed
-#: notes, which a test file does not name.
-MODES: Final = ("hybrid", "fulltext", "semantic", RETRIEVE)
+#: Modes of `lithos_search` (`graph` begins at the notes nearest to the question), and `lithos_retrieve`.
+MODES: Final = ("hybrid", "fulltext", "semantic", "graph", RETRIEVE)
 
 _KEYS: Final = ("question", "expect", "within", "tags", "mode", "forbid")
 #: A question's lists are on level 3.
