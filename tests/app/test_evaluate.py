@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -190,7 +189,8 @@ def learn(data: Path) -> None:
         async with serving(data) as lithos:
             rows = (await lithos.call("lithos_list"))["items"]
             ids = {row["path"]: row["id"] for row in rows}
-            secret = await lithos.create("Ann's secret", "The secret code word.", access_scope="agent_private")
+            hidden = {"access_scope": "agent_private"}
+            secret = await lithos.create("Ann's secret", "The secret code word.", **hidden)
             gone = await lithos.create("Going", "It goes away soon.")
             await cite(lithos, "who is the   leader?", ids["raft.md"])
             await cite(lithos, "who is the leader?", ids["old/raft.md"])

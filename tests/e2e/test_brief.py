@@ -255,11 +255,11 @@ def test_a_hook_does_not_wait_for_another_of_its_session(stub: Stub) -> None:
 def test_a_hook_does_not_wait_for_a_socket_that_says_nothing(tmp_path: Path) -> None:
     """Behaviour 244: a connection that is accepted and then forgotten, and one that is never accepted."""
     data = tmp_path / "data"
-    with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
-        with owning(data, f"http://127.0.0.1:{listener.getsockname()[1]}"):
-            expect_silence(data)
-            expect_silence(data)
-            expect_silence(data)  # by now the queue is full: not even connected
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1)
+    with listener, owning(data, f"http://127.0.0.1:{listener.getsockname()[1]}"):
+        expect_silence(data)
+        expect_silence(data)
+        expect_silence(data)  # by now the queue is full: not even connected
 
 
 def test_a_hook_does_not_wait_for_a_server_that_drips(tmp_path: Path) -> None:

@@ -64,9 +64,12 @@ def test_the_sessions_that_were_told_least_recently_are_forgotten(folder: Path) 
 
 
 def test_two_briefings_of_one_session_wait_for_each_other(folder: Path) -> None:
-    with told_session(folder, folder, "s", WAIT), pytest.raises(SessionBusy):
-        with told_session(folder, folder, "s", WAIT):
-            pass
+    with (
+        told_session(folder, folder, "s", WAIT),
+        pytest.raises(SessionBusy),
+        told_session(folder, folder, "s", WAIT),
+    ):
+        pass
     found: list[str | None] = []
 
     def second() -> None:

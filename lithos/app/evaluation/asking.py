@@ -244,7 +244,8 @@ class _Asking:
         of_path = await self._list({"path_prefix": asked}, lambda note: _is_path(asked, note), most=1)
         if of_path:
             return tuple(of_path)
-        named = await self._list({"title_contains": asked}, lambda note: note.title.strip().casefold() == title)
+        titled = {"title_contains": asked}
+        named = await self._list(titled, lambda note: note.title.strip().casefold() == title)
         return tuple([note for note in named if note.title.strip() == asked] or named) or (
             await self._look_up_id(asked)
         )

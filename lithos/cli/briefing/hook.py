@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lithos.cli.options import Invocation
 
 #: Seconds after which the process ends, whatever it waits for; Python itself takes a tenth beside.
-DEADLINE: Final = 0.75
+DEADLINE: Final = 0.7
 #: Bytes of an answer: the text, and what is told of each of its notes.
 _LARGEST_ANSWER: Final = 1_000_000
 _LARGEST_RECORD: Final = 65_536

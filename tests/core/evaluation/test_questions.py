@@ -122,7 +122,7 @@ def test_there_is_a_most_of_questions() -> None:
 @pytest.mark.parametrize("as_json_lines", [True, False])
 def test_what_is_written_reads_back(as_json_lines: bool) -> None:
     """Behaviour 234: whatever an agent may have asked."""
-    odd = ["plain", "yes", "2024-01-01", "- a: [b", '"\'', "a\x1b[31m\x7f\u2028b", "😀 語", "# no", "x\ty"]
+    odd = ["plain", "yes", "2024-01-01", "- a: [b", "\"'", "a\x1b[31m\x7f\u2028b", "😀 語", "# no", "x\ty"]
     written = [
         Question(question=text, expect=(text,), tags=("t",), forbid=("no.md",), within=7) for text in odd
     ]
