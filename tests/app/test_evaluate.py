@@ -58,6 +58,28 @@ def test_a_question_passes_when_an_expected_note_is_near_enough(program: Program
     assert snapshot(program.data) == before, "reading the files must change nothing, nor make any"
 
 
+def test_a_vault_is_read_as_it_is_served(program: Program, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Behaviour 234: links and what the vault's owner hides included, and nothing in it changes."""
+    vault = tmp_path_factory.mktemp("vault")
+    for path, text in {
+        "net/ports.md": "The server uses port 8765.\n",
+        "templates/ports.md": "The server uses port NNNN.\n",
+        ".obsidian/app.json": '{"userIgnoreFilters": ["templates/"]}',
+        "picture.png": "no note",
+    }.items():
+        (vault / path).parent.mkdir(exist_ok=True)
+        (vault / path).write_text(text)
+    (vault / "linked").symlink_to("net")
+    before = snapshot(vault)
+    content = "- question: server port\n  expect: [ports]\n  forbid: [templates/ports.md]\n"
+    told = judged(program, content, "--vault", str(vault), code=0)
+    (question,) = told["questions"]
+    assert (question["expect"][0]["path"], question["remarks"]) == (
+        "net/ports.md", ["forbids a note that is not there: templates/ports.md"]
+    )  # fmt: skip
+    assert snapshot(vault) == before
+
+
 @pytest.mark.parametrize(
     ("item", "reason"),
     [

@@ -74,6 +74,24 @@ def test_the_files_answer_as_the_server_does_and_stay_as_they_are(tmp_path: Path
     assert snapshot(data) == before
 
 
+def test_what_was_cited_is_written_beside_a_running_server(tmp_path: Path) -> None:
+    """Behaviour 234."""
+    data, _ = make_vault(tmp_path)
+    made = tmp_path / "made.yaml"
+    with running_lithos(data) as server:
+        task = call_tool(server, "lithos_task_create", title="Cook", agent="ann")["task_id"]
+        found = call_tool(server, "lithos_retrieve", query="salted noodles", agent_id="ann", task_id=task)
+        call_tool(
+            server, "lithos_task_complete",
+            task_id=task, agent="ann", cited_nodes=[found["results"][0]["id"]],
+        )  # fmt: skip
+        done = run_lithos("-d", data, "evaluate", made, "--from-receipts", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        (asked,) = evaluate(data, made, code=0)["questions"]
+    assert (asked["question"], asked["rank"]) == ("salted noodles", 1)
+    assert "# Spaghetti\n" in made.read_text()
+
+
 def test_the_doctor_asks_a_running_server(tmp_path: Path) -> None:
     """Behaviour 234."""
     data, tests = make_vault(tmp_path)

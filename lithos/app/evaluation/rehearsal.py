@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -41,22 +42,30 @@ async def rehearsal_server(config: Config) -> AsyncIterator[Server]:
     No other process may own the data directory. Raises what `running_server` raises, and `FileNotFoundError`
     without a folder of notes.
     """
-    with tempfile.TemporaryDirectory(prefix="lithos-evaluate-") as folder:
-        copied = await look_aside(lambda: copy_for_reading(config, Path(folder)))
+    stop = threading.Event()
+    # An abandoned copy may still write one file while the folder is removed.
+    with tempfile.TemporaryDirectory(prefix="lithos-evaluate-", ignore_cleanup_errors=True) as folder:
+        try:
+            copied = await look_aside(lambda: copy_for_reading(config, Path(folder), stop))
+        finally:
+            stop.set()
         async with running_server(copied) as server:
             with trio.move_on_after(READY_WAIT):
                 await server.searchable()
             yield server
 
 
-def copy_for_reading(config: Config, folder: Path) -> Config:
-    """Copy what is searched into `folder`; the configuration that serves the copy. Blocks."""
+def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Config:
+    """Copy what is searched into `folder`; the configuration that serves the copy. Blocks.
+
+    Once nobody waits any more, `stop` ends it.
+    """
     storage = config.storage
     data = folder / "data"
     is_vault = storage.vault is not None
     notes = folder / "vault" if is_vault else data / storage.knowledge_subdir
     notes.mkdir(parents=True)
-    _copy_notes(config, notes)
+    _copy_notes(config, notes, stop)
     for name in _DATABASES:
         copy_database(storage.data_dir / _PRIVATE / name, data / _PRIVATE / name, is_live=False)
     for name in _INDEXES:
@@ -71,11 +80,13 @@ def copy_for_reading(config: Config, folder: Path) -> Config:
     )
 
 
-def _copy_notes(config: Config, target: Path) -> None:
+def _copy_notes(config: Config, target: Path, stop: threading.Event) -> None:
     """The note files under their own names, and the links through which they are reached."""
     root = os.path.realpath(config.storage.notes_folder)
     for file in open_notes(config.storage).list_notes():
         source = f"{root}/{file.path}"
+        if stop.is_set():
+            return
         if os.path.realpath(source) != source:
             continue
         copy = target / file.path
