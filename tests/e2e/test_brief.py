@@ -44,6 +44,8 @@ class Stub:
     raw: bytes | None = None
     status: int = 200
     pause: threading.Event | None = None
+    #: Nothing has changed since any cursor.
+    tells_once: bool = False
     calls: list[dict[str, Any]] = field(factory=list)
     tokens: list[str | None] = field(factory=list)
 
@@ -55,6 +57,8 @@ class Stub:
             self.pause.wait(10)
         if self.raw is not None:
             return self.raw
+        if self.tells_once and "since" in self.calls[-1]:
+            self.answer = briefing("", cursor="8")
         result = {"structuredContent": self.answer, "content": [], "isError": False}
         return json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()
 
@@ -250,6 +254,26 @@ def test_a_hook_does_not_wait_for_another_of_its_session(stub: Stub) -> None:
     first.join(20)
     assert [each.out for each in done] == ["# Briefing\n"]
     assert len(stub.calls) == 1
+
+
+def test_hooks_of_one_session_at_once_do_not_tell_the_same(stub: Stub) -> None:
+    """Behaviour 244."""
+    stub.tells_once = True
+    done: list[Printed] = []
+    hooks = [
+        threading.Thread(target=lambda: done.append(brief(stub.data, "--hook", "--session", "a")))
+        for _ in range(6)
+    ]
+    for hook in hooks:
+        hook.start()
+    for hook in hooks:
+        hook.join(30)
+    assert [each.code for each in done] == [0] * 6
+    assert sum(each.out == "# Briefing\n" for each in done) <= 1  # a busy machine may leave time for none
+    assert {each.out for each in done} <= {"# Briefing\n", ""}
+    assert brief(stub.data, "x", "--session", "a").code == 0
+    told = brief(stub.data, "--hook", "--session", "a")
+    assert told.out == ""
 
 
 def test_a_hook_does_not_wait_for_a_socket_that_says_nothing(tmp_path: Path) -> None:
