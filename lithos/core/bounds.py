@@ -216,6 +216,11 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "actors.watching.watcher.Watcher._failures": Bound("`actors.watching.watcher.FAILURES`", "a number each"),
     "actors.watching.watcher.Watcher._troubles": Bound("one per kind of trouble", "a sentence each"),
     "app.allocator._glibc": _FIXED,
+    "app.evaluation.asking._Asking._known": Bound(
+        "`core.evaluation.questions.MOST_QUESTIONS` times twice `core.evaluation.questions.MOST_NAMES`",
+        "the file, `core.evaluation.questions.LARGEST_FILE`",
+    ),
+    "app.evaluation.asking._Asking.degraded": _FIXED,
     "front.bridge.bridge.Bridge._calls": _CONNECTIONS,
     "front.bridge.bridge.Bridge._outgoing": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
     "front.bridge.bridge.Bridge._sender": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
