@@ -255,6 +255,7 @@ class Actors:
             self.clock,
             settings=learning_settings(self.config.lcma),
             on_salience=lambda notes: self.metrics.count("lcma_salience_updates", by=notes),
+            relations=self.catalogue.relations,
         )
 
     def _make_semantic(self) -> SemanticBackend:

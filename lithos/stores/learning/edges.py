@@ -18,7 +18,16 @@ import apsw
 import attrs
 
 from lithos.core.events import ENRICH_AGENT, EventDraft
-from lithos.core.learning.edges import DERIVED_FROM, RELATED_TO, Edge, EdgeFilter, UpsertEdge
+from lithos.core.learning.edges import (
+    CONTRADICTS,
+    DERIVED_FROM,
+    FRONTMATTER,
+    LINEAGE,
+    RELATED_TO,
+    Edge,
+    EdgeFilter,
+    UpsertEdge,
+)
 from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
 from lithos.core.times import format_time, parse_time
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns, read_time
@@ -29,7 +38,6 @@ REINFORCEMENT: Final = 0.03
 CITED_WEIGHT: Final = 0.5
 #: What a note that misled costs each edge that touches it.
 BLAME: Final = 0.05
-FRONTMATTER: Final = "frontmatter"
 #: What a projected edge looks like: weight, actor, evidence, conflict state.
 _PROJECTED: Final = (1.0, None, None, None)
 
@@ -216,6 +224,11 @@ _TOUCHING: Final = (
     " UNION SELECT rowid FROM edges WHERE to_id IN (SELECT value FROM json_each(:ids)))"
     " ORDER BY created_at, rowid"
 )
+_TRUSTED: Final = sorted((*LINEAGE, CONTRADICTS))
+_TRUST: Final = (
+    f"SELECT {_COLUMNS} FROM edges WHERE type IN (SELECT value FROM json_each(:types))"  # noqa: S608 - constants
+    f" AND provenance_type IS NOT '{FRONTMATTER}'"
+)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -299,6 +312,13 @@ class EdgeStore(LearningDatabase):
             )
             for origin, type, agent, payload, at in rows
         ]
+
+    def trust_edges(self) -> list[Edge]:
+        """The edges of types that trust follows, but no projected ones; for the writing caller."""
+        if self._connections is None:
+            return []
+        with self.noticing_damage():
+            return [_edge(row) for row in self._writer.execute(_TRUST, {"types": json.dumps(_TRUSTED)})]
 
     def edges(self, wanted: EdgeFilter) -> list[Edge]:
         """The edges that pass, oldest first, over the read connection."""
