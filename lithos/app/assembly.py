@@ -50,6 +50,7 @@ from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.transformer import load_transformer
 from lithos.tools.contract.registry import ToolMeter, Tools, in_order
+from lithos.tools.contract.warnings import Warner
 from lithos.tools.memory import EdgeTools, MemoryTools, RetrieveTools
 from lithos.tools.notes.editing import EditTools
 from lithos.tools.notes.graph import GraphTools
@@ -187,21 +188,22 @@ class Assembly:
         edges = self._make_edges(knowledge)
         graph = Graph(self.actors.catalogue, edges.list_edges if lcma else no_edges)
         retrieve = make_retrieve(self.actors, edges, coordination, texts, search, questions)
+        warner = Warner(self.actors.lineage, self.actors.clock)
         families = (
-            NoteTools(knowledge, self.actors.clock).tools(),
+            NoteTools(knowledge, self.actors.clock, warner).tools(),
             MoveTools(moving).tools(),
             versions.tools(),
             EditTools(knowledge).tools(),
-            SearchTools(search, knowledge, self.actors.clock).tools(),
-            GraphTools(graph).tools(),
+            SearchTools(search, knowledge, self.actors.clock, warner).tools(),
+            GraphTools(graph, warner).tools(),
             EdgeTools(edges).tools(),
             MemoryTools(self.actors.learning, self.actors.catalogue).tools(),
-            RetrieveTools(retrieve, self.actors.clock).tools(),
+            RetrieveTools(retrieve, self.actors.clock, warner, self.actors.catalogue).tools(),
             AgentTools(Agents(self.actors.coordinator)).tools(),
             TaskTools(coordination).tools(),
             TaskGraphTools(coordination).tools(),
             SystemTools(state).tools(),
-            LegacyTools(graph, search).tools() if self.actors.config.server.legacy_tools else (),
+            LegacyTools(graph, search, warner).tools() if self.actors.config.server.legacy_tools else (),
         )
         return Tools(
             in_order(tool for family in families for tool in family),

@@ -28,11 +28,11 @@ from lithos.core.notes.trust import NoteWarning
 from lithos.core.times import format_time
 
 #: Edges that one call follows each way: some two milliseconds in all.
-STEPS: Final = 4_000
+STEPS: Final = 2_000
 #: Edges followed between two looks at how many there may be.
-_AT_ONCE: Final = 500
+_AT_ONCE: Final = 250
 #: Other notes named for one kind of warning.
-MOST_NAMED: Final = 5
+MOST_NAMED: Final = 3
 #: Times that `settle` begins anew while notes change.
 _TRIES: Final = 20
 
@@ -60,6 +60,7 @@ class Lineage:
         self._catalogue = catalogue
         self._relations = catalogue.relations
         self._version = -1
+        self._seen_leaves = 0
         #: Notes that a quarantined or superseded one is in the lineage of, and the first such one found.
         self._doubtful: dict[str, str] = {}
         self._spreading: Iterator[None] = iter(())
@@ -95,7 +96,7 @@ class Lineage:
 
     def is_suspect(self, note_id: str) -> bool:
         """Whether a note of its lineage is quarantined or superseded."""
-        return self._cause(note_id) is not None
+        return note_id in self._catalogue and self._cause(note_id) is not None
 
     def warnings(self, note_id: str, now: datetime) -> tuple[NoteWarning, ...]:
         """The warnings about a note, in the order of the kinds; none for one that does not exist."""
@@ -108,7 +109,9 @@ class Lineage:
             found.append(NoteWarning("quarantined", note.id, note.title, reason, 0))
         if note_id in relations.successors:
             for other in self._existing(relations.successors.of(note_id)):
-                found.append(NoteWarning("superseded", other, self._title(other), "superseded by this note", 1))
+                found.append(
+                    NoteWarning("superseded", other, self._title(other), "superseded by this note", 1)
+                )
         cause = self._cause(note_id)
         if cause is not None:
             found.append(
@@ -151,23 +154,42 @@ class Lineage:
         """
         version, tries = -1, 0
         while tries < _TRIES:
-            self._spread()
+            self._catch_up()
             if self._is_settled:
                 return
             tries += version != self._version
             version = self._version
             await trio.lowlevel.checkpoint()
 
-    def _spread(self) -> None:
-        """Follow some more edges backwards, from the beginning after a change."""
-        if self._version != self._relations.version:
-            self._version = self._relations.version
+    def _catch_up(self) -> None:
+        """Take changes up; follow some more edges backwards, after most changes from the beginning."""
+        relations = self._relations
+        leaves = relations.leaves[self._seen_leaves :]
+        is_changed = self._version != relations.version
+        if is_changed or (leaves and not self._is_settled) or len(leaves) > _AT_ONCE:
+            self._version, self._seen_leaves = relations.version, len(relations.leaves)
             self._doubtful, self._causes = {}, {}
             self._spreading, self._is_settled = self._follow_back(self._doubtful), False
+        elif leaves:
+            self._seen_leaves = len(relations.leaves)
+            for leaf in dict.fromkeys(leaves):
+                self._see_leaf(leaf)
         if not self._is_settled:
             for _ in islice(self._spreading, STEPS // _AT_ONCE):
                 pass
             self._is_settled = next(self._spreading, self) is self
+
+    def _see_leaf(self, leaf: str) -> None:
+        """Look at a note that nothing rests on: it may be suspect if something that it rests on is."""
+        relations = self._relations
+        self._causes.pop(leaf, None)
+        self._doubtful.pop(leaf, None)
+        for source in self._rests_on(leaf):
+            if source in self._catalogue:
+                is_bad = source in relations.quarantined or source in relations.successors
+                if is_bad or source in self._doubtful:
+                    self._doubtful[leaf] = source if is_bad else self._doubtful[source]
+                    return
 
     def _follow_back(self, doubtful: dict[str, str]) -> Iterator[None]:
         """Enter all dependents of what is quarantined or superseded; a step is `_AT_ONCE` edges or less."""
@@ -193,8 +215,10 @@ class Lineage:
 
     def _cause(self, note_id: str) -> _Cause | None:
         """The nearest note that makes this one suspect."""
-        if self._version != self._relations.version or not self._is_settled:
-            self._spread()
+        relations = self._relations
+        is_changed = self._version != relations.version or self._seen_leaves != len(relations.leaves)
+        if is_changed or not self._is_settled:
+            self._catch_up()
         if self._is_settled and note_id not in self._doubtful:
             return None
         if note_id not in self._causes:

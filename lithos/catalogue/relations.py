@@ -63,7 +63,7 @@ class TypedEdges:
             self.put(edge)
 
     def put(self, edge: Edge) -> bool:
-        """Enter an edge as it is now, or take it out where it does not count any more; whether it mattered."""
+        """Enter an edge as it is now, or take it out where it does not count; whether that mattered."""
         counts = edge.from_id != edge.to_id and (is_lineage(edge) or is_unresolved(edge))
         old = self._edges.pop(edge.id, None)
         if old is not None:
@@ -114,11 +114,20 @@ class TypedEdges:
         return [(other, self._edges[edge].type) for edge, other in self._dependents.get(note_id, {}).items()]
 
 
+#: Changes of leaves until they are counted as a change of everything.
+MOST_LEAVES: Final = 10_000
+
+
 class Relations:
-    """All of it. `version` changes with everything that a suspicion may depend on, and with little else."""
+    """All of it.
+
+    `version` changes with everything that the suspicion of a note may depend on, but for `leaves`: notes that
+    were changed since then and that nothing rests on, such as new ones. These concern themselves alone.
+    """
 
     def __init__(self) -> None:
         self.version = 0
+        self.leaves: list[str] = []
         #: By note: those that name it in `derived_from_ids`.
         self.derived = Pairs()
         #: By note: those that supersede it.
@@ -155,7 +164,26 @@ class Relations:
                 self.successors.add(new.supersedes, new.id)
             if new.status == "quarantined":
                 self.quarantined.add(new.id)
-        self.version += any(note is not None and self._matters(note) for note in (old, new))
+        notes = [note for note in (old, new) if note is not None and self._matters(note)]
+        if not notes:
+            return
+        if any(self._concerns_others(note) for note in notes) or len(self.leaves) >= MOST_LEAVES:
+            self._begin_anew()
+        else:
+            self.leaves.append(notes[0].id)
+
+    def _begin_anew(self) -> None:
+        self.version += 1
+        self.leaves.clear()
+
+    def _concerns_others(self, note: Note) -> bool:
+        """Whether more than the note's own suspicion may follow from it."""
+        return bool(
+            note.status == "quarantined"
+            or note.supersedes
+            or note.id in self.derived
+            or self.typed.dependents(note.id)
+        )
 
     def _matters(self, note: Note) -> bool:
         """Whether it has to do with any other note's lineage, or other notes' lineage with it."""
@@ -170,18 +198,19 @@ class Relations:
         """Have the notes that another one was filled with; the typed edges stay."""
         self.derived, self.successors = filled.derived, filled.successors
         self.quarantined = filled.quarantined
-        self.version += 1
+        self._begin_anew()
 
     # -- typed edges: the memory actor ---------------------------------------------------------
 
     def put_edge(self, edge: Edge) -> None:
         """An edge is stored as it is now."""
-        self.version += self.typed.put(edge)
+        if self.typed.put(edge):
+            self._begin_anew()
 
     def load_edges(self, typed: TypedEdges) -> None:
         """Exchange all typed edges, as they were read."""
         self.typed = typed
-        self.version += 1
+        self._begin_anew()
 
 
 def _said(note: Note) -> tuple[bool, str | None, tuple[str, ...]]:
