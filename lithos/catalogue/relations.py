@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final
 
+import attrs
+
 from lithos.core.learning.edges import Edge, is_lineage, is_unresolved
 from lithos.core.notes.model import Note
 
@@ -73,7 +75,7 @@ class TypedEdges:
                 if not others:
                     del index[note_id]
         if counts:
-            self._edges[edge.id] = edge
+            self._edges[edge.id] = edge if edge.evidence is None else attrs.evolve(edge, evidence=None)
             for index, note_id, other in self._places(edge):
                 index.setdefault(note_id, {})[edge.id] = other
         return counts or old is not None

@@ -30,9 +30,7 @@ _PER_NOTE_ID: Final = Bound("one per note", _IDS)
 _USERS: Final = Bound("a user's: tasks and findings are kept", "`tools.contract.bounds` for every text")
 _GONE: Final = Bound("one per note, and `services.enrich.worker.GONE_NOTES`", _IDS)
 _LEDGER: Final = Bound("tasks of `services.enrich.worker.LEDGERS`, their pairs of retrieved notes", _IDS)
-_PER_EDGE: Final = Bound(
-    "one per row of edges.edges that says what a note rests on or contradicts", "the row"
-)
+_PER_EDGE: Final = Bound("one per edge of a lineage, and per unresolved contradiction", _IDS)
 _FIXED: Final = Bound("fixed when the server starts", "fixed")
 _CALL: Final = Bound("a call's, ends with it", "what the call was given or found")
 _CONNECTIONS: Final = Bound("one per open connection or request", "some kilobytes each")

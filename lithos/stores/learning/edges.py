@@ -225,9 +225,10 @@ _TOUCHING: Final = (
     " ORDER BY created_at, rowid"
 )
 _TRUSTED: Final = sorted((*LINEAGE, CONTRADICTS))
+#: Neither evidence nor times: nobody asks for these, and there may be tens of thousands of edges.
 _TRUST: Final = (
-    f"SELECT {_COLUMNS} FROM edges WHERE type IN (SELECT value FROM json_each(:types))"  # noqa: S608 - constants
-    f" AND provenance_type IS NOT '{FRONTMATTER}'"
+    "SELECT edge_id,from_id,to_id,type,weight,namespace,provenance_type,conflict_state FROM edges"  # noqa: S608
+    f" WHERE type IN (SELECT value FROM json_each(:types)) AND provenance_type IS NOT '{FRONTMATTER}'"
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -314,11 +315,29 @@ class EdgeStore(LearningDatabase):
         ]
 
     def trust_edges(self) -> list[Edge]:
-        """The edges of types that trust follows, but no projected ones; for the writing caller."""
+        """The edges of types that trust follows, but no projected ones; for the writing caller.
+
+        Without evidence, times and actors.
+        """
         if self._connections is None:
             return []
         with self.noticing_damage():
-            return [_edge(row) for row in self._writer.execute(_TRUST, {"types": json.dumps(_TRUSTED)})]
+            rows = self._writer.execute(_TRUST, {"types": json.dumps(_TRUSTED)})
+            return [
+                Edge(
+                    id=edge_id,
+                    from_id=from_id,
+                    to_id=to_id,
+                    type=type,
+                    weight=weight,
+                    namespace=namespace,
+                    created_at=_EPOCH,
+                    updated_at=_EPOCH,
+                    provenance_type=provenance_type,
+                    conflict_state=conflict_state,
+                )
+                for edge_id, from_id, to_id, type, weight, namespace, provenance_type, conflict_state in rows
+            ]
 
     def edges(self, wanted: EdgeFilter) -> list[Edge]:
         """The edges that pass, oldest first, over the read connection."""
