@@ -33,6 +33,9 @@ STEPS: Final = 2_000
 _AT_ONCE: Final = 250
 #: Other notes named for one kind of warning.
 MOST_NAMED: Final = 3
+#: Successors of one note, and notes excused in a walk, up to which each is looked for by itself.
+_MOST_NEWER: Final = 20
+_MOST_ALONE: Final = 3
 #: Times that `settle` begins anew while notes change.
 _TRIES: Final = 20
 
@@ -233,7 +236,7 @@ class Lineage:
         relations, exists = self._relations, self._catalogue.__contains__
         quarantined, successors, doubtful = relations.quarantined, relations.successors, self._doubtful
         is_settled, reached, frontier = self._is_settled, {note_id}, [note_id]
-        excuses = _Excuses(self._replaced_by, self._reach, note_id)
+        excuses = _Excuses(self, note_id)
         distance = steps = 0
         while frontier:
             distance += 1
@@ -267,7 +270,7 @@ class Lineage:
         typed = self._relations.typed.sources(note_id)
         return chain(stated, typed) if typed else stated
 
-    def _reach(self, note_id: str) -> set[str]:
+    def reach(self, note_id: str) -> set[str]:
         """The note with its lineage, as far as `STEPS` edges lead."""
         reached, waiting, steps = {note_id}, [note_id], 0
         for each in waiting:
@@ -280,7 +283,54 @@ class Lineage:
                     waiting.append(source)
         return reached
 
-    def _replaced_by(self, ids: Iterable[str]) -> set[str]:
+    def is_excused(self, note_id: str, source: str) -> bool | None:
+        """Whether a note or another of its lineage supersedes a source of it; None where that takes long.
+
+        Searched from both ends: in a dense lineage they meet after a few dozen notes.
+        """
+        newer = list(self._relations.successors.of(source))
+        for each in newer:  # by a chain, too
+            if len(newer) > _MOST_NEWER:
+                return None
+            newer += [one for one in self._relations.successors.of(each) if one not in newer]
+        ahead, behind, front, back, left = {note_id}, set(newer), [note_id], newer, STEPS
+        if note_id in behind:
+            return True
+        while front and back and left > 0:
+            if len(front) <= len(back):
+                front, left, meets = self._widen(front, self._rests_on, ahead, behind, left)
+            else:
+                back, left, meets = self._widen(back, self._rested_on_by, behind, ahead, left)
+            if meets:
+                return True
+        return False
+
+    def _widen(
+        self,
+        front: Iterable[str],
+        step: Callable[[str], Iterable[str]],
+        near: set[str],
+        far: Collection[str],
+        left: int,
+    ) -> tuple[list[str], int, bool]:
+        """What is one step further, how many edges may be followed then, whether it met the other side."""
+        found: list[str] = []
+        for each in front:
+            for other in step(each):
+                left -= 1
+                if left < 0:
+                    return [], left, False
+                if other not in near and other in self._catalogue:
+                    near.add(other)
+                    found.append(other)
+                    if other in far:
+                        return found, left, True
+        return found, left, False
+
+    def _rested_on_by(self, note_id: str) -> Iterable[str]:
+        return chain(self._relations.derived.of(note_id), self._relations.typed.dependents(note_id))
+
+    def replaced_by(self, ids: Iterable[str]) -> set[str]:
         """What these notes supersede, directly or by a chain."""
         replaced, steps = set[str](), 0
         for each in ids:
@@ -295,25 +345,30 @@ class Lineage:
 
 
 class _Excuses:
-    """The superseded notes that do not make a note suspect, found out no further than is asked."""
+    """The superseded notes that do not make a note suspect, found out no further than is asked.
 
-    def __init__(
-        self,
-        replaced_by: Callable[[Iterable[str]], set[str]],
-        reach: Callable[[str], Iterable[str]],
-        note_id: str,
-    ) -> None:
-        self._replaced_by = replaced_by
-        self._reach = reach
+    The first are looked for one by one; where there are more, what the whole lineage supersedes is found
+    once, so that a long chain of versions costs no more than its length.
+    """
+
+    def __init__(self, lineage: Lineage, note_id: str) -> None:
+        self._lineage = lineage
         self._note_id = note_id
         self._own: set[str] | None = None
         self._whole: set[str] | None = None
+        self._alone = 0
 
     def __contains__(self, source: str) -> bool:
+        lineage, note_id = self._lineage, self._note_id
         if self._own is None:
-            self._own = self._replaced_by([self._note_id])
+            self._own = lineage.replaced_by([note_id])
         if source in self._own:
             return True
+        if self._whole is None and self._alone < _MOST_ALONE:
+            self._alone += 1
+            is_excused = lineage.is_excused(note_id, source)
+            if is_excused is not None:
+                return is_excused
         if self._whole is None:
-            self._whole = self._replaced_by(self._reach(self._note_id))
+            self._whole = lineage.replaced_by(lineage.reach(note_id))
         return source in self._whole
