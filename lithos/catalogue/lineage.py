@@ -334,13 +334,15 @@ class Lineage:
         """What these notes supersede, directly or by a chain."""
         replaced, steps = set[str](), 0
         for each in ids:
-            entry = self._catalogue.get(each)
-            while entry is not None and entry.note.supersedes and entry.note.supersedes not in replaced:
+            at: str | None = each
+            while at is not None and (entry := self._catalogue.get(at)) is not None:
+                newer, at = at, entry.note.supersedes
+                if at is None or at == newer or at in replaced:
+                    break
                 steps += 1
-                replaced.add(entry.note.supersedes)
-                entry = self._catalogue.get(entry.note.supersedes)
                 if steps > STEPS:
                     return replaced
+                replaced.add(at)
         return replaced
 
 
