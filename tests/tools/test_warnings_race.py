@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -37,13 +37,20 @@ class Race:
         self.calls = 0
 
     async def run(self, calls: int) -> None:
-        numbers = iter(range(calls))
+        numbers = self._numbers(calls)
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as readers:
                 for _ in range(READERS):
                     readers.start_soon(self._read_all, numbers)
                 nursery.start_soon(self._change)
             nursery.cancel_scope.cancel()
+
+    def _numbers(self, calls: int) -> Iterator[int]:
+        """So many, and more until every view was judged in both states."""
+        for number in count():
+            if number >= calls and len(self.judged) == 2 * len(VIEWS):
+                return
+            yield number
 
     async def _change(self) -> None:
         """Each state for as long as it takes to judge an answer of every view."""
