@@ -24,6 +24,7 @@ from lithos.core.learning.memory import NodeStats, SurfacedConflict
 from lithos.core.learning.questions import RememberedQuestion
 from lithos.core.times import format_optional, format_time
 from lithos.services.notes.edges import Edges
+from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.retrieve.retrieve import Result, Retrieve, RetrieveRequest
@@ -32,6 +33,7 @@ from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import search_row, sliced_rows
+from lithos.tools.contract.warnings import Veil, Warner
 
 #: Who is recorded for an edge that nobody signed.
 UNSIGNED = "lithos_edge_upsert"
@@ -255,9 +257,13 @@ class RetrieveArguments:
 class RetrieveTools:
     """Handlers; each takes its arguments class."""
 
-    def __init__(self, retrieve: Retrieve, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, retrieve: Retrieve, clock: Callable[[], datetime], warner: Warner, catalogue: Catalogue
+    ) -> None:
         self._retrieve = retrieve
         self._clock = clock
+        self._warner = warner
+        self._catalogue = catalogue
 
     def tools(self) -> Sequence[Tool]:
         """The family in listing order."""
@@ -288,8 +294,10 @@ class RetrieveTools:
             )
         )
         now = self._clock()
+        rows = [retrieve_row(each, now) for each in answer.results[arguments.offset :]]
+        await self._warner.warn(((row["id"], row) for row in rows), self._veil(arguments))
         result: dict[str, Any] = {
-            "results": [retrieve_row(each, now) for each in answer.results[arguments.offset :]],
+            "results": rows,
             "temperature": answer.receipt.temperature,
             "terrace_reached": answer.receipt.terrace_reached,
             "receipt_id": answer.receipt.id,
@@ -299,6 +307,14 @@ class RetrieveTools:
         if answer.conflicts is not None:
             result["conflicts"] = [conflict_row(each) for each in answer.conflicts]
         return result
+
+    def _veil(self, given: RetrieveArguments) -> Veil:
+        """What this asker is told of the notes that warnings name."""
+        spaces = given.namespace_filter
+        gate = Gate(
+            namespaces=frozenset(spaces) if spaces else None, task_id=given.task_id, agent_id=given.agent_id
+        )
+        return lambda warning: gate.veil(warning, self._catalogue.get(warning.id))
 
 
 def retrieve_row(result: Result, now: datetime) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Entry
 from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.model import Note
+from lithos.core.notes.trust import NoteWarning
 from lithos.core.tasks.commands import Given
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import Claim, Finding, Grant, Task
@@ -51,6 +52,17 @@ def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
         "entities_extractor": note.entities_extractor,
         "extra": dict(note.extra),
     } | ({} if error is None else {"frontmatter_error": dict(error)})
+
+
+def warning_row(warning: NoteWarning) -> dict[str, Any]:
+    """One of the `warnings` about a note."""
+    return {
+        "kind": warning.kind,
+        "id": warning.id,
+        "title": warning.title,
+        "reason": warning.reason,
+        "distance": warning.distance,
+    }
 
 
 def outcome_row(outcome: WriteOutcome) -> dict[str, Any]:

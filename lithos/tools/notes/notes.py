@@ -44,6 +44,7 @@ from lithos.tools.contract.bounds import (
 )
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import list_row, outcome_row, read_row
+from lithos.tools.contract.warnings import Warner
 
 _EXPECTED = "The version you read; see on_conflict."
 _ON_CONFLICT = "If expected_version is not current: refuse, or merge your change."
@@ -180,9 +181,10 @@ def _check_on_conflict(given: WriteArguments | UpdateArguments) -> None:
 class NoteTools:
     """Handlers; each takes its arguments class."""
 
-    def __init__(self, knowledge: Knowledge, clock: Callable[[], datetime]) -> None:
+    def __init__(self, knowledge: Knowledge, clock: Callable[[], datetime], warner: Warner) -> None:
         self._knowledge = knowledge
         self._clock = clock
+        self._warner = warner
 
     def tools(self) -> Sequence[Tool]:
         """The family in listing order: write, read, delete; list; tags."""
@@ -269,7 +271,9 @@ class NoteTools:
             version=arguments.version,
             as_of=read_time("as_of", arguments.as_of),
         )
-        return read_row(found)
+        row = read_row(found)
+        await self._warner.warn([(found.entry.note.id, row)])
+        return row
 
     async def delete(self, arguments: DeleteArguments) -> Answer:
         """`lithos_delete`."""
@@ -295,6 +299,7 @@ class NoteTools:
         items: list[dict[str, Any]] = []
         async for some in slices(page.entries):
             items += [list_row(entry) for entry in some]
+        await self._warner.warn((item["id"], item) for item in items)
         answer: dict[str, Any] = {"items": items, "total": page.total}
         return answer | ({"message": page.message} if page.message else {})
 

@@ -17,6 +17,7 @@ from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import search_row
+from lithos.tools.contract.warnings import Warner
 
 
 @frozen
@@ -53,10 +54,13 @@ class CacheArguments:
 class SearchTools:
     """Handlers; each takes its arguments class."""
 
-    def __init__(self, search: Search, knowledge: Knowledge, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, search: Search, knowledge: Knowledge, clock: Callable[[], datetime], warner: Warner
+    ) -> None:
         self._search = search
         self._knowledge = knowledge
         self._clock = clock
+        self._warner = warner
 
     def tools(self) -> Sequence[Tool]:
         """The family in listing order."""
@@ -100,7 +104,9 @@ class SearchTools:
             )
         )
         now = self._clock()
-        result: dict[str, object] = {"results": [search_row(hit, now) for hit in answer.hits]}
+        rows = [search_row(hit, now) for hit in answer.hits]
+        await self._warner.warn((row["id"], row) for row in rows)
+        result: dict[str, object] = {"results": rows}
         if answer.failed:
             result |= {"degraded": True, "failed_backends": list(answer.failed)}
         return result | ({"message": answer.message} if answer.message else {})
@@ -124,7 +130,10 @@ class SearchTools:
                 tags=arguments.tags or (),
             )
         )
-        return _cache_row(answer, arguments.max_length)
+        row = _cache_row(answer, arguments.max_length)
+        if answer.entry is not None:
+            await self._warner.warn([(answer.entry.note.id, row)])
+        return row
 
 
 def _cache_row(answer: CacheAnswer, max_length: int) -> dict[str, object]:
