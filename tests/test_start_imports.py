@@ -11,6 +11,8 @@ BRIDGE = (
     "lithos.cli.session, lithos.cli.failures, lithos.cli.commands.serve, "
     "lithos.front.bridge.bridge, lithos.front.bridge.link"
 )
+#: What `lithos brief --hook` loads in all; a client waits for it (behaviour 244).
+HOOK = "lithos.cli, lithos.cli.briefing.hook, lithos.cli.printable, lithos.stores.lock, lithos.stores.told"
 HEAVY = (
     "mcp",
     "mcp_types",
@@ -29,8 +31,22 @@ HEAVY = (
     [
         (BRIDGE, (*HEAVY, "numpy", "tantivy", "usearch", "rustworkx", "hypercorn", "prometheus_client")),
         ("lithos.cli.commands.hosting", (*HEAVY, "asyncio", "httpx2")),
+        (
+            HOOK,
+            (
+                *HEAVY,
+                "numpy",
+                "trio",
+                "asyncio",
+                "apsw",
+                "yaml",
+                "cattrs",
+                "anyascii",
+                "lithos.core.findings",
+            ),
+        ),
     ],
-    ids=["bridge", "server"],
+    ids=["bridge", "server", "hook"],
 )
 def test_a_start_does_not_load_what_it_does_not_need(modules: str, unwanted: tuple[str, ...]) -> None:
     program = f"import sys, {modules}; print(*sorted(set({unwanted!r}) & set(sys.modules)))"

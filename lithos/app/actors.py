@@ -39,6 +39,7 @@ from lithos.actors.writing.writer import Writer, WriterMailbox
 from lithos.app.stores import Stores
 from lithos.app.style import style_of
 from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.config.catalogue import Config
@@ -143,7 +144,8 @@ class Actors:
         #: Kept until the start scan.
         self._rows = stores.coordination.note_rows()
         self.catalogue = Catalogue(NoteRecords(self._rows), style_of(config.storage))
-        self.outlines = Outlines()
+        #: What the notes rest on, and the warnings that follow: one for all, as it remembers what it found.
+        self.lineage = Lineage(self.catalogue)
         self.outlines = Outlines()
         self.opening = Opening(stores.fulltext.document_count)
         self.graph_cache = GraphCache(self.catalogue.graph, config.storage.data_dir, Threads())
@@ -255,6 +257,7 @@ class Actors:
             self.clock,
             settings=learning_settings(self.config.lcma),
             on_salience=lambda notes: self.metrics.count("lcma_salience_updates", by=notes),
+            relations=self.catalogue.relations,
         )
 
     def _make_semantic(self) -> SemanticBackend:

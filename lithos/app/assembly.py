@@ -46,14 +46,17 @@ from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.event_stream import EventStreams
+from lithos.services.tasks.impact import Impact
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.transformer import load_transformer
 from lithos.tools.contract.registry import ToolMeter, Tools, in_order
+from lithos.tools.contract.warnings import Warner
 from lithos.tools.memory import EdgeTools, MemoryTools, RetrieveTools
 from lithos.tools.notes.editing import EditTools
 from lithos.tools.notes.graph import GraphTools
 from lithos.tools.notes.history import HistoryTools
+from lithos.tools.notes.impact import ImpactTools
 from lithos.tools.notes.legacy import LegacyTools
 from lithos.tools.notes.moving import MoveTools
 from lithos.tools.notes.notes import NoteTools
@@ -188,21 +191,25 @@ class Assembly:
         edges = self._make_edges(knowledge)
         graph = Graph(self.actors.catalogue, edges.list_edges if lcma else no_edges)
         retrieve = make_retrieve(self.actors, edges, coordination, texts, search, questions)
+        lineage, coordinator = self.actors.lineage, self.actors.coordinator
+        impact = Impact(self.actors.catalogue, lineage, knowledge, coordination, coordinator)
+        warner = Warner(lineage, self.actors.clock)
         families = (
-            NoteTools(knowledge, self.actors.clock).tools(),
+            NoteTools(knowledge, self.actors.clock, warner).tools(),
             MoveTools(moving).tools(),
             versions.tools(),
             EditTools(knowledge).tools(),
-            SearchTools(search, knowledge, self.actors.clock).tools(),
-            GraphTools(graph).tools(),
+            SearchTools(search, knowledge, self.actors.clock, warner).tools(),
+            GraphTools(graph, warner).tools(),
+            ImpactTools(impact).tools(),
             EdgeTools(edges).tools(),
             MemoryTools(self.actors.learning, self.actors.catalogue).tools(),
-            RetrieveTools(retrieve, self.actors.clock).tools(),
+            RetrieveTools(retrieve, self.actors.clock, warner, self.actors.catalogue).tools(),
             AgentTools(Agents(self.actors.coordinator)).tools(),
             TaskTools(coordination).tools(),
             TaskGraphTools(coordination).tools(),
             SystemTools(state).tools(),
-            LegacyTools(graph, search).tools() if self.actors.config.server.legacy_tools else (),
+            LegacyTools(graph, search, warner).tools() if self.actors.config.server.legacy_tools else (),
         )
         return Tools(
             in_order(tool for family in families for tool in family),

@@ -14,6 +14,7 @@ import trio
 from attrs import frozen
 
 from lithos.actors.indexing.ports import ChunkSizes
+from lithos.app.evaluation.check import check_knowledge, find_tests
 from lithos.app.stores import utc_now
 from lithos.app.style import style_of
 from lithos.app.vault import open_notes
@@ -224,6 +225,8 @@ class Doctor:
         yield "vanished files", self._of_notes(checks_notes.check_vanished)
         yield "embedder", _aside(self._look_at_embedder)
         yield "indexes", self._of_notes(self._look_at_indexes)
+        if find_tests(data):
+            yield "knowledge_tests", self._look_at_knowledge
         yield "watcher", self._look_at_watching
         yield "clock", _aside(self._look_at_clock)
 
@@ -282,6 +285,9 @@ class Doctor:
         if self._embedder is None:
             raise EmbedderUnavailable(name, "see the check of the embedder")
         return self._embedder
+
+    async def _look_at_knowledge(self) -> Iterable[Finding]:
+        return await check_knowledge(self._config, self._ownership.record, is_live=self._ownership.is_live)
 
     async def _look_at_watching(self) -> Iterable[Finding]:
         config = self._config

@@ -111,7 +111,7 @@ def make_retrieve(
     pipeline: Pipeline = (
         WeighingPipeline(catalogue, dispatcher, team, ranking)
         if lcma.ranking == "weights"
-        else EvidencePipeline(catalogue, search, questions, dispatcher, team, ranking)
+        else EvidencePipeline(catalogue, search, questions, dispatcher, team, ranking, actors.lineage)
     )
     parts = RetrieveParts(
         catalogue=catalogue,

@@ -16,6 +16,7 @@ from attrs import frozen
 
 from lithos.catalogue.note_graph import NoteGraph, exhaust
 from lithos.catalogue.note_records import NoteRecords
+from lithos.catalogue.relations import Relations
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.file_names import FileNames
 from lithos.core.notes.model import Note, Standing
@@ -169,6 +170,8 @@ class Catalogue:
         self.files = FileNames()
         #: Links and provenance, always as current as the notes.
         self.graph = NoteGraph(self.files, by_file_name=style.titles_from_files)
+        #: Lineage, successors, quarantines and contradictions, as current as the notes and typed edges.
+        self.relations = Relations()
         #: Files that are not indexed, and why: unreadable ones and second files of one id.
         self.skipped: dict[str, Skipped] = {}
         self._next_serial = 1
@@ -256,14 +259,16 @@ class Catalogue:
     def take_over(self, filled: Catalogue) -> None:
         """Have everything that another catalogue was filled with, at once; this one must be empty.
 
-        Its records and its graph stay the same objects, since others hold them. `filled` is not used again.
+        Its records, graph and relations stay the same objects, since others hold them. `filled` is not used
+        again.
         """
         assert not self._by_id
-        records, graph = self.records, self.graph
+        records, graph, relations = self.records, self.graph, self.relations
+        relations.take_over(filled.relations)
         records.take_over(filled.records)
         graph.take_over(filled.graph)
         vars(self).update(vars(filled))
-        self.records, self.graph = records, graph
+        self.records, self.graph, self.relations = records, graph, relations
 
     def put(self, entry: Entry) -> None:
         """Upsert a note; a replaced one keeps its place in the listing."""
@@ -316,6 +321,7 @@ class Catalogue:
             self._claim_url(note.source_url, note.id)
         self.tags.update(set(note.all_tags))
         self._mark(note)
+        self.relations.enter(note)
         self._claim_name(entry)
 
     def _release(self, entry: Entry) -> None:
@@ -327,6 +333,7 @@ class Catalogue:
             self._release_url(note.source_url, note.id)
         self._drop_tags(note)
         self.broken.discard(note.id)
+        self.relations.leave(note)
         self._release_name(entry)
 
     def _replace(self, old: Entry, new: Entry) -> None:
@@ -349,6 +356,7 @@ class Catalogue:
         self._drop_tags(old.note)
         self.tags.update(set(new.note.all_tags))
         self._mark(new.note)
+        self.relations.replace(old.note, new.note)
         self._release_name(old)
         self._claim_name(new)
 

@@ -12,6 +12,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from importlib import import_module
 
 from lithos.cli.options import Invocation, parse_arguments
@@ -20,6 +21,7 @@ FAILED = 1
 #: The module, imported only then, and the function that run a command; `serve` also wants the signals.
 _RUNNERS = {
     "search": ("commands.queries", "run_query"),
+    "brief": ("briefing.brief", "run_brief"),
     "stats": ("commands.queries", "run_query"),
     "inspect": ("commands.queries", "run_query"),
     "audit": ("commands.queries", "run_query"),
@@ -33,6 +35,7 @@ _RUNNERS = {
     "recalibrate-salience": ("commands.maintenance", "run_maintenance"),
     "extract-entities": ("commands.maintenance", "run_maintenance"),
     "validate": ("commands.checks", "run_validate"),
+    "evaluate": ("evaluating.command", "run_evaluate"),
     "backup": ("commands.backup", "run_backup"),
     "restore": ("commands.backup", "run_restore"),
     "export": ("commands.backup", "run_export"),
@@ -42,9 +45,17 @@ _RUNNERS = {
 }
 
 
+def is_hook(argv: Sequence[str]) -> bool:
+    """Whether a client runs this as its hook."""
+    return "--hook" in argv and "brief" in argv
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    invocation = parse_arguments(sys.argv[1:] if argv is None else argv)
+    given = sys.argv[1:] if argv is None else argv
+    if is_hook(given):
+        return _run_hook(given)
+    invocation = parse_arguments(given)
     try:
         code = _run(invocation)
         sys.stdout.flush()
@@ -55,6 +66,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _run_hook(argv: Sequence[str]) -> int:
+    """A hook of a client: silent in every failure, wrong arguments among them, which would stop a client."""
+    from lithos.cli.briefing.hook import promise_silence, run_hook
+
+    promise_silence()
+    try:
+        with open(os.devnull, "w") as silence, redirect_stderr(silence):
+            return run_hook(parse_arguments(argv))
+    except SystemExit:  # of the parser; --help has printed
+        return 0
 
 
 def _run(invocation: Invocation) -> int:

@@ -14,8 +14,12 @@ from typing import Any
 from attrs import frozen
 
 from lithos import __version__
-from lithos.core.findings import SCOPES
 from lithos.core.times import parse_time
+
+#: `core.findings.SCOPES` and `core.evaluation.questions.MODES`; importing them would take longer than all
+#: else that a hook does. `tests/cli/test_options.py` compares.
+SCOPES = ("indices", "graph", "provenance_projection")
+TEST_MODES = ("hybrid", "fulltext", "semantic", "graph", "retrieve")
 
 
 def add_maintenance(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
@@ -117,7 +121,44 @@ def add_checks(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
     validate.add_argument("--yes", action="store_true", help="do not ask before --fix changes files")
     validate.add_argument("--all", dest="everything", action="store_true", help="list infos and all entries")
     validate.add_argument("--strict", action="store_true", help="exit 1 also when warnings remain")
+    _add_evaluate(add("evaluate", "ask the questions of a file and check that the right notes are found"))
     add("doctor", "check the whole installation and say what to do; exit 1 when something is wrong")
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Ask the questions of a file and check that the right notes are found: a running server over HTTP, "
+        "else a copy of the files, which stay as they are. Exit 1 when a test fails or is worse than the "
+        "baseline. A server is asked as the agent `evaluate`: mode retrieve leaves receipts and statistics "
+        "there, as every retrieval does."
+    )
+    parser.add_argument("file", metavar="FILE", help="YAML, or JSON lines, of questions and expected notes")
+    parser.add_argument(
+        "--mode",
+        choices=TEST_MODES,
+        help="how to search, whatever the questions say (default: what each says, else hybrid)",
+    )
+    parser.add_argument(
+        "--k", type=_rank, metavar="N", help="cut of hit@k and recall@k, 1 to 50 (default: 5)"
+    )
+    parser.add_argument(
+        "--save", metavar="PATH", help="write a baseline: the ranks of this run; replaces an older one"
+    )
+    parser.add_argument(
+        "--against", metavar="PATH", help="compare with this baseline; exit 1 when one is worse"
+    )
+    parser.add_argument(
+        "--from-receipts",
+        action="store_true",
+        help="write FILE, which must not exist, from what agents asked and cited; nothing is asked",
+    )
+
+
+def _rank(text: str) -> int:
+    rank = int(text)
+    if not 1 <= rank <= 50:
+        raise ValueError(text)
+    return rank
 
 
 #: Clients that `lithos connect` knows.
@@ -184,6 +225,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     _add_serve(add("serve", "serve the notes to agents over MCP"))
     _add_search(add("search", "search the notes"))
+    _add_brief(add("brief", "print a briefing of the running server: what its notes say, within a budget"))
     add("stats", "print numbers about the notes and their indexes")
     _add_inspect(add("inspect", "look at the state of the server, its agents, tasks or one note"))
     _add_audit(add("audit", "tell who read which note"))
@@ -249,6 +291,24 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     ):
         mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=text)
     parser.add_argument("-n", "--limit", type=int, help="most results (default: 5)")
+
+
+def _add_brief(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "query", metavar="QUERY", nargs="?", help="what it is about (--hook without: the project's name)"
+    )
+    parser.add_argument("--task", metavar="ID", help="the task that it is for")
+    parser.add_argument("--budget", type=_count, metavar="N", help="most tokens (default: 2000; --hook: 800)")
+    parser.add_argument("--agent", metavar="NAME", help="who asks, for the audit and private notes")
+    parser.add_argument("--since", metavar="CURSOR", help="only what changed after this cursor of an answer")
+    parser.add_argument(
+        "--hook",
+        action="store_true",
+        help="for a client: at most 800 tokens, and without a server nothing and exit 0, in a second",
+    )
+    parser.add_argument(
+        "--session", metavar="ID", help="never repeat to this session what was printed before"
+    )
 
 
 def _add_inspect(parser: argparse.ArgumentParser) -> None:

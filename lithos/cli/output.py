@@ -8,6 +8,7 @@ import sys
 from types import TracebackType
 from typing import Any
 
+from lithos.cli.printable import make_printable
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.load import logs_json
 from lithos.telemetry import ensure_logging, get_logger
@@ -27,21 +28,12 @@ def print_line(text: str) -> None:
     print(make_printable(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
-def make_printable(text: str) -> str:
-    """The text with what could steer a terminal written as an escape sequence."""
-    return "".join(char if char.isprintable() or char == "\t" else _escape(char) for char in text)
-
-
 def print_pairs(title: str, pairs: dict[str, Any]) -> None:
     """A heading and aligned values."""
     print_line(title)
     width = max(map(len, pairs), default=0) + 1
     for name, value in pairs.items():
         print_line(f"  {name + ':':<{width}} {value}")
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape").decode()
 
 
 log = get_logger("lithos.serve")

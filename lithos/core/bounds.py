@@ -30,6 +30,7 @@ _PER_NOTE_ID: Final = Bound("one per note", _IDS)
 _USERS: Final = Bound("a user's: tasks and findings are kept", "`tools.contract.bounds` for every text")
 _GONE: Final = Bound("one per note, and `services.enrich.worker.GONE_NOTES`", _IDS)
 _LEDGER: Final = Bound("tasks of `services.enrich.worker.LEDGERS`, their pairs of retrieved notes", _IDS)
+_PER_EDGE: Final = Bound("one per edge of a lineage, and per unresolved contradiction", _IDS)
 _FIXED: Final = Bound("fixed when the server starts", "fixed")
 _CALL: Final = Bound("a call's, ends with it", "what the call was given or found")
 _CONNECTIONS: Final = Bound("one per open connection or request", "some kilobytes each")
@@ -44,6 +45,7 @@ TABLES: Final[Mapping[str, Bound]] = {
         "`services.tasks.retention.AGENTS`, idle ones a year, more only with something to their name",
         "`services.tasks.retention.AGENT_BYTES`",
     ),
+    "coordination.citations": Bound("a user's: at most 1,000 per completed task, which is kept", _IDS),
     "coordination.claims": Bound(
         "`actors.coordinating.task_claims.ASPECTS` per open task; 30 days after their end", "names"
     ),
@@ -126,6 +128,15 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "catalogue.catalogue.Catalogue._by_path": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue._by_serial": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue._nameless": _PER_NOTE_ID,
+    "catalogue.lineage.Lineage._causes": _PER_NOTE_ID,
+    "catalogue.lineage.Lineage._doubtful": _PER_NOTE_ID,
+    "catalogue.relations.Pairs._ids": Bound("what notes say: `core.limits.ITEMS` each", _IDS),
+    "catalogue.relations.Relations.leaves": Bound("`catalogue.relations.MOST_LEAVES`", "an id each"),
+    "catalogue.relations.Relations.quarantined": _PER_NOTE_ID,
+    "catalogue.relations.TypedEdges._dependents": _PER_EDGE,
+    "catalogue.relations.TypedEdges._edges": _PER_EDGE,
+    "catalogue.relations.TypedEdges._opposed": _PER_EDGE,
+    "catalogue.relations.TypedEdges._sources": _PER_EDGE,
     "catalogue.catalogue.Catalogue.broken": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue.skipped": _LIBRARY,
     "catalogue.catalogue.Catalogue.tags": _PER_NOTE,
@@ -215,6 +226,11 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "actors.watching.watcher.Watcher._failures": Bound("`actors.watching.watcher.FAILURES`", "a number each"),
     "actors.watching.watcher.Watcher._troubles": Bound("one per kind of trouble", "a sentence each"),
     "app.allocator._glibc": _FIXED,
+    "app.evaluation.asking._Asking._known": Bound(
+        "`core.evaluation.questions.MOST_QUESTIONS` times twice `core.evaluation.questions.MOST_NAMES`",
+        "the file, `core.evaluation.questions.LARGEST_FILE`",
+    ),
+    "app.evaluation.asking._Asking.degraded": _FIXED,
     "front.bridge.bridge.Bridge._calls": _CONNECTIONS,
     "front.bridge.bridge.Bridge._outgoing": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
     "front.bridge.bridge.Bridge._sender": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),

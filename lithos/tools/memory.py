@@ -24,6 +24,7 @@ from lithos.core.learning.memory import NodeStats, SurfacedConflict
 from lithos.core.learning.questions import RememberedQuestion
 from lithos.core.times import format_optional, format_time
 from lithos.services.notes.edges import Edges
+from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.retrieve.retrieve import Result, Retrieve, RetrieveRequest
@@ -32,6 +33,7 @@ from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import search_row, sliced_rows
+from lithos.tools.contract.warnings import Veil, Warner
 
 #: Who is recorded for an edge that nobody signed.
 UNSIGNED = "lithos_edge_upsert"
@@ -43,17 +45,17 @@ MOST_QUESTIONS = 20
 class UpsertArguments:
     """Parameters of `lithos_edge_upsert`."""
 
-    from_id: str = argument("Note id where the edge begins.", bound=NAME)
-    to_id: str = argument("Note id where it ends.", bound=NAME)
-    type: str = argument("Kind of relation, such as supports, contradicts, related_to.", bound=NAME)
+    from_id: str = argument("Note it begins at.", bound=NAME)
+    to_id: str = argument("Note it ends at.", bound=NAME)
+    type: str = argument("Such as supports, contradicts, related_to.", bound=NAME)
     weight: float = argument("Strength, usually 0..1.")
     namespace: str = argument("Namespace of the edge.", bound=NAMESPACE)
-    provenance_actor: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
-    provenance_type: str | None = argument("How it was found, such as asserted.", None, bound=NAME)
+    provenance_actor: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
+    provenance_type: str | None = argument("Such as asserted.", None, bound=NAME)
     evidence: dict[str, Any] | list[Any] | None = argument(
         "Object or array that backs it.", None, bound=METADATA
     )
-    conflict_state: str | None = argument("State of the conflict, for contradicts.", None, bound=NAME)
+    conflict_state: str | None = argument("State of a contradicts edge.", None, bound=NAME)
 
 
 @frozen
@@ -72,7 +74,7 @@ class ResolveArguments:
 
     edge_id: str = argument("Id of a contradicts edge.", bound=LOOKUP)
     resolution: str = argument("What became of the conflict.", one_of=RESOLUTIONS, bound=LOOKUP)
-    resolver: str = argument("Your agent id.", bound=NAME, is_caller=True)
+    resolver: str = argument("Your id.", bound=NAME, is_caller=True)
     winner_id: str | None = argument("For superseded: the note that stays valid.", None, bound=LOOKUP)
 
 
@@ -165,7 +167,7 @@ def edge_row(edge: Edge) -> dict[str, Any]:
 class StatsArguments:
     """Parameters of `lithos_node_stats`."""
 
-    node_id: str = argument("Id of the note.", bound=LOOKUP)
+    node_id: str = argument("Note id.", bound=LOOKUP)
 
 
 class MemoryTools:
@@ -247,7 +249,7 @@ class RetrieveArguments:
     task_id: str | None = argument("Your task; shows its notes too.", None, bound=NAME)
     surface_conflicts: bool = argument("Tell unsettled contradictions.", False)
     max_context_nodes: int | None = argument("Notes to look around; default limit.", None)
-    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
     path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
     offset: int = argument("Results to skip.", 0, is_listed=False)
 
@@ -255,9 +257,13 @@ class RetrieveArguments:
 class RetrieveTools:
     """Handlers; each takes its arguments class."""
 
-    def __init__(self, retrieve: Retrieve, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, retrieve: Retrieve, clock: Callable[[], datetime], warner: Warner, catalogue: Catalogue
+    ) -> None:
         self._retrieve = retrieve
         self._clock = clock
+        self._warner = warner
+        self._catalogue = catalogue
 
     def tools(self) -> Sequence[Tool]:
         """The family in listing order."""
@@ -288,8 +294,10 @@ class RetrieveTools:
             )
         )
         now = self._clock()
+        rows = [retrieve_row(each, now) for each in answer.results[arguments.offset :]]
+        await self._warner.warn(((row["id"], row) for row in rows), self._veil(arguments))
         result: dict[str, Any] = {
-            "results": [retrieve_row(each, now) for each in answer.results[arguments.offset :]],
+            "results": rows,
             "temperature": answer.receipt.temperature,
             "terrace_reached": answer.receipt.terrace_reached,
             "receipt_id": answer.receipt.id,
@@ -299,6 +307,14 @@ class RetrieveTools:
         if answer.conflicts is not None:
             result["conflicts"] = [conflict_row(each) for each in answer.conflicts]
         return result
+
+    def _veil(self, given: RetrieveArguments) -> Veil:
+        """What this asker is told of the notes that warnings name."""
+        spaces = given.namespace_filter
+        gate = Gate(
+            namespaces=frozenset(spaces) if spaces else None, task_id=given.task_id, agent_id=given.agent_id
+        )
+        return lambda warning: gate.veil(warning, self._catalogue.get(warning.id))
 
 
 def retrieve_row(result: Result, now: datetime) -> dict[str, Any]:

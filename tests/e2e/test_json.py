@@ -25,6 +25,7 @@ TYPED = {
     "extract-entities": ("extract-entities", 0),
     "validate": ("validate --fix --yes", 0),
     "doctor": ("doctor", 0),
+    "evaluate": ("evaluate tests.yaml", 0),
     "history": ("history raft.md", 0),
     "restore-note": ("restore-note raft.md --version 1", 0),
     "undo": ("undo --agent nobody --since 2020-01-01T00:00Z", 0),
@@ -37,6 +38,8 @@ TYPED = {
 }
 #: What asks a running server and cannot do without one.
 ASKING = {"top": "top"}
+#: What asks a tool of a running server that its own tests stand in for: tests/e2e/test_brief.py.
+ELSEWHERE = {"brief"}
 #: Streams may have nothing to tell.
 MAY_BE_EMPTY = {"events", "wait"}
 
@@ -47,7 +50,8 @@ def test_every_command_prints_one_json_document_a_line_and_nothing_else(tmp_path
     (commands,) = [action.choices for action in make_parser()._actions if action.dest == "command"]
     assert commands
     put_note(tmp_path / "data", "raft.md", "# Raft\n\nSee [[Paxos]].\n")
-    assert commands.keys() <= {"serve", *TYPED, *ASKING}
+    (tmp_path / "tests.yaml").write_text("- question: raft\n  expect: [raft.md]\n")
+    assert commands.keys() <= {"serve", *TYPED, *ASKING, *ELSEWHERE}
     for typed, code in [TYPED[name] for name in TYPED if name in commands]:
         expect_json(typed, tmp_path, code)
     with running_lithos(tmp_path / "data"):

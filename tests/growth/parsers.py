@@ -15,6 +15,8 @@ from attrs import evolve
 
 from lithos.core import events, findings, limits, offers, times
 from lithos.core.errors import LithosError
+from lithos.core.evaluation import baseline
+from lithos.core.evaluation import questions as knowledge_tests
 from lithos.core.history import changes, differences, line_matching, merging, outline, section_edit
 from lithos.core.learning import inference, lead, questions, ranking
 from lithos.core.notes import (
@@ -74,6 +76,7 @@ _IGNORED: Final = ignored.Ignored.of(
 _ANALYZER: Final = fulltext_schema.make_analyzer()
 _TRANSLATOR: Final = fulltext_query.QueryTranslator(fulltext_schema.make_schema(), _ANALYZER)
 _REFUSALS: Final = (
+    knowledge_tests.UnusableTests, baseline.UnusableBaseline,
     LithosError, inference.UnusableAnswer, document.UnreadableNote, query.QuerySyntaxError, ValueError,
 )  # fmt: skip
 
@@ -282,6 +285,15 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "pieces.matches_in_lines": lambda t: list(pieces.matches_in_lines(_RULE, t, 0)),
     "pieces.matches_of_brackets": lambda t: list(pieces.matches_of_brackets(_BRACKETS, t)),
     "pieces.cut_at_spaces": lambda t: list(pieces.cut_at_spaces(t)),
+    "questions.read_questions": lambda t: knowledge_tests.read_questions(_bytes(t), is_json_lines=False),
+    "questions.read_questions of items": lambda t: knowledge_tests.read_questions(
+        _bytes(f"- question: {t}\n  expect: [{t}]\n"), is_json_lines=False
+    ),
+    "questions.read_questions of JSON lines": lambda t: knowledge_tests.read_questions(_bytes("{" + t)),
+    "questions.write_questions": lambda t: knowledge_tests.write_questions(
+        [(knowledge_tests.Question(question=t, expect=(t,)), t)], as_json_lines=False
+    ),
+    "baseline.read_baseline": lambda t: baseline.read_baseline(_bytes('{"lithos_baseline": 1, ' + t)),
     "questions.digest_question": questions.digest_question,
     "questions.sketch_of": questions.sketch_of,
     "questions.share_kept": lambda t: questions.share_kept(questions.sketch_of("a b c"), t),

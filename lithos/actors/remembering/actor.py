@@ -33,10 +33,11 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Flush, Journalled
 from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
 from lithos.actors.remembering.steps import MemoryCommand, Steps, Store
+from lithos.catalogue.relations import Relations, TypedEdges
 from lithos.core.commands import Command, Done
 from lithos.core.errors import LithosError, StorageFailed, UpdateFailed
 from lithos.core.events import EDGE_UPSERTED, EventDraft
-from lithos.core.learning.edges import EdgeCommand, ResolveConflict
+from lithos.core.learning.edges import Edge, EdgeCommand, ResolveConflict
 from lithos.core.learning.memory import CountPairs, LearningCommand, Pair, RecordRetrieval
 from lithos.core.learning.salience import LearningSettings, pairs_together
 from lithos.stores.coordination.store import CoordinationStore
@@ -192,6 +193,8 @@ class WritePairs(Command[None]):
 
 MemoryMessage = MemoryCommand | Deliver | TryWriting | WritePairs
 MemoryMailbox = Mailbox[MemoryMessage]
+#: Edges that were changed, or all that count; None where they could not be read.
+_Changed = Sequence[Edge] | TypedEdges | None
 
 
 def make_edge_id() -> str:
@@ -219,8 +222,12 @@ class Memory:
         settings: LearningSettings = LearningSettings(),  # noqa: B008 - a frozen value
         new_edge_id: Callable[[], str] = make_edge_id,
         on_salience: Callable[[int], None] = _ignore,
+        relations: Relations | None = None,
     ) -> None:
-        """`on_salience` is told how many notes a batch gave another salience."""
+        """`on_salience` is told how many notes a batch gave another salience.
+
+        `relations` has the typed edges that trust follows, from before the reply to whoever changed one.
+        """
         self.mailbox: MemoryMailbox = Mailbox("memory", CAPACITY)
         self._store = store
         self._stats = stats
@@ -231,6 +238,9 @@ class Memory:
         self._clock = clock
         self._on_salience = on_salience
         self._batches = Batches(store, stats, Steps(store, stats, settings, new_edge_id))
+        self._relations = relations or Relations()
+        #: What the relations have may not be what is stored: they are to be read again.
+        self._is_mirror_doubtful = True
         #: Counts of pairs that retrievals have deferred; what the process takes along is not counted.
         self._pairs: dict[Pair, int] = {}
         #: Events with a row in the outbox, in order.
@@ -255,6 +265,8 @@ class Memory:
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Journal what an earlier run left, then serve commands until the mailbox closes."""
+        self._is_mirror_doubtful = True
+        self._mirror(await self._blocking.run(lambda: self._look(())))
         self._undelivered = await self._blocking.run(self._store.outbox)
         self._is_uncertain = True
         await self._deliver()
@@ -283,7 +295,8 @@ class Memory:
 
     async def _flush(self, messages: Sequence[MemoryMessage]) -> list[object]:
         given = [self._translate(message) for message in messages]
-        done = await self._blocking.run(lambda: self._commit(given))
+        done, changed = await self._blocking.run(lambda: self._commit_and_look(given))
+        self._mirror(changed)
         for message, each in zip(given, done, strict=True):
             self._settle_pairs(message, is_stored=not isinstance(each.reply, LithosError))
         self._on_salience(sum(each.moved for each in done))
@@ -311,6 +324,37 @@ class Memory:
         elif isinstance(message, CountPairs) and not is_stored:
             for pair, count in message.counts.items():
                 self._pairs[pair] = self._pairs.get(pair, 0) + count
+
+    # -- the mirror of edges -------------------------------------------------------------------
+
+    def _commit_and_look(self, messages: Sequence[MemoryMessage]) -> tuple[list[Done[object]], _Changed]:
+        done = self._commit(messages)
+        return done, self._look(done)
+
+    def _look(self, done: Sequence[Done[object]]) -> _Changed:
+        """The edges that were changed as they are stored now; all of them where that is not sure. Blocks.
+
+        A command may be refused whose edges are stored: those of a batch are committed before the statistics.
+        """
+        if any(isinstance(each.reply, StorageFailed | UpdateFailed) for each in done):
+            self._is_mirror_doubtful = True
+        try:
+            if self._is_mirror_doubtful:
+                return TypedEdges(self._store.trust_edges())
+            ids = [str(event.payload["edge_id"]) for each in done for event in each.events]
+            return [edge for edge_id in ids if (edge := self._store.edge(edge_id)) is not None]
+        except (DatabaseFailed, OSError) as failure:
+            log.error("typed edges not read; warnings may lack some", reason=str(failure))
+            return None
+
+    def _mirror(self, changed: _Changed) -> None:
+        """Have the relations know; None: they are read again with the next batch."""
+        self._is_mirror_doubtful = changed is None
+        if isinstance(changed, TypedEdges):
+            self._relations.load_edges(changed)
+        else:
+            for edge in changed or ():
+                self._relations.put_edge(edge)
 
     def _commit(self, messages: Sequence[MemoryMessage]) -> list[Done[object]]:
         """One transaction of each database; a refused command has written nothing."""

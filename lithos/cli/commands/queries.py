@@ -34,7 +34,7 @@ def run_query(session: Session) -> int:
 
 
 async def _run(session: Session) -> int:
-    owner = await _find_owner(session)
+    owner = await find_owner(session)
     if owner is not None:
         return await _answer(session, owner)
     if not session.config.storage.notes_folder.is_dir():
@@ -50,7 +50,7 @@ async def _run(session: Session) -> int:
         return await _answer(session, _Here(server))
 
 
-async def _find_owner(session: Session) -> OwnerClient | None:
+async def find_owner(session: Session) -> OwnerClient | None:
     """The server that owns the data directory, if any; one that is starting is waited for."""
     with trio.move_on_after(OWNER_WAIT):
         while is_owned(_lock(session)):

@@ -14,6 +14,11 @@ from lithos.core.events import EDGE_UPSERTED, TOOL, EventDraft
 CONTRADICTS: Final = "contradicts"
 RELATED_TO: Final = "related_to"
 DERIVED_FROM: Final = "derived_from"
+#: Edges of these types say that a note rests on another one.
+LINEAGE: Final = frozenset((DERIVED_FROM, "depends_on", "refines"))
+#: Provenance types of edges that no one asserted: what a model concluded, and shadows of `derived_from_ids`.
+INFERRED: Final = "inferred"
+FRONTMATTER: Final = "frontmatter"
 SUPERSEDED: Final = "superseded"
 RESOLUTIONS: Final = ("accepted_dual", SUPERSEDED, "refuted", "merged")
 
@@ -37,6 +42,16 @@ class Edge:
     provenance_type: str | None = None
     evidence: str | None = None
     conflict_state: str | None = None
+
+
+def is_lineage(edge: Edge) -> bool:
+    """Whether the edge says that its note rests on another one: nothing inferred or projected does."""
+    return edge.type in LINEAGE and edge.provenance_type not in (INFERRED, FRONTMATTER)
+
+
+def is_unresolved(edge: Edge) -> bool:
+    """Whether the edge is a contradiction that nobody has settled by any of `RESOLUTIONS`."""
+    return edge.type == CONTRADICTS and edge.conflict_state not in RESOLUTIONS
 
 
 class EdgeCommand(Command[R_co]):

@@ -62,6 +62,10 @@ def evidence(entries: Iterable[tuple[float, float]]) -> float:
     return 1 - math.prod(1 - w * k for w, k in entries)
 
 
+#: What of its score a suspect note keeps (context spec, section 2).
+SUSPECT_SHARE: Final = 0.7
+
+
 def final_score(hybrid: float, evidenced: float, trust: float = 1.0) -> float:
     """The score of ranking by evidence (memory spec, section 1); `trust` is below 1 for suspect notes.
 

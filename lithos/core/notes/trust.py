@@ -1,4 +1,4 @@
-"""Warnings about a note: that it, or what it rests on, should not be trusted as it stands (context spec, 2)."""
+"""Warnings about a note: it, or what it rests on, should not be trusted as it stands (context spec, 2)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ WarningKind: TypeAlias = Literal["quarantined", "superseded", "suspect", "expire
 class NoteWarning:
     """One warning about a note.
 
-    `id` and `title` name the note that is the cause: the note itself (`quarantined`, `expired`), its successor
-    (`superseded`), the nearest note of its lineage that is quarantined or superseded (`suspect`), or the other
-    end of the contradiction (`contradicted`). `distance` counts the steps to it, 0 for the note itself.
+    `id` and `title` name the note that is the cause: the note itself (`quarantined`, `expired`), its
+    successor (`superseded`), the nearest note of its lineage that is quarantined or superseded (`suspect`),
+    or the other end of the contradiction (`contradicted`). `distance` counts the steps to it, 0 for the note
+    itself.
     """
 
     kind: WarningKind

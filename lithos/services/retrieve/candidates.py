@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
+import attrs
 import trio
 from attrs import define, field, frozen
 
@@ -30,10 +31,14 @@ from lithos.core.learning.ranking import (
 )
 from lithos.core.learning.salience import UsageSettings, usage_score
 from lithos.core.notes.matching import has_tags
+from lithos.core.notes.trust import NoteWarning
 from lithos.core.text.snippet import Terms
 from lithos.stores.indexes.fulltext_query import Filters
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
+
+#: The reason of a warning whose cause is not named.
+_VEILED: Final = "because of a note that you may not see"
 
 
 @frozen(kw_only=True)
@@ -57,9 +62,11 @@ class Gate:
 
     def shows(self, entry: Entry) -> bool:
         """Access control: true when the caller may see the note, whatever its tags and path."""
+        return entry.note.status != "quarantined" and self._may_know(entry)
+
+    def _may_know(self, entry: Entry) -> bool:
+        """The same, but for the trust in the note."""
         note = entry.note
-        if note.status == "quarantined":
-            return False
         if self.namespaces is not None and entry.namespace not in self.namespaces:
             return False
         if note.access_scope == "task":
@@ -67,6 +74,17 @@ class Gate:
         if note.access_scope == "agent_private":
             return self.agent_id is not None and self.agent_id == note.author
         return True
+
+    def veil(self, warning: NoteWarning, cause: Entry | None) -> NoteWarning | None:
+        """The warning as this asker may be told it; a `cause` that it may not see is not named.
+
+        A contradiction with such a note is not told at all, as `contradictions` does not.
+        """
+        if cause is None or self._may_know(cause):
+            return warning
+        if warning.kind == "contradicted":
+            return None
+        return attrs.evolve(warning, id="", title="", reason=_VEILED)
 
     def passes(self, entry: Entry) -> bool:
         """True when the caller may see the note and it matches the filters."""

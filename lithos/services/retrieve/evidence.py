@@ -8,6 +8,7 @@ scouts `vector` and `lexical`, which do not look a second time.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -17,8 +18,9 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import slices
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import LithosError
-from lithos.core.learning.questions import CANDIDATE, RememberedQuestion, final_score
+from lithos.core.learning.questions import CANDIDATE, SUSPECT_SHARE, RememberedQuestion, final_score
 from lithos.core.learning.ranking import Candidate, explain, pool_score
 from lithos.services.retrieve.candidates import Chosen, Ranking, Selection, log
 from lithos.services.retrieve.questions import QuestionMemory, tell_question
@@ -33,6 +35,10 @@ from lithos.stores.sqlite import DatabaseFailed
 #: What is not asked here: the search does, and coactivation is of `weights` alone.
 _LEGS: Final = {"semantic": "vector", "fulltext": "lexical"}
 _UNASKED: Final = frozenset((*_LEGS.values(), "coactivation"))
+#: What a suspect note says of its place.
+_SUSPECT: Final = f"suspect, so its score counts {SUSPECT_SHARE}: see warnings"
+#: Seconds of looking at lineages after which others may run.
+_TURN: Final = 0.002
 #: How much more is asked for while too few notes pass the gate.
 _WIDER: Final = 4
 
@@ -43,6 +49,9 @@ class _Looked:
 
     hybrid: HybridRanking = NOTHING_RANKED
     scores: dict[str, float] = field(factory=dict)
+    #: The first of them, as far as `limit` ones that are not suspect lead; and the suspect ones among them.
+    best: Sequence[str] = ()
+    suspects: frozenset[str] = frozenset()
     evidence: Sequence[Evidence] = ()
     complete: bool = True
 
@@ -54,6 +63,7 @@ class _Order:
     ids: Sequence[str]
     values: Mapping[str, Evidence]
     scores: Mapping[str, float]
+    suspects: frozenset[str]
 
 
 @frozen
@@ -66,11 +76,12 @@ class EvidencePipeline:
     _dispatcher: Dispatcher
     _team: Team
     _ranking: Ranking
+    _lineage: Lineage
 
     async def select(self, ask: Ask, context: int, report: Report) -> Selection:
         """The notes of the answer; `context`: how many seeds the second phase starts from."""
         looked = await self._look(ask, report)
-        order = self._order(looked, ask)
+        order = await self._order(looked, ask)
         others = await self._others(looked, order, report)
         seeds = tuple(self._entries([*order.ids, *others][:context]))
         if seeds and await self._look_around(attrs.evolve(ask, seeds=seeds), order, report):
@@ -106,7 +117,7 @@ class EvidencePipeline:
 
         hybrid = await self._dispatcher.attempt("vector", look, report, "lexical")
         if hybrid is None:
-            looked.scores = {}
+            looked.scores, looked.best, looked.suspects = {}, (), frozenset()
             looked.hybrid = attrs.evolve(NOTHING_RANKED, failed=tuple(_LEGS))
             return
         looked.hybrid = hybrid
@@ -114,15 +125,35 @@ class EvidencePipeline:
             self._dispatcher.fail(_LEGS[leg], report)
 
     async def _widen(self, ask: Ask, looked: _Looked) -> HybridRanking:
-        """Search for more until enough notes pass the gate, or there are no more; fills `looked.scores`."""
-        enough = ask.limit if ask.admitted is None else min(ask.limit, len(ask.admitted))
+        """Search for more until enough trusted notes pass the gate, or there are no more; fills `looked`."""
         wanted = max(LEG_NOTES, LEG_SHARE * ask.limit)
         while True:
             hybrid = await self._search.rank_hybrid(ask.query, ask.gate.filters, wanted)
             looked.scores = await self._admit(list(hybrid.scores), ask)
-            if len(looked.scores) >= enough or hybrid.is_all:
+            looked.best, looked.suspects = await self._best(list(looked.scores), ask.limit)
+            are_enough = len(looked.best) - len(looked.suspects) >= ask.limit
+            has_all = ask.admitted is not None and len(looked.scores) >= len(ask.admitted)
+            if are_enough or has_all or hybrid.is_all:
                 return hybrid
             wanted *= _WIDER
+
+    async def _best(self, note_ids: Sequence[str], limit: int) -> tuple[Sequence[str], frozenset[str]]:
+        """The first notes, as far as `limit` ones that are not suspect lead, and the suspect ones among them.
+
+        What comes later is in no answer: it has a lower score than all of these, whatever becomes of its own.
+        """
+        await self._lineage.settle()
+        suspects: set[str] = set()
+        began = time.perf_counter()
+        for place, note_id in enumerate(note_ids):
+            if place - len(suspects) == limit:
+                return note_ids[:place], frozenset(suspects)
+            if self._lineage.is_suspect(note_id):
+                suspects.add(note_id)
+            if time.perf_counter() - began > _TURN:
+                await trio.lowlevel.checkpoint()
+                began = time.perf_counter()
+        return note_ids, frozenset(suspects)
 
     async def _admit(self, scores: Sequence[tuple[int, float]], ask: Ask) -> dict[str, float]:
         at, passes, allowed = self._catalogue.at_serial, ask.gate.passes, ask.admitted_serials
@@ -160,7 +191,7 @@ class EvidencePipeline:
 
     # -- ranking -------------------------------------------------------------------------------
 
-    def _order(self, looked: _Looked, ask: Ask) -> _Order:
+    async def _order(self, looked: _Looked, ask: Ask) -> _Order:
         scores = looked.scores
         values = {
             each.note_id: each
@@ -168,15 +199,18 @@ class EvidencePipeline:
             if (each.note_id in scores or each.value > CANDIDATE) and self._passes(each.note_id, ask)
         }
         places = {note_id: place for place, note_id in enumerate(scores)}
-        best = list(scores)[: ask.limit]
         known = {note_id: each.value for note_id, each in values.items()}
-        # Suspect notes get less trust here, once there are such (context spec, section 2).
+        best = frozenset(looked.best)
+        cited = [note_id for note_id in values if note_id not in best]
+        _, suspects = await self._best(cited, len(cited) + 1)
+        suspects |= looked.suspects
         final = {
             note_id: final_score(scores.get(note_id, 0.0), known.get(note_id, 0.0))
-            for note_id in dict.fromkeys([*best, *values])
+            * (SUSPECT_SHARE if note_id in suspects else 1.0)
+            for note_id in [*looked.best, *cited]
         }
         ids = sorted(final, key=lambda note_id: (-final[note_id], places.get(note_id, math.inf), note_id))
-        return _Order(ids, values, final)
+        return _Order(ids, values, final, suspects)
 
     def _passes(self, note_id: str, ask: Ask) -> bool:
         entry = self._catalogue.get(note_id)
@@ -208,11 +242,19 @@ class EvidencePipeline:
                     scouts[candidate.id].add(name)
         weighty = [each for note_id in note_ids if (each := order.values.get(note_id)) is not None]
         cited = await self._tell_citations(ask, weighty)
+        # What only scouts found has no score to lose, but says it too.
+        rest = [entry.note.id for entry in entries if entry.note.id not in order.scores]
+        _, suspects = await self._best(rest, len(rest) + 1)
+        suspects |= order.suspects
         return [
             Chosen(
                 entry.note.id,
                 order.scores.get(entry.note.id, 0.0),
-                (*cited.get(entry.note.id, ()), *reasons[entry.note.id]),
+                (
+                    *((_SUSPECT,) if entry.note.id in suspects else ()),
+                    *cited.get(entry.note.id, ()),
+                    *reasons[entry.note.id],
+                ),
                 frozenset(scouts[entry.note.id]),
             )
             for entry in entries

@@ -1,11 +1,11 @@
-"""Forgetting remembered questions in a data directory that no server owns (memory spec, section 8)."""
+"""Listing and forgetting remembered questions in the files of a data directory (memory spec, section 8)."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
 
-from lithos.core.learning.questions import QuestionFilter
+from lithos.core.learning.questions import QuestionFilter, RememberedQuestion
 from lithos.stores.learning.questions import QuestionRows
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.sqlite import snapshot
@@ -19,6 +19,14 @@ def count_questions(path: Path, wanted: QuestionFilter, *, is_live: bool) -> int
         if connection is None or not connection.execute(_HAS_TABLE).fetchall():
             return 0  # a file from before
         return QuestionRows(connection).count(wanted)
+
+
+def list_questions(path: Path, most: int, *, is_live: bool) -> list[RememberedQuestion]:
+    """The newest entries of `stats.db`; changes nothing. Blocks."""
+    with snapshot(path, is_live=is_live) as connection:
+        if connection is None or not connection.execute(_HAS_TABLE).fetchall():
+            return []
+        return QuestionRows(connection).newest(most)
 
 
 def forget_stored_questions(path: Path, wanted: QuestionFilter, now: datetime) -> int:

@@ -18,7 +18,16 @@ import apsw
 import attrs
 
 from lithos.core.events import ENRICH_AGENT, EventDraft
-from lithos.core.learning.edges import DERIVED_FROM, RELATED_TO, Edge, EdgeFilter, UpsertEdge
+from lithos.core.learning.edges import (
+    CONTRADICTS,
+    DERIVED_FROM,
+    FRONTMATTER,
+    LINEAGE,
+    RELATED_TO,
+    Edge,
+    EdgeFilter,
+    UpsertEdge,
+)
 from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
 from lithos.core.times import format_time, parse_time
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns, read_time
@@ -29,7 +38,6 @@ REINFORCEMENT: Final = 0.03
 CITED_WEIGHT: Final = 0.5
 #: What a note that misled costs each edge that touches it.
 BLAME: Final = 0.05
-FRONTMATTER: Final = "frontmatter"
 #: What a projected edge looks like: weight, actor, evidence, conflict state.
 _PROJECTED: Final = (1.0, None, None, None)
 
@@ -216,6 +224,12 @@ _TOUCHING: Final = (
     " UNION SELECT rowid FROM edges WHERE to_id IN (SELECT value FROM json_each(:ids)))"
     " ORDER BY created_at, rowid"
 )
+_TRUSTED: Final = sorted((*LINEAGE, CONTRADICTS))
+#: Neither evidence nor times: nobody asks for these, and there may be tens of thousands of edges.
+_TRUST: Final = (
+    "SELECT edge_id,from_id,to_id,type,weight,namespace,provenance_type,conflict_state FROM edges"  # noqa: S608
+    f" WHERE type IN (SELECT value FROM json_each(:types)) AND provenance_type IS NOT '{FRONTMATTER}'"
+)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -299,6 +313,31 @@ class EdgeStore(LearningDatabase):
             )
             for origin, type, agent, payload, at in rows
         ]
+
+    def trust_edges(self) -> list[Edge]:
+        """The edges of types that trust follows, but no projected ones; for the writing caller.
+
+        Without evidence, times and actors.
+        """
+        if self._connections is None:
+            return []
+        with self.noticing_damage():
+            rows = self._writer.execute(_TRUST, {"types": json.dumps(_TRUSTED)})
+            return [
+                Edge(
+                    id=edge_id,
+                    from_id=from_id,
+                    to_id=to_id,
+                    type=type,
+                    weight=weight,
+                    namespace=namespace,
+                    created_at=_EPOCH,
+                    updated_at=_EPOCH,
+                    provenance_type=provenance_type,
+                    conflict_state=conflict_state,
+                )
+                for edge_id, from_id, to_id, type, weight, namespace, provenance_type, conflict_state in rows
+            ]
 
     def edges(self, wanted: EdgeFilter) -> list[Edge]:
         """The edges that pass, oldest first, over the read connection."""

@@ -233,6 +233,14 @@ class QuestionRows:
         )
         return [_remembered(row) for row in rows]
 
+    def newest(self, most: int) -> list[RememberedQuestion]:
+        """The entries that were asked last, newest first."""
+        rows = self._connection.execute(
+            f"SELECT {_SHOWN} FROM question_memory ORDER BY last_at DESC,id DESC LIMIT ?",  # noqa: S608
+            (most,),
+        )
+        return [_remembered(row) for row in rows]
+
     def count(self, wanted: QuestionFilter) -> int:
         """How many entries there are of some."""
         where, given = _condition(wanted)

@@ -11,6 +11,7 @@ from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Entry
 from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.model import Note
+from lithos.core.notes.trust import NoteWarning
 from lithos.core.tasks.commands import Given
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import Claim, Finding, Grant, Task
@@ -23,7 +24,7 @@ from lithos.tools.contract.fitting import cut_warning
 
 def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
     """Every owned key, and the rest under `extra`; `frontmatter_error` where the file's cannot be read."""
-    error = note.frontmatter_error
+    error, reason = note.frontmatter_error, note.quarantine_reason
     return {
         "id": note.id,
         "title": note.title,
@@ -45,11 +46,23 @@ def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
         "access_scope": note.access_scope,
         "note_type": note.note_type,
         "status": note.status,
+        **({} if reason is None else {"quarantine_reason": reason}),
         "summaries": None if note.summaries is None else dict(note.summaries),
         "entities": list(note.entities),
         "entities_extractor": note.entities_extractor,
         "extra": dict(note.extra),
     } | ({} if error is None else {"frontmatter_error": dict(error)})
+
+
+def warning_row(warning: NoteWarning) -> dict[str, Any]:
+    """One of the `warnings` about a note."""
+    return {
+        "kind": warning.kind,
+        "id": warning.id,
+        "title": warning.title,
+        "reason": warning.reason,
+        "distance": warning.distance,
+    }
 
 
 def outcome_row(outcome: WriteOutcome) -> dict[str, Any]:

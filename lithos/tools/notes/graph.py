@@ -13,6 +13,7 @@ from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import FILTERS, LOOKUP
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import sliced_rows
+from lithos.tools.contract.warnings import Warner
 from lithos.tools.memory import edge_row
 
 
@@ -20,7 +21,7 @@ from lithos.tools.memory import edge_row
 class RelatedArguments:
     """Parameters of `lithos_related`."""
 
-    id: str = argument("Id of the note.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP)
     include: tuple[str, ...] | None = argument(
         "Any of links, provenance, edges; default all.", None, bound=FILTERS
     )
@@ -31,8 +32,9 @@ class RelatedArguments:
 class GraphTools:
     """Handlers; each takes its arguments class."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, warner: Warner) -> None:
         self._graph = graph
+        self._warner = warner
 
     def tools(self) -> Sequence[Tool]:
         """The family in listing order."""
@@ -60,6 +62,7 @@ class GraphTools:
                 await sliced_rows(edges.incoming, edge_row),
             )
             answer["edges"] = {"outgoing": outgoing, "incoming": incoming}
+        await self._warner.warn(_shown(answer))
         return answer | {"related_ids": sorted({*_ids(related)} - {arguments.id})}
 
 
@@ -78,7 +81,17 @@ def _sections(related: Related) -> dict[str, Any]:
     return sections
 
 
-def _rows(entries: Iterable[Entry]) -> list[dict[str, str]]:
+def _shown(answer: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every row with the note it shows, that of an edge with the note at its other end."""
+    for section, ways in (("links", ("outgoing", "incoming")), ("provenance", ("sources", "derived"))):
+        for way in ways if section in answer else ():
+            yield from ((row["id"], row) for row in answer[section][way])
+    edges = answer.get("edges", {})
+    yield from ((row["to_id"], row) for row in edges.get("outgoing", ()))
+    yield from ((row["from_id"], row) for row in edges.get("incoming", ()))
+
+
+def _rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     return [{"id": entry.note.id, "title": entry.note.title} for entry in entries]
 
 

@@ -15,13 +15,14 @@ from lithos.stores.indexes.fulltext_query import Filters
 from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, QUERY
 from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.warnings import Warner
 
 
 @frozen
 class LinksArguments:
     """Parameters of `lithos_links`."""
 
-    id: str = argument("Id of the note.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP)
     direction: str = argument("Which links.", "both", one_of=("both", "outgoing", "incoming"), bound=LOOKUP)
     depth: int = argument("Steps, 1..3.", 1)
 
@@ -33,14 +34,14 @@ class SemanticArguments:
     query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
     threshold: float | None = argument("Smallest similarity, 0..1.", None)
-    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
 
 
 @frozen
 class ProvenanceArguments:
     """Parameters of `lithos_provenance`."""
 
-    id: str = argument("Id of the note.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP)
     direction: str = argument("Which way.", "both", one_of=("both", "sources", "derived"), bound=LOOKUP)
     depth: int = argument("Steps, 1..3.", 1)
     include_unresolved: bool = argument("Also name sources that do not exist.", True)
@@ -49,9 +50,10 @@ class ProvenanceArguments:
 class LegacyTools:
     """Handlers; each takes its arguments class. Every profile lists them, where they exist at all."""
 
-    def __init__(self, graph: Graph, search: Search) -> None:
+    def __init__(self, graph: Graph, search: Search, warner: Warner) -> None:
         self._graph = graph
         self._search = search
+        self._warner = warner
 
     def tools(self) -> Sequence[Tool]:
         """The family in listing order."""
@@ -88,10 +90,12 @@ class LegacyTools:
             links = (await self._graph.relate(given.id, ("links",), given.depth, None)).links
         except DocNotFound:
             links = None
-        return {
+        answer = {
             "outgoing": [] if links is None or given.direction == "incoming" else _rows(links.outgoing),
             "incoming": [] if links is None or given.direction == "outgoing" else _rows(links.incoming),
         }
+        await self._warner.warn((row["id"], row) for rows in answer.values() for row in rows)
+        return answer
 
     async def search(self, given: SemanticArguments) -> Answer:
         """`lithos_semantic`."""
@@ -104,18 +108,18 @@ class LegacyTools:
                 filters=Filters(tags=given.tags or ()),
             )
         )
-        return {
-            "results": [
-                {
-                    "id": hit.entry.note.id,
-                    "title": hit.entry.note.title,
-                    "snippet": hit.snippet,
-                    "similarity": hit.similarity,
-                    "path": hit.entry.path,
-                }
-                for hit in answer.hits
-            ]
-        }
+        rows: list[dict[str, Any]] = [
+            {
+                "id": hit.entry.note.id,
+                "title": hit.entry.note.title,
+                "snippet": hit.snippet,
+                "similarity": hit.similarity,
+                "path": hit.entry.path,
+            }
+            for hit in answer.hits
+        ]
+        await self._warner.warn((row["id"], row) for row in rows)
+        return {"results": rows}
 
     async def provenance(self, given: ProvenanceArguments) -> Answer:
         """`lithos_provenance`."""
@@ -126,10 +130,11 @@ class LegacyTools:
             "sources": [] if given.direction == "derived" else _rows(found.sources),
             "derived": [] if given.direction == "sources" else _rows(found.derived),
         }
+        await self._warner.warn((row["id"], row) for row in (*answer["sources"], *answer["derived"]))
         if given.include_unresolved:
             answer["unresolved_sources"] = list(found.unresolved)
         return answer
 
 
-def _rows(entries: Iterable[Entry]) -> list[dict[str, str]]:
+def _rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     return [{"id": entry.note.id, "title": entry.note.title} for entry in entries]

@@ -17,6 +17,7 @@ from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import search_row
+from lithos.tools.contract.warnings import Warner
 
 
 @frozen
@@ -26,14 +27,14 @@ class SearchArguments:
     query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
     mode: str = argument("How to search.", "hybrid", one_of=MODES, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
     author: str | None = argument("Only this author.", None, bound=LOOKUP)
     path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
     threshold: float | None = argument("Smallest similarity, 0..1.", None)
     seed_ids: tuple[str, ...] | None = argument("Where a graph search starts.", None, bound=IDS)
     graph_depth: int = argument("Steps of a graph search, 1..3.", 2)
-    entities: tuple[str, ...] | None = argument("Only notes with all of these entities.", None, bound=FILTERS)
-    agent_id: str | None = argument("Your agent id, for the audit.", None, bound=NAME, is_caller=True)
+    entities: tuple[str, ...] | None = argument("With all of these entities.", None, bound=FILTERS)
+    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
     offset: int = argument("Results to skip.", 0, is_listed=False)
 
 
@@ -44,19 +45,22 @@ class CacheArguments:
     query: str = argument("The question you are about to research.", may_be_blank=True, bound=QUERY)
     source_url: str | None = argument("Its web source, if it is one page.", None, bound=URL)
     max_age_hours: float | None = argument("Older answers are stale.", None)
-    min_confidence: float = argument("Less certain answers do not count, 0..1.", 0.5)
+    min_confidence: float = argument("Least confidence, 0..1.", 0.5)
     limit: int = argument("Candidates to consider.", 3)
-    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
-    max_length: int = argument("Cut the content to this many characters.", 4_000)
+    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
+    max_length: int = argument("Most characters of content.", 4_000)
 
 
 class SearchTools:
     """Handlers; each takes its arguments class."""
 
-    def __init__(self, search: Search, knowledge: Knowledge, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, search: Search, knowledge: Knowledge, clock: Callable[[], datetime], warner: Warner
+    ) -> None:
         self._search = search
         self._knowledge = knowledge
         self._clock = clock
+        self._warner = warner
 
     def tools(self) -> Sequence[Tool]:
         """The family in listing order."""
@@ -100,7 +104,9 @@ class SearchTools:
             )
         )
         now = self._clock()
-        result: dict[str, object] = {"results": [search_row(hit, now) for hit in answer.hits]}
+        rows = [search_row(hit, now) for hit in answer.hits]
+        await self._warner.warn((row["id"], row) for row in rows)
+        result: dict[str, object] = {"results": rows}
         if answer.failed:
             result |= {"degraded": True, "failed_backends": list(answer.failed)}
         return result | ({"message": answer.message} if answer.message else {})
@@ -124,7 +130,10 @@ class SearchTools:
                 tags=arguments.tags or (),
             )
         )
-        return _cache_row(answer, arguments.max_length)
+        row = _cache_row(answer, arguments.max_length)
+        if answer.entry is not None:
+            await self._warner.warn([(answer.entry.note.id, row)])
+        return row
 
 
 def _cache_row(answer: CacheAnswer, max_length: int) -> dict[str, object]:

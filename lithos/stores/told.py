@@ -1,0 +1,122 @@
+"""What a session was told last: a cursor per session, so that no briefing repeats itself (context spec, 1).
+
+Each is a small file below `$XDG_STATE_HOME/lithos/sessions/`, of the person and not of the data directory, as
+that may be on another machine's share. It is locked while a briefing is made, so that two of one session do
+not tell the same. One that is damaged counts as none: the worst is a repetition.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+#: Sessions that are remembered; the one that was told least recently goes first.
+MOST_SESSIONS: Final = 200
+#: Characters of a session's id and of a cursor.
+LONGEST: Final = 1_000
+#: Bytes of a file: both, and a path, with every character escaped.
+_LARGEST: Final = 65_536
+_PAUSE: Final = 0.01
+_NAME_LENGTH: Final = 32
+
+
+class SessionBusy(Exception):
+    """Another process makes a briefing for the session."""
+
+
+class ToldSession:
+    """One session, locked."""
+
+    def __init__(self, descriptor: int, session: str, data: str) -> None:
+        self._descriptor = descriptor
+        self._session = session
+        self._data = data
+
+    @property
+    def cursor(self) -> str | None:
+        """How far it was told; None where it never was."""
+        try:
+            found = json.loads(os.pread(self._descriptor, _LARGEST, 0))
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(found, dict) or (found.get("session"), found.get("data")) != (
+            self._session,
+            self._data,
+        ):
+            return None
+        cursor = found.get("cursor")
+        return cursor if isinstance(cursor, str) and 0 < len(cursor) <= LONGEST else None
+
+    def store(self, cursor: str) -> None:
+        """Remember how far it was told. Raises `OSError`."""
+        content = {"session": self._session, "data": self._data, "cursor": cursor[:LONGEST]}
+        data = json.dumps(content).encode()
+        # In place, since the lock is on this file; one write, which a kill does not halve.
+        os.pwrite(self._descriptor, data, 0)
+        os.ftruncate(self._descriptor, len(data))
+
+
+@contextmanager
+def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterator[ToldSession]:
+    """The session of a data directory, locked for the block. Raises `SessionBusy` after `wait` seconds.
+
+    Also `OSError` where `folder` cannot be written, and `ValueError` for an id that is too long.
+    """
+    if not session or len(session) > LONGEST:
+        raise ValueError(f"A session's id has 1 to {LONGEST:,} characters.")
+    real = os.path.realpath(data)
+    name = hashlib.sha256(os.fsencode(real) + b"\0" + session.encode("utf-8", "surrogateescape")).hexdigest()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = _lock(folder / name[:_NAME_LENGTH], time.monotonic() + wait)
+    try:
+        yield ToldSession(descriptor, session, real)
+        _forget_oldest(folder)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(path: Path, until: float) -> int:
+    """The file, open and locked, and still the one at `path`."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):  # it was forgotten in between
+                if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+                    return descriptor
+        except BlockingIOError:
+            pass
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        if time.monotonic() > until:
+            raise SessionBusy("Another command makes a briefing for the same session; try again.")
+        time.sleep(_PAUSE)
+
+
+def _forget_oldest(folder: Path) -> None:
+    found: list[tuple[int, str]] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if len(entry.name) == _NAME_LENGTH:
+                with suppress(FileNotFoundError):
+                    found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.path))
+    for _, path in sorted(found, reverse=True)[MOST_SESSIONS:]:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def sessions_folder(environment: Mapping[str, str]) -> Path:
+    """Where sessions are remembered."""
+    state = Path(environment.get("XDG_STATE_HOME", ""))
+    if not state.is_absolute():  # the XDG specification ignores relative ones
+        state = Path(os.path.expanduser("~/.local/state"))
+    return state / "lithos" / "sessions"

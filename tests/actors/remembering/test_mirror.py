@@ -1,0 +1,104 @@
+"""The typed edges that warnings read in memory are those that are stored, whatever breaks in between."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import attrs
+import pytest
+
+from lithos.core.errors import LithosError
+from lithos.core.learning.edges import EdgeFilter, ResolveConflict
+from lithos.core.learning.memory import InferredEdge, ProjectProvenance, RecordInference
+from tests.actors.memories import EDGE, FULL, Desk
+
+pytestmark = pytest.mark.autojump
+
+RESTS = attrs.evolve(EDGE, type="depends_on")
+AGAINST = attrs.evolve(EDGE, type="contradicts")
+JUDGED = RecordInference(
+    node_id="a",
+    doc_version=1,
+    inference_version="v",
+    model="m",
+    edges=(
+        InferredEdge(from_id="a", to_id="b", type="contradicts", weight=0.7, namespace="n", evidence="{}"),
+        InferredEdge(from_id="a", to_id="c", type="depends_on", weight=0.7, namespace="n", evidence="{}"),
+    ),
+)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = Desk(tmp_path)
+    yield desk
+    desk.close()
+
+
+def mirrored(desk: Desk) -> tuple[list[str], list[str]]:
+    """What x rests on, and what a contradicts."""
+    typed = desk.memory._relations.typed
+    return sorted(typed.sources("x")), sorted(typed.opposed("a"))
+
+
+async def test_whoever_has_the_reply_finds_the_edge(desk):
+    async def body():
+        await desk.ask(RESTS)
+        assert mirrored(desk) == (["y"], [])
+        await desk.ask(attrs.evolve(RESTS, provenance_type="inferred"))
+        assert mirrored(desk) == ([], [])
+        edge = await desk.ask(attrs.evolve(AGAINST, from_id="a"))
+        assert mirrored(desk) == ([], ["y"])
+        await desk.ask(ResolveConflict(edge_id=edge.id, resolution="refuted", resolver="ann"))
+        assert mirrored(desk) == ([], [])
+        await desk.ask(JUDGED)  # an inferred contradiction is one; an inferred dependence is none
+        assert mirrored(desk) == ([], ["b"])
+        assert not desk.memory._relations.typed.dependents("c")
+
+    await desk.run(body)
+
+
+async def test_the_next_process_reads_them_all_but_projected_ones(desk):
+    async def body():
+        await desk.ask(RESTS)
+        await desk.ask(attrs.evolve(RESTS, to_id="z", type="derived_from", provenance_type="asserted"))
+        await desk.ask(ProjectProvenance(desired={"x": ("n", ("w",))}))
+        assert mirrored(desk) == (["y", "z"], [])
+
+    await desk.run(body)
+    desk.reopen()
+
+    async def again():
+        assert mirrored(desk) == (["y", "z"], [])
+
+    await desk.run(again)
+
+
+@pytest.mark.parametrize("where", ["failure", "instead_of_commit", "after_commit"])
+@pytest.mark.parametrize("store", ["edges_switch", "stats_switch"])
+async def test_a_batch_that_fails_leaves_what_is_stored(desk, store, where):
+    """The edges of an inference may be stored although the command is refused."""
+
+    async def body():
+        await desk.ask(RESTS)
+        switch = getattr(desk, store)
+        setattr(switch, where, FULL)
+        with pytest.raises(LithosError):
+            await desk.ask(JUDGED)
+        setattr(switch, where, None)
+        stored = [edge.to_id for edge in desk.edges.edges(EdgeFilter(type="contradicts"))]
+        assert mirrored(desk) == (["y"], stored)
+
+    await desk.run(body)
+
+
+async def test_an_actor_that_crashed_reads_them_again(desk):
+    async def body():
+        desk.edges_switch.after_commit = RuntimeError("a crash between the commit and the mirror")
+        with pytest.raises(Exception, match="crash"):
+            await desk.ask(RESTS)
+        desk.edges_switch.after_commit = None
+        await desk.ask(AGAINST)  # answered by the actor that was started again
+        assert mirrored(desk) == (["y"], [])
+
+    await desk.run(partial(body))

@@ -1,0 +1,285 @@
+"""`lithos evaluate` over files: ranks, failures, baselines, and files written from what was cited."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+import lithos.app.doctor
+from tests.app.program import Program, make_program
+from tests.e2e.vault import snapshot
+from tests.servers import Lithos, load_once, put_note, serving
+
+program = pytest.fixture(make_program)
+
+PORTS = "- question: Which port does the server use?\n  expect: [net/ports.md]\n"
+
+
+@pytest.fixture(autouse=True)
+def house(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("LITHOS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("LITHOS_SEARCH__TIER", "static")
+    put_note(program.data, "net/ports.md", "# Ports\n\nThe server uses port 8765.\n")
+    put_note(program.data, "bread.md", "# Bread\n\nKnead the dough and bake it.\n")
+    put_note(program.data, "raft.md", "# Raft\n\nA leader is elected by a majority of votes.\n")
+    put_note(program.data, "old/raft.md", "# Raft\n\nSuperseded text on elected leaders.\n")
+
+
+def write(program: Program, content: str, name: str = "tests.yaml") -> str:
+    path = program.data.parent / f"{program.data.name}-{name}"
+    path.write_text(content, encoding="utf-8")
+    return str(path)
+
+
+def judged(program: Program, content: str, *options: str, code: int) -> Any:
+    done = program.run("evaluate", write(program, content), "--json", *options)
+    assert done.code == code, done.out + done.err
+    return done.answer
+
+
+def test_a_question_passes_when_an_expected_note_is_near_enough(program: Program) -> None:
+    """Behaviour 234: by path, id and title; the ranks and the measures."""
+    before = snapshot(program.data)
+    ids = judged(program, PORTS, code=0)["questions"][0]["expect"][0]["id"]
+    for name in ("net/ports.md", "net/ports", ids, "Ports", "ports"):
+        told = judged(program, f"- question: server port\n  within: 1\n  expect: ['{name}']\n", code=0)
+        (question,) = told["questions"]
+        assert (question["rank"], question["passed"], question["reasons"]) == (1, True, [])
+        assert question["expect"] == [
+            {"asked": name, "id": ids, "path": "net/ports.md", "title": "Ports", "rank": 1}
+        ]
+        assert told["scores"] == {"hit_at_k": 1, "recall_at_k": 1, "mrr": 1, "ndcg_at_10": 1}
+    assert snapshot(program.data) == before, "reading the files must change nothing, nor make any"
+
+
+def test_a_vault_is_read_as_it_is_served(program: Program, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Behaviour 234: links and what the vault's owner hides included, and nothing in it changes."""
+    vault = tmp_path_factory.mktemp("vault")
+    for path, text in {
+        "net/ports.md": "The server uses port 8765.\n",
+        "templates/ports.md": "The server uses port NNNN.\n",
+        ".obsidian/app.json": '{"userIgnoreFilters": ["templates/"]}',
+        "picture.png": "no note",
+    }.items():
+        (vault / path).parent.mkdir(exist_ok=True)
+        (vault / path).write_text(text)
+    (vault / "linked").symlink_to("net")
+    before = snapshot(vault)
+    content = "- question: server port\n  expect: [ports]\n  forbid: [templates/ports.md]\n"
+    told = judged(program, content, "--vault", str(vault), code=0)
+    (question,) = told["questions"]
+    assert (question["expect"][0]["path"], question["remarks"]) == (
+        "net/ports.md", ["forbids a note that is not there: templates/ports.md"]
+    )  # fmt: skip
+    assert snapshot(vault) == before
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        ("expect: [bread.md]\n  within: 1", "rank 2, wanted within 1"),
+        ("expect: [gone.md]", "no such note: gone.md"),
+        ("expect: [net/ports.md, gone.md]", "no such note: gone.md"),
+        ("expect: [Raft]", "ambiguous title 'Raft': old/raft.md, raft.md; give the path"),
+        ("expect: [bread.md]\n  tags: [nowhere]", "not among the first 10"),
+        ("expect: [net/ports.md]\n  forbid: [Ports]", "forbidden at rank 1: Ports"),
+    ],
+)
+def test_a_failure_has_its_reason_and_exit_code_1(program: Program, item: str, reason: str) -> None:
+    """Behaviour 234."""
+    put_note(program.data, "bread.md", "# Bread\n\nKnead it. No port needed, nor server.\n")
+    told = judged(program, f"- question: server port\n  {item}\n", code=1)
+    assert reason in told["questions"][0]["reasons"]
+    assert (told["passed"], told["failed"]) == (0, 1)
+
+
+def test_the_table_has_ranks_and_control_characters_do_nothing(program: Program) -> None:
+    """Behaviour 234."""
+    put_note(program.data, "evil.md", '---\ntitle: "Red \\e[31m"\n---\nA door.\n')
+    content = PORTS + '- question: "door \\e[31m"\n  expect: [evil.md]\n  forbid: ["x \\e[2J.md"]\n'
+    done = program.run("evaluate", write(program, content))
+    assert done.code == 0
+    assert "\x1b" not in done.out + done.err
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["rank", "within", "result", "question"]
+    assert lines[1].split(maxsplit=3) == ["1", "5", "pass", "Which port does the server use?"]
+    assert "door \\x1b[31m" in done.out
+    assert "forbids a note that is not there: x \\x1b[2J.md" in done.out
+    assert "2 of 2 passed (mode hybrid, 10 rows looked at)" in done.out
+    assert "hit@5 1.000  recall@5 1.000  MRR 1.000  nDCG@10 1.000" in done.out
+
+
+def test_modes_of_questions_give_way_to_the_option(program: Program) -> None:
+    content = PORTS + "- question: bake\n  expect: [bread.md]\n  mode: fulltext\n"
+    modes = [each["mode"] for each in judged(program, content, code=0)["questions"]]
+    assert modes == ["hybrid", "fulltext"]
+    for mode in ("semantic", "graph", "retrieve", "fulltext"):
+        told = judged(program, content, "--mode", mode, code=0)
+        assert (told["mode"], [each["mode"] for each in told["questions"]]) == (mode, [mode, mode])
+
+
+def test_within_and_k_decide_how_deep_it_looks(program: Program) -> None:
+    for number in range(30):
+        put_note(program.data, f"many/{number}.md", f"# Port {number}\n\nA server port.\n")
+    told = judged(program, PORTS.replace("net/", "net/") + "  within: 20\n", "--k", "30", code=0)
+    assert (told["k"], told["depth"]) == (30, 30)
+
+
+def test_worse_than_the_baseline_is_a_failure_although_the_test_passes(
+    program: Program, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Behaviour 234."""
+    baseline = tmp_path_factory.mktemp("kept") / "base.json"
+    content = PORTS + "- question: dough\n  expect: [bread.md]\n"
+    told = judged(program, content, "--save", str(baseline), code=0)
+    assert told["saved"] == str(baseline)
+    assert judged(program, content, "--against", str(baseline), code=0)["against"]["same"] == 2
+    put_note(program.data, "dough.md", "# Dough\n\nDough dough: dough of dough, kneaded dough.\n")
+    told = judged(program, content, "--against", str(baseline), code=1)
+    assert told["failed"] == 0
+    (worse,) = told["against"]["worse"]
+    assert (worse["question"], worse["before"], worse["now"]) == ("dough", 1, 2)
+    done = program.run("evaluate", write(program, content), "--against", str(baseline))
+    assert done.code == 1
+    assert "  worse: dough: rank 1 -> 2" in done.out.splitlines()
+    told = judged(program, "- question: bread\n  expect: [bread.md]\n", "--against", str(baseline), code=0)
+    assert (told["against"]["only_now"], len(told["against"]["only_before"])) == (["bread"], 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "no question in the file"),
+        (b"- question: a\n  expect: [x\n", "is no YAML"),
+        (b"- question: a\n  expct: [x]\n", "did you mean `expect`?"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+        (b"-" * 3_000_000, "at most 2,097,152"),
+        (None, "There is no file"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_a_usage_error(
+    program: Program, tmp_path: Path, content: bytes | None, told: str
+) -> None:
+    """Behaviour 234: an empty file does not pass silently."""
+    file = tmp_path / "given.yaml"
+    if content is not None:
+        file.write_bytes(content)
+    done = program.run("evaluate", str(file))
+    assert (done.code, done.out) == (2, "")
+    assert str(file) in done.err
+    assert told in done.err
+
+
+def test_what_cannot_be_read_as_a_file_is_told(program: Program, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert "no question" in program.run("evaluate", str(pipe)).err  # and it does not wait for a writer
+    assert "cannot be read" in program.run("evaluate", str(tmp_path)).err
+    locked = tmp_path / "locked.yaml"
+    locked.write_text(PORTS)
+    locked.chmod(0)
+    if not os.access(locked, os.R_OK):  # the superuser may read everything
+        assert "cannot be read" in program.run("evaluate", str(locked)).err
+
+
+def test_a_baseline_that_is_none_is_a_usage_error(program: Program, tmp_path: Path) -> None:
+    file = write(program, PORTS)
+    for content in (None, "{", "{}"):
+        path = tmp_path / "base.json"
+        if content is not None:
+            path.write_text(content)
+        done = program.run("evaluate", file, "--against", str(path))
+        assert (done.code, done.out) == (2, "")
+        assert "Save one with --save" in done.err
+
+
+async def cite(lithos: Lithos, question: str, note: str, agent: str = "ann") -> None:
+    task = (await lithos.call("lithos_task_create", title=question, agent=agent))["task_id"]
+    found = await lithos.call("lithos_retrieve", query=question, agent_id=agent, task_id=task)
+    assert note in [row["id"] for row in found["results"]]
+    await lithos.call("lithos_task_complete", task_id=task, agent=agent, cited_nodes=[note])
+
+
+def learn(data: Path) -> None:
+    async def run() -> None:
+        async with serving(data) as lithos:
+            rows = (await lithos.call("lithos_list"))["items"]
+            ids = {row["path"]: row["id"] for row in rows}
+            hidden = {"access_scope": "agent_private"}
+            secret = await lithos.create("Ann's secret", "The secret code word.", **hidden)
+            gone = await lithos.create("Going", "It goes away soon.")
+            await cite(lithos, "who is the   leader?", ids["raft.md"])
+            await cite(lithos, "who is the leader?", ids["old/raft.md"])
+            await cite(lithos, "what goes away soon?", gone)
+            await cite(lithos, "what is the secret code word?", secret, agent="tester")
+            await cite(lithos, "port: which?\nof the server # 1", ids["net/ports.md"])
+            await lithos.call("lithos_delete", id=gone, agent="tester")
+
+    trio.run(run)
+
+
+@pytest.mark.parametrize("name", ["made.yaml", "made.jsonl"])
+def test_what_agents_cited_becomes_a_file_that_runs(program: Program, tmp_path: Path, name: str) -> None:
+    """Behaviour 234: newest first, one question once, nothing private, no note that has gone."""
+    learn(program.data)
+    before = snapshot(program.data)
+    made = tmp_path / "made" / name
+    made.parent.mkdir()
+    done = program.run("evaluate", str(made), "--from-receipts", "--json")
+    assert (done.code, done.answer) == (0, {"file": str(made), "questions": 2}), done.err
+    text = made.read_text()
+    assert "secret" not in text
+    ran = program.run("evaluate", str(made), "--json")
+    assert ran.code == 0, ran.out
+    asked = [(each["question"], len(each["expect"])) for each in ran.answer["questions"]]
+    assert asked == [("port: which? of the server # 1", 1), ("who is the leader?", 2)]
+    assert {path: what for path, what in snapshot(program.data).items() if path != f"made/{name}"} == before
+    again = program.run("evaluate", str(made), "--from-receipts")
+    assert again.code == 2
+    assert "is there already and was not changed" in again.err
+    assert made.read_text() == text
+    assert list(made.parent.iterdir()) == [made]
+
+
+def test_nothing_cited_is_told_and_no_file_is_made(program: Program, tmp_path: Path) -> None:
+    done = program.run("evaluate", str(tmp_path / "made.yaml"), "--from-receipts")
+    assert done.code == 1
+    assert "No agent has cited" in done.err
+    assert not (tmp_path / "made.yaml").exists()
+    done = program.run("evaluate", str(tmp_path / "made.yaml"), "--from-receipts", "--save", "x")
+    assert (done.code, "leave --save" in done.err) == (2, True)
+
+
+def doctor(program: Program, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setenv("LITHOS_PORT", "0")
+    monkeypatch.setenv("LITHOS_INDEX__WATCH_MODE", "poll")
+    monkeypatch.setattr(lithos.app.doctor, "load_embedder", load_once)
+    done = program.run("doctor", "--json")
+    return {check["name"]: check for check in done.answer["checks"]} | {"code": done.code}
+
+
+def test_the_doctor_runs_the_tests_of_the_data_directory(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behaviour 234; without the file there is no word of it."""
+    assert "knowledge_tests" not in doctor(program, monkeypatch)
+    tests = program.data / "knowledge-tests.yaml"
+    tests.write_text(PORTS)
+    found = doctor(program, monkeypatch)
+    assert found["code"] == 0
+    assert found["knowledge_tests"]["message"] == "1 of 1 knowledge tests pass."
+    tests.write_text(PORTS + "- question: dough\n  expect: [gone.md]\n")
+    found = doctor(program, monkeypatch)
+    assert found["code"] == 1
+    told = found["knowledge_tests"]
+    assert told["status"] == "fail"
+    assert "1 of 2 knowledge tests pass. These do not: 'dough'." in told["message"]
+    assert f"lithos evaluate {tests}" in told["message"]
+    tests.write_text("")
+    assert "no question in the file" in doctor(program, monkeypatch)["knowledge_tests"]["message"]

@@ -1,0 +1,99 @@
+"""Baselines: what is compared, what counts as worse, and files that are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from lithos.core.evaluation.baseline import (
+    LARGEST_BASELINE,
+    Baseline,
+    Outcome,
+    UnusableBaseline,
+    compare,
+    read_baseline,
+)
+
+DEPTH = 10
+
+
+def outcome(rank: int | None, question: str = "a", **more: Any) -> Outcome:
+    return Outcome(question=question, expect=("x.md",), within=5, rank=rank, **more)
+
+
+def baseline(*outcomes: Outcome, depth: int = DEPTH) -> Baseline:
+    return Baseline(mode="hybrid", k=5, depth=depth, version="1", saved_at="now", outcomes=outcomes)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kind"),
+    [
+        (outcome(1), outcome(1), None),
+        (outcome(1), outcome(2), "worse"),
+        (outcome(3), outcome(2), "better"),
+        (outcome(3), outcome(None), "worse"),
+        (outcome(None), outcome(9), "better"),
+        (outcome(None), outcome(None), None),
+        (outcome(2), outcome(1, forbidden_rank=2), "worse"),
+        (outcome(2, forbidden_rank=1), outcome(2), "better"),
+        (outcome(2, forbidden_rank=1), outcome(3), "worse"),
+        (outcome(2, forbidden_rank=1), outcome(2, forbidden_rank=3), None),
+    ],
+)
+def test_worse_is_a_lower_rank_or_a_forbidden_note(before: Outcome, now: Outcome, kind: str | None) -> None:
+    """Behaviour 234."""
+    compared = compare(baseline(before), [now], DEPTH)
+    assert [each.kind for each in compared.changes] == ([kind] if kind else [])
+    assert compared.same == (0 if kind else 1)
+
+
+def test_a_shallower_or_deeper_look_is_no_change() -> None:
+    assert compare(baseline(outcome(30), depth=50), [outcome(None)], 10).same == 1
+    assert compare(baseline(outcome(None), depth=10), [outcome(30)], 50).same == 1
+
+
+def test_questions_of_one_side_are_only_named() -> None:
+    """Behaviour 234."""
+    compared = compare(
+        baseline(outcome(1, "gone"), outcome(1, "both"), outcome(1, "asked otherwise")),
+        [
+            outcome(1, "both"),
+            outcome(None, "new"),
+            attrs.evolve(outcome(None, "asked otherwise"), expect=("y",)),
+        ],
+        DEPTH,
+    )
+    assert (compared.only_before, compared.only_now) == (("gone",), ("new",))
+    assert (compared.changed, compared.changes, compared.same) == (("asked otherwise",), (), 1)
+
+
+def test_a_baseline_reads_back() -> None:
+    saved = baseline(outcome(3, "ä\x1b", forbidden_rank=1, tags=("t",), mode="fulltext"), outcome(None))
+    text = saved.encode()
+    assert read_baseline(text.encode()) == saved
+    assert text.isascii()
+    assert text.count("\n") == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "no JSON"),
+        (b"\xff", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
+        (b"[]", "not what --save wrote"),
+        (b'{"a": 1}', "not what --save wrote"),
+        (b'{"lithos_baseline": 9}', "another version"),
+        (b'{"lithos_baseline": 1}', "missing or of a wrong kind"),
+        (baseline(outcome(1)).encode().replace('"rank": 1', '"rank": "1"').encode(), "wrong kind"),
+        (baseline(outcome(1)).encode().replace('"rank": 1', '"rank": 0').encode(), "wrong kind"),
+        (baseline(outcome(1)).encode().replace('["x.md"]', '"x.md"').encode(), "wrong kind"),
+        (baseline(outcome(1)).encode()[:-20].encode(), "no JSON"),
+        (b" " * (LARGEST_BASELINE + 1), "more than"),
+    ],
+)
+def test_what_is_no_baseline_is_refused(content: bytes, told: str) -> None:
+    with pytest.raises(UnusableBaseline, match=told):
+        read_baseline(content)

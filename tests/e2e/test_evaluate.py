@@ -1,0 +1,102 @@
+"""`lithos evaluate` of real processes: of a server over HTTP, of files, and a setting that ranks worse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.feeds import call_tool
+from tests.e2e.process import run_lithos, running_lithos, start_lithos
+from tests.e2e.vault import snapshot
+from tests.servers import put_note
+
+#: All by words, whatever the meaning.
+WORSE = {"LITHOS_SEARCH__SEMANTIC_WEIGHT": "0.0", "LITHOS_SEARCH__LEAD_WEIGHT": "0.0"}
+NOTES = {
+    "spaghetti": "# Spaghetti\n\nBoil the noodles in salted water for nine minutes, then add tomato sauce.\n",
+    "car": "# Car\n\nA vehicle with four wheels, brakes and a petrol motor.\n",
+    "physician": "# Physician\n\nShe treats patients in the hospital and prescribes medicine.\n",
+    "reports": "# Reports\n\nHow to write a report: how long, for whom, how often.\n",
+    "drafts": "# Drafts\n\nWhat a draft is, and what is in it.\n",
+}
+QUESTIONS = {
+    "how to cook pasta, and what is in the report": "spaghetti",
+    "what is an automobile": "car",
+    "how doctors help the sick, and how often": "physician",
+}
+
+
+def make_vault(folder: Path) -> tuple[Path, Path]:
+    """A data directory, and the file of its tests."""
+    data, tests = folder / "data", folder / "tests.yaml"
+    for name, text in NOTES.items():
+        put_note(data, f"{name}.md", text)
+    tests.write_text(
+        "".join(f"- question: {asked}\n  expect: [{name}.md]\n" for asked, name in QUESTIONS.items())
+    )
+    return data, tests
+
+
+def evaluate(data: Path, tests: Path, *options: str | Path, code: int, **env: str) -> dict[str, Any]:
+    done = run_lithos("-d", data, "evaluate", tests, "--json", *options, env=env, cwd=data.parent)
+    assert (done.returncode, done.stderr) == (code, ""), done.stdout
+    return dict(json.loads(done.stdout))
+
+
+def test_a_worse_ranking_is_caught_against_a_baseline(tmp_path: Path) -> None:
+    """Behaviour 234: two servers of different settings, every test still passing."""
+    data, tests = make_vault(tmp_path)
+    baseline = tmp_path / "base.json"
+    with running_lithos(data):
+        told = evaluate(data, tests, "--save", baseline, code=0)
+        assert told["passed"] == len(QUESTIONS)
+        assert evaluate(data, tests, "--against", baseline, code=0)["against"]["same"] == len(QUESTIONS)
+    with running_lithos(data, env=WORSE):
+        told = evaluate(data, tests, "--against", baseline, code=1)
+    assert told["against"]["worse"]
+    assert told["against"]["better"] == []
+    assert told["failed"] == 0, "every test still passes: only the baseline tells"
+
+
+def test_the_files_answer_as_the_server_does_and_stay_as_they_are(tmp_path: Path) -> None:
+    """Behaviour 234: also after a server was killed in the middle."""
+    data, tests = make_vault(tmp_path)
+    server = start_lithos(data)
+    try:
+        call_tool(server, "lithos_write", title="Late", content="Written last.", agent="ann")
+        told = evaluate(data, tests, "--mode", "retrieve", code=0)
+        server.kill()
+    finally:
+        server.close()
+    before = snapshot(data)
+    assert evaluate(data, tests, "--mode", "retrieve", code=0) == told
+    assert snapshot(data) == before
+
+
+def test_what_was_cited_is_written_beside_a_running_server(tmp_path: Path) -> None:
+    """Behaviour 234."""
+    data, _ = make_vault(tmp_path)
+    made = tmp_path / "made.yaml"
+    with running_lithos(data) as server:
+        task = call_tool(server, "lithos_task_create", title="Cook", agent="ann")["task_id"]
+        found = call_tool(server, "lithos_retrieve", query="salted noodles", agent_id="ann", task_id=task)
+        call_tool(
+            server, "lithos_task_complete",
+            task_id=task, agent="ann", cited_nodes=[found["results"][0]["id"]],
+        )  # fmt: skip
+        done = run_lithos("-d", data, "evaluate", made, "--from-receipts", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        (asked,) = evaluate(data, made, code=0)["questions"]
+    assert (asked["question"], asked["rank"]) == ("salted noodles", 1)
+    assert "# Spaghetti\n" in made.read_text()
+
+
+def test_the_doctor_asks_a_running_server(tmp_path: Path) -> None:
+    """Behaviour 234."""
+    data, tests = make_vault(tmp_path)
+    tests.rename(data / "knowledge-tests.yaml")
+    with running_lithos(data):
+        done = run_lithos("-d", data, "doctor", "--json", cwd=tmp_path)
+    checks = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+    assert checks["knowledge_tests"]["message"] == "3 of 3 knowledge tests pass."
