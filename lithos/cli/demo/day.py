@@ -200,7 +200,8 @@ class Day:
         await self._claim("reviewer", "Find harbours despite typos", minutes=180)
         await self._retrieve("reviewer", "misspelt harbour names", "Find harbours despite typos")
         await self.call(
-            "lithos_impact", id=self.ids["Wind stations"], action="quarantine", agent="reviewer", open_tasks=True,
+            "lithos_impact", id=self.ids["Wind stations"], action="quarantine", agent="reviewer",
+            open_tasks=True,
             reason="Ytre Holme sent copies of its last good value.",
         )  # fmt: skip
         assert asked
