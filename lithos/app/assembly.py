@@ -15,6 +15,7 @@ from lithos.app.actors import Actors
 from lithos.app.server import Server
 from lithos.app.services import (
     begin_series,
+    make_context,
     make_enrichment,
     make_history_upkeep,
     make_library,
@@ -27,6 +28,7 @@ from lithos.app.services import (
     watch_learning,
 )
 from lithos.app.stores import Stores
+from lithos.catalogue.lineage import Lineage
 from lithos.config.catalogue import Config
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.projection import Projection
@@ -49,6 +51,7 @@ from lithos.services.tasks.event_stream import EventStreams
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.transformer import load_transformer
+from lithos.tools.context import ContextTools
 from lithos.tools.contract.registry import ToolMeter, Tools, in_order
 from lithos.tools.memory import EdgeTools, MemoryTools, RetrieveTools
 from lithos.tools.notes.editing import EditTools
@@ -187,6 +190,8 @@ class Assembly:
         edges = self._make_edges(knowledge)
         graph = Graph(self.actors.catalogue, edges.list_edges if lcma else no_edges)
         retrieve = make_retrieve(self.actors, edges, coordination, texts, search, questions)
+        lineage = Lineage(self.actors.catalogue)
+        context = make_context(self.actors, retrieve, search, texts, coordination, lineage)
         families = (
             NoteTools(knowledge, self.actors.clock).tools(),
             MoveTools(moving).tools(),
@@ -197,6 +202,7 @@ class Assembly:
             EdgeTools(edges).tools(),
             MemoryTools(self.actors.learning, self.actors.catalogue).tools(),
             RetrieveTools(retrieve, self.actors.clock).tools(),
+            ContextTools(context).tools(),
             AgentTools(Agents(self.actors.coordinator)).tools(),
             TaskTools(coordination).tools(),
             TaskGraphTools(coordination).tools(),

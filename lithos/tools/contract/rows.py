@@ -11,6 +11,7 @@ from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Entry
 from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.model import Note
+from lithos.core.notes.trust import NoteWarning
 from lithos.core.tasks.commands import Given
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import Claim, Finding, Grant, Task
@@ -287,3 +288,14 @@ async def sliced_rows(items: Sequence[T], row: Callable[[T], dict[str, Any]]) ->
     async for some in slices(items):
         rows += map(row, some)
     return rows
+
+
+def warning_row(warning: NoteWarning) -> dict[str, Any]:
+    """One warning about a note."""
+    return {
+        "kind": warning.kind,
+        "id": warning.id,
+        "title": warning.title,
+        "reason": warning.reason,
+        "distance": warning.distance,
+    }
