@@ -212,7 +212,14 @@ def _choose(material: Material, budget: int, room: int, count: Count, weights: W
         if fitted is not None:
             cut.append(fitted)
             options.append(drawing.option(fitted))
-    limits = Limits(budget=room, note=cap, headers=drawing.headers)
+    limits = Limits(
+        budget=room,
+        note=cap,
+        headers=drawing.headers,
+        scale=weights.scale,
+        query=weights.query,
+        least=weights.least,
+    )
     chosen = Chooser(options, [term.weight for term in material.terms.terms], limits).choose()
     return _Plan(excerpts=drawing.draw([cut[number] for number in chosen], room, cap), relevant=relevant)
 

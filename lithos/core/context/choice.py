@@ -1,6 +1,6 @@
 """Which passages to show within a budget of tokens: greedy maximisation of a submodular function.
 
-    F(S) = sum over concepts c of the passages in S of W_c  +  QUERY x sum over terms t of w_t (1 - prod (1 - a_pt))
+    F(S) = sum over concepts c of the passages in S of W_c  +  query x sum over terms t of w_t (1 - prod (1 - a_pt))
 
 Concepts are pairs of neighbouring words; W_c is the greatest worth of a passage that has c, divided by how many
 concepts that passage has. So a passage counts by its worth, less what of it was shown already (near-duplicates
@@ -9,7 +9,7 @@ passage p, times its worth relative to the best). F is monotone and submodular: 
 functions (Lin and Bilmes 2011; concepts: Gillick and Favre 2009).
 
 A passage costs its tokens, and those of the line it stands under unless that is there already. The greedy
-algorithm takes what has the highest gain / cost^SCALE while it fits (Lin and Bilmes 2010), evaluating lazily
+algorithm takes what has the highest gain / cost^scale while it fits (Lin and Bilmes 2010), evaluating lazily
 (Minoux 1978: gains only shrink); the best single passage is taken instead where it is worth more, which gives
 the constant-factor guarantee of Khuller, Moss and Naor (1999). Nothing is taken whose gain is below `least`
 times that of the first, and of no note more than its cap.
@@ -20,16 +20,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Final
-
 from attrs import define, field, frozen
-
-#: Weight of the query's terms beside the passages' worth.
-QUERY: Final = 0.5
-#: Exponent of the cost.
-SCALE: Final = 0.8
-#: Gains below this share of the first are no gains.
-LEAST: Final = 0.01
 
 
 @frozen(kw_only=True, eq=False)
@@ -55,9 +46,10 @@ class Limits:
     budget: int
     note: int
     headers: Mapping[tuple[int, int], int]
-    scale: float = SCALE
-    query: float = QUERY
-    least: float = LEAST
+    #: Exponent of the cost, weight of the query's terms beside the worth, share of the first gain that counts.
+    scale: float
+    query: float
+    least: float
 
 
 @define

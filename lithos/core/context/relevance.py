@@ -33,12 +33,15 @@ LEAST_NEARNESS: Final = 0.3
 
 @frozen(kw_only=True)
 class Weights:
-    """The numbers of the model (see above)."""
+    """The numbers of the model (see above), and those of the choice (`core.context.choice`)."""
 
     steepness: float = 6.0
     words: float = 4.0
-    meaning: float = 4.0
+    meaning: float = 5.0
     lead: float = 1.0
+    scale: float = 0.8
+    query: float = 0.2
+    least: float = 0.001
 
 
 @frozen(kw_only=True, eq=False)

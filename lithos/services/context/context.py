@@ -40,9 +40,9 @@ SECTIONS: Final = ("task", "warnings", "notes", "activity")
 #: Characters of a query that is made of a task.
 QUERY_OF_TASK: Final = 4_000
 #: Candidates: one for so many tokens of the budget, within these limits.
-TOKENS_A_NOTE: Final = 60
+TOKENS_A_NOTE: Final = 30
 FEWEST_NOTES: Final = 16
-MOST_NOTES: Final = 50
+MOST_NOTES: Final = 100
 #: Characters of all candidates together that are looked through, and of each of those behind them.
 MOST_TEXT: Final = 2_000_000
 LEAST_TEXT: Final = 20_000
@@ -181,6 +181,7 @@ class Context:
             filters=request.filters,
             among=among,
             with_quarantined=True,
+            most=MOST_NOTES,
         )
 
     def _changed_notes(self, changed: Changed) -> frozenset[str]:

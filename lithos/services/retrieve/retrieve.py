@@ -79,7 +79,7 @@ class RetrieveRequest:
     """One retrieval request; `namespaces` None means any, `max_context_nodes` None means `limit`.
 
     `among`: only these notes. `with_quarantined`: these are selected too, for who names them instead of
-    showing them.
+    showing them. `most`: results at most, for who does not answer them as rows; None: the configured number.
     """
 
     query: str
@@ -92,6 +92,7 @@ class RetrieveRequest:
     filters: Filters = field(factory=Filters)
     among: frozenset[str] | None = None
     with_quarantined: bool = False
+    most: int | None = None
 
 
 @define
@@ -249,7 +250,8 @@ class Retrieve:
         context = request.max_context_nodes
         if context is not None and context < 1:
             raise InvalidInput(f"max_context_nodes must be at least 1, not {context}.")
-        return attrs.evolve(request, limit=max(1, min(request.limit, self._settings.max_results)))
+        most = self._settings.max_results if request.most is None else request.most
+        return attrs.evolve(request, limit=max(1, min(request.limit, most)))
 
     def _draft_receipt(self, request: RetrieveRequest, now: datetime) -> Receipt:
         return Receipt(
