@@ -40,7 +40,7 @@ NOTE_SHARE: Final = 0.4
 TASK_SHARE: Final = 0.35
 WARNINGS_SHARE: Final = 0.15
 ACTIVITY_SHARE: Final = 0.1
-LEFT_OUT_SHARE: Final = 0.05
+LEFT_OUT_SHARE: Final = 0.03
 #: Tokens of the list of what was left out, at least.
 LEFT_OUT_LEAST: Final = 14
 #: Passages that take part in the choice, the likeliest ones for every thousand tokens of the budget.
@@ -216,6 +216,7 @@ def _choose(material: Material, budget: int, room: int, count: Count, weights: W
         budget=room,
         note=cap,
         headers=drawing.headers,
+        gap=drawing.gap,
         scale=weights.scale,
         query=weights.query,
         least=weights.least,
@@ -231,6 +232,7 @@ class _Drawing:
         self._sources = material.sources
         self._words = [term.word for term in material.terms.terms]
         self._count = count
+        self.gap = count(GAP)
         self._fences: dict[int, list[tuple[int, int]]] = {}
         self._costs: dict[tuple[int, int, int], int] = {}
         self._heads: dict[tuple[int, int], str] = {}
@@ -268,7 +270,7 @@ class _Drawing:
         spent, by_note = 0, defaultdict[int, int](int)
         for each in chosen:
             key = (each.source, each.passage.section)
-            cost = self._cost(each.source, each.passage) + (0 if key in places else self.headers[key])
+            cost = self._cost(each.source, each.passage) + (self.gap if key in places else self.headers[key])
             spent, by_note[each.source] = spent + cost, by_note[each.source] + cost
             places[key][each.place] = each.passage
             worth[key].append(each)
@@ -279,7 +281,7 @@ class _Drawing:
                 continue
             for place in self._beside(key, places[key]):
                 passage = self._sources[key[0]].split.passages[place]
-                cost = self._cost(key[0], passage)
+                cost = self._cost(key[0], passage) + self.gap
                 if spent + cost > room or by_note[key[0]] + cost > cap:
                     break
                 places[key][place] = passage
@@ -336,12 +338,12 @@ class _Drawing:
         return self.headers[key]
 
     def _cost(self, source: int, passage: Passage) -> int:
-        """Tokens of a passage shown by itself, with a mark of what is left out before it."""
+        """Tokens of a passage shown by itself."""
         key = (source, passage.start, passage.end)
         if key not in self._costs:
             content = self._sources[source].split.content
             text = render_spans(content, [(passage.start, passage.end)], self._fences_of(source))
-            self._costs[key] = self._count(text) + self._count(GAP)
+            self._costs[key] = self._count(text)
         return self._costs[key]
 
     def _fences_of(self, source: int) -> list[tuple[int, int]]:

@@ -46,6 +46,8 @@ class Limits:
     budget: int
     note: int
     headers: Mapping[tuple[int, int], int]
+    #: Of a mark between passages of one section.
+    gap: int
     #: Exponent of the cost, weight of the query's terms beside the worth, share of the first gain that counts.
     scale: float
     query: float
@@ -145,7 +147,8 @@ class Chooser:
 
     def _cost(self, number: int, shown: _Shown) -> int:
         key = self._key(number)
-        return self._options[number].cost + (0 if key in shown.sections else self._limits.headers[key])
+        above = self._limits.gap if key in shown.sections else self._limits.headers[key]
+        return self._options[number].cost + above
 
     def _fits(self, number: int, shown: _Shown) -> bool:
         cost, limits = self._cost(number, shown), self._limits

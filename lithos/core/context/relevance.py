@@ -36,10 +36,10 @@ class Weights:
     """The numbers of the model (see above), and those of the choice (`core.context.choice`)."""
 
     steepness: float = 6.0
-    words: float = 4.0
+    words: float = 6.0
     meaning: float = 5.0
     lead: float = 1.0
-    scale: float = 0.8
+    scale: float = 0.7
     query: float = 0.2
     least: float = 0.001
 
