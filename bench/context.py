@@ -1,17 +1,19 @@
 """Whether the passage that answers is in the briefing: `lithos_context` beside rows and whole notes.
 
-`python -m bench.context COLLECTIONS --data DIR >> RESULTS` measures shares of questions whose answering passage is
-in the text of `lithos_context` at 1,000, 2,000 and 4,000 tokens, beside what `lithos_search` gives within as many:
-its rows (JSON, as many as fit), the same rows as titles and snippets alone, and whole notes in rank order, the last
-one cut. Tokens are counted as `lithos_context` counts them. Each result is a JSON line; differences have 95 %
-intervals (paired bootstrap). `--speed` measures instead how long a call takes, for one client in this process.
+`python -m bench.context COLLECTIONS --data DIR >> RESULTS` measures shares of questions whose answering
+passage is in the text of `lithos_context` at 1,000, 2,000 and 4,000 tokens, beside what `lithos_search` gives
+within as many: its rows (JSON, as many as fit), the same rows as titles and snippets alone, and whole notes
+in rank order, the last one cut. Tokens are counted as `lithos_context` counts them. Each result is a JSON
+line; differences have 95 % intervals (paired bootstrap). `--speed` measures instead how long a call takes,
+for one client in this process.
 
-Collections: the judged ones of a folder (`bench/judged.py`), as whole pages with and without titles; generated
-notes of projects (`bench/projects.py`); and generated conversations, a note per session and a note per turn
-(`bench/dialogues.py`). Judged collections say which document answers, not where: the answering passage is the
-chunk of the document (of one of more than 1,000 characters: its 500) that shares most of the query's words, by
-their idf; of equal ones the first. It counts as shown when at least half of its runs of five words are there, since a snippet shows a part. Generated answers are
-sentences and count when every such run is there, of all turns that are needed.
+Collections: the judged ones of a folder (`bench/judged.py`), as whole pages with and without titles;
+generated notes of projects (`bench/projects.py`); and generated conversations, a note per session and a note
+per turn (`bench/dialogues.py`). Judged collections say which document answers, not where: the answering
+passage is the chunk of the document (of one of more than 1,000 characters: its 500) that shares most of the
+query's words, by their idf; of equal ones the first. It counts as shown when at least half of its runs of
+five words are there, since a snippet shows a part. Generated answers are sentences and count when every such
+run is there, of all turns that are needed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,6 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 import trio
 from attrs import frozen
@@ -121,7 +122,10 @@ def judged(collection: Collection, laid_out: Collection) -> Subject:
         chunks[chunk.doc] += passages_of(chunk.text)
     frequency = Counter(stem for chunk in collection.chunks for stem in set(_stems(chunk.text)))
     cases = [
-        Case(query, [[_best(query.text, chunks[doc], frequency, len(collection.chunks))] for doc in query.grades])
+        Case(
+            query,
+            [[_best(query.text, chunks[doc], frequency, len(collection.chunks))] for doc in query.grades],
+        )
         for query in laid_out.queries
     ]
     return Subject(laid_out, cases, PART)
@@ -193,7 +197,9 @@ async def measure(subject: Subject, vaults: Vaults, budgets: Sequence[int]) -> N
                     "context": text,
                     "rows": rows_within(rows, budget, count),
                     "snippets": snippets_within(rows, budget, count),
-                    "notes": notes_within([f"# {named(row)}\n\n{texts[row['id']]}" for row in rows], budget, count),
+                    "notes": notes_within(
+                        [f"# {named(row)}\n\n{texts[row['id']]}" for row in rows], budget, count
+                    ),
                 }
                 for way, shown in shown_by.items():
                     hits[way, budget].append(float(is_shown(case, shown, subject.needed)))

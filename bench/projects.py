@@ -1,10 +1,11 @@
-"""Notes of software projects, generated with the answers known: long notes, many copies, many that sound alike.
+"""Notes of software projects, generated with the answers known: long notes, many copies, many that sound
+alike.
 
 Every project has the same kinds of notes: a runbook and an architecture with a section for each component,
-decisions, and weekly notes. A fact ("the retry limit of the ingest worker is 7") stands in one sentence of one
-section. Around it is talk about the same component and the same matter without the value, the other projects
-have components of the same names with other values, and weekly notes copy paragraphs of the runbook, with and
-without the sentence that tells the fact (who copies it, gives the answer too).
+decisions, and weekly notes. A fact ("the retry limit of the ingest worker is 7") stands in one sentence of
+one section. Around it is talk about the same component and the same matter without the value, the other
+projects have components of the same names with other values, and weekly notes copy paragraphs of the runbook,
+with and without the sentence that tells the fact (who copies it, gives the answer too).
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ MATTERS = (
     ),
     Matter(
         "limit",
-        ("The {c} takes at most {v} requests a second.", "More than {v} requests a second are refused by the {c}."),
+        ("The {c} takes at most {v} requests a second.", "Above {v} requests a second the {c} refuses."),
         ("what load can the {p} {c} take", "how many requests per second does the {c} of {p} accept"),
         ("Load on the {c} has been even.", "The {c} refuses what it cannot handle."),
         ("120", "250", "400", "650", "900", "1,400", "2,500"),
@@ -163,7 +164,9 @@ class _Project:
         books = {"runbook": "", "architecture": ""}
         for component in self.components:
             for book in books:
-                books[book] += f"## {component.capitalize()}\n\n{self._section(component, told[component], book)}\n\n"
+                books[book] += (
+                    f"## {component.capitalize()}\n\n{self._section(component, told[component], book)}\n\n"
+                )
         folder = self.name.lower()
         notes = [
             ProjectNote(f"{folder}/{book}.md", f"{self.name} {book}", text) for book, text in books.items()
@@ -199,13 +202,17 @@ class _Project:
                 Fact(f"{self.name}-{component}-{matter.name}".replace(" ", "-"), question, sentence)
             )
             self.paragraphs.append((" ".join(sentences), sentence))
-        self.paragraphs += [(" ".join(some), None) for some in paragraphs if some not in sentences_of.values()]
+        self.paragraphs += [
+            (" ".join(some), None) for some in paragraphs if some not in sentences_of.values()
+        ]
         return "\n\n".join(" ".join(sentences) for sentences in paragraphs)
 
     def _decisions(self) -> str:
         parts = []
         for component in self.components:
-            talk = [self._fill(self.rng.choice(matter.talk), component) for matter in self.rng.sample(MATTERS, 3)]
+            talk = [
+                self._fill(self.rng.choice(matter.talk), component) for matter in self.rng.sample(MATTERS, 3)
+            ]
             decided = self._fill(self.rng.choice(_DECIDED), component)
             parts.append(f"## On the {component}\n\n{decided} {' '.join(talk)}")
         return "\n\n".join(parts)

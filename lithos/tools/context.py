@@ -26,15 +26,15 @@ class ContextArguments:
     """Parameters of `lithos_context`."""
 
     query: str = argument("What you want to know or do.", "", bound=QUERY)
-    task_id: str | None = argument("Your task; its state, and a query made of it.", None, bound=NAME)
+    task_id: str | None = argument("Your task.", None, bound=NAME)
     budget: int = argument("Most tokens of text, 200..20000.", 2_000)
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
-    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
-    path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
+    path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     namespace_filter: tuple[str, ...] | None = argument("Only these namespaces.", None, bound=NAMESPACES)
-    since: str | None = argument("A cursor: only what changed after it.", None, bound=LOOKUP)
+    since: str | None = argument("A cursor: only what changed since.", None, bound=LOOKUP)
     sections: tuple[str, ...] | None = argument(
-        f"Some of {', '.join(SECTIONS)}; default all.", None, bound=FILTERS
+        f"Of {', '.join(SECTIONS)}; default all.", None, bound=FILTERS
     )
 
 
@@ -95,7 +95,9 @@ def item_row(item: Item) -> dict[str, Any]:
     return {
         "id": item.id,
         "version": item.version,
-        "section": item.section if len(item.section) <= 4 * SECTION_SHOWN else item.section[: 4 * SECTION_SHOWN],
+        "section": item.section
+        if len(item.section) <= 4 * SECTION_SHOWN
+        else item.section[: 4 * SECTION_SHOWN],
         "title": one_line(item.title, TITLE_SHOWN),
         "path": item.path if len(item.path) <= 4 * PATH_SHOWN else one_line(item.path, 4 * PATH_SHOWN),
         "tokens": item.tokens,

@@ -1,14 +1,16 @@
-"""A briefing: excerpts chosen within a budget of tokens, and what stands around them (context spec, section 1).
+"""A briefing: excerpts chosen within a budget of tokens, and what stands around them (context spec, section
+1).
 
-Pure: the same material, budget and count give the same text. Parts take at most their share of the budget, what
-they leave goes to the excerpts; the count of the whole text is checked last, and what is worth least goes first
-if ever it is too much.
+Pure: the same material, budget and count give the same text. Parts take at most their share of the budget,
+what they leave goes to the excerpts; the count of the whole text is checked last, and what is worth least
+goes first if ever it is too much.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from attrs import evolve, field, frozen
@@ -135,7 +137,9 @@ def compose(material: Material, budget: int, count: Count, weights: Weights = We
     excerpts = list(plan.excerpts)
     while True:
         dropped = _dropped(material, plan, excerpts, count)
-        text = _assemble(task, warnings, _in_order(excerpts), activity, _list_left_out(dropped, reserve, count))
+        text = _assemble(
+            task, warnings, _in_order(excerpts), activity, _list_left_out(dropped, reserve, count)
+        )
         tokens = count(text)
         if tokens <= budget:
             break
@@ -357,7 +361,7 @@ class _Drawing:
 def _concepts(text: str) -> tuple[str, ...]:
     """Pairs of neighbouring words, each once; the words where there is only one."""
     found = [word for _, word in words(fold(text))]
-    return tuple(dict.fromkeys(map(" ".join, zip(found, found[1:], strict=False)))) or tuple(found)
+    return tuple(dict.fromkeys(map(" ".join, pairwise(found)))) or tuple(found)
 
 
 # -- what was left out ----------------------------------------------------------------------------

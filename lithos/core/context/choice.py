@@ -1,12 +1,12 @@
 """Which passages to show within a budget of tokens: greedy maximisation of a submodular function.
 
-    F(S) = sum over concepts c of the passages in S of W_c  +  query x sum over terms t of w_t (1 - prod (1 - a_pt))
+    F(S) = sum of W_c over the concepts c in S  +  query x sum of w_t (1 - product of (1 - a_pt) over p in S)
 
-Concepts are pairs of neighbouring words; W_c is the greatest worth of a passage that has c, divided by how many
-concepts that passage has. So a passage counts by its worth, less what of it was shown already (near-duplicates
-count nothing), and by the terms of the query that nothing shown covers yet (a_pt: the share of term t in
-passage p, times its worth relative to the best). F is monotone and submodular: a sum of weighted coverage
-functions (Lin and Bilmes 2011; concepts: Gillick and Favre 2009).
+Concepts are pairs of neighbouring words; W_c is the greatest worth of a passage that has c, divided by how
+many concepts that passage has. So a passage counts by its worth, less what of it was shown already
+(near-duplicates count nothing), and by the terms of the query that nothing shown covers yet (a_pt: the share
+of term t in passage p, times its worth relative to the best). F is monotone and submodular: a sum of weighted
+coverage functions (Lin and Bilmes 2011; concepts: Gillick and Favre 2009).
 
 A passage costs its tokens, and those of the line it stands under unless that is there already. The greedy
 algorithm takes what has the highest gain / cost^scale while it fits (Lin and Bilmes 2010), evaluating lazily
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+
 from attrs import define, field, frozen
 
 
@@ -48,7 +49,7 @@ class Limits:
     headers: Mapping[tuple[int, int], int]
     #: Of a mark between passages of one section.
     gap: int
-    #: Exponent of the cost, weight of the query's terms beside the worth, share of the first gain that counts.
+    #: Exponent of the cost; weight of the query's terms beside the worth; least share of the first gain.
     scale: float
     query: float
     least: float

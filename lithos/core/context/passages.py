@@ -1,8 +1,8 @@
 """The passages of a note: what a briefing is put together from.
 
 A passage is a chunk of the note as the vector index has it (`core.text.chunk`: paragraphs that fit into some
-500 characters), cut where a section begins. So each has the similarity of its chunk and belongs to exactly one
-section. Headings by themselves are no passages: the section's path says what they say.
+500 characters), cut where a section begins. So each has the similarity of its chunk and belongs to exactly
+one section. Headings by themselves are no passages: the section's path says what they say.
 """
 
 from __future__ import annotations

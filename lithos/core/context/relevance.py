@@ -4,9 +4,10 @@
     P(n)     proportional to exp(STEEPNESS x (s_n / s_max - 1))           s_n: the score that ranked the note
     P(p | n) proportional to exp(WORDS x coverage + MEANING x cosine + LEAD x lead)  over the passages of n
 
-`coverage` is the share of the query's idf-weighted terms that stand in the passage (less for those only in its
-section's path), `cosine` the similarity of its chunk, `lead` the share again, each term by how early it stands.
-A log-linear model, as in learning to rank; its four numbers were fitted on collections (`bench/context.py`).
+`coverage` is the share of the query's idf-weighted terms that stand in the passage (less for those only in
+its section's path), `cosine` the similarity of its chunk, `lead` the share again, each term by how early it
+stands. A log-linear model, as in learning to rank; its four numbers were fitted on collections
+(`bench/context.py`).
 """
 
 from __future__ import annotations
@@ -90,14 +91,16 @@ def weigh_passages(sources: Sequence[Source], terms: Terms, weights: Weights) ->
 
 def _weigh(number: int, source: Source, terms: Terms, weights: Weights, prior: float) -> list[Weighed]:
     """The passages of one source; each has its part of the source's probability."""
-    titled = {term: IN_TITLE for term in first_places(fold(source.title), terms)}
+    titled = dict.fromkeys(first_places(fold(source.title), terms), IN_TITLE)
     by_section: dict[int, dict[int, float]] = {}
     found: list[tuple[int, Passage, float, Mapping[int, float], float]] = []
     for place, passage in enumerate(source.split.passages):
         above = by_section.get(passage.section)
         if above is None:
             path = fold(source.split.sections[passage.section]) if passage.section else ""
-            above = by_section[passage.section] = titled | dict.fromkeys(first_places(path, terms), IN_SECTION)
+            above = by_section[passage.section] = titled | dict.fromkeys(
+                first_places(path, terms), IN_SECTION
+            )
         places = first_places(fold(source.split.text_of(passage)), terms)
         shares = above | dict.fromkeys(places, 1.0)
         coverage = _sum(shares, terms)

@@ -29,7 +29,7 @@ _BREAKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def one_line(text: str, most: int) -> str:
-    """A text on one line, without characters that cannot be seen, and its middle left out where it is long."""
+    """A text on one line, without what cannot be seen, and its middle left out where it is long."""
     text = _BREAKS.sub(" ", text[: 4 * most] if len(text) > 4 * most else text).strip()
     if len(text) <= most:
         return text

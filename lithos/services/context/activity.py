@@ -1,4 +1,4 @@
-"""Recent events as lines of a briefing: about notes that were found, the task, and what the query asks for."""
+"""Recent events as lines of a briefing: about notes that were found, the task, what the query asks for."""
 
 from __future__ import annotations
 

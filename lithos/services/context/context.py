@@ -22,7 +22,6 @@ from lithos.core.context.relevance import Source
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
 from lithos.core.notes.trust import NoteWarning
-from lithos.core.text.snippet import Terms
 from lithos.services.context.activity import tell_activity
 from lithos.services.context.candidates import Candidate, Candidates, Found
 from lithos.services.context.changes import Changed, JournalChanges
@@ -142,9 +141,7 @@ class Context:
             budget = request.budget
             is_silent = changed is not None and not _has_news(material)
             briefing = (
-                _NOTHING
-                if is_silent
-                else await parts.working.run(lambda: compose(material, budget, count))
+                _NOTHING if is_silent else await parts.working.run(lambda: compose(material, budget, count))
             )
             kept = await found.keep(frozenset(item.id for item in briefing.items))
         return ContextAnswer(
@@ -244,9 +241,7 @@ class Context:
         warnings = [each for each in warnings if each.note_id in ids]
         return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)
 
-    async def _nearness(
-        self, query: str, entries: Sequence[Entry]
-    ) -> tuple[dict[int, list[float]], bool]:
+    async def _nearness(self, query: str, entries: Sequence[Entry]) -> tuple[dict[int, list[float]], bool]:
         try:
             serials = [entry.serial for entry in entries]
             return (await self._parts.semantic.similarities(query, serials) if serials else {}), False
@@ -285,9 +280,7 @@ def _check(request: ContextRequest) -> None:
     if not request.query.strip() and request.task_id is None:
         raise InvalidInput("Give query, task_id or both: what the briefing is to be about.")
     if not LEAST_BUDGET <= request.budget <= MOST_BUDGET:
-        raise InvalidInput(
-            f"budget must be {LEAST_BUDGET} to {MOST_BUDGET} tokens, not {request.budget}."
-        )
+        raise InvalidInput(f"budget must be {LEAST_BUDGET} to {MOST_BUDGET} tokens, not {request.budget}.")
     for section in request.sections:
         if section not in SECTIONS:
             raise InvalidInput(f"sections may contain {', '.join(SECTIONS)}; not {section[:100]!r}.")
@@ -318,11 +311,12 @@ def _task_part(sheet: TaskSheet, changed: Changed | None) -> TaskPart | None:
 def _withheld(entry: Entry, warning: NoteWarning) -> LeftOut:
     note = entry.note
     return LeftOut(
-        id=note.id, title=note.title, tokens=-(-entry.state.size // 4), reason=f"{warning.kind}: {warning.reason}"
+        id=note.id,
+        title=note.title,
+        tokens=-(-entry.state.size // 4),
+        reason=f"{warning.kind}: {warning.reason}",
     )
 
 
 def _has_news(material: Material) -> bool:
     return bool(material.task or material.sources or material.warnings or material.activity)
-
-

@@ -242,7 +242,9 @@ class VectorIndex:
             return {}
         query = encode_rows(vector[None, :])[0]
         with self._lock:
-            known = [(serial, self._notes[serial]) for serial in sorted(set(serials)) if serial in self._notes]
+            known = [
+                (serial, self._notes[serial]) for serial in sorted(set(serials)) if serial in self._notes
+            ]
             rows = rows_of([(note.start, note.chunks) for _, note in known])
             found: list[float] = np.nan_to_num(self._rows.compare_some(query, rows)).tolist()
         result: dict[int, list[float]] = {}

@@ -23,7 +23,7 @@ class HistoryArguments:
     path: str | None = argument(
         "Path, instead of id, also one that a deleted note had.", None, bound=PATH, is_listed=False
     )
-    agent: str | None = argument("Only changes by this agent; without id of all notes.", None, bound=NAME)
+    agent: str | None = argument("Changes by this agent; without id of all notes.", None, bound=NAME)
     since: str | None = argument("Only changes at or after this time.", None, bound=LOOKUP)
     deleted: bool = argument("List the notes that are deleted.", False)
     limit: int = argument("Most versions.", 20)

@@ -45,8 +45,8 @@ from lithos.tools.contract.bounds import (
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import list_row, outcome_row, read_row
 
-_EXPECTED = "The version you read; if the note has another one now, see on_conflict."
-_ON_CONFLICT = "If expected_version is not current: refuse, or merge your change with the others'."
+_EXPECTED = "The version you read; for another one see on_conflict."
+_ON_CONFLICT = "When expected_version is not current."
 
 
 @frozen
@@ -55,10 +55,10 @@ class WriteArguments:
 
     agent: str = argument("Your agent id.", bound=NAME)
     title: str | None = argument(
-        "Title; names the new file. Needed to create, else omit to keep.", None, bound=TITLE
+        "Title; names the file. Needed to create; omit to keep.", None, bound=TITLE
     )
     content: str | None = argument(
-        "Markdown body without frontmatter. Needed to create, else omit to keep.",
+        "Markdown without frontmatter. Needed to create; omit to keep.",
         None,
         may_be_blank=True,
         bound=CONTENT,
@@ -72,7 +72,7 @@ class WriteArguments:
         'Web source, unique over all notes; "" clears.', None, may_be_blank=True, bound=URL
     )
     derived_from_ids: tuple[str, ...] | None = argument(
-        "Ids of notes this is based on; [] clears.", None, bound=IDS
+        "Notes this is based on; [] clears.", None, bound=IDS
     )
     ttl_hours: float | None = argument("Hours until the note is stale.", None)
     expires_at: str | None = argument(
@@ -86,7 +86,7 @@ class WriteArguments:
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
     summaries: dict[str, Any] | None = argument("Object with short and/or long.", None, bound=SUMMARIES)
     metadata: dict[str, Any] | None = argument(
-        "Further frontmatter keys; merged, null deletes a key.", None, bound=METADATA
+        "Further keys; merged, null deletes.", None, bound=METADATA
     )
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
@@ -101,7 +101,7 @@ class UpdateArguments:
     tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
     metadata: dict[str, Any] | None = argument(
-        "Further frontmatter keys; merged, null deletes a key.", None, bound=METADATA
+        "Further keys; merged, null deletes.", None, bound=METADATA
     )
     expected_version: int | None = argument(_EXPECTED, None)
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
@@ -112,17 +112,17 @@ class ReadArguments:
     """Parameters of `lithos_read`."""
 
     id: str | None = argument("Note id.", None, bound=LOOKUP)
-    path: str | None = argument("Path relative to knowledge/, with or without .md.", None, bound=PATH)
+    path: str | None = argument("Path below knowledge/.", None, bound=PATH)
     title: str | None = argument("Title, if only one note has it.", None, bound=LOOKUP)
-    max_length: int | None = argument("Cut the content to this many characters.", None)
-    offset: int = argument("Characters to skip: next_offset of a cut answer.", 0)
-    outline: bool = argument("Add the outline: sections with their hashes; no content.", False)
+    max_length: int | None = argument("Most characters of content.", None)
+    offset: int = argument("Characters to skip: next_offset.", 0)
+    outline: bool = argument("Add the sections and their hashes; no content.", False)
     section: str | None = argument(
-        "Only this section: its path or tail, as Deploy > Rollback.", None, bound=LOOKUP
+        "Only this section, as Deploy > Rollback.", None, bound=LOOKUP
     )
-    agent_id: str | None = argument("Your agent id, for the audit.", None, bound=NAME, is_caller=True)
-    version: int | None = argument("The note as of this version, also a deleted one.", None)
-    as_of: str | None = argument("The version current at this time.", None, bound=LOOKUP)
+    agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
+    version: int | None = argument("This version, also of a deleted note.", None)
+    as_of: str | None = argument("As it was at this time.", None, bound=LOOKUP)
 
 
 @frozen
@@ -132,25 +132,25 @@ class DeleteArguments:
     id: str = argument("Note id.", bound=LOOKUP)
     agent: str = argument("Your agent id.", bound=NAME)
     #: For `lithos undo`, which must not delete what somebody has just changed.
-    expected_version: int | None = argument("Refuse if the note has another version.", None, is_listed=False)
+    expected_version: int | None = argument("Refuse if the version is another.", None, is_listed=False)
 
 
 @frozen
 class ListArguments:
     """Parameters of `lithos_list`."""
 
-    path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
     author: str | None = argument("Only this author.", None, bound=LOOKUP)
-    since: str | None = argument("Only notes updated at or after this time.", None, bound=LOOKUP)
+    since: str | None = argument("Updated at or after this time.", None, bound=LOOKUP)
     limit: int = argument("Most items.", 50)
     offset: int = argument("Items to skip.", 0)
-    title_contains: str | None = argument("Only titles containing this, any case.", None, bound=LOOKUP)
+    title_contains: str | None = argument("Titles containing this, any case.", None, bound=LOOKUP)
     content_query: str | None = argument("Full-text query; orders by relevance.", None, bound=QUERY)
     metadata_match: dict[str, Any] | None = argument(
-        "Extra metadata that must match, per key.", None, bound=FILTER
+        "Metadata to match, per key.", None, bound=FILTER
     )
-    entities: tuple[str, ...] | None = argument("Only notes with all of these entities.", None, bound=FILTERS)
+    entities: tuple[str, ...] | None = argument("With all of these entities.", None, bound=FILTERS)
 
 
 @frozen

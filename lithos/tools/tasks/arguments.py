@@ -23,13 +23,13 @@ from lithos.tools.contract.bounds import (
 
 _TASK = "Task id."
 _AGENT = "Your agent id."
-_ASPECT = "The part of the work you take, e.g. research."
-_MINUTES = "Minutes to hold it, from 0.1; default 60, at most 480."
-_FENCE = "Fence of your claim: refused with stale_fence when it is no longer yours."
-_TAGS = "Only tasks with all of these tags."
-_MATCH = "Metadata that must match, per key."
+_ASPECT = "The part you take, e.g. research."
+_MINUTES = "Minutes to hold it; default 60, at most 480."
+_FENCE = "Fence of your claim."
+_TAGS = "With all of these tags."
+_MATCH = "Metadata to match, per key."
 _SKIP = "Tasks to skip."
-_PROJECT = "Only tasks with this metadata.project."
+_PROJECT = "With this metadata.project."
 
 
 @frozen
@@ -110,10 +110,10 @@ class CompleteArguments:
     agent: str = argument(_AGENT, bound=NAME)
     outcome: str | None = argument("What came of it.", None, bound=OUTCOME)
     cited_nodes: tuple[str, ...] | None = argument(
-        "Notes that helped, also those found another way than by retrieve.", None, bound=IDS
+        "Notes that helped, however found.", None, bound=IDS
     )
     misleading_nodes: tuple[str, ...] | None = argument("Retrieved notes that misled.", None, bound=IDS)
-    receipt_id: str | None = argument("Receipt of the retrieve call meant.", None, bound=LOOKUP)
+    receipt_id: str | None = argument("Receipt of the retrieval.", None, bound=LOOKUP)
     fence: int | None = argument(_FENCE, None)
 
 
@@ -130,11 +130,11 @@ class CancelArguments:
 class ListArguments:
     """Parameters of `lithos_task_list`."""
 
-    agent: str | None = argument("Only tasks this agent created.", None, bound=LOOKUP)
+    agent: str | None = argument("Created by this agent.", None, bound=LOOKUP)
     status: str | None = argument("Only this status.", None, one_of=TASK_STATUSES, bound=LOOKUP)
     tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
-    since: str | None = argument("Only tasks created at or after this time.", None, bound=LOOKUP)
-    resolved_since: str | None = argument("Only tasks resolved at or after this time.", None, bound=LOOKUP)
+    since: str | None = argument("Created at or after this time.", None, bound=LOOKUP)
+    resolved_since: str | None = argument("Resolved at or after this time.", None, bound=LOOKUP)
     with_claims: bool = argument("Add running claims.", False)
     metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
     task_type: str | None = argument("Only this kind.", None, one_of=TASK_TYPES, bound=LOOKUP)
@@ -144,7 +144,7 @@ class ListArguments:
 class StatusArguments:
     """Parameters of `lithos_task_status`."""
 
-    task_id: str | None = argument("Task id; omit for all open tasks.", None, bound=LOOKUP)
+    task_id: str | None = argument("Omit for all open tasks.", None, bound=LOOKUP)
 
 
 @frozen
@@ -163,7 +163,7 @@ class ListFindingsArguments:
     """Parameters of `lithos_finding_list`."""
 
     task_id: str = argument(_TASK, bound=LOOKUP)
-    since: str | None = argument("Only findings later than this time.", None, bound=LOOKUP)
+    since: str | None = argument("Later than this time.", None, bound=LOOKUP)
 
 
 @frozen
