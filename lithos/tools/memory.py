@@ -50,9 +50,7 @@ class UpsertArguments:
     namespace: str = argument("Namespace of the edge.", bound=NAMESPACE)
     provenance_actor: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
     provenance_type: str | None = argument("Such as asserted.", None, bound=NAME)
-    evidence: dict[str, Any] | list[Any] | None = argument(
-        "What backs it.", None, bound=METADATA
-    )
+    evidence: dict[str, Any] | list[Any] | None = argument("What backs it.", None, bound=METADATA)
     conflict_state: str | None = argument("State of the conflict, for contradicts.", None, bound=NAME)
 
 
@@ -241,9 +239,7 @@ class RetrieveArguments:
     query: str = argument("What you want to know.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
     namespace_filter: tuple[str, ...] | None = argument("Only these namespaces.", None, bound=NAMESPACES)
-    agent_id: str | None = argument(
-        "Your agent id.", None, bound=NAME, is_caller=True
-    )
+    agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
     task_id: str | None = argument("Your task; shows its notes too.", None, bound=NAME)
     surface_conflicts: bool = argument("Tell unsettled contradictions.", False)
     max_context_nodes: int | None = argument("Notes to look around; default limit.", None)

@@ -9,7 +9,7 @@ goes first if ever it is too much.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -114,11 +114,14 @@ class _Excerpt:
 
 @frozen(kw_only=True)
 class _Plan:
-    """The excerpts in the order they were taken, and the passages' worth."""
+    """The excerpts in the order they were taken, and the tokens that they left."""
 
     excerpts: Sequence[_Excerpt] = ()
     #: Sources with a passage that has to do with the query.
     relevant: frozenset[int] = field(factory=frozenset)
+    left: int = 0
+    #: By source the tokens of its smallest passage that took part in the choice.
+    smallest: Mapping[int, int] = field(factory=dict)
 
 
 def compose(material: Material, budget: int, count: Count, weights: Weights = Weights()) -> Briefing:  # noqa: B008 - frozen
@@ -226,7 +229,13 @@ def _choose(material: Material, budget: int, room: int, count: Count, weights: W
         least=weights.least,
     )
     chosen = Chooser(options, [term.weight for term in material.terms.terms], limits).choose()
-    return _Plan(excerpts=drawing.draw([cut[number] for number in chosen], room, cap), relevant=relevant)
+    excerpts = drawing.draw([cut[number] for number in chosen], room, cap)
+    smallest: dict[int, int] = {}
+    for option in options:
+        cost = option.cost + drawing.headers[option.note, option.section]
+        smallest[option.note] = min(cost, smallest.get(option.note, cost))
+    left = room - sum(count(each.block()) + 1 for each in excerpts)
+    return _Plan(excerpts=excerpts, relevant=relevant, left=left, smallest=smallest)
 
 
 class _Drawing:
@@ -374,13 +383,19 @@ def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt], coun
     for number, source in enumerate(material.sources):
         if number in shown:
             continue
-        has_no_room = number in plan.relevant
+        is_relevant = number in plan.relevant
+        has_no_room = is_relevant and plan.smallest.get(number, plan.left + 1) > plan.left
+        adds_little = is_relevant and not has_no_room
         dropped.append(
             LeftOut(
                 id=source.id,
                 title=source.title,
                 tokens=-(-len(source.split.content) // 4),
-                reason="no room in the budget" if has_no_room else "no passage of it concerns the query",
+                reason="no room in the budget"
+                if has_no_room
+                else "adds too little to what is shown"
+                if adds_little
+                else "no passage of it concerns the query",
                 has_no_room=has_no_room,
             )
         )

@@ -54,9 +54,7 @@ class WriteArguments:
     """Parameters of `lithos_write`."""
 
     agent: str = argument("Your agent id.", bound=NAME)
-    title: str | None = argument(
-        "Title; names the file. Needed to create; omit to keep.", None, bound=TITLE
-    )
+    title: str | None = argument("Title; names the file. Needed to create; omit to keep.", None, bound=TITLE)
     content: str | None = argument(
         "Markdown without frontmatter. Needed to create; omit to keep.",
         None,
@@ -71,9 +69,7 @@ class WriteArguments:
     source_url: str | None = argument(
         'Web source, unique over all notes; "" clears.', None, may_be_blank=True, bound=URL
     )
-    derived_from_ids: tuple[str, ...] | None = argument(
-        "Notes this is based on; [] clears.", None, bound=IDS
-    )
+    derived_from_ids: tuple[str, ...] | None = argument("Notes this is based on; [] clears.", None, bound=IDS)
     ttl_hours: float | None = argument("Hours until the note is stale.", None)
     expires_at: str | None = argument(
         'Time (ISO 8601) when it is stale; "" clears.', None, may_be_blank=True, bound=LOOKUP
@@ -85,9 +81,7 @@ class WriteArguments:
     note_type: str | None = argument("Kind of note.", None, one_of=NOTE_TYPES, bound=LOOKUP)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
     summaries: dict[str, Any] | None = argument("Object with short and/or long.", None, bound=SUMMARIES)
-    metadata: dict[str, Any] | None = argument(
-        "Further keys; merged, null deletes.", None, bound=METADATA
-    )
+    metadata: dict[str, Any] | None = argument("Further keys; merged, null deletes.", None, bound=METADATA)
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
 
@@ -100,9 +94,7 @@ class UpdateArguments:
     title: str | None = argument("New title.", None, bound=TITLE)
     tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
-    metadata: dict[str, Any] | None = argument(
-        "Further keys; merged, null deletes.", None, bound=METADATA
-    )
+    metadata: dict[str, Any] | None = argument("Further keys; merged, null deletes.", None, bound=METADATA)
     expected_version: int | None = argument(_EXPECTED, None)
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
@@ -117,9 +109,7 @@ class ReadArguments:
     max_length: int | None = argument("Most characters of content.", None)
     offset: int = argument("Characters to skip: next_offset.", 0)
     outline: bool = argument("Add the sections and their hashes; no content.", False)
-    section: str | None = argument(
-        "Only this section, as Deploy > Rollback.", None, bound=LOOKUP
-    )
+    section: str | None = argument("Only this section, as Deploy > Rollback.", None, bound=LOOKUP)
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
     version: int | None = argument("This version, also of a deleted note.", None)
     as_of: str | None = argument("As it was at this time.", None, bound=LOOKUP)
@@ -147,9 +137,7 @@ class ListArguments:
     offset: int = argument("Items to skip.", 0)
     title_contains: str | None = argument("Titles containing this, any case.", None, bound=LOOKUP)
     content_query: str | None = argument("Full-text query; orders by relevance.", None, bound=QUERY)
-    metadata_match: dict[str, Any] | None = argument(
-        "Metadata to match, per key.", None, bound=FILTER
-    )
+    metadata_match: dict[str, Any] | None = argument("Metadata to match, per key.", None, bound=FILTER)
     entities: tuple[str, ...] | None = argument("With all of these entities.", None, bound=FILTERS)
 
 

@@ -109,9 +109,7 @@ class CompleteArguments:
     task_id: str = argument(_TASK, bound=LOOKUP)
     agent: str = argument(_AGENT, bound=NAME)
     outcome: str | None = argument("What came of it.", None, bound=OUTCOME)
-    cited_nodes: tuple[str, ...] | None = argument(
-        "Notes that helped, however found.", None, bound=IDS
-    )
+    cited_nodes: tuple[str, ...] | None = argument("Notes that helped, however found.", None, bound=IDS)
     misleading_nodes: tuple[str, ...] | None = argument("Retrieved notes that misled.", None, bound=IDS)
     receipt_id: str | None = argument("Receipt of the retrieval.", None, bound=LOOKUP)
     fence: int | None = argument(_FENCE, None)
