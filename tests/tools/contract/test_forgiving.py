@@ -20,7 +20,10 @@ SPEAKING = {
     "lithos_task_update": {"description"},
 }
 #: Whole tools whose answers are numbered or random.
-CREATING = ("lithos_write", "lithos_retrieve", "lithos_task_", "lithos_edge_upsert", "lithos_finding_post")
+CREATING = (
+    "lithos_write", "lithos_retrieve", "lithos_context", "lithos_task_", "lithos_edge_upsert",
+    "lithos_finding_post",
+)  # fmt: skip
 #: Those that no task bears twice.
 ENDING = ("lithos_task_complete", "lithos_task_cancel")
 
