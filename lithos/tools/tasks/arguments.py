@@ -23,7 +23,7 @@ from lithos.tools.contract.bounds import (
 
 _TASK = "Task id."
 _AGENT = "Your agent id."
-_ASPECT = "The part you take, e.g. research."
+_ASPECT = "What you take, e.g. research."
 _MINUTES = "Minutes to hold it; default 60, at most 480."
 _FENCE = "Fence of your claim."
 _TAGS = "With all of these tags."
