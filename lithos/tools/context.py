@@ -25,7 +25,7 @@ REASON_SHOWN = 240
 class ContextArguments:
     """Parameters of `lithos_context`."""
 
-    query: str = argument("What you want to know or do.", "", bound=QUERY)
+    query: str | None = argument("What you want to know or do.", None, bound=QUERY)
     task_id: str | None = argument("Your task.", None, bound=NAME)
     budget: int = argument("Most tokens of text, 200..20000.", 2_000)
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
@@ -51,8 +51,8 @@ class ContextTools:
                 "lithos_context",
                 "core",
                 "R",
-                "Start here: one text of what is known about a question or task, within a budget. Keep "
-                "receipt_id for lithos_task_complete.",
+                "Start here: what is known about a question or task, as one text within a budget. "
+                "Its receipt_id is for lithos_task_complete.",
                 ContextArguments,
                 self.brief,
             ),
@@ -62,7 +62,7 @@ class ContextTools:
         """`lithos_context`."""
         answer = await self._context.brief(
             ContextRequest(
-                query=given.query,
+                query=given.query or "",
                 task_id=given.task_id,
                 budget=given.budget,
                 agent_id=given.agent_id,

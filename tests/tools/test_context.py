@@ -10,7 +10,6 @@ import pytest
 import lithos.app.services
 from lithos.config.sections import EventsConfig, LcmaConfig
 from lithos.services.notes.texts import NoteTexts
-from lithos.stores.indexes.tokenizer import TokenizerUnavailable
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 from tests.tools.task_calls import create
 
@@ -193,7 +192,7 @@ async def test_without_the_tokenizer_less_is_shown_and_it_says_so(
     """behaviour 227"""
 
     def fail() -> Any:
-        raise TokenizerUnavailable("the built-in tokenizer cannot be loaded: gone")
+        raise OSError("gone")
 
     monkeypatch.setattr(lithos.app.services, "load_pieces", fail)
     async with serving(tmp_path) as server:

@@ -46,8 +46,8 @@ LEFT_OUT_SHARE: Final = 0.03
 #: Tokens of the list of what was left out, at least.
 LEFT_OUT_LEAST: Final = 14
 #: Passages that take part in the choice, the likeliest ones for every thousand tokens of the budget.
-OPTIONS: Final = 60
-LEAST_OPTIONS: Final = 120
+OPTIONS: Final = 40
+LEAST_OPTIONS: Final = 60
 #: Passages of at least this share of the best one's probability are widened to their section.
 WIDENED: Final = 0.3
 #: Notes that are named as left out.

@@ -31,7 +31,6 @@ from lithos.services.retrieve.retrieve import RetrieveRequest
 from lithos.services.tasks.coordination import Coordination, TaskSheet
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext_query import Filters
-from lithos.stores.indexes.tokenizer import TokenizerUnavailable
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.context")
@@ -160,9 +159,12 @@ class Context:
             if self._count is None:
                 try:
                     pieces = await self._parts.working.run(self._parts.load_pieces)
-                except TokenizerUnavailable as problem:
-                    log.error("tokens are counted as bytes", reason=str(problem))
-                    return count_safely, f"{problem}; tokens are counted as bytes, so that less is shown"
+                except Exception as problem:  # noqa: BLE001 - less is shown rather than nothing
+                    log.error("tokens are counted as bytes", reason=repr(problem))
+                    return count_safely, (
+                        f"the built-in tokenizer cannot be loaded ({problem}); tokens are counted as "
+                        "bytes, so that less is shown"
+                    )
                 self._count = count_with(pieces)
             return self._count, None
 

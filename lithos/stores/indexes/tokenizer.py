@@ -6,24 +6,18 @@ from collections.abc import Callable
 from importlib.resources import as_file, files
 
 
-class TokenizerUnavailable(Exception):
-    """The built-in tokenizer cannot be loaded; the text says why."""
-
-
 def load_pieces() -> Callable[[str], int]:
     """A function that tells how many pieces a text of some kilobytes has; any thread may call it.
 
-    Reads half a megabyte, which takes 50 ms. Raises `TokenizerUnavailable`.
+    Reads half a megabyte, which takes 50 ms. Raises `ImportError`, `OSError`, and the bare `Exception` that
+    the library has for a file that it cannot read.
     """
-    try:
-        from tokenizers import Tokenizer  # noqa: PLC0415 - slow to import
+    from tokenizers import Tokenizer  # noqa: PLC0415 - slow to import
 
-        with as_file(files("lithos.models") / "builtin") as folder:
-            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-    except Exception as problem:  # the library raises bare `Exception` for a file that it cannot read
-        raise TokenizerUnavailable(f"the built-in tokenizer cannot be loaded: {problem}") from problem
+    with as_file(files("lithos.models") / "builtin") as folder:
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
 
     def pieces(text: str) -> int:
         # Lone surrogates are no text to it.

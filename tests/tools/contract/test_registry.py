@@ -117,6 +117,7 @@ PARAMETERS = {
     "lithos_stats": ("", ""),
 }
 DEFAULTS = {
+    "lithos_context": {"budget": 2_000},
     "lithos_write": {"on_conflict": "refuse"},
     "lithos_read": {"offset": 0, "outline": False},
     "lithos_search": {"limit": 10, "mode": "hybrid", "graph_depth": 2},
