@@ -68,6 +68,8 @@ def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
         given["tags"] = ["t"]
     if tool.name == "lithos_task_update":
         given["tags"] = ["t"]
+    if tool.name == "lithos_context":
+        given["query"] = known["query"]
     if tool.name == "lithos_agent_register":
         given["id"] = "ann"
     return given
