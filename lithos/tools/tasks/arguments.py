@@ -24,7 +24,7 @@ from lithos.tools.contract.bounds import (
 _TASK = "Task id."
 _AGENT = "Your agent id."
 _ASPECT = "What you take, e.g. research."
-_MINUTES = "Minutes to hold it; default 60, at most 480."
+_MINUTES = "Minutes to hold it; default 60, most 480."
 _FENCE = "Fence of your claim."
 _TAGS = "With all of these tags."
 _MATCH = "Metadata to match, per key."
