@@ -32,7 +32,7 @@ class ContextArguments:
     tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
     path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     namespace_filter: tuple[str, ...] | None = argument("Only these namespaces.", None, bound=NAMESPACES)
-    since: str | None = argument("A cursor: only what changed since.", None, bound=LOOKUP)
+    since: str | None = argument("Cursor: only what changed since.", None, bound=LOOKUP)
     sections: tuple[str, ...] | None = argument(
         f"Of {', '.join(SECTIONS)}; default all.", None, bound=FILTERS
     )

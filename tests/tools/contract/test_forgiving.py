@@ -58,6 +58,8 @@ def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
     given = {name: known[name] for name in required}
     if tool.name == "lithos_task_edge_upsert":
         given["type"] = "blocks"
+    if tool.name == "lithos_context":
+        given["query"] = known["query"]
     if tool.name == "lithos_write":
         given |= {"title": known["title"], "content": known["content"]}
     if tool.name == "lithos_note_edit":
