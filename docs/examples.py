@@ -29,6 +29,8 @@ _EDGE: Final = re.compile(r"\bedge_[0-9a-f]+\b")
 _TIME: Final = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\+00:00")
 #: Fences grow from the time of the start on.
 _FENCE: Final = re.compile(r'(?<="fence": )\d+')
+#: Positions of the journal do too.
+_CURSOR: Final = re.compile(r'(?<="cursor": ")\d+')
 _HASH: Final = re.compile(r"\b[0-9a-f]{32,64}\b")
 #: Where code lines of the page break.
 _WIDTH: Final = 118
@@ -82,6 +84,7 @@ class _Script:
         await call("read", path="notes/leader-election", max_length=60, agent="ann")
         await call("search", query="who becomes leader", limit=1)
         await call("retrieve", query="who becomes leader", limit=1, agent="ann")
+        await call("context", query="who becomes leader", budget=300, agent="ann")
         await call("cache_lookup", query="how does a follower become the leader?")
         await call("list", path_prefix="sources/")
         await call("related", id=note["id"], include=["links", "provenance"])
@@ -213,7 +216,7 @@ class _Masks:
     def apply(self, text: str) -> str:
         for pattern, name in ((_UUID, "id"), (_RECEIPT, "rcpt"), (_EDGE, "edge"), (_HASH, "hash")):
             text = pattern.sub(partial(self._rename, name), text)
-        text = _FENCE.sub("1741064767000", text)
+        text = _CURSOR.sub("1741064767000", _FENCE.sub("1741064767000", text))
         return _TIME.sub(lambda match: match[0] if match[0].startswith("2026-03-04") else "<time>", text)
 
     def _rename(self, kind: str, match: re.Match[str]) -> str:

@@ -28,6 +28,7 @@ IMPURE = {
 
 #: Inside these functions a crash is caught, to be counted or reported.
 CATCHERS = {
+    "lithos.services.context.context": {"_counter"},
     "lithos.actors.kit": {"supervise"},
     "lithos.services.retrieve.scouts": {"attempt"},
     "lithos.services.enrich.feed": {"survive"},

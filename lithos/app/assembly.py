@@ -15,6 +15,7 @@ from lithos.app.actors import Actors
 from lithos.app.server import Server
 from lithos.app.services import (
     begin_series,
+    make_context,
     make_enrichment,
     make_history_upkeep,
     make_library,
@@ -50,6 +51,7 @@ from lithos.services.tasks.impact import Impact
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.transformer import load_transformer
+from lithos.tools.context import ContextTools
 from lithos.tools.contract.registry import ToolMeter, Tools, in_order
 from lithos.tools.contract.warnings import Warner
 from lithos.tools.memory import EdgeTools, MemoryTools, RetrieveTools
@@ -194,6 +196,7 @@ class Assembly:
         lineage, coordinator = self.actors.lineage, self.actors.coordinator
         impact = Impact(self.actors.catalogue, lineage, knowledge, coordination, coordinator)
         warner = Warner(lineage, self.actors.clock)
+        context = make_context(self.actors, retrieve, search, texts, coordination, lineage)
         families = (
             NoteTools(knowledge, self.actors.clock, warner).tools(),
             MoveTools(moving).tools(),
@@ -205,6 +208,7 @@ class Assembly:
             EdgeTools(edges).tools(),
             MemoryTools(self.actors.learning, self.actors.catalogue).tools(),
             RetrieveTools(retrieve, self.actors.clock, warner, self.actors.catalogue).tools(),
+            ContextTools(context).tools(),
             AgentTools(Agents(self.actors.coordinator)).tools(),
             TaskTools(coordination).tools(),
             TaskGraphTools(coordination).tools(),

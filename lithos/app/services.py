@@ -9,10 +9,14 @@ from typing import Final
 from lithos.actors.blocking import Threads
 from lithos.app.actors import Actors, usage_settings
 from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.lineage import Lineage
 from lithos.config.sections import LcmaConfig
 from lithos.core.history.retention import VersionLimits
 from lithos.core.learning.ranking import RerankWeights
 from lithos.metrics import Metrics, Sample
+from lithos.services.context.candidates import Candidates
+from lithos.services.context.changes import JournalChanges
+from lithos.services.context.context import Context, ContextParts
 from lithos.services.enrich.chat_client import ChatClient, ChatSettings
 from lithos.services.enrich.drain import DrainParts
 from lithos.services.enrich.entities import EntityExtraction
@@ -43,6 +47,7 @@ from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.retention import Upkeep, UpkeepBounds
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.stores.history.store import HistoryFailed, HistoryStore
+from lithos.stores.indexes.tokenizer import load_pieces
 from lithos.stores.learning.forget_orders import ForgetOrders
 from lithos.telemetry import get_logger
 from lithos.tools.contract.registry import begin_tools
@@ -132,6 +137,34 @@ def make_retrieve(
         defers_pairs=lcma.ranking == "evidence",
     )
     return Retrieve(parts, settings)
+
+
+def make_context(
+    actors: Actors,
+    retrieve: Retrieve,
+    search: Search,
+    texts: NoteTexts,
+    coordination: Coordination,
+    lineage: Lineage,
+) -> Context:
+    """The service behind `lithos_context`."""
+    journal = actors.stores.coordination if actors.config.events.enabled else None
+    return Context(
+        ContextParts(
+            candidates=Candidates(retrieve, search, actors.catalogue, actors.visibility),
+            catalogue=actors.catalogue,
+            lineage=lineage,
+            texts=texts,
+            sizes=actors.sizes,
+            semantic=actors.semantic,
+            coordination=coordination,
+            changes=JournalChanges(journal, actors.coordination_reading),
+            head=lambda: actors.coordinator.head,
+            load_pieces=load_pieces,
+            working=Threads(2),
+            clock=actors.clock,
+        )
+    )
 
 
 def _weights(config: LcmaConfig) -> RerankWeights:

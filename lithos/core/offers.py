@@ -64,10 +64,11 @@ Find out: {topic}
 
 Somebody may have found this out already. Work in this order.
 
-1. Look. Call lithos_cache_lookup with query={query}{max_age}; add source_url if one web page is the source.
+1. Look. Call lithos_context with query={query} for what is known around it, then lithos_cache_lookup with \
+query={query}{max_age}; add source_url if one web page is the source.
 2. "hit": true: read the note with lithos_read (id = document.id), answer from it and name its id. \
 Stop here: do not research it again.
-3. "hit": false: research. Call lithos_retrieve or lithos_search first for notes beside the topic. \
+3. "hit": false: research what the briefing does not tell; lithos_search finds more notes beside it. \
 If "stale_exists" is true, read the note stale_id with lithos_read and check what has changed since.
 4. Write down what you learned with lithos_write: title, content, agent (your agent id), source_url of the \
 main source, tags, confidence (0..1, how sure you are) and ttl_hours (how long it will stay true).

@@ -75,7 +75,7 @@ class ResolveArguments:
     edge_id: str = argument("Id of a contradicts edge.", bound=LOOKUP)
     resolution: str = argument("What became of the conflict.", one_of=RESOLUTIONS, bound=LOOKUP)
     resolver: str = argument("Your id.", bound=NAME, is_caller=True)
-    winner_id: str | None = argument("For superseded: the note that stays valid.", None, bound=LOOKUP)
+    winner_id: str | None = argument("The note that stays valid.", None, bound=LOOKUP)
 
 
 class EdgeTools:
@@ -243,14 +243,12 @@ class RetrieveArguments:
     query: str = argument("What you want to know.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
     namespace_filter: tuple[str, ...] | None = argument("Only these namespaces.", None, bound=NAMESPACES)
-    agent_id: str | None = argument(
-        "Your agent id; shows your private notes too.", None, bound=NAME, is_caller=True
-    )
+    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
     task_id: str | None = argument("Your task; shows its notes too.", None, bound=NAME)
     surface_conflicts: bool = argument("Tell unsettled contradictions.", False)
     max_context_nodes: int | None = argument("Notes to look around; default limit.", None)
     tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
-    path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
+    path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     offset: int = argument("Results to skip.", 0, is_listed=False)
 
 

@@ -37,9 +37,7 @@ TYPED = {
     "demo": ("demo", 0),
 }
 #: What asks a running server and cannot do without one.
-ASKING = {"top": "top"}
-#: What asks a tool of a running server that its own tests stand in for: tests/e2e/test_brief.py.
-ELSEWHERE = {"brief"}
+ASKING = {"top": "top", "brief": "brief raft"}
 #: Streams may have nothing to tell.
 MAY_BE_EMPTY = {"events", "wait"}
 
@@ -51,7 +49,7 @@ def test_every_command_prints_one_json_document_a_line_and_nothing_else(tmp_path
     assert commands
     put_note(tmp_path / "data", "raft.md", "# Raft\n\nSee [[Paxos]].\n")
     (tmp_path / "tests.yaml").write_text("- question: raft\n  expect: [raft.md]\n")
-    assert commands.keys() <= {"serve", *TYPED, *ASKING, *ELSEWHERE}
+    assert commands.keys() <= {"serve", *TYPED, *ASKING}
     for typed, code in [TYPED[name] for name in TYPED if name in commands]:
         expect_json(typed, tmp_path, code)
     with running_lithos(tmp_path / "data"):

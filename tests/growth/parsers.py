@@ -14,6 +14,7 @@ from typing import Final
 from attrs import evolve
 
 from lithos.core import events, findings, limits, offers, times
+from lithos.core.context import briefing, parts, passages, relevance, rendering, tokens
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
@@ -90,6 +91,18 @@ def refusing(parse: Parse) -> Parse:
         return None
 
     return run
+
+
+def _brief(given: str) -> object:
+    split = passages.split_note("A title", given, 500, 1_000)
+    source = relevance.Source(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
+    terms = snippet.Terms.of(given[:200], {})
+    return briefing.compose(briefing.Material(sources=[source], terms=terms), 300, tokens.count_safely)
+
+
+def _part(given: str) -> parts.TaskPart:
+    task = task_model.Task(id="t", title=given, description=given, created_by="ann", created_at=_NOW)
+    return parts.TaskPart(task=task)
 
 
 def _bytes(given: str) -> bytes:
@@ -234,6 +247,25 @@ def _edit_body(given: str, op: str) -> object:
 
 
 PARSERS: Final[Mapping[str, Parse]] = {
+    "briefing.compose": _brief,
+    "passages.split_note": lambda t: passages.split_note("A title", t, 500, 1_000),
+    "tokens.fitting_length": lambda t: tokens.fitting_length(t, 100, tokens.count_safely),
+    "tokens.cut_tidily": lambda t: tokens.cut_tidily(t, 100, tokens.count_safely),
+    "tokens.count_safely": tokens.count_safely,
+    "tokens.count_bytes": tokens.count_bytes,
+    "rendering.one_line": lambda t: rendering.one_line(t, 100),
+    "rendering.header": lambda t: rendering.header(t, t, 1, t),
+    "rendering.demote": rendering.demote,
+    "rendering.render_spans": lambda t: rendering.render_spans(
+        t, [(0, len(t))], list(markdown.code_fences(t))
+    ),
+    "parts.task_text": lambda t: parts.task_text(_part(t), 200, tokens.count_safely),
+    "parts.activity_text": lambda t: parts.activity_text([t], 200, tokens.count_safely),
+    "parts.take_lines": lambda t: parts.take_lines([t], 200, tokens.count_safely),
+    "outline.scan_outline": outline.scan_outline,
+    "chunk.chunk_spans": lambda t: chunk.chunk_spans("A title", t, 500, 1_000),
+    "chunk.scan_headings": lambda t: list(chunk.scan_headings(t)),
+    "snippet.first_places": lambda t: snippet.first_places(t, snippet.Terms.of("zebra in the night", {})),
     "merging.merge_texts": lambda t: _merge(t, f"x\n{t}", f"{t}\ny"),
     "merging.merge_texts of lines": lambda t: _merge(
         _broken(t), _broken(t[::-1]), _broken(t[len(t) // 2 :] + t[: len(t) // 2])

@@ -56,6 +56,7 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
         await ask("search", query="zebra", mode=mode, limit=50, seed_ids=[linking] if mode == "graph" else [])
     await ask("search", query="zebra", mode="hybrid", limit=50, tags=many[:5])
     await ask("retrieve", query="zebra", limit=50, surface_conflicts=True)
+    await ask("context", query="zebra")
     await ask("list", limit=100_000)
     await ask("cache_lookup", query="Long", max_length=0, source_url=None)
     await ask("related", id=linking, depth=3)

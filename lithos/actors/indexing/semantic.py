@@ -28,6 +28,7 @@ from lithos.actors.indexing.coverage import Progress
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.ports import Asked, EmbeddedNotes, Searched, VectorPort, VectorQueries
 from lithos.actors.indexing.tiers import STATIC
+from lithos.core.text.dates import spell_dates
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import Codes, encode_rows
 from lithos.stores.indexes.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
@@ -261,6 +262,18 @@ class SemanticBackend:
             nearest = static.vectors.search(vector, 1, 0.0)
             highest = nearest[0].similarity if nearest else 0.0
             return use(StaticQuestion(static.embedder.identity, encode_rows(vector[None])[0], highest))
+
+        return await self._looking.run(look)
+
+    async def similarities(self, query: str, serials: Sequence[int]) -> dict[int, list[float]]:
+        """The similarity of each chunk of some notes to a query in the static tier, by serial.
+
+        Notes without vectors are left out. Raises `SemanticUnavailable`.
+        """
+        static = self._answering()
+
+        def look() -> dict[int, list[float]]:
+            return static.vectors.similarities(static.embedder.encode([spell_dates(query)])[0], serials)
 
         return await self._looking.run(look)
 

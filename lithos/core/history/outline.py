@@ -22,6 +22,7 @@ from lithos.core.errors import InvalidInput, SectionNotFound
 from lithos.core.limits import TITLE
 from lithos.core.notes.layout import Layout
 from lithos.core.text.analysis import normalise
+from lithos.core.text.chunk import scan_headings
 from lithos.core.text.markdown import plain_title
 
 #: The section of the text before the first heading.
@@ -215,6 +216,18 @@ def read_outline(body: str, title: tuple[int, int] | None = None) -> Outline:
     return Outline(body, title, _read_blocks(body))
 
 
+def scan_outline(body: str) -> Outline:
+    """The outline of a body by its `#` headings alone, in a fraction of the time of `read_outline`.
+
+    It is the same outline where no heading is underlined and no `#` stands in a comment or a list.
+    """
+    headings = tuple(
+        Heading(start, _line_end(body, start), level, _plain(text) or UNTITLED)
+        for start, level, text in scan_headings(body)
+    )
+    return Outline(body, None, Blocks(headings, ()))
+
+
 def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: int, end: int) -> Outline:
     """The outline of a body that differs from that of `old` only between two positions of the old one.
 
@@ -249,6 +262,11 @@ def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: 
         ),
     )
     return Outline(body, title, blocks)
+
+
+def _line_end(body: str, start: int) -> int:
+    end = body.find("\n", start)
+    return len(body) if end < 0 else end
 
 
 def begins_with_heading(text: str, level: int) -> bool:

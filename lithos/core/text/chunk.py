@@ -71,6 +71,24 @@ def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: in
     ]
 
 
+def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> list[Span]:
+    """Where the chunks of `chunk_text` begin and end in `content`; a part of one in the title is below 0."""
+    full = f"{title}\n\n{content}"
+    text = full.strip()
+    offset = len(full) - len(full.lstrip()) - len(title) - 2
+    if not text:
+        return []
+    if len(text) <= chunk_size:
+        return [(offset, len(text) + offset)]
+    spans = _pack(text, (0, len(text)), 0, min(chunk_size, chunk_max), chunk_max)
+    return [(start + offset, end + offset) for start, end in spans]
+
+
+def scan_headings(content: str) -> Iterator[tuple[int, int, str]]:
+    """Start, level and text of the ATX headings outside fenced code."""
+    return ((each.start, each.level, each.text) for each in _headings(content, 0))
+
+
 def headings_of(content: str) -> str:
     """The headings outside fenced code, one per line."""
     return "\n".join(heading.text for heading in _headings(content, 0))

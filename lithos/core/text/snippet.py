@@ -233,6 +233,35 @@ def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> 
         start = find(stem, start + 1)
 
 
+def first_places(folded: str, terms: Terms) -> dict[int, int]:
+    """Where in folded text each term stands first that it has, by the number of the term."""
+    found: dict[int, int] = {}
+    for number, term in enumerate(terms.terms):
+        start = folded.find(term.stem)
+        if start >= 0:
+            place = start if term.is_unsegmented else _first_place(folded, term, start)
+            if place >= 0:
+                found[number] = place
+    return found
+
+
+def _first_place(folded: str, term: Term, start: int) -> int:
+    """Of the places from `start` on the first where a word begins with the stem and goes on not too long."""
+    size, length = len(term.stem), len(folded)
+    longest = size + _SUFFIXES[min(2, max(0, size - 2))]
+    for _ in range(_MOST_PLACES):
+        if not start or not folded[start - 1].isalnum():
+            end, limit = start + size, start + longest
+            while end < length and folded[end].isalnum() and end <= limit:
+                end += 1
+            if end <= limit or size == LONGEST_WORD:
+                return start
+        start = folded.find(term.stem, start + 1)
+        if start < 0:
+            break
+    return -1
+
+
 def _cut_window(text: str, start: int, end: int) -> str:
     """The passage around `text[start:end]`: about 300 characters, cut at lines or words."""
     spare = max(0, WINDOW - (end - start))

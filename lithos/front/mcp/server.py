@@ -29,8 +29,9 @@ SERVER_NAME: Final = "Lithos"
 INSTRUCTIONS: Final = """\
 Lithos is a local knowledge base that many agents share: Markdown notes, links between them, tasks and claims.
 
-Look before you research: call lithos_cache_lookup for one question, lithos_retrieve for what is known \
-around a task, or lithos_search; read a hit with lithos_read.
+Begin with lithos_context: one text of what is known about a question or your task, within a budget. \
+Look before you research: lithos_cache_lookup for one question, lithos_retrieve or lithos_search; read on \
+with lithos_read.
 Write down what you learned: call lithos_write with a clear title, tags, and source_url where there is one, \
 so that nobody has to find it out again. Update a note (id, expected_version, and on_conflict=merge \
 to keep what others changed elsewhere in it), do not write a second one. \

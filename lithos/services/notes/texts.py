@@ -126,6 +126,38 @@ class NoteTexts:
         """The file of a note as it is stored, or None when it is gone or out of reach."""
         return await trio.to_thread.run_sync(self._load_bytes, entry.path, limiter=self._limiter)
 
+    async def versioned(self, entries: Sequence[Entry]) -> list[tuple[str, int] | None]:
+        """The content of each note and the effective version of exactly that; None where it cannot be read.
+
+        Contents of indexed states come from the cache; a file that has changed since is read as `load` does.
+        """
+        found: list[tuple[str, int] | None] = []
+        missing: list[int] = []
+        for position, entry in enumerate(entries):
+            kept = self._kept.get(entry)
+            found.append(None if kept is None else (kept, self._version_of(entry)))
+            if kept is None:
+                missing.append(position)
+        if not missing:
+            return found
+        wanted = [entries[position] for position in missing]
+        read = await trio.to_thread.run_sync(self._read_contents, wanted, limiter=self._limiter)
+        for position, content in zip(missing, read, strict=True):
+            entry = entries[position]
+            if content is not None and content.digest == entry.digest:
+                self._kept.put(entry, content.text)
+                found[position] = content.text, self._version_of(entry)
+            elif (loaded := await self.load(entry)) is not None:
+                found[position] = loaded.document.content, loaded.document.note.version
+        return found
+
+    def _version_of(self, entry: Entry) -> int:
+        """The version of the state that an entry is of."""
+        standing = self._catalogue.standing(entry.note.id)
+        if standing is None or standing.digest != entry.digest:
+            return entry.note.version
+        return max(standing.version, entry.note.version)
+
     async def map_contents(self, entries: Sequence[Entry], work: Callable[[int, str], T]) -> list[T | None]:
         """Do some work on the content of each note; None where a note cannot be read.
 

@@ -49,6 +49,10 @@ class Gate:
     task_id: str | None = None
     agent_id: str | None = None
     filters: Filters = field(factory=Filters)
+    #: Only these notes; None: any.
+    among: frozenset[str] | None = None
+    #: For who names quarantined notes and does not show them.
+    shows_quarantined: bool = False
     #: There are no filters of tags and paths, which spares most checks of most notes.
     _is_open: bool = field(init=False)
 
@@ -58,11 +62,15 @@ class Gate:
     @property
     def is_narrow(self) -> bool:
         """True when the gate is selective: most notes probably do not pass."""
-        return self.namespaces is not None or not self._is_open
+        return self.namespaces is not None or self.among is not None or not self._is_open
 
     def shows(self, entry: Entry) -> bool:
         """Access control: true when the caller may see the note, whatever its tags and path."""
-        return entry.note.status != "quarantined" and self._may_know(entry)
+        if entry.note.status == "quarantined" and not self.shows_quarantined:
+            return False
+        if self.among is not None and entry.note.id not in self.among:
+            return False
+        return self._may_know(entry)
 
     def _may_know(self, entry: Entry) -> bool:
         """The same, but for the trust in the note."""
@@ -99,9 +107,15 @@ class Gate:
     async def admit(self, catalogue: Catalogue) -> list[Entry]:
         """All notes that pass, in the order of first indexing."""
         admitted: list[Entry] = []
-        async for some in slices(list(catalogue)):
+        candidates = list(catalogue) if self.among is None else _entries(catalogue, self.among)
+        async for some in slices(candidates):
             admitted += filter(self.passes, some)
         return admitted
+
+
+def _entries(catalogue: Catalogue, ids: Collection[str]) -> list[Entry]:
+    found = (catalogue.get(note_id) for note_id in ids)
+    return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.serial)
 
 
 log = get_logger("lithos.retrieve")

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final, Protocol
 
 import attrs
 import trio
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from lithos.actors.indexing.indexer import Visibility
 from lithos.catalogue.catalogue import Catalogue, Entry
@@ -31,7 +32,7 @@ from lithos.core.learning.ranking import Traits
 from lithos.core.text.snippet import Terms
 from lithos.metrics import Metrics
 from lithos.services.notes.texts import Snippets
-from lithos.services.retrieve.candidates import Gate, Ranking, Selection
+from lithos.services.retrieve.candidates import Chosen, Gate, Ranking, Selection
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
 from lithos.services.search.search import Hit
@@ -75,7 +76,11 @@ class RetrieveSettings:
 
 @frozen(kw_only=True)
 class RetrieveRequest:
-    """One retrieval request; `namespaces` None means any, `max_context_nodes` None means `limit`."""
+    """One retrieval request; `namespaces` None means any, `max_context_nodes` None means `limit`.
+
+    `among`: only these notes. `with_quarantined`: these are selected too, for who names them instead of
+    showing them. `most`: results at most, for who does not answer them as rows; None: the configured number.
+    """
 
     query: str
     limit: int = 10
@@ -85,6 +90,28 @@ class RetrieveRequest:
     surface_conflicts: bool = False
     max_context_nodes: int | None = None
     filters: Filters = field(factory=Filters)
+    among: frozenset[str] | None = None
+    with_quarantined: bool = False
+    most: int | None = None
+
+
+@define
+class Drawing:
+    """An accepted request under way: its receipt so far, and which scouts have reported."""
+
+    request: RetrieveRequest
+    receipt: Receipt
+    report: Report
+    is_kept: bool = False
+
+
+@frozen
+class Drawn:
+    """What a pipeline selected: the notes that exist and pass the gate, best first, with their entries."""
+
+    ask: Ask
+    selection: Selection
+    notes: Sequence[tuple[Chosen, Entry]]
 
 
 @frozen
@@ -143,28 +170,70 @@ class Retrieve:
         self._parts = parts
         self._settings = settings
 
+    @property
+    def is_enabled(self) -> bool:
+        """Whether anything is retrieved at all (`lcma.enabled`)."""
+        return self._settings.enabled
+
     async def retrieve(self, request: RetrieveRequest) -> RetrieveAnswer:
         """The top-ranked notes for a query. Raises `LcmaDisabled`, `InvalidInput`.
 
         Every accepted call leaves a receipt, whether it finds something, fails or is given up.
         """
-        request = self._check(request)
-        now, report = self._parts.clock(), Report()
-        receipt = self._draft_receipt(request, now)
-        try:
+        async with self.accept(request) as drawing:
             with self._parts.metrics.timed("lcma_retrieve_duration_seconds"):
-                answer = await self._pursue(request, receipt, report)
-        except BaseException:
-            fired = name_scouts(report.fired)
-            await self._record(attrs.evolve(receipt, scouts_fired=fired, terrace_reached=0), ())
-            raise
+                answer = await self._pursue(drawing)
         known = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
-        self._count(answer)
+        self._count(answer.receipt, len(answer.results))
         if known is None:
             answer = attrs.evolve(answer, degraded=True)
             known = await self._parts.ranking.read_stats([row.hit.entry.note.id for row in answer.results])
+        now = drawing.receipt.ts
         results = tuple(self._describe(result, known or {}, now) for result in answer.results)
         return attrs.evolve(answer, results=results)
+
+    @asynccontextmanager
+    async def accept(self, request: RetrieveRequest) -> AsyncIterator[Drawing]:
+        """Accept a request; a block that fails or is given up leaves a receipt that says so.
+
+        Within it call `select`, and `keep` for what is shown. Raises `LcmaDisabled`, `InvalidInput`.
+        """
+        request = self._check(request)
+        drawing = Drawing(request, self._draft_receipt(request, self._parts.clock()), Report())
+        try:
+            yield drawing
+        except BaseException:
+            if not drawing.is_kept:
+                fired = name_scouts(drawing.report.fired)
+                failed = attrs.evolve(drawing.receipt, scouts_fired=fired, terrace_reached=0)
+                await self._record(failed, ())
+            raise
+
+    async def select(self, drawing: Drawing) -> Drawn:
+        """The notes of an accepted request, best first, all of which pass the gate now."""
+        request, report, parts = drawing.request, drawing.report, self._parts
+        await parts.visibility.reach()
+        ask = await self._ask(request, drawing.receipt.ts)
+        selection = await parts.pipeline.select(ask, request.max_context_nodes or request.limit, report)
+        ask = attrs.evolve(ask, seeds=selection.seeds)
+        get = parts.catalogue.get
+        pairs = [(note, get(note.id)) for note in selection.notes]
+        present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
+        return Drawn(ask, selection, present)
+
+    async def keep(self, drawing: Drawing, drawn: Drawn, shown: Collection[str]) -> bool:
+        """Keep the receipt of what a selection was shown of; whether that succeeded. Once per request."""
+        final = [(note, entry) for note, entry in drawn.notes if note.id in shown]
+        receipt = attrs.evolve(
+            drawing.receipt,
+            scouts_fired=name_scouts(drawing.report.fired),
+            candidates_considered=drawn.selection.considered,
+            final_nodes=tuple(FinalNode(n.id, n.reasons, name_scouts(n.scouts)) for n, _ in final),
+        )
+        drawing.is_kept = True
+        known = await self._record(receipt, [entry for _, entry in final])
+        self._count(receipt, len(final))
+        return known is not None
 
     def _describe(self, result: Result, known: Mapping[str, NodeStats], now: datetime) -> Result:
         """The result with the traits it had before, unless the ranking has told them."""
@@ -181,7 +250,8 @@ class Retrieve:
         context = request.max_context_nodes
         if context is not None and context < 1:
             raise InvalidInput(f"max_context_nodes must be at least 1, not {context}.")
-        return attrs.evolve(request, limit=max(1, min(request.limit, self._settings.max_results)))
+        most = self._settings.max_results if request.most is None else request.most
+        return attrs.evolve(request, limit=max(1, min(request.limit, most)))
 
     def _draft_receipt(self, request: RetrieveRequest, now: datetime) -> Receipt:
         return Receipt(
@@ -196,21 +266,18 @@ class Retrieve:
             task_id=request.task_id,
         )
 
-    async def _pursue(self, request: RetrieveRequest, receipt: Receipt, report: Report) -> RetrieveAnswer:
+    async def _pursue(self, drawing: Drawing) -> RetrieveAnswer:
         """Run the pipeline without storing the receipt."""
-        parts = self._parts
-        await parts.visibility.reach()
-        ask = await self._ask(request, receipt.ts)
-        context = request.max_context_nodes or request.limit
-        selection = await parts.pipeline.select(ask, context, report)
-        ask = attrs.evolve(ask, seeds=selection.seeds)
+        request, report = drawing.request, drawing.report
+        drawn = await self.select(drawing)
+        ask, selection = drawn.ask, drawn.selection
         conflicts = await self._find_conflicts(ask, report) if request.surface_conflicts else None
-        results = await self._present(ask, selection)
+        results = await self._present(drawn)
         failed = name_scouts(report.failed)
         return RetrieveAnswer(
             results=results,
             receipt=attrs.evolve(
-                receipt,
+                drawing.receipt,
                 scouts_fired=name_scouts(report.fired),
                 candidates_considered=selection.considered,
                 final_nodes=tuple(FinalNode(r.hit.entry.note.id, r.reasons, r.scouts) for r in results),
@@ -227,6 +294,8 @@ class Retrieve:
             task_id=request.task_id,
             agent_id=request.agent_id,
             filters=request.filters,
+            among=request.among,
+            shows_quarantined=request.with_quarantined,
         )
         admitted = await gate.admit(self._parts.catalogue) if gate.is_narrow else None
         return Ask(query=request.query, limit=request.limit, gate=gate, now=now, admitted=admitted)
@@ -238,11 +307,9 @@ class Retrieve:
         found = await self._parts.dispatcher.attempt(CONTRADICTIONS, lambda: find(ask), report)
         return tuple(found or ())
 
-    async def _present(self, ask: Ask, selection: Selection) -> tuple[Result, ...]:
-        """Read the texts; notes that are gone or hidden by now are left out."""
-        get = self._parts.catalogue.get
-        pairs = [(note, get(note.id)) for note in selection.notes]
-        present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
+    async def _present(self, drawn: Drawn) -> tuple[Result, ...]:
+        """Read the texts; notes that are gone by now are left out."""
+        ask, selection, present = drawn.ask, drawn.selection, drawn.notes
         entries = [entry for _, entry in present]
         terms = selection.terms if selection.terms.terms else Terms.of(ask.words, {})
         snippets = await self._parts.snippets.cut(entries, terms, selection.chunks)
@@ -271,9 +338,9 @@ class Retrieve:
             log.warning("retrieval not recorded", receipt=receipt.id, reason=repr(failure))
             return None
 
-    def _count(self, answer: RetrieveAnswer) -> None:
+    def _count(self, receipt: Receipt, shown: int) -> None:
         metrics = self._parts.metrics
-        metrics.observe("lcma_retrieve_candidates", answer.receipt.candidates_considered)
-        metrics.observe("lcma_retrieve_final_nodes", len(answer.results))
-        if answer.receipt.temperature >= COLD:
+        metrics.observe("lcma_retrieve_candidates", receipt.candidates_considered)
+        metrics.observe("lcma_retrieve_final_nodes", shown)
+        if receipt.temperature >= COLD:
             metrics.count("lcma_cold_start")

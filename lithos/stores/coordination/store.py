@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import apsw
 from attrs import frozen
@@ -53,6 +53,7 @@ CREATE INDEX IF NOT EXISTS access_log_doc ON access_log(doc_id);
 CREATE INDEX IF NOT EXISTS access_log_time ON access_log(timestamp);
 """
 
+_EVENTS: Final = "SELECT seq,type,agent,payload,tags,timestamp,origin FROM events"
 #: Bytes after which a page of the journal ends.
 PAGE_BYTES: Final = 4 * 1024 * 1024
 
@@ -204,22 +205,17 @@ class CoordinationStore(Database):
         """The events later than `seq`, in order."""
         return list(self._events_after(seq, limit))
 
+    def newest_events(self, limit: int) -> list[Event]:
+        """The newest events, in order."""
+        rows = self._reader.execute(f"{_EVENTS} ORDER BY seq DESC LIMIT ?", (limit,))
+        return list(_as_events(rows))[::-1]
+
     def _events_after(self, seq: int, limit: int | None) -> Iterator[Event]:
-        rows = self._reader.execute(
-            "SELECT seq,type,agent,payload,tags,timestamp,origin FROM events"
-            " WHERE seq>? ORDER BY seq LIMIT ?",
-            (seq, -1 if limit is None else limit),
-        )
-        for number, type, agent, payload, tags, at, origin in rows:
-            draft = EventDraft(
-                type=type,
-                agent=agent,
-                payload=json.loads(payload),
-                tags=tuple(json.loads(tags)),
-                timestamp=parse_time(at),
-                origin=origin,
+        yield from _as_events(
+            self._reader.execute(
+                f"{_EVENTS} WHERE seq>? ORDER BY seq LIMIT ?", (seq, -1 if limit is None else limit)
             )
-            yield Event(seq=number, draft=draft)
+        )
 
     def journalled(self, kind: str, origins: Iterable[str]) -> set[str]:
         """Which of these origins the journal has, among its events of one type."""
@@ -308,6 +304,19 @@ def _count_on(writer: apsw.Connection, clock: int) -> None:
         " ON CONFLICT(name) DO UPDATE SET value=MAX(value, excluded.value)",
         (clock,),
     )
+
+
+def _as_events(rows: Iterable[tuple[Any, ...]]) -> Iterator[Event]:
+    for number, type, agent, payload, tags, at, origin in rows:
+        draft = EventDraft(
+            type=type,
+            agent=agent,
+            payload=json.loads(payload),
+            tags=tuple(json.loads(tags)),
+            timestamp=parse_time(at),
+            origin=origin,
+        )
+        yield Event(seq=number, draft=draft)
 
 
 def _until_full(events: Iterable[Event]) -> Iterator[Event]:

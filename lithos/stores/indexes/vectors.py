@@ -236,6 +236,24 @@ class VectorIndex:
             rows = rows_of([(note.start, note.chunks) for note in known if note is not None])
             return self._rank(self._rows.compare_some(query, rows), rows, threshold, notes)
 
+    def similarities(self, vector: Matrix, serials: Collection[int]) -> dict[int, list[float]]:
+        """The similarity, 0..1, of each chunk of some notes to `vector`; 0 for what cannot be found."""
+        if not vector.any():
+            return {}
+        query = encode_rows(vector[None, :])[0]
+        with self._lock:
+            known = [
+                (serial, self._notes[serial]) for serial in sorted(set(serials)) if serial in self._notes
+            ]
+            rows = rows_of([(note.start, note.chunks) for _, note in known])
+            found: list[float] = np.nan_to_num(self._rows.compare_some(query, rows)).tolist()
+        result: dict[int, list[float]] = {}
+        begin = 0
+        for serial, note in known:
+            result[serial] = found[begin : begin + note.chunks]
+            begin += note.chunks
+        return result
+
     def _rank(
         self, similarities: Matrix, rows: NDArray[np.intp] | None, threshold: float, notes: int | None
     ) -> list[VectorHit]:

@@ -274,6 +274,7 @@ ORDER: Final = (
     "lithos_task_edge_upsert",
     "lithos_task_edge_list",
     "lithos_task_spawn",
+    "lithos_context",
     "lithos_task_next",
     "lithos_note_move",
     "lithos_note_edit",

@@ -22,16 +22,16 @@ class EditArguments:
     agent: str = argument("Your id.", bound=NAME)
     id: str | None = argument("Note id.", None, bound=LOOKUP)
     path: str | None = argument("Path, instead of the id.", None, bound=PATH)
-    section: str | None = argument("Section path or tail; omit for the whole body.", None, bound=LOOKUP)
+    section: str | None = argument("Section; omit for the whole body.", None, bound=LOOKUP)
     text: str | None = argument(
-        "New Markdown. Begins with a heading of the section's level: replaces its heading.",
+        "New Markdown; a heading of the section's level replaces its heading.",
         None,
         may_be_blank=True,
         bound=CONTENT,
     )
-    find: str | None = argument("Exact text to replace, or text of the task item.", None, bound=QUERY)
-    expected_version: int | None = argument("Refuse another version.", None)
-    expected_hash: str | None = argument("Refuse another hash of the section.", None, bound=LOOKUP)
+    find: str | None = argument("Text to replace, or of the task item.", None, bound=QUERY)
+    expected_version: int | None = argument("Refuse if the version is another.", None)
+    expected_hash: str | None = argument("Refuse if the hash is another.", None, bound=LOOKUP)
 
 
 class EditTools:

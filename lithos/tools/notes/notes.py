@@ -46,8 +46,8 @@ from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import list_row, outcome_row, read_row
 from lithos.tools.contract.warnings import Warner
 
-_EXPECTED = "The version you read; see on_conflict."
-_ON_CONFLICT = "If expected_version is not current: refuse, or merge your change."
+_EXPECTED = "The version you read; for another one see on_conflict."
+_ON_CONFLICT = "When expected_version is not current."
 
 
 @frozen
@@ -55,11 +55,9 @@ class WriteArguments:
     """Parameters of `lithos_write`."""
 
     agent: str = argument("Your id.", bound=NAME)
-    title: str | None = argument(
-        "Title; names the new file. Needed to create, else omit to keep.", None, bound=TITLE
-    )
+    title: str | None = argument("Title; names the file. Needed to create; omit to keep.", None, bound=TITLE)
     content: str | None = argument(
-        "Markdown body without frontmatter. Needed to create, else omit to keep.",
+        "Markdown without frontmatter. Needed to create; omit to keep.",
         None,
         may_be_blank=True,
         bound=CONTENT,
@@ -72,9 +70,7 @@ class WriteArguments:
     source_url: str | None = argument(
         'Web source, unique over all notes; "" clears.', None, may_be_blank=True, bound=URL
     )
-    derived_from_ids: tuple[str, ...] | None = argument(
-        "Ids of notes this is based on; [] clears.", None, bound=IDS
-    )
+    derived_from_ids: tuple[str, ...] | None = argument("Notes this is based on; [] clears.", None, bound=IDS)
     ttl_hours: float | None = argument("Hours until the note is stale.", None)
     expires_at: str | None = argument(
         'Time (ISO 8601) when it is stale; "" clears.', None, may_be_blank=True, bound=LOOKUP
@@ -109,17 +105,15 @@ class ReadArguments:
     """Parameters of `lithos_read`."""
 
     id: str | None = argument("Note id.", None, bound=LOOKUP)
-    path: str | None = argument("Path below knowledge/, with or without .md.", None, bound=PATH)
+    path: str | None = argument("Path below knowledge/.", None, bound=PATH)
     title: str | None = argument("Title, if only one note has it.", None, bound=LOOKUP)
     max_length: int | None = argument("Most characters of content.", None)
-    offset: int = argument("Characters to skip: next_offset of a cut answer.", 0)
-    outline: bool = argument("Sections with their hashes; no content.", False)
-    section: str | None = argument(
-        "Only this section: its path or tail, as Deploy > Rollback.", None, bound=LOOKUP
-    )
+    offset: int = argument("Characters to skip: next_offset.", 0)
+    outline: bool = argument("Add the sections and their hashes; no content.", False)
+    section: str | None = argument("Only this section, as Deploy > Rollback.", None, bound=LOOKUP)
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
-    version: int | None = argument("As of this version, also deleted.", None)
-    as_of: str | None = argument("The version current at this time.", None, bound=LOOKUP)
+    version: int | None = argument("This version, also of a deleted note.", None)
+    as_of: str | None = argument("As it was at this time.", None, bound=LOOKUP)
 
 
 @frozen
@@ -136,15 +130,15 @@ class DeleteArguments:
 class ListArguments:
     """Parameters of `lithos_list`."""
 
-    path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
+    path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
     author: str | None = argument("Only this author.", None, bound=LOOKUP)
     since: str | None = argument("Updated at or after this time.", None, bound=LOOKUP)
     limit: int = argument("Most items.", 50)
     offset: int = argument("Items to skip.", 0)
-    title_contains: str | None = argument("Only titles containing this, any case.", None, bound=LOOKUP)
+    title_contains: str | None = argument("Titles containing this, any case.", None, bound=LOOKUP)
     content_query: str | None = argument("Full-text query; orders by relevance.", None, bound=QUERY)
-    metadata_match: dict[str, Any] | None = argument("Metadata that must match, per key.", None, bound=FILTER)
+    metadata_match: dict[str, Any] | None = argument("Metadata to match, per key.", None, bound=FILTER)
     entities: tuple[str, ...] | None = argument("With all of these entities.", None, bound=FILTERS)
 
 

@@ -23,13 +23,13 @@ from lithos.tools.contract.bounds import (
 
 _TASK = "Task id."
 _AGENT = "Your id."
-_ASPECT = "Your part of the work, e.g. research."
-_MINUTES = "Minutes to hold it, 0.1..480; default 60."
-_FENCE = "Fence of your claim; stale_fence if another has it."
+_ASPECT = "The part you take, e.g. research."
+_MINUTES = "Minutes to hold it; default 60, at most 480."
+_FENCE = "Fence of your claim."
 _TAGS = "With all of these tags."
-_MATCH = "Metadata that must match, per key."
+_MATCH = "Metadata to match, per key."
 _SKIP = "Tasks to skip."
-_PROJECT = "Only tasks with this metadata.project."
+_PROJECT = "With this metadata.project."
 
 
 @frozen
@@ -109,11 +109,9 @@ class CompleteArguments:
     task_id: str = argument(_TASK, bound=LOOKUP)
     agent: str = argument(_AGENT, bound=NAME)
     outcome: str | None = argument("What came of it.", None, bound=OUTCOME)
-    cited_nodes: tuple[str, ...] | None = argument(
-        "Notes that helped, however you found them.", None, bound=IDS
-    )
+    cited_nodes: tuple[str, ...] | None = argument("Notes that helped, however found.", None, bound=IDS)
     misleading_nodes: tuple[str, ...] | None = argument("Retrieved notes that misled.", None, bound=IDS)
-    receipt_id: str | None = argument("Receipt of the retrieve call meant.", None, bound=LOOKUP)
+    receipt_id: str | None = argument("Receipt of the retrieval.", None, bound=LOOKUP)
     fence: int | None = argument(_FENCE, None)
 
 
@@ -144,7 +142,7 @@ class ListArguments:
 class StatusArguments:
     """Parameters of `lithos_task_status`."""
 
-    task_id: str | None = argument("Task id; omit for all open tasks.", None, bound=LOOKUP)
+    task_id: str | None = argument("Omit for all open tasks.", None, bound=LOOKUP)
 
 
 @frozen
@@ -163,7 +161,7 @@ class ListFindingsArguments:
     """Parameters of `lithos_finding_list`."""
 
     task_id: str = argument(_TASK, bound=LOOKUP)
-    since: str | None = argument("Only findings later than this time.", None, bound=LOOKUP)
+    since: str | None = argument("Later than this time.", None, bound=LOOKUP)
 
 
 @frozen

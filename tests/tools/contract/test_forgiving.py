@@ -20,7 +20,10 @@ SPEAKING = {
     "lithos_task_update": {"description"},
 }
 #: Whole tools whose answers are numbered or random.
-CREATING = ("lithos_write", "lithos_retrieve", "lithos_task_", "lithos_edge_upsert", "lithos_finding_post")
+CREATING = (
+    "lithos_write", "lithos_retrieve", "lithos_context", "lithos_task_", "lithos_edge_upsert",
+    "lithos_finding_post",
+)  # fmt: skip
 #: Those that no task bears twice.
 ENDING = ("lithos_task_complete", "lithos_task_cancel")
 
@@ -55,6 +58,8 @@ def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
     given = {name: known[name] for name in required}
     if tool.name == "lithos_task_edge_upsert":
         given["type"] = "blocks"
+    if tool.name == "lithos_context":
+        given["query"] = known["query"]
     if tool.name == "lithos_write":
         given |= {"title": known["title"], "content": known["content"]}
     if tool.name == "lithos_note_edit":
@@ -65,6 +70,8 @@ def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
         given["tags"] = ["t"]
     if tool.name == "lithos_task_update":
         given["tags"] = ["t"]
+    if tool.name == "lithos_context":
+        given["query"] = known["query"]
     if tool.name == "lithos_agent_register":
         given["id"] = "ann"
     return given

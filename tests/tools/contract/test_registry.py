@@ -23,14 +23,14 @@ lithos_task_renew S; lithos_task_release S I; lithos_task_complete C I; lithos_t
 lithos_task_list C RI; lithos_task_status S RI; lithos_node_stats S RI; lithos_finding_post C;
 lithos_finding_list C RI; lithos_stats S RI; lithos_note_update F D; lithos_task_get F RI;
 lithos_task_reopen F I; lithos_task_ready F RI; lithos_task_blocked F RI; lithos_task_children F RI;
-lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F;
+lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F; lithos_context C R;
 lithos_task_next C; lithos_note_move F D; lithos_note_edit S D; lithos_history S RI;
 lithos_impact S; lithos_restore F D
 """
 TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
 ORDER = list(TOOLS)
 #: Profile to what it lists, and how many.
-SHOWN = {"core": ("C", 13), "standard": ("CS", 32), "full": ("CSF", 43)}
+SHOWN = {"core": ("C", 14), "standard": ("CS", 33), "full": ("CSF", 44)}
 LARGEST_LISTING = 25_000
 
 
@@ -97,6 +97,10 @@ PARAMETERS = {
         "query",
         "limit mode tags author path_prefix threshold seed_ids graph_depth entities agent_id",
     ),
+    "lithos_context": (
+        "",
+        "query task_id budget agent_id tags path_prefix namespace_filter since sections",
+    ),
     "lithos_retrieve": (
         "query",
         "limit namespace_filter agent_id task_id surface_conflicts max_context_nodes tags path_prefix",
@@ -113,6 +117,7 @@ PARAMETERS = {
     "lithos_stats": ("", ""),
 }
 DEFAULTS = {
+    "lithos_context": {"budget": 2_000},
     "lithos_write": {"on_conflict": "refuse"},
     "lithos_read": {"offset": 0, "outline": False},
     "lithos_search": {"limit": 10, "mode": "hybrid", "graph_depth": 2},

@@ -1,0 +1,408 @@
+"""A briefing: excerpts chosen within a budget of tokens, and what stands around them (context spec, section
+1).
+
+Pure: the same material, budget and count give the same text. Parts take at most their share of the budget,
+what they leave goes to the excerpts; the count of the whole text is checked last, and what is worth least
+goes first if ever it is too much.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+from attrs import evolve, field, frozen
+
+from lithos.core.context.choice import Chooser, Limits, Option
+from lithos.core.context.parts import (
+    AboutNote,
+    LeftOut,
+    TaskPart,
+    activity_text,
+    left_out_text,
+    task_text,
+    warnings_text,
+)
+from lithos.core.context.passages import Passage
+from lithos.core.context.relevance import Source, Weighed, Weights, weigh_passages
+from lithos.core.context.rendering import GAP, header, render_spans
+from lithos.core.context.tokens import Count, fitting_length
+from lithos.core.text.analysis import fold, words
+from lithos.core.text.markdown import code_fences
+from lithos.core.text.snippet import Terms
+
+#: Budgets that can be asked for, in tokens.
+LEAST_BUDGET: Final = 200
+MOST_BUDGET: Final = 20_000
+#: Share of the budget that one note may have beside others.
+NOTE_SHARE: Final = 0.4
+#: Shares of the parts around the excerpts, where there are excerpts.
+TASK_SHARE: Final = 0.35
+WARNINGS_SHARE: Final = 0.15
+ACTIVITY_SHARE: Final = 0.1
+LEFT_OUT_SHARE: Final = 0.03
+#: Tokens of the list of what was left out, at least.
+LEFT_OUT_LEAST: Final = 14
+#: Passages that take part in the choice, the likeliest ones for every thousand tokens of the budget.
+OPTIONS: Final = 40
+LEAST_OPTIONS: Final = 60
+#: Passages of at least this share of the best one's probability are widened to their section.
+WIDENED: Final = 0.3
+#: Notes that are named as left out.
+MOST_LEFT_OUT: Final = 20
+NOTES_HEAD: Final = "## Notes"
+
+
+@frozen(kw_only=True, eq=False)
+class Material:
+    """What a briefing is made of; `sources` best first, without what must not be shown."""
+
+    task: TaskPart | None = None
+    sources: Sequence[Source] = ()
+    terms: Terms = Terms()
+    warnings: Sequence[AboutNote] = ()
+    activity: Sequence[str] = ()
+    #: Notes that are not shown whatever their text says.
+    withheld: Sequence[LeftOut] = ()
+
+
+@frozen(kw_only=True)
+class Item:
+    """One excerpt: `score` is the probability of its best passage relative to that of the best of all."""
+
+    id: str
+    version: int
+    section: str
+    title: str
+    path: str
+    tokens: int
+    score: float
+    reason: str
+
+
+@frozen(kw_only=True)
+class Briefing:
+    """The text, its tokens, its excerpts in their order, and the candidates that are not in it."""
+
+    text: str
+    tokens: int
+    items: Sequence[Item]
+    dropped: Sequence[LeftOut]
+    #: Warnings that concern what was found.
+    warnings: Sequence[AboutNote]
+
+
+@frozen(kw_only=True, eq=False)
+class _Excerpt:
+    """Passages of one section of a source."""
+
+    source: int
+    section: int
+    places: tuple[int, ...]
+    text: str
+    head: str
+    worth: float
+    terms: tuple[str, ...] = ()
+    nearness: float = 0.0
+    is_widened: bool = False
+
+    def block(self) -> str:
+        return f"{self.head}\n{self.text}"
+
+
+@frozen(kw_only=True)
+class _Plan:
+    """The excerpts in the order they were taken, and the tokens that they left."""
+
+    excerpts: Sequence[_Excerpt] = ()
+    #: Sources with a passage that has to do with the query.
+    relevant: frozenset[int] = field(factory=frozenset)
+    left: int = 0
+    #: By source the tokens of its smallest passage that took part in the choice.
+    smallest: Mapping[int, int] = field(factory=dict)
+
+
+def compose(material: Material, budget: int, count: Count, weights: Weights = Weights()) -> Briefing:  # noqa: B008 - frozen
+    """The best briefing of at most `budget` tokens by `count`."""
+    has_notes = bool(material.sources)
+    task = ""
+    if material.task is not None:
+        share = TASK_SHARE if has_notes else 1 - LEFT_OUT_SHARE - ACTIVITY_SHARE
+        task = task_text(material.task, int(budget * share), count)
+    warnings = warnings_text(material.warnings, int(budget * WARNINGS_SHARE), count)
+    activity = activity_text(material.activity, int(budget * ACTIVITY_SHARE), count)
+    reserve = max(LEFT_OUT_LEAST, int(budget * LEFT_OUT_SHARE)) if has_notes or material.withheld else 0
+    around = [task, warnings, activity]
+    room = budget - reserve - sum(count(part) + 1 for part in around if part) - count(NOTES_HEAD) - 1
+    plan = _choose(material, budget, room, count, weights) if has_notes else _Plan()
+    excerpts = list(plan.excerpts)
+    while True:
+        dropped = _dropped(material, plan, excerpts, count)
+        text = _assemble(
+            task, warnings, _in_order(excerpts), activity, _list_left_out(dropped, reserve, count)
+        )
+        tokens = count(text)
+        if tokens <= budget:
+            break
+        # No tokenizer known does this: its pieces of a text were more than those of the parts.
+        reserve, activity = 0, ""
+        if excerpts:
+            excerpts.pop()
+        else:
+            warnings, task = "", task[: len(task) // 2]
+    best = max((each.worth for each in excerpts), default=0.0) or 1.0
+    return Briefing(
+        text=text,
+        tokens=tokens,
+        items=[_item(material, each, best, count) for each in _in_order(excerpts)],
+        dropped=dropped[:MOST_LEFT_OUT],
+        warnings=material.warnings,
+    )
+
+
+def _assemble(task: str, warnings: str, excerpts: Sequence[_Excerpt], activity: str, left_out: str) -> str:
+    notes = "\n\n".join([NOTES_HEAD, *(each.block() for each in excerpts)]) if excerpts else ""
+    return "\n\n".join(filter(None, (task, warnings, notes, activity, left_out)))
+
+
+def _in_order(excerpts: Sequence[_Excerpt]) -> list[_Excerpt]:
+    """The notes by their best excerpt, the excerpts of one in the order of its text."""
+    best: dict[int, float] = defaultdict(float)
+    for each in excerpts:
+        best[each.source] = max(best[each.source], each.worth)
+    return sorted(excerpts, key=lambda each: (-best[each.source], each.source, each.places[0]))
+
+
+def _item(material: Material, excerpt: _Excerpt, best: float, count: Count) -> Item:
+    source = material.sources[excerpt.source]
+    return Item(
+        id=source.id,
+        version=source.version,
+        section=source.split.sections[excerpt.section],
+        title=source.title,
+        path=source.path,
+        tokens=count(excerpt.block()),
+        score=round(excerpt.worth / best, 4),
+        reason=_reason(source, excerpt),
+    )
+
+
+def _reason(source: Source, excerpt: _Excerpt) -> str:
+    parts = list(source.reasons[:2])
+    if excerpt.terms:
+        parts.append(f"has of the query: {', '.join(excerpt.terms[:6])}")
+    if excerpt.nearness > 0:
+        parts.append(f"nearness {excerpt.nearness:.2f}")
+    if excerpt.is_widened:
+        parts.append("widened within its section")
+    return "; ".join(parts)
+
+
+# -- choosing -------------------------------------------------------------------------------------
+
+
+def _choose(material: Material, budget: int, room: int, count: Count, weights: Weights) -> _Plan:
+    weighed = weigh_passages(material.sources, material.terms, weights)
+    if not weighed or room <= 0:
+        return _Plan(relevant=frozenset(each.source for each in weighed))
+    most = max(LEAST_OPTIONS, OPTIONS * budget // 1_000)
+    kept = sorted(weighed, key=lambda each: (-each.worth, each.source, each.place))[:most]
+    relevant = frozenset(each.source for each in weighed)
+    cap = min(room, int(budget * NOTE_SHARE)) if len({each.source for each in kept}) > 1 else room
+    drawing = _Drawing(material, count)
+    options: list[Option] = []
+    cut: list[Weighed] = []
+    for each in kept:
+        fitted = drawing.fit(each, cap)
+        if fitted is not None:
+            cut.append(fitted)
+            options.append(drawing.option(fitted))
+    limits = Limits(
+        budget=room,
+        note=cap,
+        headers=drawing.headers,
+        gap=drawing.gap,
+        scale=weights.scale,
+        query=weights.query,
+        least=weights.least,
+    )
+    chosen = Chooser(options, [term.weight for term in material.terms.terms], limits).choose()
+    excerpts = drawing.draw([cut[number] for number in chosen], room, cap)
+    smallest: dict[int, int] = {}
+    for option in options:
+        cost = option.cost + drawing.headers[option.note, option.section]
+        smallest[option.note] = min(cost, smallest.get(option.note, cost))
+    left = room - sum(count(each.block()) + 1 for each in excerpts)
+    return _Plan(excerpts=excerpts, relevant=relevant, left=left, smallest=smallest)
+
+
+class _Drawing:
+    """Costs and texts of passages; each passage is rendered and counted once."""
+
+    def __init__(self, material: Material, count: Count) -> None:
+        self._sources = material.sources
+        self._words = [term.word for term in material.terms.terms]
+        self._count = count
+        self.gap = count(GAP)
+        self._fences: dict[int, list[tuple[int, int]]] = {}
+        self._costs: dict[tuple[int, int, int], int] = {}
+        self._heads: dict[tuple[int, int], str] = {}
+        self.headers: dict[tuple[int, int], int] = {}
+
+    def fit(self, weighed: Weighed, cap: int) -> Weighed | None:
+        """The passage, cut where it is too long for one note's part; None where there is no room at all."""
+        head = self._header(weighed.source, weighed.passage.section)
+        if head + self._cost(weighed.source, weighed.passage) <= cap:
+            return weighed
+        text = self._sources[weighed.source].split.text_of(weighed.passage)
+        length = fitting_length(text, cap - head - 8, self._count)
+        passage = evolve(weighed.passage, end=weighed.passage.start + length)
+        if not length or head + self._cost(weighed.source, passage) > cap:
+            return None
+        return evolve(weighed, passage=passage)
+
+    def option(self, weighed: Weighed) -> Option:
+        """What the choice has to know of a passage."""
+        text = self._sources[weighed.source].split.text_of(weighed.passage)
+        return Option(
+            note=weighed.source,
+            section=weighed.passage.section,
+            place=weighed.place,
+            cost=self._cost(weighed.source, weighed.passage),
+            worth=weighed.worth,
+            shares=weighed.shares,
+            concepts=_concepts(text),
+        )
+
+    def draw(self, chosen: Sequence[Weighed], room: int, cap: int) -> list[_Excerpt]:
+        """The excerpts, the likeliest ones widened within their sections while there is room."""
+        places: dict[tuple[int, int], dict[int, Passage]] = defaultdict(dict)
+        worth: dict[tuple[int, int], list[Weighed]] = defaultdict(list)
+        spent, by_note = 0, defaultdict[int, int](int)
+        for each in chosen:
+            key = (each.source, each.passage.section)
+            cost = self._cost(each.source, each.passage) + (self.gap if key in places else self.headers[key])
+            spent, by_note[each.source] = spent + cost, by_note[each.source] + cost
+            places[key][each.place] = each.passage
+            worth[key].append(each)
+        best = max((each.worth for each in chosen), default=0.0)
+        widened: set[tuple[int, int]] = set()
+        for key, some in worth.items():
+            if max(each.worth for each in some) < WIDENED * best:
+                continue
+            for place in self._beside(key, places[key]):
+                passage = self._sources[key[0]].split.passages[place]
+                cost = self._cost(key[0], passage) + self.gap
+                if spent + cost > room or by_note[key[0]] + cost > cap:
+                    break
+                places[key][place] = passage
+                widened.add(key)
+                spent, by_note[key[0]] = spent + cost, by_note[key[0]] + cost
+        return [self._excerpt(key, places[key], worth[key], key in widened) for key in worth]
+
+    def _beside(self, key: tuple[int, int], have: dict[int, Passage]) -> list[int]:
+        """The other passages of a section, the nearest to those that are shown first."""
+        passages = self._sources[key[0]].split.passages
+        first, last = min(have), max(have)
+        while first > 0 and passages[first - 1].section == key[1]:
+            first -= 1
+        while last + 1 < len(passages) and passages[last + 1].section == key[1]:
+            last += 1
+        others = [place for place in range(first, last + 1) if place not in have]
+        return sorted(others, key=lambda place: (min(abs(place - one) for one in have), place))
+
+    def _excerpt(
+        self, key: tuple[int, int], have: dict[int, Passage], weighed: Sequence[Weighed], is_widened: bool
+    ) -> _Excerpt:
+        source = self._sources[key[0]]
+        top = max(weighed, key=lambda each: (each.worth, -each.place))
+        shares = {term: share for each in weighed for term, share in each.shares.items() if share == 1.0}
+        order = sorted(have)
+        spans: list[tuple[int, int]] = []
+        for before, place in zip([-2, *order], order, strict=False):
+            passage = have[place]
+            if place == before + 1 and not self._is_cut(key[0], before, have):
+                spans[-1] = (spans[-1][0], passage.end)
+            else:
+                spans.append((passage.start, passage.end))
+        return _Excerpt(
+            source=key[0],
+            section=key[1],
+            places=tuple(order),
+            text=render_spans(source.split.content, spans, self._fences_of(key[0])),
+            head=self._heads[key],
+            worth=top.worth,
+            terms=tuple(self._words[term] for term in sorted(shares)),
+            nearness=top.nearness,
+            is_widened=is_widened,
+        )
+
+    def _is_cut(self, source: int, place: int, have: dict[int, Passage]) -> bool:
+        return have[place].end != self._sources[source].split.passages[place].end
+
+    def _header(self, source: int, section: int) -> int:
+        key = (source, section)
+        if key not in self.headers:
+            of = self._sources[source]
+            self._heads[key] = header(of.title, of.path, of.version, of.split.sections[section])
+            self.headers[key] = self._count(self._heads[key]) + 1
+        return self.headers[key]
+
+    def _cost(self, source: int, passage: Passage) -> int:
+        """Tokens of a passage shown by itself."""
+        key = (source, passage.start, passage.end)
+        if key not in self._costs:
+            content = self._sources[source].split.content
+            text = render_spans(content, [(passage.start, passage.end)], self._fences_of(source))
+            self._costs[key] = self._count(text)
+        return self._costs[key]
+
+    def _fences_of(self, source: int) -> list[tuple[int, int]]:
+        if source not in self._fences:
+            content = self._sources[source].split.content
+            has_code = "```" in content or "~~~" in content
+            self._fences[source] = list(code_fences(content)) if has_code else []
+        return self._fences[source]
+
+
+def _concepts(text: str) -> tuple[str, ...]:
+    """Pairs of neighbouring words, each once; the words where there is only one."""
+    found = [word for _, word in words(fold(text))]
+    return tuple(dict.fromkeys(map(" ".join, pairwise(found)))) or tuple(found)
+
+
+# -- what was left out ----------------------------------------------------------------------------
+
+
+def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt], count: Count) -> list[LeftOut]:
+    """Candidates without an excerpt: those that had no room first."""
+    shown = {each.source for each in excerpts}
+    dropped: list[LeftOut] = []
+    for number, source in enumerate(material.sources):
+        if number in shown:
+            continue
+        is_relevant = number in plan.relevant
+        has_no_room = is_relevant and plan.smallest.get(number, plan.left + 1) > plan.left
+        adds_little = is_relevant and not has_no_room
+        dropped.append(
+            LeftOut(
+                id=source.id,
+                title=source.title,
+                tokens=-(-len(source.split.content) // 4),
+                reason="no room in the budget"
+                if has_no_room
+                else "adds too little to what is shown"
+                if adds_little
+                else "no passage of it concerns the query",
+                has_no_room=has_no_room,
+            )
+        )
+    return [*(one for one in dropped if one.has_no_room), *material.withheld,
+            *(one for one in dropped if not one.has_no_room)]  # fmt: skip
+
+
+def _list_left_out(dropped: Sequence[LeftOut], reserve: int, count: Count) -> str:
+    named = [one for one in dropped if one.has_no_room]
+    return left_out_text(named[:MOST_LEFT_OUT], reserve, count) if reserve else ""

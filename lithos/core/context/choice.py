@@ -1,0 +1,183 @@
+"""Which passages to show within a budget of tokens: greedy maximisation of a submodular function.
+
+    F(S) = sum of W_c over the concepts c in S  +  query x sum of w_t (1 - product of (1 - a_pt) over p in S)
+
+Concepts are pairs of neighbouring words; W_c is the greatest worth of a passage that has c, divided by how
+many concepts that passage has. So a passage counts by its worth, less what of it was shown already
+(near-duplicates count nothing), and by the terms of the query that nothing shown covers yet (a_pt: the share
+of term t in passage p, times its worth relative to the best). F is monotone and submodular: a sum of weighted
+coverage functions (Lin and Bilmes 2011; concepts: Gillick and Favre 2009).
+
+A passage costs its tokens, and those of the line it stands under unless that is there already. The greedy
+algorithm takes what has the highest gain / cost^scale while it fits (Lin and Bilmes 2010), evaluating lazily
+(Minoux 1978: gains only shrink); the best single passage is taken instead where it is worth more, which gives
+the constant-factor guarantee of Khuller, Moss and Naor (1999). Nothing is taken whose gain is below `least`
+times that of the first, and of no note more than its cap.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+
+from attrs import define, field, frozen
+
+
+@frozen(kw_only=True, eq=False)
+class Option:
+    """A passage that may be shown: of a note, in a section of it (both by number), of so many tokens.
+
+    `worth` is its probability to answer, `shares` its share of each term of the query.
+    """
+
+    note: int
+    section: int
+    place: int
+    cost: int
+    worth: float
+    shares: Mapping[int, float]
+    concepts: Collection[str]
+
+
+@frozen(kw_only=True)
+class Limits:
+    """Tokens for all excerpts and for one note, those of the line above a section (note, section)."""
+
+    budget: int
+    note: int
+    headers: Mapping[tuple[int, int], int]
+    #: Of a mark between passages of one section.
+    gap: int
+    #: Exponent of the cost; weight of the query's terms beside the worth; least share of the first gain.
+    scale: float
+    query: float
+    least: float
+
+
+@define
+class _Shown:
+    """What is shown already, and what of the query is not covered yet."""
+
+    concepts: set[str] = field(factory=set)
+    sections: set[tuple[int, int]] = field(factory=set)
+    spent: int = 0
+    by_note: dict[int, int] = field(factory=lambda: defaultdict(int))
+    #: By term: the product of (1 - a_pt).
+    uncovered: dict[int, float] = field(factory=dict)
+
+
+class Chooser:
+    """Chooses among options; deterministic: of equal ones the first of the order they are given in."""
+
+    def __init__(self, options: Sequence[Option], weights: Sequence[float], limits: Limits) -> None:
+        """`weights` are those of the query's terms, by number."""
+        self._options = options
+        self._limits = limits
+        total = sum(weights) or 1.0
+        best = max((each.worth for each in options), default=0.0)
+        self._best = best or 1.0
+        self._weights = [limits.query * best * weight / total for weight in weights]
+        self._concepts: dict[str, float] = {}
+        for each in options:
+            part = each.worth / max(1, len(each.concepts))
+            for concept in each.concepts:
+                if part > self._concepts.get(concept, 0.0):
+                    self._concepts[concept] = part
+
+    def choose(self) -> list[int]:
+        """The numbers of the chosen options, in the order they were taken."""
+        taken = self._take(range(len(self._options)))
+        value = sum(self.gains(taken))
+        nothing = _Shown()
+        single = max(
+            (number for number in range(len(self._options)) if self._fits(number, nothing)),
+            key=lambda number: (self._gain(number, nothing), -number),
+            default=None,
+        )
+        if single is None or self._gain(single, nothing) <= value:
+            return taken
+        return [single, *self._take([n for n in range(len(self._options)) if n != single], single)]
+
+    def gains(self, chosen: Sequence[int]) -> list[float]:
+        """What each of some options adds to those before it; their sum is F."""
+        shown, gains = _Shown(), list[float]()
+        for number in chosen:
+            gains.append(self._gain(number, shown))
+            self._show(number, shown)
+        return gains
+
+    def _take(self, numbers: Sequence[int], first: int | None = None) -> list[int]:
+        shown = _Shown()
+        if first is not None:
+            self._show(first, shown)
+        by_section: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for number in numbers:
+            by_section[self._key(number)].append(number)
+        heap = [(-self._density(number, self._gain(number, shown), shown), number) for number in numbers]
+        heapify(heap)
+        taken: list[int] = []
+        done: set[int] = set()
+        least: float | None = None
+        while heap:
+            former, number = heappop(heap)
+            if number in done or not self._fits(number, shown):
+                continue
+            gain = self._gain(number, shown)
+            density = -self._density(number, gain, shown)
+            if density > former + 1e-15 and heap and density > heap[0][0]:
+                heappush(heap, (density, number))  # it has become worth less: perhaps another is next
+                continue
+            least = gain * self._limits.least if least is None else least
+            if gain <= least * (1 if taken else 0):
+                done.add(number)
+                continue
+            is_new = self._key(number) not in shown.sections
+            self._show(number, shown)
+            done.add(number)
+            taken.append(number)
+            if is_new:  # its neighbours no longer pay for the line above them
+                for other in by_section[self._key(number)]:
+                    if other not in done:
+                        gain = self._gain(other, shown)
+                        heappush(heap, (-self._density(other, gain, shown), other))
+        return taken
+
+    def _key(self, number: int) -> tuple[int, int]:
+        return self._options[number].note, self._options[number].section
+
+    def _cost(self, number: int, shown: _Shown) -> int:
+        key = self._key(number)
+        above = self._limits.gap if key in shown.sections else self._limits.headers[key]
+        return self._options[number].cost + above
+
+    def _fits(self, number: int, shown: _Shown) -> bool:
+        cost, limits = self._cost(number, shown), self._limits
+        return (
+            shown.spent + cost <= limits.budget
+            and shown.by_note[self._options[number].note] + cost <= limits.note
+        )
+
+    def _density(self, number: int, gain: float, shown: _Shown) -> float:
+        return float(gain / max(1, self._cost(number, shown)) ** self._limits.scale)
+
+    def _gain(self, number: int, shown: _Shown) -> float:
+        option = self._options[number]
+        gain = 0.0
+        for concept in option.concepts:
+            if concept not in shown.concepts:
+                gain += self._concepts[concept]
+        share = option.worth / self._best
+        for term, part in option.shares.items():
+            gain += self._weights[term] * shown.uncovered.get(term, 1.0) * share * part
+        return gain
+
+    def _show(self, number: int, shown: _Shown) -> None:
+        option, cost = self._options[number], self._cost(number, shown)
+        shown.spent += cost
+        shown.by_note[option.note] += cost
+        shown.sections.add(self._key(number))
+        shown.concepts.update(option.concepts)
+        for term, part in option.shares.items():
+            left = 1 - option.worth / self._best * part
+            shown.uncovered[term] = shown.uncovered.get(term, 1.0) * left

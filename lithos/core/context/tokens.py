@@ -1,0 +1,84 @@
+"""Counting tokens: the larger of a tokenizer's pieces and UTF-8 bytes / 4, rounded up (context spec, section
+1).
+
+Both are subadditive over parts that are joined at line breaks: the sum of the counts of the parts is never
+less than the count of the whole, so parts that fit one by one fit together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from lithos.core.text.pieces import line_pieces
+from lithos.core.text.snippet import cut
+
+#: Tells of a text how many tokens it has.
+Count: TypeAlias = Callable[[str], int]
+
+#: Bytes of one token at most, and of one that is counted without a tokenizer.
+BYTES: Final = 4
+
+
+def count_bytes(text: str) -> int:
+    """UTF-8 bytes / 4, rounded up."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES)
+
+
+def count_with(pieces: Count) -> Count:
+    """The rule with a tokenizer: `pieces` tells how many pieces it makes of a text of some 64 kB at most."""
+
+    def count(text: str) -> int:
+        made = sum(pieces(text[start:stop]) for start, stop in line_pieces(text, 0, len(text), keeps=""))
+        return max(made, count_bytes(text))
+
+    return count
+
+
+def count_safely(text: str) -> int:
+    """An upper bound of the count without a tokenizer: the UTF-8 bytes of all that is no white space.
+
+    A tokenizer that splits at white space makes no piece without a byte of its own, so a budget that is kept
+    by this count is kept by every such tokenizer; a briefing becomes shorter by it.
+    """
+    return max(
+        sum(
+            len("".join(text[start:stop].split()).encode("utf-8", "surrogatepass"))
+            for start, stop in line_pieces(text, 0, len(text), keeps="")
+        ),
+        count_bytes(text),
+    )
+
+
+def fitting_length(text: str, most: int, count: Count) -> int:
+    """How many characters of a text make at most `most` tokens, cut where it reads best; may be 0.
+
+    The number is found by halving, which counts no text more than some ten times.
+    """
+    if most <= 0:
+        return 0
+    whole = len(text)
+    text = text[: most * BYTES]  # more bytes are more tokens
+    if len(text) == whole and count(text) <= most:
+        return whole
+    least, best, high = 0, 0, len(text) + 1
+    while high - least > max(4, high // 50):
+        middle = (least + high) // 2
+        end = cut(text, middle)[1] if middle < len(text) else len(text)
+        if count(text[:end]) <= most:
+            least, best = middle, end
+        else:
+            high = middle
+    return best
+
+
+def cut_tidily(text: str, most: int, count: Count, *, mark: str = " …") -> str:
+    """The beginning of a text in at most `most` tokens, with a mark where something is left out.
+
+    Empty where there is no room for more than the mark.
+    """
+    text = text.strip()
+    if len(text) <= most * BYTES and count(text) <= most:
+        return text
+    shown = text[: fitting_length(text, most - count(mark), count)].rstrip()
+    return f"{shown}{mark}" if shown else ""

@@ -1,0 +1,336 @@
+"""The context service: one briefing instead of search, read, read, read (context spec, section 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Final
+
+import attrs
+import trio
+from attrs import field, frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.indexing.ports import ChunkSizes
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.lineage import Lineage
+from lithos.core.context.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
+from lithos.core.context.parts import AboutNote, LeftOut, TaskPart
+from lithos.core.context.passages import split_note
+from lithos.core.context.relevance import Source
+from lithos.core.context.tokens import Count, count_safely, count_with
+from lithos.core.errors import InvalidInput
+from lithos.core.notes.trust import NoteWarning
+from lithos.services.context.activity import tell_activity
+from lithos.services.context.candidates import Candidate, Candidates, Found
+from lithos.services.context.changes import Changed, JournalChanges
+from lithos.services.notes.texts import NoteTexts
+from lithos.services.retrieve.candidates import Gate
+from lithos.services.retrieve.retrieve import RetrieveRequest
+from lithos.services.tasks.coordination import Coordination, TaskSheet
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.fulltext_query import Filters
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.context")
+
+SECTIONS: Final = ("task", "warnings", "notes", "activity")
+#: Characters of a query that is made of a task.
+QUERY_OF_TASK: Final = 4_000
+#: Candidates: one for so many tokens of the budget, within these limits.
+TOKENS_A_NOTE: Final = 30
+FEWEST_NOTES: Final = 16
+MOST_NOTES: Final = 100
+#: Characters of all candidates together that are looked through, and of each of those behind them.
+MOST_TEXT: Final = 2_000_000
+LEAST_TEXT: Final = 20_000
+#: Warnings of an answer.
+MOST_WARNINGS: Final = 30
+#: Notes of less than this share of the best score are not named when they must not be shown.
+WORTH_NAMING: Final = 0.3
+#: What leaves a note out of the excerpts.
+WITHHOLDING: Final = frozenset(("quarantined", "superseded", "expired"))
+
+
+@frozen(kw_only=True)
+class ContextRequest:
+    """What is to be briefed about: a query, a task, or both; `namespaces` None means any."""
+
+    query: str = ""
+    task_id: str | None = None
+    budget: int = 2_000
+    agent_id: str | None = None
+    filters: Filters = field(factory=Filters)
+    namespaces: tuple[str, ...] | None = None
+    since: str | None = None
+    sections: tuple[str, ...] = SECTIONS
+
+
+@frozen(kw_only=True)
+class ContextAnswer:
+    """A briefing; `cursor` is None without a journal, `receipt_id` where LCMA is off.
+
+    `troubles` (kind, reason) say why it is `degraded`, as far as it is known.
+    """
+
+    briefing: Briefing
+    budget: int
+    cursor: str | None
+    receipt_id: str | None
+    degraded: bool
+    troubles: Sequence[tuple[str, str]] = ()
+
+
+@frozen(kw_only=True)
+class ContextParts:
+    """What the service works with; `load_pieces` loads the tokenizer, once."""
+
+    candidates: Candidates
+    catalogue: Catalogue
+    lineage: Lineage
+    texts: NoteTexts
+    sizes: ChunkSizes
+    semantic: SemanticBackend
+    coordination: Coordination
+    changes: JournalChanges
+    head: Callable[[], int]
+    load_pieces: Callable[[], Callable[[str], int]]
+    working: Blocking
+    clock: Callable[[], datetime]
+
+
+@frozen
+class _Read:
+    """The sources of a briefing, and the candidates that were withheld, gone or not read."""
+
+    sources: Sequence[Source]
+    withheld: Sequence[LeftOut]
+    warnings: Sequence[AboutNote]
+    is_degraded: bool
+
+
+_NOTHING: Final = Briefing(text="", tokens=0, items=(), dropped=(), warnings=())
+
+
+class Context:
+    """The context service."""
+
+    def __init__(self, parts: ContextParts) -> None:
+        self._parts = parts
+        self._count: Count | None = None
+        self._loading = trio.Lock()
+
+    async def brief(self, request: ContextRequest) -> ContextAnswer:
+        """A briefing that fits. Raises `InvalidInput`, `TaskNotFound`."""
+        _check(request)
+        parts, troubles = self._parts, list[tuple[str, str]]()
+        cursor = str(parts.head()) if parts.changes.is_kept else None  # before anything is read
+        sheet = None if request.task_id is None else await parts.coordination.sheet(request.task_id)
+        if not request.query.strip():
+            assert sheet is not None
+            request = attrs.evolve(request, query=_query_of(sheet))
+        count, trouble = await self._counter()
+        troubles += [("tokenizer", trouble)] if trouble is not None else []
+        changed = None if request.since is None else await parts.changes.after(request.since)
+        if changed is not None and changed.trouble is not None:
+            troubles.append(("cursor", f"{changed.trouble}; everything is shown as if it were new"))
+            changed = None
+        async with parts.candidates.find(self._asked(request, changed)) as found:
+            material, is_degraded = await self._gather(request, found, sheet, changed)
+            budget = request.budget
+            is_silent = changed is not None and not _has_news(material)
+            briefing = (
+                _NOTHING if is_silent else await parts.working.run(lambda: compose(material, budget, count))
+            )
+            kept = await found.keep(frozenset(item.id for item in briefing.items))
+        return ContextAnswer(
+            briefing=briefing,
+            budget=request.budget,
+            cursor=cursor,
+            receipt_id=found.receipt_id,
+            degraded=bool(troubles) or found.is_degraded or is_degraded or not kept,
+            troubles=troubles,
+        )
+
+    async def _counter(self) -> tuple[Count, str | None]:
+        """How tokens are counted, and why less well than they should be."""
+        async with self._loading:
+            if self._count is None:
+                try:
+                    pieces = await self._parts.working.run(self._parts.load_pieces)
+                except Exception as problem:  # noqa: BLE001 - less is shown rather than nothing
+                    log.error("tokens are counted as bytes", reason=repr(problem))
+                    return count_safely, (
+                        f"the built-in tokenizer cannot be loaded ({problem}); tokens are counted as "
+                        "bytes, so that less is shown"
+                    )
+                self._count = count_with(pieces)
+            return self._count, None
+
+    def _asked(self, request: ContextRequest, changed: Changed | None) -> RetrieveRequest:
+        among = None if changed is None else self._changed_notes(changed)
+        if "notes" not in request.sections and "warnings" not in request.sections:
+            among = frozenset()
+        return RetrieveRequest(
+            query=request.query,
+            limit=max(FEWEST_NOTES, min(MOST_NOTES, request.budget // TOKENS_A_NOTE)),
+            namespaces=request.namespaces,
+            agent_id=request.agent_id,
+            task_id=request.task_id,
+            filters=request.filters,
+            among=among,
+            with_quarantined=True,
+            most=MOST_NOTES,
+        )
+
+    def _changed_notes(self, changed: Changed) -> frozenset[str]:
+        get = self._parts.catalogue.get
+        quarantined = (
+            note_id
+            for note_id in changed.notes_by_enrichment()
+            if (entry := get(note_id)) is not None and entry.note.status == "quarantined"
+        )
+        return changed.notes.union(quarantined)
+
+    async def _gather(
+        self, request: ContextRequest, found: Found, sheet: TaskSheet | None, changed: Changed | None
+    ) -> tuple[Material, bool]:
+        """What the briefing is made of; whether something of it could not be had."""
+        wanted = frozenset(request.sections)
+        read = await self._read(request, found)
+        task = None
+        if sheet is not None and "task" in wanted:
+            task = _task_part(sheet, changed)
+        activity: list[str] = []
+        if "activity" in wanted:
+            events = changed.events if changed is not None else await self._parts.changes.recent()
+            shown = {each.entry.note.id: each.entry for each in found.notes}
+            activity = tell_activity(events, found.terms, shown.get, request.task_id)
+        material = Material(
+            task=task,
+            sources=read.sources if "notes" in wanted else (),
+            terms=found.terms,
+            warnings=read.warnings if "warnings" in wanted else (),
+            activity=activity,
+            withheld=read.withheld if "notes" in wanted else (),
+        )
+        return material, read.is_degraded
+
+    async def _read(self, request: ContextRequest, found: Found) -> _Read:
+        """The texts of the candidates that may be shown, cut into passages in a worker thread."""
+        parts, now = self._parts, self._parts.clock()
+        trusted: list[Candidate] = []
+        withheld: list[LeftOut] = []
+        warnings: list[AboutNote] = []
+        best = max((each.score for each in found.notes), default=0.0)
+        gate = _gate_of(request)
+        await parts.lineage.settle()
+        for each in found.notes:
+            note = each.entry.note
+            told = (
+                gate.veil(one, parts.catalogue.get(one.id)) for one in parts.lineage.warnings(note.id, now)
+            )
+            about = [one for one in told if one is not None]
+            reason = next((warning for warning in about if warning.kind in WITHHOLDING), None)
+            if reason is None:
+                trusted.append(each)
+            elif each.score >= WORTH_NAMING * best:
+                withheld.append(_withheld(each.entry, reason))
+            else:
+                continue
+            warnings += [AboutNote(note.id, note.title, warning, reason is not None) for warning in about]
+        entries = [each.entry for each in trusted]
+        contents = await parts.texts.versioned(entries)
+        nearness, is_degraded = await self._nearness(request.query, entries)
+        read = list(zip(trusted, contents, strict=True))
+        sources = await parts.working.run(lambda: self._split(read, nearness))
+        ids = {source.id for source in sources} | {each.id for each in withheld}
+        warnings = [each for each in warnings if each.note_id in ids]
+        return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)
+
+    async def _nearness(self, query: str, entries: Sequence[Entry]) -> tuple[dict[int, list[float]], bool]:
+        try:
+            serials = [entry.serial for entry in entries]
+            return (await self._parts.semantic.similarities(query, serials) if serials else {}), False
+        except (SemanticUnavailable, IndexFailed) as failure:
+            log.warning("passages are chosen by words alone", reason=str(failure))
+            return {}, True
+
+    def _split(
+        self, read: Sequence[tuple[Candidate, tuple[str, int] | None]], nearness: dict[int, list[float]]
+    ) -> list[Source]:
+        """The sources; of very much text the first notes are looked through as a whole. Runs in a thread."""
+        left, sources = MOST_TEXT, list[Source]()
+        for candidate, shown in read:
+            if shown is None:  # gone while it was read
+                continue
+            entry, (content, version) = candidate.entry, shown
+            content = content[: max(LEAST_TEXT, left)]
+            left -= len(content)
+            note = entry.note
+            sources.append(
+                Source(
+                    id=note.id,
+                    title=note.title,
+                    path=entry.path,
+                    version=version,
+                    score=candidate.score,
+                    split=split_note(note.title, content, self._parts.sizes.size, self._parts.sizes.maximum),
+                    nearness=nearness.get(entry.serial, ()),
+                    reasons=candidate.reasons,
+                )
+            )
+        return sources
+
+
+def _check(request: ContextRequest) -> None:
+    if not request.query.strip() and request.task_id is None:
+        raise InvalidInput("Give query, task_id or both: what the briefing is to be about.")
+    if not LEAST_BUDGET <= request.budget <= MOST_BUDGET:
+        raise InvalidInput(f"budget must be {LEAST_BUDGET} to {MOST_BUDGET} tokens, not {request.budget}.")
+    for section in request.sections:
+        if section not in SECTIONS:
+            raise InvalidInput(f"sections may contain {', '.join(SECTIONS)}; not {section[:100]!r}.")
+
+
+def _query_of(sheet: TaskSheet) -> str:
+    return f"{sheet.task.title}\n{sheet.task.description or ''}"[:QUERY_OF_TASK]
+
+
+def _task_part(sheet: TaskSheet, changed: Changed | None) -> TaskPart | None:
+    """The task; after a cursor only with news of it, and then only its new findings."""
+    findings = sheet.findings
+    if changed is not None:
+        new = {str(event.draft.payload.get("finding_id")) for event in changed.events}
+        findings = [finding for finding in findings if finding.id in new]
+        about = {str(event.draft.payload.get("task_id")) for event in changed.events}
+        if sheet.task.id not in about:
+            return None
+    return TaskPart(
+        task=sheet.task,
+        claims=sheet.claims,
+        findings=findings,
+        blockers=sheet.blockers,
+        is_news=changed is not None,
+    )
+
+
+def _withheld(entry: Entry, warning: NoteWarning) -> LeftOut:
+    note = entry.note
+    return LeftOut(
+        id=note.id,
+        title=note.title,
+        tokens=-(-entry.state.size // 4),
+        reason=f"{warning.kind}: {warning.reason}",
+    )
+
+
+def _gate_of(request: ContextRequest) -> Gate:
+    """What the asker may see."""
+    spaces = None if request.namespaces is None else frozenset(request.namespaces)
+    return Gate(namespaces=spaces, task_id=request.task_id, agent_id=request.agent_id)
+
+
+def _has_news(material: Material) -> bool:
+    return bool(material.task or material.sources or material.warnings or material.activity)
