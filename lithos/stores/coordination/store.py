@@ -204,11 +204,18 @@ class CoordinationStore(Database):
         """The events later than `seq`, in order."""
         return list(self._events_after(seq, limit))
 
+    def events_before(self, seq: int, limit: int) -> list[Event]:
+        """At most `limit` events earlier than `seq`, newest first; large ones make it shorter."""
+        return list(_until_full(self._read_events("seq<? ORDER BY seq DESC", seq, limit)))
+
     def _events_after(self, seq: int, limit: int | None) -> Iterator[Event]:
+        return self._read_events("seq>? ORDER BY seq", seq, -1 if limit is None else limit)
+
+    def _read_events(self, condition: str, seq: int, limit: int) -> Iterator[Event]:
         rows = self._reader.execute(
-            "SELECT seq,type,agent,payload,tags,timestamp,origin FROM events"
-            " WHERE seq>? ORDER BY seq LIMIT ?",
-            (seq, -1 if limit is None else limit),
+            "SELECT seq,type,agent,payload,tags,timestamp,origin FROM events"  # noqa: S608 - constants
+            f" WHERE {condition} LIMIT ?",
+            (seq, limit),
         )
         for number, type, agent, payload, tags, at, origin in rows:
             draft = EventDraft(
