@@ -103,7 +103,7 @@ def _configured(config: Config, sources: Mapping[str, str]) -> Iterator[Configur
 
 
 def _in_words(value: Any) -> str:
-    if value is None or value == [] or value == {}:
+    if value is None or value in ([], {}):
         return "none"
     if isinstance(value, bool):
         return "on" if value else "off"

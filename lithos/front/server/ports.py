@@ -55,8 +55,8 @@ class FrontSettings:
     """How the HTTP front listens and whom it admits.
 
     `port` 0 takes any free port. `max_body_bytes` bounds each request body; `version` is the package
-    version told to clients. `auth_token` is left out of every representation. `console` serves the console, which tells
-    the `sources` of settings by their keys, and the `warnings` about those that were ignored.
+    version told to clients. `auth_token` is left out of every representation. `console` serves the console,
+    which tells the `sources` of settings by their keys, and the `warnings` about those that were ignored.
     """
 
     host: str

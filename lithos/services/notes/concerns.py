@@ -38,6 +38,7 @@ class Concern:
     id: str
     title: str
     warning: NoteWarning
+    expires_at: datetime | None
 
 
 @frozen
@@ -98,7 +99,7 @@ class Concerns:
                 counts[warning.kind] += 1
                 entry, group = self._catalogue.get(note_id), named.setdefault(warning.kind, [])
                 if entry is not None and len(group) < self._named:
-                    group.append(Concern(note_id, entry.note.title, warning))
+                    group.append(Concern(note_id, entry.note.title, warning, entry.note.expires_at))
             if perf_counter() >= until:
                 await trio.sleep(PAUSE)
                 until = perf_counter() + SLICE

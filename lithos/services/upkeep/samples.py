@@ -1,4 +1,4 @@
-"""Samples of a running server: what the counters of `/metrics` did, every 15 seconds for an hour, in memory."""
+"""Samples of a running server, every 15 s for an hour, in memory: what the counters of `/metrics` did."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Sample:
 
 @frozen
 class Totals:
-    """The counters at one moment; `writes` and `searches` are cumulative buckets by upper bound, the last inf."""
+    """The counters at one moment; `writes` and `searches` are cumulative buckets, the last bound infinite."""
 
     calls: float
     errors: float
