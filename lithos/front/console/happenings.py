@@ -31,6 +31,8 @@ GROUPS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 #: Sentences that are kept.
 MOST_KEPT: Final = 1_000
+#: Characters of all rows of a piece, and of one row without its sentence.
+MOST_CHARACTERS, ROW_CHARACTERS = 170_000, 220
 #: Characters of an agent or a tag that is filtered by.
 LONGEST_FILTER: Final = 500
 
@@ -83,14 +85,19 @@ class Happenings:
         """Those whose sentence has still to be made."""
         return [event for event in events if event.seq not in self._kept]
 
-    def rows(self, events: Sequence[Event], task_titles: Mapping[str, str]) -> Iterator[Row]:
-        """The rows of events, in their order."""
+    def rows(
+        self, events: Sequence[Event], task_titles: Mapping[str, str], room: int = MOST_CHARACTERS
+    ) -> Iterator[Row]:
+        """The rows of events, in their order, as long as their sentences have so many characters together."""
         for event in events:
             sentence = self._kept.get(event.seq)
             if sentence is None:
                 sentence = self._kept[event.seq] = self._make(event, task_titles)
                 while len(self._kept) > MOST_KEPT:
                     self._kept.popitem(last=False)
+            room -= len(sentence) + ROW_CHARACTERS
+            if room < 0:
+                return
             draft = event.draft
             yield Row(event.seq, draft.timestamp, draft.type.partition(".")[0], sentence)
 

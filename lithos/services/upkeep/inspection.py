@@ -25,6 +25,9 @@ BOUND: Final = 15.0
 #: Seconds for which results are told again instead of checking anew.
 AGE: Final = 5.0
 _MEND: Final = "The notes are not affected. Run `lithos reconcile`."
+#: Edges follow changed notes by enrichment, within minutes.
+_ENRICHES: Final = "Enrichment brings them in line by itself. If they stay, run `lithos reconcile`."
+_NEW_IDS: Final = "Run `lithos validate --fix` to give them new ids, or move the copies away."
 _LIST: Final = "Correct them; `lithos validate` lists them all."
 
 
@@ -101,7 +104,7 @@ class Inspection:
         yield "displaced texts", _aside(lambda: checks_notes.check_displaced(private))
         yield "indexes", self._scope(INDICES, "The indexes hold exactly the notes.")
         yield "link graph", self._scope(GRAPH, "The link graph is that of the notes.")
-        yield "lineage", self._scope(PROVENANCE, "The edges of lineage are those of the notes.")
+        yield "lineage", self._scope(PROVENANCE, "The edges of lineage are those of the notes.", _ENRICHES)
         yield "clock", self._look_at_clock
 
     async def _look_at_notes(self) -> Iterable[Finding]:
@@ -109,9 +112,16 @@ class Inspection:
         skipped, broken = dict(catalogue.skipped), sorted(catalogue.broken)
         await trio.lowlevel.checkpoint()
         found = []
-        if skipped:
-            path, first = min(skipped.items())
-            found.append(warn(f"{len(skipped)} files are not served: {path}: {first.reason}.", _LIST))
+        unreadable = {path: each.reason for path, each in skipped.items() if each.note_id is None}
+        if unreadable:
+            path = min(unreadable)
+            found.append(warn(f"{len(unreadable)} files are not served: {path}: {unreadable[path]}.", _LIST))
+        seconds = {path: each.reason for path, each in skipped.items() if each.note_id is not None}
+        if seconds:
+            path = min(seconds)
+            found.append(
+                warn(f"{len(seconds)} files have the id of another: {path} ({seconds[path]}).", _NEW_IDS)
+            )
         if broken:
             entry = catalogue.get(broken[0])
             found.append(
@@ -123,10 +133,10 @@ class Inspection:
             )
         return [*found, ok(f"{len(catalogue):,} notes are served.")]
 
-    def _scope(self, scope: str, well: str) -> Look:
+    def _scope(self, scope: str, well: str, way_out: str = _MEND) -> Look:
         async def look() -> Iterable[Finding]:
             (result,) = await self._live.run([scope])
-            return [*_findings(result), ok(well)]
+            return [*_findings(result, way_out), ok(well)]
 
         return look
 
@@ -136,14 +146,14 @@ class Inspection:
         return await look_aside(lambda: list(checks_storage.check_clock(private, times, now, is_live=True)))
 
 
-def _findings(result: ScopeResult) -> Iterator[Finding]:
+def _findings(result: ScopeResult, way_out: str) -> Iterator[Finding]:
     for failure in result.failures:
         yield warn(f"This could not be compared ({failure.code}): {failure.detail}", _MEND)
     repairs = [action for action in result.actions if action.is_repair]
     if repairs:
         number = sum(action.count for action in repairs)
         reasons = ", ".join(sorted({action.reason for action in repairs}))
-        yield warn(f"{number:,} differences from the notes ({reasons}).", _MEND)
+        yield warn(f"{number:,} differences from the notes ({reasons}).", way_out)
 
 
 def _known(findings: Sequence[Finding]) -> Look:

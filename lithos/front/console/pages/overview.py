@@ -11,13 +11,15 @@ from quart import Blueprint, Response, redirect, request
 from lithos.front.console.charts import sparkline
 from lithos.front.console.console import Console
 from lithos.front.console.formats import query_with
-from lithos.front.console.happenings import GROUPS, TYPES, FeedFilter, Happenings
+from lithos.front.console.happenings import GROUPS, MOST_CHARACTERS, TYPES, FeedFilter, Happenings
 from lithos.front.console.summary import Summaries, Summary
 from lithos.services.tasks.activity import JournalPage
 from lithos.stores.sqlite import DatabaseFailed
 
-#: Events on the page when it is loaded, and at most.
-SHOWN, MOST_SHOWN = 50, 200
+#: Events on the page when it is loaded, those of the longer page, and at most while it is open.
+SHOWN, MORE_SHOWN, MOST_SHOWN = 50, 100, 200
+#: Characters that they may have on the page, which holds other things too.
+ROOM: Final = 100_000
 #: Samples of a minute.
 MINUTE: Final = 4
 #: Digits of a position in the journal.
@@ -42,15 +44,16 @@ class OverviewPage:
 
     async def overview(self) -> Response:
         """The whole page."""
-        most = MOST_SHOWN if request.args.get("shown") == str(MOST_SHOWN) else SHOWN
+        most = MORE_SHOWN if request.args.get("shown") == str(MORE_SHOWN) else SHOWN
         summary = await self._summaries.latest()
         return await self._console.show(
             "overview.html",
             types=TYPES,
             groups=GROUPS,
             shown=most,
+            more_shown=MORE_SHOWN,
             most_shown=MOST_SHOWN,
-            **await self._events(most, 0),
+            **await self._events(most, 0, ROOM),
             **_state(summary),
         )
 
@@ -70,7 +73,7 @@ class OverviewPage:
             return redirect("/console/")
         return await self._console.show("state.html", **_state(await self._summaries.latest()))
 
-    async def _events(self, most: int, after: int) -> dict[str, Any]:
+    async def _events(self, most: int, after: int, room: int = MOST_CHARACTERS) -> dict[str, Any]:
         """The newest events that the form wants; without a journal why there are none."""
         activity, wanted = self._console.parts.activity, FeedFilter.of(request.args)
         context: dict[str, Any] = {"filter": wanted, "after": after, "trouble": "", "position": activity.head}
@@ -79,7 +82,7 @@ class OverviewPage:
             titles = await activity.task_titles(self._happenings.unknown(page.events))
         except DatabaseFailed as failure:
             return context | {"trouble": str(failure), "rows": tuple, "count": 0, "is_cut": False}
-        rows = partial(self._happenings.rows, page.events, titles)
+        rows = partial(self._happenings.rows, page.events, titles, room)
         return context | {
             "rows": rows,
             "count": len(page.events),

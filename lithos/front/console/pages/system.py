@@ -12,9 +12,10 @@ from quart import Blueprint, Response, request
 
 from lithos.front.console.charts import Chart, make_chart
 from lithos.front.console.console import Console
+from lithos.front.console.formats import ago
 from lithos.front.console.parts import ConfiguredSetting
 from lithos.front.console.summary import Summaries, Summary
-from lithos.services.upkeep.samples import KEPT, Sample
+from lithos.services.upkeep.samples import Sample
 
 #: Metrics whose gauges the page shows, by the name it uses.
 _GAUGES: Final[Mapping[str, str]] = {
@@ -30,6 +31,8 @@ _GAUGES: Final[Mapping[str, str]] = {
     "started_in": "lithos_startup_duration_seconds",
     "queue": "lithos_lcma_enrich_queue_depth",
 }
+#: Places of a chart at least: ten minutes.
+LEAST_SLOTS: Final = 40
 #: Samples that one row of the table of figures sums up: a minute.
 _ROW: Final = 4
 _MILLI, _MEGA = 1e3, 1e6
@@ -64,6 +67,7 @@ class SystemPage:
             gauges=_gauges(await parts.gauges.families()),
             head=parts.activity.head,
             charts=charts(samples),
+            since=ago(samples[0].at, parts.clock()) if samples else "",
             minutes=list(minutes(samples)),
             changed=[each for each in configuration if each.source is not None],
             sections=sections(configuration),
@@ -73,6 +77,7 @@ class SystemPage:
 
 def charts(samples: Sequence[Sample]) -> tuple[Chart, ...]:
     """The last hour: rates, durations in milliseconds, memory in megabytes."""
+    slots = max(len(samples), LEAST_SLOTS)
 
     def scaled(name: str, factor: float) -> list[float | None]:
         values = [getattr(each, name) for each in samples]
@@ -82,27 +87,27 @@ def charts(samples: Sequence[Sample]) -> tuple[Chart, ...]:
         return [each.a_minute(getattr(each, name)) for each in samples]
 
     return (
-        make_chart("writes", "Writes", "a minute", [("writes", rate("writes"))], KEPT),
-        make_chart("searches", "Searches", "a minute", [("searches", rate("searches"))], KEPT),
+        make_chart("writes", "Writes", "a minute", [("writes", rate("writes"))], slots),
+        make_chart("searches", "Searches", "a minute", [("searches", rate("searches"))], slots),
         make_chart(
-            "calls", "Tool calls", "a minute", [("calls", rate("calls")), ("refused", rate("errors"))], KEPT
+            "calls", "Tool calls", "a minute", [("calls", rate("calls")), ("refused", rate("errors"))], slots
         ),
         make_chart(
             "write-times",
             "Time of a write",
             "ms",
             [("median", scaled("write_p50", _MILLI)), ("95 %", scaled("write_p95", _MILLI))],
-            KEPT,
+            slots,
         ),
         make_chart(
             "search-times",
             "Time of a search",
             "ms",
             [("median", scaled("search_p50", _MILLI)), ("95 %", scaled("search_p95", _MILLI))],
-            KEPT,
+            slots,
         ),
-        make_chart("memory", "Memory", "MB", [("resident", scaled("memory", 1 / _MEGA))], KEPT),
-        make_chart("subscribers", "Open event streams", "", [("streams", scaled("subscribers", 1.0))], KEPT),
+        make_chart("memory", "Memory", "MB", [("resident", scaled("memory", 1 / _MEGA))], slots),
+        make_chart("subscribers", "Open event streams", "", [("streams", scaled("subscribers", 1.0))], slots),
     )
 
 
@@ -161,11 +166,7 @@ def _indexes(summary: Summary) -> list[IndexLine]:
         IndexLine("Meaning", told["chunks"], max(told["chunks"], 0), "chunks"),
     ]
     if tier != "static" or told["embedding_done"]:
-        lines.append(
-            IndexLine(
-                "Accurate tier", told["embedding_done"], told["embedding_total"], f"chunks; {tier} answers"
-            )
-        )
+        lines.append(IndexLine("Accurate tier", told["embedding_done"], told["embedding_total"], "chunks"))
     return lines
 
 
