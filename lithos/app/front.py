@@ -46,7 +46,8 @@ async def serve_front(
         nursery.start_soon(_end_streams, server, shutdown)
         if settings.console:
             sessions = Sessions(utc_now, server.console_agent)
-            apps[feed.PATH] = feed.ConsoleFeed(stream, sessions, needs_login=settings.auth_token is not None)
+            calm = events.SseEndpoint(server.streams, sse, pause=feed.PAUSE, capacity=feed.CAPACITY)
+            apps[feed.PATH] = feed.ConsoleFeed(calm, sessions, needs_login=settings.auth_token is not None)
             watch = _make_watch(server)
             nursery.start_soon(watch.samples.run)
             nursery.start_soon(watch.concerns.run)

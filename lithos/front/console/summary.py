@@ -21,7 +21,7 @@ from lithos.stores.sqlite import DatabaseFailed
 T = TypeVar("T")
 
 #: Seconds for which a summary is shared, and for one part of it.
-AGE, PATIENCE = 2.0, 3.0
+AGE, PATIENCE = 3.0, 3.0
 #: Claims, agents and conflicts that are shown.
 SHOWN_CLAIMS, SHOWN_AGENTS, SHOWN_CONFLICTS = 60, 12, 10
 #: How long ago an agent that counts as active was seen.

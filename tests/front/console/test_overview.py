@@ -47,6 +47,7 @@ async def told(person: Visitor, query: str = "") -> list[str]:
 async def test_an_empty_vault_is_well_and_says_what_to_do(tmp_path: Path) -> None:
     """behaviour 235: every page renders on an empty vault."""
     async with visiting(tmp_path) as person:
+        await person.lithos.server.searchable()
         page = read_page(await person.page("/console/"))
         assert [each.text for each in page.all("h1")] == ["Overview"]
         assert page.all("p", "sentence")[0].text == "All is well."

@@ -1,4 +1,4 @@
-"""The system page: checks on demand, indexes, journal, disk, configuration, charts (console spec, section 2)."""
+"""The system page: checks on demand, state, configuration, charts (console spec, section 2)."""
 
 from __future__ import annotations
 
@@ -154,7 +154,9 @@ async def test_no_secret_is_on_the_page(tmp_path: Path) -> None:
     async with visiting(
         tmp_path,
         server={"auth_token": "a-secret-token"},
-        lcma=LcmaConfig(llm=LlmConfig(api_key="a-secret-key", base_url="http://user:a-secret-pass@h:1/v1")),
+        lcma=LcmaConfig(
+            llm=LlmConfig(model="m", api_key="a-secret-key", base_url="http://u:a-secret-pass@h:1/v1")
+        ),
     ) as person:
         html = await person.page("/console/system?run=1")
         assert "a-secret" not in html
