@@ -9,8 +9,8 @@ from lithos.front.console.sessions import COOKIE, Sessions
 from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, answer
 
 PATH: Final = "/console/events"
-#: Seconds between two sends to one page, which shows the first event at once, and those that may wait meanwhile.
-PAUSE, CAPACITY = 0.5, 2_000
+#: Seconds between two sends to one page, which hears of the first event at once, and events that may wait.
+PAUSE, CAPACITY = 1.0, 2_000
 
 
 class ConsoleFeed:

@@ -230,9 +230,7 @@ class EventStreams:
         """The seq of the newest event that was delivered."""
         return self._broadcaster.head
 
-    async def open(
-        self, since: str | None, wanted: EventFilter, capacity: int | None = None
-    ) -> EventStream:
+    async def open(self, since: str | None, wanted: EventFilter, capacity: int | None = None) -> EventStream:
         """A stream after `since`, or from the head."""
         stream = EventStream(self._broadcaster, self._store, self._reading, wanted, capacity)
         if since is not None:

@@ -119,7 +119,7 @@
 
       const take = (fresh, whole) => {
         // Who writes much is not read line by line: the more came, the longer until the next look.
-        rest = Math.min(Math.max(fresh.children.length * 100, 150), 4000);
+        rest = Math.min(Math.max(fresh.children.length * 100, 150), 5000);
         const last = Number(list.dataset.head);
         const rows = [...fresh.children].filter((row) => whole || Number(row.dataset.seq) > last);
         if (whole) list.replaceChildren();
