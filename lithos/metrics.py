@@ -192,10 +192,11 @@ class Metrics:
         (family,) = self._counters[name].collect()
         return sum(sample.value for sample in family.samples if sample.name.endswith("_total"))
 
-    def distribution(self, *names: str) -> tuple[tuple[float, float], ...]:
+    def distribution(self, *names: str, **labels: str) -> tuple[tuple[float, float], ...]:
         """Cumulative counts by upper bound, over all labels of histograms with the same buckets.
 
-        The last bound is infinite: its count is that of all observations.
+        Only those with these `labels`, where they have such labels. The last bound is infinite: its count is
+        that of all observations.
         """
         counts: dict[float, float] = {}
         for name in names:
@@ -203,7 +204,8 @@ class Metrics:
             for bound in (*_buckets(name), float("inf")):
                 counts.setdefault(bound, 0.0)
             for sample in family.samples:
-                if sample.name.endswith("_bucket"):
+                fits = all(sample.labels.get(key, value) == value for key, value in labels.items())
+                if fits and sample.name.endswith("_bucket"):
                     counts[float(sample.labels["le"])] += sample.value
         return tuple(sorted(counts.items()))
 

@@ -9,6 +9,8 @@ from attrs import frozen
 
 #: The box that points lie in.
 WIDTH, HEIGHT = 240, 48
+#: Places of a small line at least: ten minutes of samples.
+SPARK_SLOTS: Final = 40
 #: A scale ends at one of these times a power of ten.
 _ROUND: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -57,9 +59,9 @@ def round_up(value: float) -> float:
     return next(power * step for step in _ROUND if power * step >= value * (1 - 1e-9))
 
 
-def sparkline(series: Sequence[float], slots: int = 240) -> str:
+def sparkline(series: Sequence[float]) -> str:
     """The points of one small line over its own scale; empty without values."""
-    pieces = _pieces(series, max(series, default=0.0) or 1.0, slots)
+    pieces = _pieces(series, max(series, default=0.0) or 1.0, max(len(series), SPARK_SLOTS))
     return pieces[0] if pieces else ""
 
 

@@ -43,7 +43,7 @@ COMPONENTS: Final[Mapping[str, tuple[str, str]]] = {
         "Embedding model",
         "Search goes by words alone meanwhile. `lithos doctor` says more.",
     ),
-    "index": ("Index", "See the checks on the System page."),
+    "index": ("Index", ""),
     "watcher": (
         "Outside edits",
         "What other programs change is found at the next start. See the log of the server, and restart it.",

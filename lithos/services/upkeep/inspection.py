@@ -110,8 +110,9 @@ class Inspection:
     async def _look_at_notes(self) -> Iterable[Finding]:
         catalogue = self._catalogue
         skipped, broken = dict(catalogue.skipped), sorted(catalogue.broken)
-        await trio.lowlevel.checkpoint()
-        found = []
+        place, found = self._place, list[Finding]()
+        if not await look_aside(place.notes.is_dir):
+            found.append(checks_notes.missing_notes(place.data, place.notes, place.vault))
         unreadable = {path: each.reason for path, each in skipped.items() if each.note_id is None}
         if unreadable:
             path = min(unreadable)

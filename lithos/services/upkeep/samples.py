@@ -28,6 +28,7 @@ _MEMORY: Final = Path("/proc/self/statm")
 class Sample:
     """What happened in the `seconds` before `at`: counts, and durations in seconds (None where nothing did).
 
+    Writes and searches are those that succeeded.
     `memory` is the resident memory in bytes, `head` the position of the newest event, `subscribers` the
     clients of event streams, all at the end.
     """
@@ -122,8 +123,8 @@ def _read(metrics: Metrics) -> Totals:
     return Totals(
         calls=metrics.total("tool_calls"),
         errors=metrics.total("tool_errors"),
-        writes=metrics.distribution(*_WRITES),
-        searches=metrics.distribution(*_SEARCHES),
+        writes=metrics.distribution(*_WRITES, success="true"),
+        searches=metrics.distribution(*_SEARCHES, success="true"),
     )
 
 

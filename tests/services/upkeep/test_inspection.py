@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,12 @@ async def test_a_check_that_fails_does_not_stop_the_others(
         assert checks["disk space"].status == "fail"
         assert "the disk is gone" in checks["disk space"].message
         assert checks["databases"].status == "ok"
+
+
+async def test_a_folder_of_notes_that_is_gone_is_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        await lithos.write("One")
+        shutil.rmtree(lithos.knowledge)
+        notes = by_name((await make_inspection(lithos).run()).checks)["notes"]
+        assert notes.status == "fail"
+        assert "has vanished" in notes.message

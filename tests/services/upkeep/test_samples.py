@@ -88,6 +88,7 @@ def test_totals_are_over_all_labels() -> None:
     metrics.count("tool_calls", "b", by=2)
     metrics.observe("search_duration_seconds", 0.02, "hybrid", "true")
     metrics.observe("search_duration_seconds", 20.0, "semantic", "false")
+    assert metrics.distribution("search_duration_seconds", success="true")[-1][1] == 1.0
     assert metrics.total("tool_calls") == 3
     buckets = metrics.distribution("search_duration_seconds")
     assert buckets[-1] == (inf, 2.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from lithos.front.console.console import Console
 from lithos.front.console.formats import ago
 from lithos.front.console.parts import ConfiguredSetting
 from lithos.front.console.summary import Summaries, Summary
-from lithos.services.upkeep.samples import Sample
+from lithos.services.upkeep.samples import INTERVAL, Sample
 
 #: Metrics whose gauges the page shows, by the name it uses.
 _GAUGES: Final[Mapping[str, str]] = {
@@ -35,6 +36,8 @@ _GAUGES: Final[Mapping[str, str]] = {
 LEAST_SLOTS: Final = 40
 #: Samples that one row of the table of figures sums up: a minute.
 _ROW: Final = 4
+#: Any moment: only the distance is told.
+START: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MILLI, _MEGA = 1e3, 1e6
 
 
@@ -67,7 +70,7 @@ class SystemPage:
             gauges=_gauges(await parts.gauges.families()),
             head=parts.activity.head,
             charts=charts(samples),
-            since=ago(samples[0].at, parts.clock()) if samples else "",
+            since=ago(START, START + slots_of(samples) * timedelta(seconds=INTERVAL)),
             minutes=list(minutes(samples)),
             changed=[each for each in configuration if each.source is not None],
             sections=sections(configuration),
@@ -77,7 +80,7 @@ class SystemPage:
 
 def charts(samples: Sequence[Sample]) -> tuple[Chart, ...]:
     """The last hour: rates, durations in milliseconds, memory in megabytes."""
-    slots = max(len(samples), LEAST_SLOTS)
+    slots = slots_of(samples)
 
     def scaled(name: str, factor: float) -> list[float | None]:
         values = [getattr(each, name) for each in samples]
@@ -109,6 +112,11 @@ def charts(samples: Sequence[Sample]) -> tuple[Chart, ...]:
         make_chart("memory", "Memory", "MB", [("resident", scaled("memory", 1 / _MEGA))], slots),
         make_chart("subscribers", "Open event streams", "", [("streams", scaled("subscribers", 1.0))], slots),
     )
+
+
+def slots_of(samples: Sequence[Sample]) -> int:
+    """How many places the charts have."""
+    return max(len(samples), LEAST_SLOTS)
 
 
 @frozen
