@@ -187,6 +187,28 @@ class Metrics:
         finally:
             self.observe(name, perf_counter() - began, *labels)
 
+    def total(self, name: str) -> float:
+        """A counter over all its labels."""
+        (family,) = self._counters[name].collect()
+        return sum(sample.value for sample in family.samples if sample.name.endswith("_total"))
+
+    def distribution(self, *names: str, **labels: str) -> tuple[tuple[float, float], ...]:
+        """Cumulative counts by upper bound, over all labels of histograms with the same buckets.
+
+        Only those with these `labels`, where they have such labels. The last bound is infinite: its count is
+        that of all observations.
+        """
+        counts: dict[float, float] = {}
+        for name in names:
+            (family,) = self._histograms[name].collect()
+            for bound in (*_buckets(name), float("inf")):
+                counts.setdefault(bound, 0.0)
+            for sample in family.samples:
+                fits = all(sample.labels.get(key, value) == value for key, value in labels.items())
+                if fits and sample.name.endswith("_bucket"):
+                    counts[float(sample.labels["le"])] += sample.value
+        return tuple(sorted(counts.items()))
+
     def render(self, samples: Iterable[Sample]) -> bytes:
         """All metrics in the Prometheus text format. Takes milliseconds: call it in a thread."""
         self._gauges.samples = list(samples)

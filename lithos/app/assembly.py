@@ -171,6 +171,8 @@ class Assembly:
             front_loaded=self.actors.front_loaded,
             metrics=self.actors.metrics,
             gauges=self._make_gauges(state),
+            config=self.actors.config,
+            lineage=self.actors.lineage,
             console_agent=self.actors.config.server.console_agent,
         )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from quart_trio import QuartTrio
 
 from lithos.app.server import Server
+from lithos.config.catalogue import SETTINGS, Config, as_public_dict
+from lithos.core.findings import ok, warn
 from lithos.front.console.console import Console
 from lithos.front.console.pages import (
     agents,
@@ -20,9 +23,15 @@ from lithos.front.console.pages import (
     system,
     tasks,
 )
-from lithos.front.console.parts import ConsoleParts
+from lithos.front.console.parts import ConfiguredSetting, ConsoleParts
 from lithos.front.console.sessions import Sessions
+from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.front.server.ports import FrontSettings
+from lithos.services.notes.concerns import Concerns
+from lithos.services.tasks.activity import Activity
+from lithos.services.tasks.agents import Agents
+from lithos.services.upkeep.inspection import Inspection, Place
+from lithos.services.upkeep.samples import Samples
 
 PAGES: Final = tuple(
     module.add_routes
@@ -30,7 +39,14 @@ PAGES: Final = tuple(
 )
 
 
-def add_console(server: Server, settings: FrontSettings, sessions: Sessions, app: QuartTrio) -> None:
+def add_console(
+    server: Server,
+    settings: FrontSettings,
+    sessions: Sessions,
+    samples: Samples,
+    concerns: Concerns,
+    app: QuartTrio,
+) -> None:
     """Serve the console of a server."""
     parts = ConsoleParts(
         tools=server.tools,
@@ -42,9 +58,56 @@ def add_console(server: Server, settings: FrontSettings, sessions: Sessions, app
         gauges=server.gauges,
         access_log=server.access_log,
         streams=server.streams,
+        activity=Activity(server.broadcaster, server.state.coordination, server.state.reading),
+        agents=Agents(server.coordinator),
+        concerns=concerns,
+        samples=samples,
+        inspection=_make_inspection(server, settings),
+        configuration=tuple(_configured(server.config, settings.sources)),
         clock=server.state.clock,
         version=settings.version,
         agent=server.console_agent,
         auth_token=settings.auth_token,
     )
     Console(parts, sessions).add_routes(app, PAGES)
+
+
+def _make_inspection(server: Server, settings: FrontSettings) -> Inspection:
+    storage = server.config.storage
+    opening = open_bind_warning(AccessPolicy(settings.host, settings.auth_token))
+    findings = [warn(f"{each}.", "Correct the name, or take it out.") for each in settings.warnings]
+    findings += [warn(opening, "")] if opening is not None else []
+    return Inspection(
+        Place(storage.data_dir, storage.notes_folder, storage.vault),
+        [*findings, ok("All values are known and allowed.")],
+        server.catalogue,
+        server.live_check,
+        utc_now,
+    )
+
+
+def _configured(config: Config, sources: Mapping[str, str]) -> Iterator[ConfiguredSetting]:
+    """Every setting in the order of the sections; of a secret only whether it is set."""
+    public = as_public_dict(config)
+    for key, setting in SETTINGS.items():
+        value: Any = public
+        for name in key.split("."):
+            value = value[name]
+        yield ConfiguredSetting(
+            key=key,
+            value=_in_words(value) if not setting.secret else ("not set" if value is None else "set"),
+            source=sources.get(key),
+            description=setting.description,
+        )
+
+
+def _in_words(value: Any) -> str:
+    if value is None or value in ([], {}):
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {each}" for name, each in value.items())
+    return str(value)

@@ -6,7 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
+from attrs import frozen
 
+from lithos.actors.blocking import Threads
 from lithos.app.server import Server
 from lithos.config.sections import EventsConfig
 from lithos.front.console import feed
@@ -15,6 +17,8 @@ from lithos.front.events import sse as events
 from lithos.front.events.frames import Subscribers
 from lithos.front.server.ports import FrontSettings
 from lithos.front.server.serve import serve_http
+from lithos.services.notes.concerns import Concerns
+from lithos.services.upkeep.samples import Samples
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio
@@ -36,12 +40,16 @@ async def serve_front(
     stream = events.SseEndpoint(server.streams, sse)
     apps: dict[str, AsgiApp] = {events.PATH: stream}
     routes = [partial(_add_routes, server, websockets)]
-    if settings.console:
-        sessions = Sessions(server.state.clock, server.console_agent)
-        apps[feed.PATH] = feed.ConsoleFeed(stream, sessions, needs_login=settings.auth_token is not None)
-        routes.append(partial(_add_console, server, settings, sessions))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_end_streams, server, shutdown)
+        if settings.console:
+            sessions = Sessions(server.state.clock, server.console_agent)
+            calm = events.SseEndpoint(server.streams, sse, pause=feed.PAUSE, capacity=feed.CAPACITY)
+            apps[feed.PATH] = feed.ConsoleFeed(calm, sessions, needs_login=settings.auth_token is not None)
+            watch = _make_watch(server)
+            nursery.start_soon(watch.samples.run)
+            nursery.start_soon(watch.concerns.run)
+            routes.append(partial(_add_console, server, settings, sessions, watch))
         await serve_http(
             settings,
             server.tools,
@@ -68,11 +76,39 @@ def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None
     WsEndpoint(server.streams, server.cursors, websockets).add_routes(app)
 
 
-def _add_console(server: Server, settings: FrontSettings, sessions: Sessions, app: QuartTrio) -> None:
+@frozen
+class Watch:
+    """What runs beside a console, and costs nothing without one."""
+
+    samples: Samples
+    concerns: Concerns
+
+
+def _make_watch(server: Server) -> Watch:
+    def subscribers() -> int:
+        return int(sum(server.gauges.watched(f"{kind}_active_clients") for kind in ("sse", "ws")))
+
+    return Watch(
+        Samples(
+            server.metrics,
+            Threads(),
+            server.state.clock,
+            head=lambda: server.broadcaster.head,
+            subscribers=subscribers,
+        ),
+        Concerns(
+            server.catalogue, server.lineage.warnings, server.state.clock, settle=server.lineage.settle
+        ),
+    )
+
+
+def _add_console(
+    server: Server, settings: FrontSettings, sessions: Sessions, watch: Watch, app: QuartTrio
+) -> None:
     """Add the console; its libraries too are loaded only once the server listens."""
     from lithos.app.console import add_console  # noqa: PLC0415
 
-    add_console(server, settings, sessions, app)
+    add_console(server, settings, sessions, watch.samples, watch.concerns, app)
 
 
 async def _end_streams(server: Server, shutdown: trio.Event) -> None:

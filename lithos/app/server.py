@@ -18,6 +18,8 @@ from lithos.actors.writing.catching_up import CatchingUp
 from lithos.actors.writing.writer import Writer
 from lithos.app.stores import utc_now
 from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.lineage import Lineage
+from lithos.config.catalogue import Config
 from lithos.core.times import format_time
 from lithos.metrics import Metrics
 from lithos.services.enrich.entities import EntityExtraction
@@ -82,6 +84,8 @@ class Server:
     front_loaded: trio.Event
     metrics: Metrics
     gauges: Gauges
+    lineage: Lineage
+    config: Config
     #: The agent name of changes that a person makes in the console.
     console_agent: str
 

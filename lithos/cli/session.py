@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 
 from attrs import frozen
 
@@ -42,6 +43,9 @@ class Session:
 
     invocation: Invocation
     config: Config
+    #: Where each setting comes from, by its key, and what is wrong with those that were ignored.
+    sources: Mapping[str, str] = {}
+    warnings: tuple[str, ...] = ()
 
 
 def missing_notes(config: Config, way_out: str) -> str:
@@ -108,4 +112,4 @@ def load_session(invocation: Invocation) -> Session:
     configure_logging(level, logs.format, sys.stderr, secrets=[text for text in secrets if text])
     for warning in loaded.warnings:
         get_logger("lithos.config").warning("setting ignored", reason=warning)
-    return Session(invocation, loaded.config)
+    return Session(invocation, loaded.config, loaded.sources, loaded.warnings)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import attrs
-from attrs import frozen
+from attrs import field, frozen
 
 from lithos.config.catalogue import SETTINGS, Config, Setting, hide_userinfo
 from lithos.config.rules import Disagreement
@@ -37,6 +37,8 @@ class LoadedConfig:
     config: Config
     warnings: tuple[str, ...] = ()
     source: Path | None = None
+    #: Where each value comes from, by its key; those that are not named are defaults.
+    sources: Mapping[str, str] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -78,7 +80,10 @@ def load_config(
     chosen = _choose([given for layer in layers for given in layer.given])
     config = _with_state_of_vault(chosen, environment, found_in)
     return LoadedConfig(
-        config=config, warnings=tuple(warning for layer in layers for warning in layer.warnings), source=path
+        config=config,
+        warnings=tuple(warning for layer in layers for warning in layer.warnings),
+        source=path,
+        sources={key: each.source for key, each in chosen.items()},
     )
 
 

@@ -235,6 +235,9 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "front.bridge.bridge.Bridge._outgoing": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
     "front.bridge.bridge.Bridge._sender": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
     "front.bridge.link.OwnerLink._waiting": _CONNECTIONS,
+    "front.console.happenings.Happenings._kept": Bound(
+        "`front.console.happenings.MOST_KEPT`", "a sentence of HTML, cut texts in it"
+    ),
     "front.console.sessions.Session._notices": Bound("`front.console.sessions.MOST_NOTICES`", "sentences"),
     "front.console.sessions.Session.submissions": Bound(
         "`front.console.sessions.MOST_SUBMISSIONS`", "a key and a location"
@@ -274,6 +277,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "services.notes.texts._KeptContents._contents": Bound(
         "what fits", "`services.notes.texts.KEPT_BYTES` and `services.notes.texts.KEPT_VISIBLE_BYTES`"
     ),
+    "services.upkeep.samples.Samples._kept": Bound("`services.upkeep.samples.KEPT`", "some numbers each"),
     "stores.coordination.ready_rows.WaitingCounts._known": Bound(
         "`stores.coordination.ready_rows.FILTERS_KEPT`", "the filter of a call each"
     ),

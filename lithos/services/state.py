@@ -303,6 +303,11 @@ class Gauges:
         """Register `value` as the source of the unlabelled gauge `name`, called at each scrape."""
         self._watched[name] = value
 
+    def watched(self, name: str) -> float:
+        """The value of a gauge that was registered with `watch`; 0 when none was."""
+        value = self._watched.get(name)
+        return 0.0 if value is None else value()
+
     async def scrape(self) -> bytes:
         """All metrics in the Prometheus text format; a failing database only drops its own gauges."""
         return await trio.to_thread.run_sync(self._metrics.render, await self._samples())

@@ -119,9 +119,12 @@ class Broadcaster:
             return None
         return [event for event in self.recent if event.seq > seq]
 
-    def listen(self, accepts: Accepts = _everything) -> Subscription:
-        """Listen from now on, to what `accepts` wants; after `close` there is nothing to come."""
-        subscription = Subscription(self._queue, accepts)
+    def listen(self, accepts: Accepts = _everything, capacity: int | None = None) -> Subscription:
+        """Listen from now on, to what `accepts` wants; after `close` there is nothing to come.
+
+        `capacity` is that of the queue, where it is not the configured one.
+        """
+        subscription = Subscription(self._queue if capacity is None else capacity, accepts)
         if self._is_closed:
             subscription.end()
         else:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import attrs
 import trio
 
 from lithos import __version__
@@ -138,7 +139,11 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         await _serve_stdio(session, server, shutdown)
         return
     async with trio.open_nursery() as nursery:
-        settings = front_settings(config, config.server.host, config.server.port, config.server.auth_token)
+        settings = attrs.evolve(
+            front_settings(config, config.server.host, config.server.port, config.server.auth_token),
+            sources=session.sources,
+            warnings=session.warnings,
+        )
         front = partial(serve_front, settings, server, config.events, shutdown)
         host, port = await nursery.start(front)
         url, bound = url_of(host, port), address_of(host, port)

@@ -92,7 +92,8 @@ class Console:
     def __init__(self, parts: ConsoleParts, sessions: Sessions) -> None:
         self.parts = parts
         self.sessions = sessions
-        self._environment = make_environment()
+        #: Templates, their filters and globals.
+        self.environment = make_environment()
         self._rendering = Threads()
         self._static_key = _digest_of(STATIC)
 
@@ -128,7 +129,7 @@ class Console:
             "has_login": self.parts.auth_token is not None,
             "notices": session.take_notices() if session and "partial" not in request.args else (),
         }
-        page = self._environment.get_template(template)
+        page = self.environment.get_template(template)
         text = await self._rendering.run(lambda: page.render(shared | context))
         response = Response(text, status, content_type="text/html; charset=utf-8")
         response.headers["Cache-Control"] = "no-store"

@@ -9,6 +9,8 @@ from lithos.front.console.sessions import COOKIE, Sessions
 from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, answer
 
 PATH: Final = "/console/events"
+#: Seconds between two sends to one page, which hears of the first event at once, and events that may wait.
+PAUSE, CAPACITY = 1.0, 2_000
 
 
 class ConsoleFeed:

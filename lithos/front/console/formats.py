@@ -56,6 +56,15 @@ def label(text: object, most: int = LONGEST_LABEL) -> Markup:
     return Markup('<bdi title="{}">{}</bdi>').format(whole, shown)
 
 
+def commands(text: object, most: int = 800) -> Markup:
+    """A sentence in which what stands in back-ticks is shown as code."""
+    pieces = readable(text, most).split("`")
+    if not len(pieces) % 2:  # one is not closed
+        return Markup("{}").format("`".join(pieces))
+    code, plain = Markup("<code>{}</code>"), Markup("{}")
+    return Markup("").join((code if place % 2 else plain).format(piece) for place, piece in enumerate(pieces))
+
+
 @pass_context
 def when(context: Context, value: datetime | str | None, missing: str = "never") -> Markup:
     """A `<time>` element: relative, with the exact time in UTC as tooltip."""
@@ -123,7 +132,7 @@ def make_environment() -> Environment:
     )
     environment.filters.update(
         label=label, readable=readable, when=when, number=number, size=size, duration=duration,
-        short_id=short_id,
+        short_id=short_id, commands=commands,
     )  # fmt: skip
     environment.globals.update(plural=plural, query_with=query_with)
     return environment

@@ -9,12 +9,26 @@ from attrs import field, frozen
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.front.server.ports import ToolBox
+from lithos.services.notes.concerns import Concerns
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
-from lithos.services.tasks.agents import AccessLog
+from lithos.services.tasks.activity import Activity
+from lithos.services.tasks.agents import AccessLog, Agents
 from lithos.services.tasks.event_stream import EventStreams
+from lithos.services.upkeep.inspection import Inspection
+from lithos.services.upkeep.samples import Samples
+
+
+@frozen(kw_only=True)
+class ConfiguredSetting:
+    """One setting as a person may see it: `value` in words, `source` None for a default."""
+
+    key: str
+    value: str
+    source: str | None
+    description: str
 
 
 @frozen(kw_only=True)
@@ -30,6 +44,12 @@ class ConsoleParts:
     gauges: Gauges
     access_log: AccessLog
     streams: EventStreams
+    activity: Activity
+    agents: Agents
+    concerns: Concerns
+    samples: Samples
+    inspection: Inspection
+    configuration: tuple[ConfiguredSetting, ...]
     clock: Callable[[], datetime]
     version: str
     agent: str

@@ -33,11 +33,24 @@ _HEADERS: Final = (
 
 
 class SseEndpoint:
-    """The endpoint as an ASGI application."""
+    """The endpoint as an ASGI application.
 
-    def __init__(self, streams: EventStreams, subscribers: Subscribers) -> None:
+    `pause` seconds follow each send; what happens meanwhile goes along with the next one, and `capacity` of
+    it may wait. For clients that show events to people, a crowd of whom then costs writers little.
+    """
+
+    def __init__(
+        self,
+        streams: EventStreams,
+        subscribers: Subscribers,
+        *,
+        pause: float = 0.0,
+        capacity: int | None = None,
+    ) -> None:
         self._streams = streams
         self._subscribers = subscribers
+        self._pause = pause
+        self._capacity = capacity
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one client until it disconnects, is too slow, or the server shuts down."""
@@ -52,7 +65,8 @@ class SseEndpoint:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         query = read_query(scope["query_string"])
-        stream = await self._streams.open(_last_event_id(scope) or query.since, query.wanted)
+        since = _last_event_id(scope) or query.since
+        stream = await self._streams.open(since, query.wanted, self._capacity)
         try:
             await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
             async with trio.open_nursery() as nursery:
@@ -82,6 +96,8 @@ class SseEndpoint:
             for one in items:
                 if not isinstance(one, Resync):
                     self._subscribers.delivered()
+            if items and self._pause:
+                await trio.sleep(self._pause)
 
 
 def _last_event_id(scope: Scope) -> str | None:

@@ -55,7 +55,8 @@ class FrontSettings:
     """How the HTTP front listens and whom it admits.
 
     `port` 0 takes any free port. `max_body_bytes` bounds each request body; `version` is the package
-    version told to clients. `auth_token` is left out of every representation. `console` serves the console.
+    version told to clients. `auth_token` is left out of every representation. `console` serves the console,
+    which tells the `sources` of settings by their keys, and the `warnings` about those that were ignored.
     """
 
     host: str
@@ -66,6 +67,8 @@ class FrontSettings:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     console: bool = False
+    sources: Mapping[str, str] = {}
+    warnings: tuple[str, ...] = ()
 
 
 def ignore_rejection(reason: str) -> None:

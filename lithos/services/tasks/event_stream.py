@@ -71,8 +71,15 @@ class EventStream:
     """
 
     def __init__(
-        self, broadcaster: Broadcaster, store: CoordinationStore, reading: Blocking, wanted: EventFilter
+        self,
+        broadcaster: Broadcaster,
+        store: CoordinationStore,
+        reading: Blocking,
+        wanted: EventFilter,
+        capacity: int | None = None,
     ) -> None:
+        """`capacity` is how many live events may wait, where it is not the configured number."""
+        self._capacity = capacity
         self._broadcaster = broadcaster
         self._store = store
         self._reading = reading
@@ -169,7 +176,7 @@ class EventStream:
         if self._subscription is None:
             # A page of large events is short wherever it ends: only near the head, or empty, is it the last.
             if not count or (count < PAGE and self.position >= self._broadcaster.head - PAGE):
-                self._subscription = self._broadcaster.listen(self._accepts)
+                self._subscription = self._broadcaster.listen(self._accepts, self._capacity)
         elif not count:
             self._is_live = True
 
@@ -223,9 +230,9 @@ class EventStreams:
         """The seq of the newest event that was delivered."""
         return self._broadcaster.head
 
-    async def open(self, since: str | None, wanted: EventFilter) -> EventStream:
+    async def open(self, since: str | None, wanted: EventFilter, capacity: int | None = None) -> EventStream:
         """A stream after `since`, or from the head."""
-        stream = EventStream(self._broadcaster, self._store, self._reading, wanted)
+        stream = EventStream(self._broadcaster, self._store, self._reading, wanted, capacity)
         if since is not None:
             await stream.seek(since)
         return stream

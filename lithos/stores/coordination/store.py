@@ -210,6 +210,11 @@ class CoordinationStore(Database):
         rows = self._reader.execute(f"{_EVENTS} ORDER BY seq DESC LIMIT ?", (limit,))
         return list(_as_events(rows))[::-1]
 
+    def events_before(self, seq: int, limit: int) -> list[Event]:
+        """At most `limit` events earlier than `seq`, newest first; large ones make it shorter."""
+        rows = self._reader.execute(f"{_EVENTS} WHERE seq<? ORDER BY seq DESC LIMIT ?", (seq, limit))
+        return list(_until_full(_as_events(rows)))
+
     def _events_after(self, seq: int, limit: int | None) -> Iterator[Event]:
         yield from _as_events(
             self._reader.execute(

@@ -109,6 +109,17 @@ class TaskRows:
         )
         return [_task(row) for row in rows]
 
+    def titles(self, task_ids: Sequence[str]) -> dict[str, str]:
+        """The titles of tasks that exist, by id."""
+        found: dict[str, str] = {}
+        for part in _slices(task_ids):
+            rows = self._connection.execute(
+                f"SELECT id,title FROM tasks WHERE id IN ({_marks(part)})",  # noqa: S608
+                tuple(part),
+            )
+            found |= {str(task_id): str(title) for task_id, title in rows}
+        return found
+
     def put_task(self, task: Task) -> None:
         """Insert or replace a task; one that is closed is ready no more, a timer gate is armed."""
         values = (

@@ -76,14 +76,14 @@ async def test_a_change_without_the_sessions_token_is_refused(tmp_path: Path) ->
     async with visiting(tmp_path) as person:
         _, fields = form_of(await person.page("/console/identity"))
         for wrong in ({"csrf": ""}, {"csrf": "guessed"}, {"once": ""}):
-            answer = await person.post("/console/identity", **(fields | {"agent": "Eve"} | wrong))
+            answer = await person.post("/console/identity", **(fields | {"agent": "Mallory"} | wrong))
             assert answer.status_code == 403
             assert "Nothing was changed" in answer.text
         async with httpx2.AsyncClient(base_url=person.url) as stranger:  # with a session of its own
             await stranger.get("/console/")
-            answer = await stranger.post("/console/identity", data=fields | {"agent": "Eve"})
+            answer = await stranger.post("/console/identity", data=fields | {"agent": "Mallory"})
             assert answer.status_code == 403
-        assert "Eve" not in await person.page("/console/")
+        assert "Mallory" not in await person.page("/console/")
 
 
 async def test_a_form_submitted_twice_is_carried_out_once(tmp_path: Path) -> None:

@@ -80,5 +80,118 @@
 
   // -- parts of pages (each page's own below its heading) --
 
+  // -- overview: the live feed, and what follows the state of the server --
+  {
+    // Waits with some jitter, so that many consoles do not ask at one moment.
+    const later = (act, milliseconds) => setTimeout(act, milliseconds * (1 + Math.random() / 4));
+    // A fetched piece as elements: text becomes markup only here, and only what the server rendered.
+    const pieceOf = (text) => new DOMParser().parseFromString(text, "text/html");
+
+    // Fills the [data-fill] places of an element anew every 15 seconds while the page is seen, sooner
+    // where one of them says [data-soon].
+    part("refresh", (element) => {
+      const refresh = async () => {
+        const text = document.hidden ? null : await fetchPart(element.dataset.address);
+        for (const fresh of text === null ? [] : all("[data-fill]", pieceOf(text))) {
+          const place = find(`[data-fill="${CSS.escape(fresh.dataset.fill)}"]`, element);
+          if (place && !place.contains(document.activeElement)) place.replaceChildren(...fresh.childNodes);
+        }
+        again();
+      };
+      const again = () => later(refresh, find("[data-soon]", element) ? 2000 : 15000);
+      again();
+    });
+
+    // An event stream says that something happened; the rows are fetched as HTML.
+    part("feed", (element) => {
+      const form = find("form", element), pause = find("[data-pause]", element), live = find("[data-live]", element);
+      const list = find("[data-head]", element), none = find("[data-none]", element), most = Number(element.dataset.most);
+      let stream = null, is_paused = false, missed = 0;
+      let asking = false, next = "", rest = 150, timer = 0, patience = 500;
+
+      const query = () => new URLSearchParams([...new FormData(form)].filter(([, value]) => value.trim()));
+      const tell = () => {
+        const is_live = stream !== null && stream.readyState === EventSource.OPEN;
+        live.hidden = false;
+        live.textContent = is_paused ? "paused" : is_live ? "live" : "connecting";
+        live.className = `badge ${is_paused ? "warn" : is_live ? "ok" : "plain"}`;
+        pause.textContent = !is_paused ? "Pause" : missed ? `Go on (${missed} new)` : "Go on";
+        pause.setAttribute("aria-pressed", String(is_paused));
+      };
+
+      const take = (fresh, whole) => {
+        // Who writes much is not read line by line: the more came, the longer until the next look.
+        rest = Math.min(Math.max(fresh.children.length * 100, 150), 5000);
+        const last = Number(list.dataset.head);
+        const rows = [...fresh.children].filter((row) => whole || Number(row.dataset.seq) > last);
+        if (whole) list.replaceChildren();
+        else for (const row of rows) row.classList.add("fresh");
+        list.prepend(...rows);
+        while (list.children.length > most) list.lastElementChild.remove();
+        list.dataset.head = fresh.dataset.head;
+        none.hidden = list.children.length > 0;
+      };
+      // Fetches what is new, or the whole list: one request at a time. False when the server does not answer.
+      const update = async (whole = false) => {
+        if (asking) { next = whole ? "whole" : next || "new"; return true; }
+        asking = true;
+        const wanted = query(), before = wanted.toString();
+        if (!whole) wanted.set("after", list.dataset.head);
+        const text = await fetchPart(`/console/feed?${wanted}`);
+        const fresh = text === null ? null : find("[data-head]", pieceOf(text));
+        asking = false;
+        if (text !== null && fresh === null) connection(false);
+        if (fresh !== null && !is_paused && before === query().toString()) take(fresh, whole);
+        const then = next;
+        next = "";
+        return then && fresh !== null ? update(then === "whole") : fresh !== null;
+      };
+
+      const fits = (event) => {
+        const { type, agent, tag } = Object.fromEntries(query());
+        if (type && type !== event.type && type !== event.type.split(".")[0]) return false;
+        if (!agent && !tag) return true;
+        const told = JSON.parse(event.data);
+        return (!agent || told.agent === agent.trim()) && (!tag || told.tags.includes(tag.trim().replace(/^#/, "")));
+      };
+      const hear = (event) => {
+        if (!fits(event)) return;
+        if (is_paused) { missed += 1; tell(); }
+        else if (!timer) timer = later(() => { timer = 0; update(); }, rest);
+      };
+
+      // A page that is not seen has no stream, and fills up when it is seen again. A stream that ended is opened
+      // anew after an answer: it tells whether the server is back, and an ended session leads to the login.
+      const close = () => { if (stream) stream.close(); stream = null; };
+      const retry = () => { later(connect, patience); patience = Math.min(patience * 2, 15000); };
+      const connect = async () => {
+        if (stream || document.hidden) return;
+        if (!await update()) { tell(); retry(); return; }
+        if (stream || document.hidden) return;
+        stream = new EventSource(`/console/events?since=${list.dataset.head}`);
+        stream.onopen = () => { patience = 500; tell(); update(); };
+        stream.onerror = () => { close(); tell(); retry(); };
+        stream.addEventListener("resync", () => update(true));
+        for (const type of element.dataset.types.split(" ")) stream.addEventListener(type, hear);
+      };
+      document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else connect(); });
+
+      let typing = 0;
+      form.addEventListener("input", () => {
+        clearTimeout(typing);
+        typing = setTimeout(() => { history.replaceState(null, "", `/console/?${query()}`); update(true); }, 250);
+      });
+      pause.hidden = false;
+      pause.addEventListener("click", () => {
+        is_paused = !is_paused;
+        missed = 0;
+        tell();
+        if (!is_paused) update();
+      });
+      tell();
+      connect();
+    });
+  }
+
   window.addEventListener("DOMContentLoaded", () => wake(document));
 })();

@@ -1,0 +1,363 @@
+"""The overview: health, the live feed and what fills it up, work and concerns (console spec, section 2)."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from docs.interface import EVENTS
+from lithos.core.events import Event, EventDraft
+from lithos.front.console.formats import make_environment
+from lithos.front.console.happenings import MOST_KEPT, TYPES, FeedFilter, Happenings
+from lithos.front.console.pages import overview
+from lithos.stores.sqlite import DatabaseFailed
+from tests.e2e.faults.injection import failing_calls
+from tests.front.console.pages_read import Element, read_page
+from tests.front.console.visiting import Visitor, visiting
+from tests.front.running import read_until
+from tests.servers import put_note
+
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp'
+
+
+def rows_of(page: Element) -> list[Element]:
+    return page.all("li", "event")
+
+
+def head_of(page: Element) -> str:
+    (feed,) = page.has("data-head")
+    return feed.attributes["data-head"]
+
+
+async def feed(person: Visitor, query: str = "") -> Element:
+    return read_page(await person.page(f"/console/feed?partial=1{query}"))
+
+
+async def told(person: Visitor, query: str = "") -> list[str]:
+    """The sentences of the feed, newest first."""
+    return [row.all("span", "told")[0].text for row in rows_of(await feed(person, query))]
+
+
+async def test_an_empty_vault_is_well_and_says_what_to_do(tmp_path: Path) -> None:
+    """behaviour 235: every page renders on an empty vault."""
+    async with visiting(tmp_path) as person:
+        await person.lithos.server.searchable()
+        page = read_page(await person.page("/console/"))
+        assert [each.text for each in page.all("h1")] == ["Overview"]
+        assert page.all("p", "sentence")[0].text == "All is well."
+        assert rows_of(page) == []
+        assert "Nothing has happened yet." in page.text
+        assert "No agent was seen in the last hour." in page.text
+        assert head_of(page) == str(person.lithos.server.coordinator.head)
+
+
+async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        lithos = person.lithos
+        one = await lithos.create("First note", agent="ann", tags=["raft"])
+        two = await lithos.create("Second note", agent="bob")
+        await lithos.call("lithos_edge_upsert", from_id=one, to_id=two, type="supports", weight=1.0,
+                          namespace="default", provenance_actor="bob")  # fmt: skip
+        task = (await lithos.call("lithos_task_create", title="A task", agent="ann"))["task_id"]
+        await lithos.call("lithos_task_claim", task_id=task, aspect="review", agent="bob")
+        await lithos.call("lithos_finding_post", task_id=task, agent="bob", summary="It works.",
+                          knowledge_id=two)  # fmt: skip
+        await lithos.call("lithos_task_complete", task_id=task, agent="bob", outcome="Done well.")
+        await lithos.call("lithos_delete", id=one, agent="ann")
+        page = read_page(await person.page("/console/"))
+        rows = rows_of(page)
+        sentences = [row.all("span", "told")[0].text for row in rows]
+        assert sentences[::-1] == [
+            "ann wrote First note raft",
+            "bob wrote Second note",
+            f"bob related {one[:8]} → Second note supports",
+            "ann created task A task",
+            "A task can start",
+            "bob claimed review of A task",
+            "bob found for A task, in Second note It works.",
+            "bob completed A task Done well.",
+            "ann deleted first-note.md raft",
+        ]
+        links = [[link.attributes["href"] for link in row.all("a")] for row in rows]
+        assert links[-1] == ["/console/agents/ann", f"/console/notes/{one}", "/console/notes?tags=raft"]
+        assert links[-6] == ["/console/agents/bob", f"/console/tasks/{task}"]
+        assert all(row.all("time") for row in rows)
+
+
+def test_the_filter_knows_every_type_of_event() -> None:
+    assert set(TYPES) == set(EVENTS)
+    assert FeedFilter.of({"type": "note.invented"}).type == ""
+    assert FeedFilter.of({"type": "task"}).wanted.types == {
+        kind for kind in TYPES if kind.startswith("task.")
+    }
+    assert FeedFilter.of({"tag": " #raft "}).tag == "raft"
+
+
+@pytest.mark.parametrize("kind", [*sorted(TYPES), "unknown.kind"])
+def test_hostile_texts_in_any_event_stay_text(kind: str) -> None:
+    """behaviour 236: events with script in their texts, agents and tags do nothing."""
+    _, keys = EVENTS.get(kind, ("", ("title",)))
+    payload: dict[str, Any] = dict.fromkeys(keys, HOSTILE) | {"extra": {"not": "a text"}}
+    draft = EventDraft(
+        type=kind, agent=HOSTILE, payload=payload, timestamp=datetime(2026, 1, 1, tzinfo=UTC), tags=(HOSTILE,)
+    )
+
+    class NoNotes:
+        def get(self, _: str) -> None:
+            return None
+
+    happenings = Happenings(make_environment(), NoNotes())  # type: ignore[arg-type]
+    (row,) = happenings.rows([Event(seq=1, draft=draft)], {HOSTILE: HOSTILE})
+    sentence = read_page(str(row.sentence))
+    assert {each.tag for each in sentence.walk()} <= {"", "a", "bdi", "em", "span"}
+    assert not [name for each in sentence.walk() for name in each.attributes if name.startswith("on")]
+    assert not any("src" in each.attributes for each in sentence.walk())
+    assert all(link.attributes["href"].startswith("/console/") for link in sentence.all("a"))
+    assert "<script>alert(1)</script>" in sentence.text
+    assert "\u202e" not in str(row.sentence)
+
+
+async def test_hostile_texts_stay_text_on_the_whole_page(tmp_path: Path) -> None:
+    """behaviour 236, on the overview."""
+    async with visiting(tmp_path) as person:
+        call = person.lithos.call
+        note = await person.lithos.create(HOSTILE, agent=HOSTILE, tags=[HOSTILE])
+        other = await person.lithos.create(f"{HOSTILE} again", agent=HOSTILE)
+        await call("lithos_edge_upsert", from_id=note, to_id=other, type="contradicts", weight=1.0,
+                   namespace="default", provenance_actor=HOSTILE)  # fmt: skip
+        task = (await call("lithos_task_create", title=HOSTILE, agent=HOSTILE))["task_id"]
+        await call("lithos_task_claim", task_id=task, aspect=HOSTILE, agent=HOSTILE)
+        for path in ("/console/", "/console/feed?partial=1", "/console/state?partial=1"):
+            page = read_page(await person.page(path))
+            scripts = [each.attributes.get("src", "") for each in page.all("script")]
+            assert all(src.startswith("/console/static/") for src in scripts)
+            assert not page.all("img")
+            assert not [
+                n for each in page.walk() for n in each.attributes if n.startswith("on") or n == "style"
+            ]
+            assert "<script>alert(1)</script>" in page.text
+        typed = read_page((await person.client.get("/console/", params={"agent": HOSTILE})).text)
+        assert typed.all("input", name="agent")[0].attributes["value"] == HOSTILE
+        assert len(rows_of(typed)) == 6
+
+
+async def test_the_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        await person.lithos.write("By Ann", agent="ann", tags=["raft"])
+        await person.lithos.write("By Bob", agent="bob", tags=["ops"])
+        await person.lithos.call("lithos_task_create", title="A task", agent="ann", tags=["raft"])
+        assert await told(person, "&type=note&agent=bob") == ["bob wrote By Bob ops"]
+        assert await told(person, "&tag=raft&type=note.created") == ["ann wrote By Ann raft"]
+        assert len(await told(person, "&type=task")) == 2
+        page = read_page(await person.page("/console/?type=task.created&agent=ann"))
+        assert [row.all("span", "told")[0].text for row in rows_of(page)] == ["ann created task A task raft"]
+        chosen = [each for each in page.all("option") if "selected" in each.attributes]
+        assert [each.attributes["value"] for each in chosen] == ["task.created"]
+        none = read_page(await person.page("/console/?agent=nobody"))
+        assert "Nothing of this kind happened lately." in none.text
+
+
+async def test_what_came_after_a_position_is_told_once_and_whole(tmp_path: Path) -> None:
+    """behaviour 238: the feed fills up after a lost connection, without loss or duplicates."""
+    async with visiting(tmp_path) as person:
+        await person.lithos.write("Before")
+        page = read_page(await person.page("/console/"))
+        seen = [row.attributes["data-seq"] for row in rows_of(page)]
+        position, written = head_of(page), []
+        for burst in range(4):  # the connection is gone while each burst happens
+            for number in range(25):
+                written.append((await person.lithos.write(f"Burst {burst}, {number}"))["id"])
+            piece = await feed(person, f"&after={position}")
+            fresh = [row.attributes["data-seq"] for row in rows_of(piece)]
+            assert len(fresh) == 25
+            assert fresh == sorted(fresh, key=int, reverse=True)
+            assert not set(fresh) & set(seen)
+            seen, position = fresh + seen, head_of(piece)
+        assert rows_of(await feed(person, f"&after={position}")) == []
+        store = person.lithos.server.coordinator._store
+        assert [int(seq) for seq in seen] == [e.seq for e in reversed(store.events_after(0)) if e.seq]
+        assert len(written) == 100
+
+
+async def test_the_journal_fills_the_feed_after_a_restart(tmp_path: Path) -> None:
+    """behaviour 238: a page that was open over a restart of the server goes on where it was."""
+    async with visiting(tmp_path) as person:
+        await person.lithos.write("Before the restart")
+        position = head_of(read_page(await person.page("/console/")))
+        await person.lithos.write("After the look")
+    async with visiting(tmp_path) as person:
+        assert await told(person) == ["tester wrote After the look", "tester wrote Before the restart"]
+        await person.lithos.write("After the restart")
+        assert await told(person, f"&after={position}") == [
+            "tester wrote After the restart",
+            "tester wrote After the look",
+        ]
+
+
+async def test_a_page_holds_a_bounded_number_of_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview, "SHOWN", 3)
+    monkeypatch.setattr(overview, "MORE_SHOWN", 5)
+    monkeypatch.setattr(overview, "MOST_SHOWN", 5)
+    async with visiting(tmp_path) as person:
+        await person.lithos.write("First")
+        position = head_of(await feed(person))
+        for number in range(8):
+            await person.lithos.write(f"Note {number}")
+        page = read_page(await person.page("/console/"))
+        assert len(rows_of(page)) == 3
+        (older,) = [link for link in page.all("a") if link.text == "Older events"]
+        assert len(rows_of(read_page(await person.page(f"/console/{older.attributes['href']}")))) == 5
+        assert (await told(person, f"&after={position}"))[0] == "tester wrote Note 7"
+        assert len(await told(person, f"&after={position}")) == 5
+        assert len(await told(person, "&after=not-a-number")) == 3
+
+
+async def test_sentences_are_made_once_and_only_so_many_are_kept() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+
+    class NoNotes:
+        def get(self, _: str) -> None:
+            return None
+
+    happenings = Happenings(make_environment(), NoNotes())  # type: ignore[arg-type]
+    events = [
+        Event(seq=seq, draft=EventDraft(type="task.ready", agent="a", payload={"task_id": "t"}, timestamp=at))
+        for seq in range(MOST_KEPT + 20)
+    ]
+    rows = list(happenings.rows(events, {"t": "T"}, room=10**9))
+    assert len(happenings.unknown(events)) == 20
+    (again,) = happenings.rows(events[-1:], {"t": "renamed"})
+    assert again.sentence is rows[-1].sentence
+
+
+async def test_the_stream_of_the_console_tells_the_same_as_events(tmp_path: Path) -> None:
+    """behaviour 238: an open page hears of a write, also one that it missed."""
+    async with visiting(tmp_path) as person:
+        position = head_of(read_page(await person.page("/console/")))
+        await person.lithos.write("Missed")
+        host, _, port = person.url.removeprefix("http://").rpartition(":")
+        request = f"GET /console/events?since={position} HTTP/1.1\r\nHost: {host}\r\n\r\n"
+        with trio.fail_after(10):
+            async with await trio.open_tcp_stream(host, int(port)) as stream:
+                await stream.send_all(request.encode())
+                missed = await read_until(stream, b"Missed")
+                assert b"event: note.created" in missed
+                await person.lithos.write("Heard")
+                heard = await read_until(stream, b"Heard")
+                assert b"Missed" not in heard
+
+
+async def test_pieces_need_a_session_and_are_no_pages(tmp_path: Path) -> None:
+    async with visiting(tmp_path, token="a-token") as person:
+        for path in ("/console/feed?partial=1", "/console/state?partial=1"):
+            assert (await person.client.get(path)).status_code == 401
+    async with visiting(tmp_path) as person:
+        answer = await person.client.get("/console/feed?type=note&after=5")
+        assert (answer.status_code, answer.headers["location"]) == (302, "/console/?type=note")
+        assert (await person.client.get("/console/state")).headers["location"] == "/console/"
+
+
+async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        call = person.lithos.call
+        ids = [await person.lithos.create(f"Note {number}") for number in range(3)]
+        edges = []
+        for end in ids[1:]:
+            edge = await call("lithos_edge_upsert", from_id=ids[0], to_id=end, type="contradicts", weight=1.0,
+                              namespace="default")  # fmt: skip
+            edges.append(edge["edge_id"])
+        await call("lithos_conflict_resolve", edge_id=edges[0], resolution="refuted", resolver="ann")
+        await person.lithos.write("Old", expires_at="2020-01-01T00:00:00Z")
+        task = (await call("lithos_task_create", title="A task", agent="ann"))["task_id"]
+        await call("lithos_task_claim", task_id=task, aspect="review", agent="bob", ttl_minutes=30)
+        page = read_page(await person.page("/console/"))
+        work = {each.attributes.get("id"): each.text for each in page.all("section", "card")}
+        assert "bob" in work["at-work"]
+        assert "holds review of A task until in 29 min" in work["at-work"]
+        assert work["conflicts"].startswith("Open conflicts 1 Note 0 contradicts Note 2")
+        while "expired" not in work:
+            await trio.sleep(0.05)
+            page = read_page(await person.page("/console/state?partial=1"))
+            work = {each.attributes.get("id"): each.text for each in page.all("section", "card")}
+        assert work["expired"].startswith("Expired notes 1")
+        assert "Old" in work["expired"]
+        assert [each.attributes["data-fill"] for each in page.has("data-fill")] == [
+            "health",
+            "numbers",
+            "work",
+        ]
+
+
+async def test_what_is_wrong_is_said_first_with_what_to_do(tmp_path: Path) -> None:
+    """behaviour 235: every page renders degraded; here a folder that is gone."""
+    async with visiting(tmp_path) as person:
+        shutil.rmtree(person.lithos.knowledge)
+        page = read_page(await person.page("/console/"))
+        assert page.all("p", "sentence")[0].text == "One thing needs you."
+        (trouble,) = page.all("ul", "troubles")[0].all("li")
+        assert trouble.text.startswith("Folder of the notes unavailable")
+        assert "See that the folder is there" in trouble.text
+
+
+@pytest.mark.parametrize("path", ["/console/", "/console/state?partial=1", "/console/system"])
+async def test_pages_render_while_the_disk_is_full(tmp_path: Path, path: str) -> None:
+    """behaviour 235: every page renders degraded; here notes that cannot be written."""
+    async with visiting(tmp_path) as person:
+        await person.lithos.write("A note")
+        with failing_calls("fsync", errno.ENOSPC):
+            await person.lithos.call("lithos_write", title="Lost", content="x", agent="a")
+            assert "notes cannot be written" in await person.page(path)
+
+
+@pytest.mark.parametrize("path", ["/console/", "/console/state?partial=1", "/console/system"])
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "lithos.stores.coordination.store.CoordinationStore.counts",
+        "lithos.stores.coordination.tasks.TaskRows.active_claims",
+        "lithos.stores.coordination.tasks.TaskRows.titles",
+        "lithos.stores.coordination.store.CoordinationStore.event_count",
+        "lithos.stores.coordination.store.CoordinationStore.events_before",
+        "lithos.stores.learning.edges.EdgeStore.edges",
+    ],
+)
+async def test_pages_render_while_a_database_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, failing: str
+) -> None:
+    """behaviour 235: every page renders degraded; here each read that pages make fails in turn."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise DatabaseFailed("disk I/O error")
+
+    async with visiting(tmp_path) as person:
+        await person.lithos.write("A note")
+        await person.lithos.call("lithos_task_create", title="A task", agent="ann")
+        monkeypatch.setattr(failing, fail)
+        page = read_page(await person.page(path))
+        assert "Internal Server Error" not in page.text
+        assert page.has("data-fill") or page.all("h1")
+
+
+async def test_a_vault_of_a_busy_day_stays_small(tmp_path: Path) -> None:
+    """console spec, section 1: a page is at most 200 kB."""
+    for number in range(300):
+        put_note(tmp_path, f"n{number}.md", f"# Note {number}\n\ntext")
+    async with visiting(tmp_path) as person:
+        for number in range(210):
+            await person.lithos.write(
+                f"{number} " + "long title " * 20, agent="an agent " * 5, tags=["t" * 60] * 3
+            )
+        answer = await person.client.get("/console/?shown=100")
+        assert 50 < len(rows_of(read_page(answer.text))) <= 100
+        assert len(answer.content) < 200_000
+        long = await person.client.get("/console/feed?partial=1&after=1")
+        assert 100 < len(rows_of(read_page(long.text))) <= 200
+        assert len(long.content) < 200_000

@@ -1,0 +1,86 @@
+"""Pages of the journal newest first, from the ring and from the database, and the running claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lithos.services.tasks.activity as activity_module
+from lithos.config.sections import EventsConfig
+from lithos.services.tasks.activity import Activity, Wanted
+from tests.servers import Lithos, serving
+
+
+def make_activity(lithos: Lithos) -> Activity:
+    state = lithos.server.state
+    return Activity(lithos.server.broadcaster, state.coordination, state.reading)
+
+
+async def fill(lithos: Lithos, count: int) -> list[int]:
+    """Journal `count` events of two agents, with tags in turn; their seqs, newest first."""
+    for number in range(count):
+        agent, tag = ("ann", "even") if number % 2 == 0 else ("bob", "odd")
+        await lithos.write(f"Note {number}", agent=agent, tags=[tag])
+    store = lithos.server.coordinator._store
+    return [event.seq for event in reversed(store.events_after(lithos.first_seq))]
+
+
+@pytest.mark.parametrize("ring", [500, 3], ids=["from the ring", "from the ring and the journal"])
+async def test_the_newest_events_come_first_and_none_twice(tmp_path: Path, ring: int) -> None:
+    async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=ring)) as lithos:
+        seqs, activity = await fill(lithos, 10), make_activity(lithos)
+        whole = await activity.page(Wanted(), 100)
+        assert [event.seq for event in whole.events] == seqs
+        assert (whole.head, whole.is_cut) == (seqs[0], False)
+        some = await activity.page(Wanted(), 4)
+        assert [event.seq for event in some.events] == seqs[:4]
+        assert some.is_cut
+        later = await activity.page(Wanted(), 100, after=seqs[6])
+        assert [event.seq for event in later.events] == seqs[:6]
+        assert not later.is_cut
+        assert (await activity.page(Wanted(), 100, after=seqs[0])).events == ()
+
+
+@pytest.mark.parametrize("ring", [500, 3])
+async def test_what_is_not_wanted_is_left_out(tmp_path: Path, ring: int) -> None:
+    async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=ring)) as lithos:
+        seqs, activity = await fill(lithos, 8), make_activity(lithos)
+        wanted: dict[str, Wanted] = {
+            "agent": Wanted(agent="ann"),
+            "tag": Wanted(tag="even"),
+            "type": Wanted(types=frozenset({"note.created"}), agent="ann"),
+        }
+        for name, each in wanted.items():
+            page = await activity.page(each, 100)
+            assert [event.seq for event in page.events] == seqs[1::2], name
+        assert (await activity.page(Wanted(types=frozenset({"task.created"})), 9)).events == ()
+
+
+async def test_a_look_back_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity_module, "LOOKED", 4)
+    monkeypatch.setattr(activity_module, "PAGE", 2)
+    async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=2)) as lithos:
+        await fill(lithos, 9)
+        page = await make_activity(lithos).page(Wanted(agent="nobody"), 100)
+        assert page.events == ()
+        assert page.is_cut
+
+
+async def test_claims_are_told_with_their_tasks_first_to_end_first(tmp_path: Path) -> None:
+    async with serving(tmp_path, settled=False) as lithos:
+        activity, clock = make_activity(lithos), lithos.server.state.clock
+        ids = [(await lithos.call("lithos_task_create", title=f"T{n}", agent="a"))["task_id"] for n in (1, 2)]
+        claims: list[dict[str, Any]] = [
+            {"task_id": ids[0], "agent": "late", "aspect": "work", "ttl_minutes": 50},
+            {"task_id": ids[1], "agent": "soon", "aspect": "review", "ttl_minutes": 5},
+        ]
+        for claim in claims:
+            assert (await lithos.call("lithos_task_claim", **claim))["success"]
+        held = await activity.holdings(clock(), 10)
+        assert [(each.claim.agent, each.title) for each in held.shown] == [("soon", "T2"), ("late", "T1")]
+        cut = await activity.holdings(clock(), 1)
+        assert (len(cut.shown), cut.total) == (1, 2)
+        page = await activity.page(Wanted(), 10)
+        assert await activity.task_titles(page.events) == {ids[0]: "T1", ids[1]: "T2"}

@@ -1,0 +1,1 @@
+"""Tests of what a server does and tells about itself: samples, checks."""

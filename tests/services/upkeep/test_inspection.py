@@ -1,0 +1,91 @@
+"""The checks that a running server makes of itself."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import trio
+
+from lithos.core.findings import CheckResult, ok
+from lithos.services.upkeep import inspection
+from lithos.services.upkeep.inspection import Inspection, Place
+from tests.servers import Lithos, put_note, serving
+
+
+def make_inspection(lithos: Lithos) -> Inspection:
+    server, storage = lithos.server, lithos.server.config.storage
+    place = Place(storage.data_dir, storage.notes_folder, storage.vault)
+    return Inspection(place, [ok("Fine.")], server.catalogue, server.live_check, server.state.clock)
+
+
+def by_name(checks: tuple[CheckResult, ...]) -> dict[str, CheckResult]:
+    return {check.name: check for check in checks}
+
+
+async def test_a_sound_server_is_told_so_by_every_check(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        await lithos.write("One", "See [[Two]].")
+        await lithos.server.searchable()
+        checks = (await make_inspection(lithos).run()).checks
+        assert {check.name: check.message for check in checks if check.status != "ok"} == {}
+        assert [check.name for check in checks][:3] == ["configuration", "data directory", "disk space"]
+
+
+async def test_files_that_are_not_served_as_they_should_be_are_named(tmp_path: Path) -> None:
+    put_note(tmp_path, "broken.md", "---\ntitle: [unclosed\n---\ntext")
+    put_note(tmp_path, "twice-a.md", "---\nid: 6f1f6ac2-6a0c-4a53-8e7b-1c1b8f2f6a01\n---\na")
+    put_note(tmp_path, "twice-b.md", "---\nid: 6f1f6ac2-6a0c-4a53-8e7b-1c1b8f2f6a01\n---\nb")
+    async with serving(tmp_path) as lithos:
+        notes = by_name((await make_inspection(lithos).run()).checks)["notes"]
+        assert notes.status == "warn"
+        assert "broken.md" in notes.message
+        assert "twice-" in notes.message
+
+
+async def test_who_asks_during_a_run_gets_its_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = 0
+
+    async def counted(name: str, look: object, bound: float) -> CheckResult:
+        nonlocal runs
+        runs += name == "clock"
+        await trio.lowlevel.checkpoint()
+        return CheckResult(name, (ok("Fine."),))
+
+    monkeypatch.setattr(inspection, "run_check", counted)
+    async with serving(tmp_path, settled=False) as lithos:
+        asked = make_inspection(lithos)
+        assert asked.last is None
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(asked.run)
+        assert runs == 1
+        monkeypatch.setattr(inspection, "AGE", 0.0)
+        assert (await asked.run()) is asked.last
+        assert runs == 2
+
+
+async def test_a_check_that_fails_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr("lithos.services.upkeep.checks_storage.check_space", fail)
+    async with serving(tmp_path) as lithos:
+        checks = by_name((await make_inspection(lithos).run()).checks)
+        assert checks["disk space"].status == "fail"
+        assert "the disk is gone" in checks["disk space"].message
+        assert checks["databases"].status == "ok"
+
+
+async def test_a_folder_of_notes_that_is_gone_is_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        await lithos.write("One")
+        shutil.rmtree(lithos.knowledge)
+        notes = by_name((await make_inspection(lithos).run()).checks)["notes"]
+        assert notes.status == "fail"
+        assert "has vanished" in notes.message
