@@ -27,6 +27,7 @@ from lithos.app.services import (
     watch_learning,
 )
 from lithos.app.stores import Stores
+from lithos.catalogue.lineage import Lineage
 from lithos.config.catalogue import Config
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.projection import Projection
@@ -46,6 +47,7 @@ from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.event_stream import EventStreams
+from lithos.services.tasks.impact import Impact
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.transformer import load_transformer
@@ -54,6 +56,7 @@ from lithos.tools.memory import EdgeTools, MemoryTools, RetrieveTools
 from lithos.tools.notes.editing import EditTools
 from lithos.tools.notes.graph import GraphTools
 from lithos.tools.notes.history import HistoryTools
+from lithos.tools.notes.impact import ImpactTools
 from lithos.tools.notes.legacy import LegacyTools
 from lithos.tools.notes.moving import MoveTools
 from lithos.tools.notes.notes import NoteTools
@@ -188,6 +191,8 @@ class Assembly:
         edges = self._make_edges(knowledge)
         graph = Graph(self.actors.catalogue, edges.list_edges if lcma else no_edges)
         retrieve = make_retrieve(self.actors, edges, coordination, texts, search, questions)
+        lineage = Lineage(self.actors.catalogue)
+        impact = Impact(self.actors.catalogue, lineage, knowledge, coordination, self.actors.coordinator)
         families = (
             NoteTools(knowledge, self.actors.clock).tools(),
             MoveTools(moving).tools(),
@@ -195,6 +200,7 @@ class Assembly:
             EditTools(knowledge).tools(),
             SearchTools(search, knowledge, self.actors.clock).tools(),
             GraphTools(graph).tools(),
+            ImpactTools(impact).tools(),
             EdgeTools(edges).tools(),
             MemoryTools(self.actors.learning, self.actors.catalogue).tools(),
             RetrieveTools(retrieve, self.actors.clock).tools(),

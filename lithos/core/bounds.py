@@ -44,6 +44,7 @@ TABLES: Final[Mapping[str, Bound]] = {
         "`services.tasks.retention.AGENTS`, idle ones a year, more only with something to their name",
         "`services.tasks.retention.AGENT_BYTES`",
     ),
+    "coordination.citations": Bound("a user's: at most 1,000 per completed task, which is kept", _IDS),
     "coordination.claims": Bound(
         "`actors.coordinating.task_claims.ASPECTS` per open task; 30 days after their end", "names"
     ),

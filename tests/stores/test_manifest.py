@@ -66,6 +66,7 @@ fields = {
     "access_scope": texts,
     "note_type": texts,
     "status": texts,
+    "quarantine_reason": st.none() | texts,
     "summaries": st.none() | st.dictionaries(texts, texts, max_size=2),
     "entities": names,
     "entities_extractor": st.none() | st.integers(),

@@ -13,6 +13,7 @@ from typing import Any, Final
 import attrs
 
 from lithos.actors.coordinating.readiness import Looked, Readiness
+from lithos.actors.coordinating.reverifying import Reverifying
 from lithos.actors.coordinating.task_choice import TaskChoice
 from lithos.actors.coordinating.task_claims import ASPECTS, TaskClaims
 from lithos.actors.coordinating.task_events import as_json_text, created_event, make_event
@@ -36,6 +37,7 @@ from lithos.core.tasks.commands import (
     CreateTask,
     DropLesson,
     NextTask,
+    OpenReverification,
     PostFinding,
     ReleaseClaim,
     RenewClaim,
@@ -139,6 +141,7 @@ class TaskBoard:
             ReopenTask: self._reopen,
             UpsertTaskEdge: self._link,
             SpawnTask: self._spawn,
+            OpenReverification: Reverifying(rows, self._create).open,
             PostFinding: self._post,
             DropLesson: self._drop_lesson,
         }
@@ -202,6 +205,7 @@ class TaskBoard:
         ended, after = self._close(task, "completed", command.agent, now, command.outcome)
         if command.lesson is not None:
             self._rows.lessons.add(command.lesson)
+        self._rows.impact.cite(task.id, command.cited_nodes or (), now)
         event = make_event(
             "task.completed",
             command.agent,

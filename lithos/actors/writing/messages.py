@@ -116,6 +116,8 @@ class PatchNote(Command[Accepted]):
     title: str | None = None
     tags: tuple[str, ...] | None = None
     status: str | None = None
+    #: Why the note is quarantined; what is not, or not any more, has none.
+    quarantine_reason: str | None = None
     #: The note that this one replaces.
     supersedes: str | None = None
     #: Merged per key; unlike in `WriteNote`, an empty one changes nothing.

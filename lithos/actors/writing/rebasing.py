@@ -31,10 +31,16 @@ from lithos.stores.notes.values import ReadFile
 _FIELDS = {name: name for name in (
     "title", "tags", "source_url", "derived_from_ids", "expires_at", "schema_version", "namespace",
     "access_scope", "note_type", "status", "summaries", "confidence", "supersedes", "entities",
-    "entities_extractor",
+    "entities_extractor", "quarantine_reason",
 )} | {"source": "source_task"}  # fmt: skip
 #: What clears a field in a request, where None keeps it.
-_CLEARED: Mapping[str, Any] = {"source_url": "", "source": "", "expires_at": "", "summaries": {}}
+_CLEARED: Mapping[str, Any] = {
+    "source_url": "",
+    "source": "",
+    "expires_at": "",
+    "summaries": {},
+    "quarantine_reason": "",
+}
 
 
 @frozen

@@ -51,7 +51,9 @@ from lithos.core.notes.style import VaultStyle
 from lithos.core.text.markdown import scan_tags
 
 _PLAIN_FIELDS = ("schema_version", "namespace", "access_scope", "note_type", "status", "summaries")
-_PATCHED_FIELDS = ("title", "tags", "status", "supersedes", "entities", "entities_extractor")
+_PATCHED_FIELDS = (
+    "title", "tags", "status", "quarantine_reason", "supersedes", "entities", "entities_extractor",
+)  # fmt: skip
 
 
 @frozen
@@ -162,6 +164,7 @@ def decide_update(
         derived_from_ids=sources,
         extra=_merge(note.extra, request.metadata),
         **changes,
+        **_settle_reason(changes, note),
     )
     _check_scope(new)
     warnings = _missing(sources, catalogue) if request.derived_from_ids is not None else ()
@@ -188,6 +191,7 @@ def decide_patch(
         _check_new_title(request.title, note, path, catalogue)
     if request.metadata:
         changes["extra"] = _merge(note.extra, request.metadata)
+    changes |= _settle_reason(changes, note)
     new = _next_version(note, request.agent if is_signed else None, now, **changes)
     return Decision(Document(note=new, content=old.content), path, ())
 
@@ -212,6 +216,7 @@ def intended_changes(request: UpdateRequest, note: Note, content: str, style: Va
     else:
         changes = _given(request, _PATCHED_FIELDS)
         changes["extra"] = _merge(note.extra, request.metadata or None)
+    changes |= _settle_reason(changes, note)
     if request.title is not None:
         changes["title"] = request.title
     if request.tags is not None:
@@ -297,6 +302,15 @@ def path_collision(path: str, catalogue: Catalogue) -> PathCollision:
 
 def _given(request: UpdateRequest, fields: Sequence[str]) -> dict[str, Any]:
     return {name: value for name in fields if (value := getattr(request, name)) is not None}
+
+
+def _settle_reason(changes: Mapping[str, Any], note: Note) -> dict[str, Any]:
+    """What becomes of the reason of a quarantine: only a quarantined note keeps or gets one."""
+    if "status" not in changes and "quarantine_reason" not in changes:
+        return {}
+    if changes.get("status", note.status) != "quarantined":
+        return {"quarantine_reason": None}
+    return {"quarantine_reason": changes.get("quarantine_reason", note.quarantine_reason) or None}
 
 
 def _plain_changes(request: WriteNote) -> dict[str, Any]:

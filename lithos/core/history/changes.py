@@ -17,6 +17,7 @@ _PROPERTIES: Final = {
     "tags": "tags",
     "aliases": "aliases",
     "status": "status",
+    "quarantine_reason": "quarantine_reason",
     "note_type": "note_type",
     "access_scope": "access_scope",
     "namespace": "namespace",

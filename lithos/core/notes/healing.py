@@ -217,6 +217,7 @@ _HEALERS: Final[dict[str, Callable[[yaml.Node, Values], Any]]] = {
     "access_scope": _choice(ACCESS_SCOPES),
     "note_type": _choice(NOTE_TYPES),
     "status": _choice(STATUSES),
+    "quarantine_reason": _name,
     "summaries": _summaries,
     "entities": _items,
     "entities_extractor": _marker,

@@ -22,7 +22,8 @@ STATUSES: Final = ("active", "archived", "quarantined")
 OWNED_KEYS: Final = (
     "id", "title", "author", "created_at", "updated_at", "tags", "aliases", "confidence", "contributors",
     "source", "supersedes", "version", "source_url", "derived_from_ids", "expires_at", "schema_version",
-    "namespace", "access_scope", "note_type", "status", "summaries", "entities", "entities_extractor",
+    "namespace", "access_scope", "note_type", "status", "quarantine_reason", "summaries", "entities",
+    "entities_extractor",
 )  # fmt: skip
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,6 +54,8 @@ class Note:
     access_scope: str = "shared"
     note_type: str = "observation"
     status: str = "active"
+    #: Why it is quarantined; None where nobody said, and for every other status that a tool wrote.
+    quarantine_reason: str | None = None
     summaries: Mapping[str, str] | None = None
     entities: tuple[str, ...] = ()
     entities_extractor: int | None = None

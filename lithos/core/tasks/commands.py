@@ -184,6 +184,32 @@ class SpawnTask(TaskCommand[str]):
     metadata: Mapping[str, Any] = {}
 
 
+@frozen
+class Dependent:
+    """A note that rests on another one."""
+
+    id: str
+    title: str
+    path: str
+
+
+@frozen
+class Reverification:
+    """The tasks of a re-verification, its epic first; incomplete where there are too many at a time."""
+
+    task_ids: tuple[str, ...]
+    is_complete: bool = True
+
+
+@frozen(kw_only=True)
+class OpenReverification(TaskCommand[Reverification]):
+    """An epic with a task for each dependent of a note that is in doubt; what is open already stays."""
+
+    note: Dependent
+    reason: str
+    dependents: tuple[Dependent, ...]
+
+
 @frozen(kw_only=True)
 class PostFinding(TaskCommand[str]):
     """Report on a task; the reply is the finding's id."""

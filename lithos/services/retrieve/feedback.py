@@ -241,6 +241,8 @@ class Lessons:
 #: Seconds for which a completion waits for its effects, even when its caller has gone.
 EFFECTS_DEADLINE = 30.0
 QUARANTINED = "quarantined"
+#: What the note says of it.
+MISLEADING_FEEDBACK = "misleading feedback"
 #: Notes cited without having been retrieved, of one completion, that are learned from.
 MOST_ELSEWHERE = 20
 
@@ -393,7 +395,13 @@ class Feedback:
         entry = self._catalogue.get(note_id)
         if entry is None or entry.note.status == QUARANTINED:
             return
-        patch = PatchNote(id=note_id, agent=ENRICH_AGENT, status=QUARANTINED, source=ENRICHMENT)
+        patch = PatchNote(
+            id=note_id,
+            agent=ENRICH_AGENT,
+            status=QUARANTINED,
+            quarantine_reason=MISLEADING_FEEDBACK,
+            source=ENRICHMENT,
+        )
         try:
             await self._knowledge.patch(patch)
         except LithosError as failure:

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
 import attrs
+import trio
 from attrs import frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.kit import honest_outcome
+from lithos.actors.coordinating.messages import Flush
+from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import InvalidInput, TaskNotFound
 from lithos.core.notes.matching import check_metadata_match, has_all, matches_metadata
 from lithos.core.tasks.commands import CompleteTask, Given, NextTask, TaskCommand
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.services.retrieve.feedback import Feedback
+from lithos.stores.coordination.impact_rows import Reader, RestingTask
 from lithos.stores.coordination.ready_rows import WaitingCounts
 from lithos.stores.coordination.tasks import TaskRows
 
 T = TypeVar("T")
 
 COMMAND_DEADLINE = 30.0
+#: Seconds for reads that are still in memory to be stored before the access log is read.
+FLUSH_PATIENCE = 2.0
 
 
 @frozen(kw_only=True)
@@ -279,6 +285,13 @@ class Coordination:
             ]
 
         return await self._read(read)
+
+    async def impact(self, note_id: str, most: int) -> tuple[list[RestingTask], list[Reader]]:
+        """At most so many tasks that rest on a note, the newest first, and so many of its readers."""
+        with suppress(ActorDown, ShuttingDown, trio.TooSlowError):
+            await self._coordinator.mailbox.ask(Flush(), within=FLUSH_PATIENCE)
+        rows = self._rows.impact
+        return await self._read(lambda: (rows.tasks(note_id, most), rows.readers(note_id, most)))
 
     async def _submit(self, command: TaskCommand[T]) -> T:
         with honest_outcome("Look at the task again before you retry."):

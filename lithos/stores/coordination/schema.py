@@ -4,6 +4,7 @@
 `timers`: open timer gates whose opening is yet to be looked at.
 `claim_ends`: each claim with what its aspect is compared by, and whether its expiry was told.
 Triggers keep them in step also with a version that knows nothing of them.
+`citations`: the notes that completions cited (`impact_rows`).
 
 The migration is idempotent. Indexes are separate, because an older file gets its missing columns before an
 index may name them. Note records are facts that the note files do not hold themselves:
@@ -27,6 +28,7 @@ from attrs import field, frozen
 from lithos.core.notes.model import Standing
 from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, aspect_key
 from lithos.core.times import format_time, parse_time
+from lithos.stores.coordination.impact_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.database import add_missing_columns
 from lithos.stores.sqlite import load_object
@@ -101,7 +103,7 @@ def store_note_rows(connection: apsw.Connection, rows: NoteRows) -> None:
     )
 
 
-TASK_TABLES: Final = """
+_TASK_TABLES: Final = """
 CREATE TABLE IF NOT EXISTS tasks(
     id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT, status TEXT NOT NULL DEFAULT 'open',
     task_type TEXT NOT NULL DEFAULT 'task', created_by TEXT NOT NULL, created_at TEXT NOT NULL,
@@ -126,7 +128,7 @@ CREATE TABLE IF NOT EXISTS claim_ends(
     task_id TEXT NOT NULL, aspect_key TEXT NOT NULL, aspect TEXT NOT NULL, expires_at TEXT NOT NULL,
     is_told INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(task_id, aspect_key)) WITHOUT ROWID;
 """
-TASK_INDEXES: Final = """
+_TASK_INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS tasks_status ON tasks(status);
 CREATE INDEX IF NOT EXISTS claims_task ON claims(task_id);
 CREATE INDEX IF NOT EXISTS claims_expiry ON claims(expires_at);
@@ -142,6 +144,8 @@ CREATE INDEX IF NOT EXISTS findings_task ON findings(task_id);
 CREATE INDEX IF NOT EXISTS task_edges_from ON task_edges(from_task_id, type);
 CREATE INDEX IF NOT EXISTS task_edges_to ON task_edges(to_task_id, type);
 """
+TASK_TABLES: Final = _TASK_TABLES + CITATION_TABLE
+TASK_INDEXES: Final = _TASK_INDEXES + IMPACT_INDEXES
 
 
 #: Columns that older files may lack, with their definitions.
@@ -190,6 +194,8 @@ def upgrade(connection: apsw.Connection, now: datetime) -> None:
     _follow_claims(connection, format_time(now) if is_new else "")
     if is_new:
         _count_as_told(connection, now)
+    if connection.execute("INSERT OR IGNORE INTO meta VALUES('citations', 1) RETURNING 1").fetchall():
+        ImpactRows(connection).cite_journalled()
 
 
 def _follow_claims(connection: apsw.Connection, told_until: str) -> None:

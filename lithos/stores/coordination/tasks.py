@@ -27,6 +27,7 @@ from lithos.core.tasks.model import (
     aspect_key,
 )
 from lithos.core.times import format_optional, format_time, parse_time
+from lithos.stores.coordination.impact_rows import ImpactRows
 from lithos.stores.coordination.ready_rows import ReadyRows
 from lithos.stores.sqlite import load_object, load_texts
 
@@ -82,6 +83,10 @@ class TaskRows:
     @property
     def ready(self) -> ReadyRows:
         return ReadyRows(self._connection)
+
+    @property
+    def impact(self) -> ImpactRows:
+        return ImpactRows(self._connection)
 
     def snapshot(self) -> AbstractContextManager[object]:
         """Read transaction: all queries inside see one consistent snapshot."""

@@ -70,6 +70,7 @@ PAGED: Final[Mapping[str, Paged]] = {
     "lithos_list": Paged(rows=("items",)),
     "lithos_note_move": Paged(beside=("rewritten",)),
     "lithos_history": Paged(rows=("versions",)),
+    "lithos_impact": Paged(rows=("dependents", "tasks", "readers"), totals="none"),
     "lithos_related": _RELATED,
     "lithos_edge_list": Paged(rows=("edges", "results")),
     "lithos_tags": Paged(rows=("tags",)),

@@ -278,6 +278,7 @@ ORDER: Final = (
     "lithos_note_move",
     "lithos_note_edit",
     "lithos_history",
+    "lithos_impact",
     "lithos_restore",
     "lithos_links",
     "lithos_semantic",

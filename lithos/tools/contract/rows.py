@@ -23,7 +23,7 @@ from lithos.tools.contract.fitting import cut_warning
 
 def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
     """Every owned key, and the rest under `extra`; `frontmatter_error` where the file's cannot be read."""
-    error = note.frontmatter_error
+    error, reason = note.frontmatter_error, note.quarantine_reason
     return {
         "id": note.id,
         "title": note.title,
@@ -45,6 +45,7 @@ def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
         "access_scope": note.access_scope,
         "note_type": note.note_type,
         "status": note.status,
+        **({} if reason is None else {"quarantine_reason": reason}),
         "summaries": None if note.summaries is None else dict(note.summaries),
         "entities": list(note.entities),
         "entities_extractor": note.entities_extractor,

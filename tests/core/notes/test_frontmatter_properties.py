@@ -43,6 +43,7 @@ OWNED_FORMS: Final[dict[str, list[str]]] = {
     "source": ["source: null{c}", "source: t-1{c}", "source: ''{c}", "source:{c}"],
     "version": ["version: 3{c}", "version: '3'{c}", "version: x{c}"],
     "status": ["status: draft{c}", "status: 'active'{c}"],
+    "quarantine_reason": ["quarantine_reason: 'odd: one'{c}", "quarantine_reason: >-{c}\n  two\n  lines"],
     "expires_at": ["expires_at: 2030-01-01{c}"],
     "summaries": ["summaries: {short: s}{c}", "summaries:{c}\n  short: |\n    s\n  odd: 1"],
 }
@@ -147,6 +148,7 @@ updates = st.fixed_dictionaries(
         "updated_at": st.just(LATER),
         "confidence": st.floats(0, 1),
         "status": st.sampled_from(["archived", "active"]),
+        "quarantine_reason": st.none() | words,
         "source": st.none() | words,
         "expires_at": st.none() | st.just(LATER),
         "summaries": st.none() | st.just({"short": "n"}),

@@ -153,6 +153,9 @@ async def test_the_third_strike_quarantines_the_note_as_enrichment(tmp_path: Pat
             told = lithos.server.coordinator._store.events_after(before)
             note = await lithos.read(bad)
             assert note["metadata"]["status"] == ("quarantined" if strike >= 3 else "active")
+            assert note["metadata"].get("quarantine_reason") == (
+                "misleading feedback" if strike >= 3 else None
+            )
             assert note["metadata"]["version"] == (2 if strike >= 3 else 1)
             updates = [event.draft for event in told if event.draft.type == "note.updated"]
             assert len(updates) == (strike == 3)

@@ -25,12 +25,12 @@ lithos_finding_list C RI; lithos_stats S RI; lithos_note_update F D; lithos_task
 lithos_task_reopen F I; lithos_task_ready F RI; lithos_task_blocked F RI; lithos_task_children F RI;
 lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F;
 lithos_task_next C; lithos_note_move F D; lithos_note_edit S D; lithos_history S RI;
-lithos_restore F D
+lithos_impact S; lithos_restore F D
 """
 TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
 ORDER = list(TOOLS)
 #: Profile to what it lists, and how many.
-SHOWN = {"core": ("C", 13), "standard": ("CS", 31), "full": ("CSF", 42)}
+SHOWN = {"core": ("C", 13), "standard": ("CS", 32), "full": ("CSF", 43)}
 LARGEST_LISTING = 25_000
 
 
@@ -92,6 +92,7 @@ PARAMETERS = {
     "lithos_read": ("", "id path title max_length offset outline section agent_id version as_of"),
     "lithos_history": ("", "id agent since deleted limit before diff"),
     "lithos_delete": ("id agent", ""),
+    "lithos_impact": ("id", "action agent reason open_tasks"),
     "lithos_search": (
         "query",
         "limit mode tags author path_prefix threshold seed_ids graph_depth entities agent_id",
@@ -119,6 +120,7 @@ DEFAULTS = {
     "lithos_cache_lookup": {"min_confidence": 0.5, "limit": 3, "max_length": 4_000},
     "lithos_list": {"limit": 50, "offset": 0},
     "lithos_history": {"deleted": False, "limit": 20},
+    "lithos_impact": {"action": "preview", "open_tasks": False},
 }
 
 

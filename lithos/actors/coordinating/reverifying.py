@@ -1,0 +1,109 @@
+"""The re-verification of what rests on a note in doubt: an epic, and a task for each direct dependent.
+
+Metadata tell them: `impact_of` (the note in doubt), `reason`, and on the tasks `verify` (the dependent). They
+are looked for in the transaction that makes them, so that no dependent has two, whoever asks and how often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from lithos.core.commands import Done
+from lithos.core.events import EventDraft
+from lithos.core.limits import TITLE
+from lithos.core.tasks.commands import CreateTask, Dependent, OpenReverification, Reverification
+from lithos.core.tasks.model import Task
+from lithos.stores.coordination.tasks import TaskRows
+
+#: Open tasks for one note in doubt; when some are closed, the next call opens those that are missing.
+MOST: Final = 200
+IMPACT_OF: Final = "impact_of"
+VERIFY: Final = "verify"
+REASON: Final = "reason"
+
+Create = Callable[[CreateTask, datetime], Done[str]]
+
+
+class Reverifying:
+    """Opens re-verifications over the rows; `create` makes one task with its events."""
+
+    def __init__(self, rows: TaskRows, create: Create) -> None:
+        self._rows = rows
+        self._create = create
+
+    def open(self, command: OpenReverification, now: datetime) -> Done[Reverification]:
+        """Create what is missing; the tasks come in the order of the dependents.
+
+        A task that was closed while the epic is open still counts, unless the reason is another one now.
+        """
+        ids = self._rows.impact.reverification(command.note.id)
+        opened = [task for one in ids if (task := self._rows.task(one)) is not None]
+        epic = next((task.id for task in opened if task.task_type == "epic"), None)
+        known = {} if epic is None else self._closed(epic, command)
+        known |= {_verified(task): task.id for task in reversed(opened)}
+        room = MOST - sum(1 for task in opened if _verified(task))
+        missing = [dependent for dependent in command.dependents if dependent.id not in known]
+        events: list[EventDraft] = []
+        for dependent in missing[: max(0, room)]:
+            if epic is None:
+                done = self._create(_epic(command), now)
+                epic = done.reply
+                events += done.events
+            done = self._create(_task(command, dependent, epic), now)
+            known[dependent.id] = done.reply
+            events += done.events
+        tasks = [known[dependent.id] for dependent in command.dependents if dependent.id in known]
+        told = tasks if epic is None else [epic, *tasks]
+        return Done(Reverification(tuple(told), is_complete=len(missing) <= room), tuple(events))
+
+    def _closed(self, epic: str, command: OpenReverification) -> dict[str, str]:
+        """Tasks that were done for this reason, by dependent; the newest of each."""
+        return {
+            _verified(task): task.id
+            for task in self._rows.children(epic)
+            if task.metadata.get(IMPACT_OF) == command.note.id and task.metadata.get(REASON) == command.reason
+        }
+
+
+def _verified(task: Task) -> str:
+    """The id of the dependent that a task is to verify; empty for an epic."""
+    dependent = task.metadata.get(VERIFY)
+    return dependent if isinstance(dependent, str) and task.task_type != "epic" else ""
+
+
+def _epic(command: OpenReverification) -> CreateTask:
+    note = command.note
+    return CreateTask(
+        agent=command.agent,
+        title=f"Re-verify what rests on {note.title}"[:TITLE],
+        description=(
+            f"The note {note.title!r} ({note.path}, id {note.id}) was quarantined: {command.reason}\n\n"
+            "Each task of this epic names a note that rests directly on it. When all are done, complete the "
+            "epic. Once the note itself is right again, call lithos_impact with action=clear."
+        ),
+        metadata=_metadata(command),
+        task_type="epic",
+    )
+
+
+def _task(command: OpenReverification, dependent: Dependent, epic: str) -> CreateTask:
+    note = command.note
+    return CreateTask(
+        agent=command.agent,
+        title=f"Re-verify {dependent.title}"[:TITLE],
+        description=(
+            f"The note {dependent.title!r} ({dependent.path}, id {dependent.id}) rests on {note.title!r} "
+            f"({note.path}, id {note.id}), which was quarantined: {command.reason}\n\n"
+            "Read both with lithos_read. Correct what does not hold any more, or name another source in "
+            "derived_from_ids; what still holds stays. Then complete this task and say in the outcome what "
+            "you found."
+        ),
+        metadata={**_metadata(command), VERIFY: dependent.id},
+        parent_task_id=epic,
+    )
+
+
+def _metadata(command: OpenReverification) -> Mapping[str, Any]:
+    return {IMPACT_OF: command.note.id, REASON: command.reason}

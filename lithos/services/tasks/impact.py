@@ -1,0 +1,175 @@
+"""The impact of a note (context spec, 2): what rests on it, who worked with it; its quarantine.
+
+A re-verification follows the update of the note: whoever repeats a call that ended in between gets what is
+missing. The files of dependents are never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import nsmallest
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import SLICE, slices
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.writing.messages import PatchNote
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.lineage import Lineage
+from lithos.core.errors import DocNotFound, NoteNotFound
+from lithos.core.limits import cut_name
+from lithos.core.tasks.commands import Dependent, OpenReverification, Reverification
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.tasks.coordination import Coordination
+from lithos.stores.coordination.impact_rows import Reader, RestingTask
+
+#: Items of each list of an answer.
+MOST: Final = 200
+ACTIVE, QUARANTINED = "active", "quarantined"
+
+
+@frozen
+class Reached:
+    """A note that rests on the one asked about: `distance` steps away, the last of them by `via`."""
+
+    entry: Entry
+    distance: int
+    via: str
+
+
+@frozen
+class Affected:
+    """What a note has an impact on; `is_whole` is False where a list was cut or tasks wait for room."""
+
+    entry: Entry
+    dependents: Sequence[Reached]
+    tasks: Sequence[RestingTask]
+    readers: Sequence[Reader]
+    task_ids: Sequence[str] = ()
+    is_whole: bool = True
+
+
+class Impact:
+    """The use cases of `lithos_impact`; all raise `DocNotFound`."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        lineage: Lineage,
+        knowledge: Knowledge,
+        coordination: Coordination,
+        coordinator: Coordinator,
+    ) -> None:
+        self._catalogue = catalogue
+        self._lineage = lineage
+        self._knowledge = knowledge
+        self._coordination = coordination
+        self._coordinator = coordinator
+
+    async def preview(self, note_id: str) -> Affected:
+        """Look, and change nothing."""
+        await self._knowledge.wait_known()
+        return await self._look(note_id, Reverification(()))
+
+    async def quarantine(self, note_id: str, agent: str, reason: str, *, open_tasks: bool) -> Affected:
+        """Quarantine a note, then open the tasks that are missing; only a new reason writes it again."""
+        reason = cut_name(reason)
+        note = (await self._find(note_id, agent)).note
+        if (note.status, note.quarantine_reason) != (QUARANTINED, reason):
+            await self._patch(
+                PatchNote(id=note_id, agent=agent, status=QUARANTINED, quarantine_reason=reason)
+            )
+        opened = await self._reverify(note_id, agent, reason) if open_tasks else Reverification(())
+        return await self._look(note_id, opened)
+
+    async def clear(self, note_id: str, agent: str) -> Affected:
+        """End a quarantine; any other note stays as it is."""
+        note = (await self._find(note_id, agent)).note
+        if note.status == QUARANTINED or note.frontmatter_problem is not None:
+            await self._patch(PatchNote(id=note_id, agent=agent, status=ACTIVE))
+        return await self._look(note_id, Reverification(()))
+
+    async def _find(self, note_id: str, agent: str) -> Entry:
+        self._coordinator.touch(agent)
+        await self._knowledge.wait_known()
+        return self._entry(note_id)
+
+    def _entry(self, note_id: str) -> Entry:
+        entry = self._catalogue.get(note_id)
+        if entry is None:
+            raise _no_such_note(note_id)
+        return entry
+
+    async def _patch(self, request: PatchNote) -> None:
+        try:
+            await self._knowledge.patch(request)
+        except NoteNotFound:
+            raise _no_such_note(request.id) from None
+
+    async def _reverify(self, note_id: str, agent: str, reason: str) -> Reverification:
+        entry = self._entry(note_id)
+        dependents: list[Dependent] = []
+        async for some in slices(self._lineage.dependents(note_id)):
+            for kin in some:
+                if (other := self._catalogue.get(kin.id)) is not None:
+                    dependents.append(_as_dependent(other))
+        command = OpenReverification(
+            note=_as_dependent(entry), reason=reason, dependents=tuple(dependents), agent=agent
+        )
+        return await self._coordination.run(command)
+
+    async def _look(self, note_id: str, opened: Reverification) -> Affected:
+        entry = self._entry(note_id)
+        reached, is_all = await self._walk(note_id)
+        tasks, readers = await self._coordination.impact(note_id, MOST + 1)
+        lists = (tasks, readers, opened.task_ids)
+        return Affected(
+            self._catalogue.get(note_id) or entry,
+            reached,
+            tasks[:MOST],
+            readers[:MOST],
+            opened.task_ids[:MOST],
+            is_whole=is_all and opened.is_complete and all(len(each) <= MOST for each in lists),
+        )
+
+    async def _walk(self, note_id: str) -> tuple[list[Reached], bool]:
+        """What rests on a note, breadth first, and whether that is all.
+
+        A level is complete before the next one begins, so that the nearest are shown whatever there is. Of
+        notes that come or go meanwhile some may be missing.
+        """
+        seen, found = {note_id}, list[tuple[str, int, str]]()
+        level, distance, looked = [note_id], 0, 0
+        while level and len(found) <= MOST:
+            distance += 1
+            fresh: dict[str, str] = {}
+            for parent in level:
+                kindred = self._lineage.dependents(parent)
+                for kin in kindred:
+                    if kin.id not in seen:
+                        seen.add(kin.id)
+                        fresh[kin.id] = kin.via
+                looked += 1 + len(kindred)
+                if looked >= SLICE:
+                    looked = 0
+                    await trio.lowlevel.checkpoint()
+            level = nsmallest(MOST + 1 - len(found), fresh)
+            found += [(each, distance, fresh[each]) for each in level]
+        return self._reached(found[:MOST]), len(found) <= MOST
+
+    def _reached(self, found: Sequence[tuple[str, int, str]]) -> list[Reached]:
+        return [
+            Reached(entry, distance, via)
+            for note_id, distance, via in found
+            if (entry := self._catalogue.get(note_id)) is not None
+        ]
+
+
+def _as_dependent(entry: Entry) -> Dependent:
+    return Dependent(entry.note.id, entry.note.title, entry.path)
+
+
+def _no_such_note(note_id: str) -> DocNotFound:
+    return DocNotFound(f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list.")

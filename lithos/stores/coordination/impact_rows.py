@@ -1,0 +1,137 @@
+"""What rests on a note in `coordination.db`: tasks that found or cited it, its readers, its re-verification.
+
+Every query goes over an index by the note. `citations`: which completed task cited which note, written with
+the completion; the journal drops its events, and a lesson goes once it is learned.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+import apsw
+from attrs import frozen
+
+from lithos.core.tasks.model import READ
+from lithos.core.times import format_time, parse_time
+
+CITATION_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS citations(
+    note_id TEXT NOT NULL, task_id TEXT NOT NULL, cited_at TEXT NOT NULL,
+    PRIMARY KEY(note_id, task_id)) WITHOUT ROWID;
+"""
+#: The note that a task of a re-verification is about; metadata of older files may be no JSON.
+_IMPACT_OF: Final = "CASE WHEN json_valid(metadata) THEN json_extract(metadata,'$.impact_of') END"
+_IS_REVERIFICATION: Final = "status='open' AND instr(metadata,'\"impact_of\"')>0"
+IMPACT_INDEXES: Final = f"""
+CREATE INDEX IF NOT EXISTS citations_age ON citations(note_id, cited_at);
+CREATE INDEX IF NOT EXISTS findings_note ON findings(knowledge_id, task_id, created_at)
+    WHERE knowledge_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS tasks_impact ON tasks({_IMPACT_OF}) WHERE {_IS_REVERIFICATION};
+"""
+_FOUND: Final = (
+    "SELECT task_id, MAX(created_at) AS at FROM findings WHERE knowledge_id=?"
+    " GROUP BY task_id ORDER BY at DESC, task_id LIMIT ?"
+)
+_CITED: Final = (
+    "SELECT task_id, cited_at FROM citations WHERE note_id=? ORDER BY cited_at DESC, task_id LIMIT ?"
+)
+_TASKS: Final = "SELECT id,title,status FROM tasks WHERE id IN (SELECT value FROM json_each(?))"
+_READERS: Final = (
+    "SELECT agent_id, MAX(timestamp) AS at, COUNT(*) FROM access_log"  # noqa: S608 - a constant
+    f" WHERE doc_id=? AND operation='{READ}' GROUP BY agent_id ORDER BY at DESC, agent_id LIMIT ?"
+)
+_REVERIFICATION: Final = (
+    "SELECT id FROM tasks INDEXED BY tasks_impact"  # noqa: S608 - constants
+    f" WHERE {_IS_REVERIFICATION} AND {_IMPACT_OF}=? ORDER BY created_at, rowid"
+)
+_JOURNALLED: Final = "SELECT payload, timestamp FROM events WHERE type='task.completed' ORDER BY seq"
+
+
+@frozen
+class RestingTask:
+    """A task that rests on a note: a `finding` names it, or its completion `cited` it; `at` is the newest."""
+
+    task_id: str
+    title: str
+    status: str
+    how: str
+    at: datetime
+
+
+@frozen
+class Reader:
+    """An agent that read a note, and how often as far as the access log goes back."""
+
+    agent: str
+    last_read_at: datetime
+    reads: int
+
+
+class ImpactRows:
+    """The rows as one connection sees them; writing needs an open transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def cite(self, task_id: str, note_ids: Iterable[str], now: datetime) -> None:
+        """The completion of a task cited these notes; again moves the time."""
+        moment = format_time(now)
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO citations VALUES(?,?,?)",
+            [(note_id, task_id, moment) for note_id in dict.fromkeys(note_ids)],
+        )
+
+    def cite_journalled(self) -> None:
+        """Take over the citations of completions that are still in the journal."""
+        for payload, at in self._connection.execute(_JOURNALLED).fetchall():
+            task_id, cited = _read_completion(str(payload))
+            if task_id is not None:
+                self.cite(task_id, cited, parse_time(str(at)))
+
+    def tasks(self, note_id: str, most: int) -> list[RestingTask]:
+        """At most so many tasks, the newest finding or citation first; a finding counts more."""
+        cited: dict[str, str] = dict(self._rows(_CITED, note_id, most))
+        found: dict[str, str] = dict(self._rows(_FOUND, note_id, most))
+        newest = {task: max(found.get(task, ""), cited.get(task, "")) for task in (*found, *cited)}
+        chosen = sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]
+        rows = {row[0]: row for row in self._rows(_TASKS, json.dumps(chosen))}
+        return [
+            RestingTask(
+                task_id=task,
+                title=rows[task][1],
+                status=rows[task][2],
+                how="finding" if task in found else "cited",
+                at=parse_time(newest[task]),
+            )
+            for task in chosen
+            if task in rows
+        ]
+
+    def readers(self, note_id: str, most: int) -> list[Reader]:
+        """At most so many agents, who read it last first."""
+        return [
+            Reader(agent, parse_time(at), reads) for agent, at, reads in self._rows(_READERS, note_id, most)
+        ]
+
+    def reverification(self, note_id: str) -> list[str]:
+        """The ids of the open tasks and epics that say they are of the re-verification, oldest first."""
+        return [row[0] for row in self._rows(_REVERIFICATION, note_id)]
+
+    def _rows(self, sql: str, *values: str | int) -> list[Any]:
+        return list(self._connection.execute(sql, values))
+
+
+def _read_completion(payload: str) -> tuple[str | None, list[str]]:
+    """The task and the cited notes of a `task.completed` event; None where it does not tell."""
+    try:
+        told = json.loads(payload)
+        cited = json.loads(told["cited_nodes"])
+        task_id = told["task_id"]
+    except (ValueError, KeyError, TypeError):
+        return None, []
+    if not isinstance(task_id, str) or not isinstance(cited, list):
+        return None, []
+    return task_id, [note_id for note_id in cited if isinstance(note_id, str)]
