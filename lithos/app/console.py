@@ -6,14 +6,18 @@ from typing import Final
 
 from quart_trio import QuartTrio
 
+from lithos.actors.blocking import Threads
 from lithos.app.server import Server
 from lithos.app.stores import utc_now
+from lithos.catalogue.lineage import Lineage
 from lithos.front.console.console import Console
 from lithos.front.console.pages import (
     agents,
     components,
+    files,
     graph,
     login,
+    note,
     notes,
     overview,
     receipts,
@@ -24,10 +28,25 @@ from lithos.front.console.pages import (
 from lithos.front.console.parts import ConsoleParts
 from lithos.front.console.sessions import Sessions
 from lithos.front.server.ports import FrontSettings
+from lithos.services.notes.browsing import Browsing
+from lithos.services.notes.vault_files import VaultFiles
 
 PAGES: Final = tuple(
     module.add_routes
-    for module in (login, overview, search, notes, graph, tasks, agents, receipts, system, components)
+    for module in (
+        login,
+        overview,
+        search,
+        notes,
+        note,
+        files,
+        graph,
+        tasks,
+        agents,
+        receipts,
+        system,
+        components,
+    )
 )
 
 
@@ -37,6 +56,8 @@ def add_console(server: Server, settings: FrontSettings, sessions: Sessions, app
         tools=server.tools,
         catalogue=server.catalogue,
         knowledge=server.knowledge,
+        browsing=Browsing(server.catalogue, Lineage(server.catalogue), Threads(), utc_now),
+        files=VaultFiles(server.files, server.catalogue, Threads(2)),
         search=server.search,
         learning=server.learning,
         state=server.state,

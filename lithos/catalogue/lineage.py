@@ -25,6 +25,9 @@ class Lineage:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
 
+    async def settle(self) -> None:
+        """Find out who may be suspect; here each call looks for itself."""
+
     def sources(self, note_id: str) -> list[Kin]:
         """What a note rests on directly, only notes that exist, by id."""
         found = self._catalogue.graph.provenance.reach([note_id], 1, "outgoing")

@@ -92,16 +92,13 @@ class OutlineEntry:
 
 @frozen
 class Parsed:
-    """A parsed text. `targets` are the names that its links may mean; `starts` where its outermost blocks
-    begin, as (first line, whether it is a heading).
-    """
+    """A parsed text; `targets` are the names that its links may mean."""
 
     _parser: MarkdownIt
     _tokens: Sequence[Token]
     path: str
     targets: frozenset[str]
     outline: Sequence[OutlineEntry]
-    starts: Sequence[tuple[int, bool]]
 
     def render(self, found: Mapping[str, str | None]) -> Markup:
         """The text as safe HTML; `found` gives the id of the note that a target means. To be called once."""
@@ -126,12 +123,18 @@ def parse_markdown(text: str, path: str = "") -> Parsed:
     targets = {
         target for token in tokens for child in token.children or () for target in _targets_of(child, path)
     }
-    starts = [
+    return Parsed(parser, tokens, path, frozenset(targets), list(_outline(tokens)))
+
+
+def block_starts(text: str) -> list[tuple[int, bool]]:
+    """Where the outermost blocks of a text begin: the first line of each, and whether it is a heading."""
+    parser = _parser()
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return [
         (token.map[0], token.type == "heading_open")
-        for token in tokens
+        for token in parser.parse(text, {})
         if token.level == 0 and token.nesting >= 0 and token.map is not None
     ]
-    return Parsed(parser, tokens, path, frozenset(targets), list(_outline(tokens)), starts)
 
 
 def _outline(tokens: Sequence[Token]) -> Iterator[OutlineEntry]:
@@ -193,13 +196,12 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     second = state.src[state.bMarks[start + 1] : state.eMarks[start + 1]]
     if not _DELIMITERS.fullmatch(second.lstrip("> \t")):
         return False
-    columns, rows, present = second.count("|") + 1, 0, 0
+    columns, present = second.count("|") + 1, 0
     if columns > _MISSING_CELLS:
         return False
-    for line in range(start + 2, end):
+    for rows, line in enumerate(range(start + 2, end), 1):
         if state.bMarks[line] + state.tShift[line] >= state.eMarks[line]:
             break
-        rows += 1
         present += state.src.count("|", state.bMarks[line], state.eMarks[line]) + 1
         if columns * rows > 2 * present + _MISSING_CELLS:
             return False
@@ -283,7 +285,7 @@ def _wiki_tokens(link: Mapping[str, object], found: Mapping[str, str | None]) ->
     suffix = note.rpartition(".")[2].lower()
     is_file = "." in note and suffix != "md" and _SUFFIX.fullmatch(suffix) is not None
     if link["embedded"] and note_id is None and suffix in IMAGES:
-        alt = "" if shown.isdigit() else shown  # `![[scan.png|300]]` says how wide
+        alt = note if shown.isdigit() else shown  # `![[scan.png|300]]` says how wide
         image = Token("image", "img", 0, attrs={"src": _file_address(note), "alt": alt}, content=alt)
         if shown.isdigit():
             image.attrs["width"] = shown[:4]
@@ -338,7 +340,7 @@ def _callouts(state: StateCore) -> None:
 
 
 def _behind_first_line(children: Sequence[Token]) -> list[Token] | None:
-    """What stands behind the first line break of a paragraph; None where emphasis or a link reaches over it."""
+    """What stands behind the first line break of a paragraph; None where emphasis reaches over it."""
     depth = 0
     for place, child in enumerate(children):
         depth += child.nesting
@@ -429,6 +431,8 @@ def _headings(state: StateCore) -> None:
             name = slug(state.tokens[place + 1].content)
             seen[name] = times = seen.get(name, 0) + 1
             token.attrSet("id", name if times == 1 else f"{name}-{times}")
+        if token.tag == "h1" and token.type in ("heading_open", "heading_close"):
+            token.tag = "h2"  # the page's own title is its one first heading
 
 
 def _cells(state: StateCore) -> None:
@@ -466,7 +470,7 @@ _ATTRIBUTES: Final = {
 }
 _TAGS: Final = frozenset({
     "a", "abbr", "b", "blockquote", "br", "caption", "center", "cite", "code", "dd", "del", "details",
-    "dfn", "div", "dl", "dt", "em", "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
+    "dfn", "div", "dl", "dt", "em", "figcaption", "figure", "h2", "h3", "h4", "h5", "h6", "hr",
     "i", "img", "input", "ins", "kbd", "li", "mark", "ol", "p", "pre", "q", "s", "samp", "section",
     "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
     "tr", "u", "ul", "var",
