@@ -1,4 +1,4 @@
-"""Other files of the vault for people to look at: pictures, papers, tables. Every read is in a worker thread."""
+"""Other files of the vault for people to look at: pictures, papers, tables. Reads are in worker threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHUNK = 256 * 1024
 
 @frozen
 class VaultFiles:
-    """Opens files by their path in the notes folder, by the containment rule of notes (notes spec, section 7)."""
+    """Opens files by their path in the notes folder, by the containment rule of notes (notes spec, 7)."""
 
     _files: NoteFiles
     _catalogue: Catalogue

@@ -50,15 +50,15 @@ class FilePages:
             if found is not None and found != path:
                 return redirect("/console/files/" + quote(found, safe="/"), 302)
             raise Refused(
-                "There is no such file in the vault, or it is one that is not shown: hidden and ignored files, "
-                "and what a symbolic link reaches outside. Look at the link in the note.",
+                "There is no such file in the vault, or it is one that is not shown: hidden and ignored "
+                "files, and what a symbolic link reaches outside. Look at the link in the note.",
                 404,
             )
         if attachment.size > LARGEST:
             attachment.file.close()
             raise Refused(
-                f"This file has {attachment.size:,} bytes; the console serves at most {LARGEST:,}. Open it in "
-                "the vault's folder.",
+                f"This file has {attachment.size:,} bytes; the console serves at most {LARGEST:,}. Open it "
+                "in the vault's folder.",
                 413,
             )
         return _respond(attachment, files)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-import trio
 from attrs import asdict, frozen
 from quart import Blueprint, Response, redirect, request
 
@@ -77,9 +76,8 @@ class NotePages:
         shown = await self._shown(read)
         note = read.document.note
         around: dict[str, Any] = {}
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._look_around, around, note_id, read)
-            nursery.start_soon(self._look_back, around, note_id)
+        await self._look_around(around, note_id, read)
+        await self._look_back(around, note_id)
         warnings: Sequence[Mapping[str, Any]] = around["warnings"]
         versions = around["versions"]
         return await self._console.show(
