@@ -131,8 +131,8 @@ def make_environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(
-        label=label, readable=readable, visible=visible, when=when, number=number, size=size, duration=duration,
-        short_id=short_id,
+        label=label, readable=readable, visible=visible, when=when, number=number, size=size,
+        duration=duration, short_id=short_id,
     )  # fmt: skip
     environment.globals.update(plural=plural, query_with=query_with)
     return environment

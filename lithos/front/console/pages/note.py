@@ -163,7 +163,7 @@ class NotePages:
             versions = {"versions": [], "total": 0}
         if versions["versions"]:
             return await self._console.show(
-                "note_deleted.html", 410, id=note_id, versions=versions, last=versions["versions"][0]
+                "note_deleted.html", id=note_id, versions=versions, last=versions["versions"][0]
             )
         return await self._console.show("note_missing.html", 404, wanted=note_id)
 
