@@ -61,12 +61,11 @@ def open_attachment(files: NoteFiles, path: str) -> Attachment | None:
         descriptor = _open_below(root, inside)
     except (OSError, ValueError):  # not there, closed to us, changed meanwhile, or no name of a file at all
         return None
-    file = FileIO(descriptor)
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        file.close()
+        os.close(descriptor)
         return None
-    return Attachment(file, parts[-1], status.st_size)
+    return Attachment(FileIO(descriptor), parts[-1], status.st_size)
 
 
 def _is_shown(part: str) -> bool:

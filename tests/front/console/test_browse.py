@@ -37,7 +37,7 @@ async def test_folders_tags_and_filters_reduce_the_list(tmp_path: Path) -> None:
         html = await person.page("/console/notes?sort=title")
         assert listed(html) == ["Alpha", "Beta", "Gamma"]
         shown = text_of(html)
-        for expected in ("lab 1", "ops/ 2", "db 2", "3 notes"):
+        for expected in ("lab 1", "ops / 2", "db 2", "3 notes"):
             assert expected in shown, expected
         below = await person.page("/console/notes?path_prefix=ops/&sort=title")
         assert listed(below) == ["Alpha", "Beta"]

@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from lithos.config.sections import IndexConfig
 from lithos.front.console.pages import files
-from tests.front.console.visiting import Visitor, visiting
+from tests.front.console.visiting import visiting
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 SECRET = b"the secret"
@@ -42,7 +41,7 @@ def vault(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-IGNORING = {"storage": {"ignore_globs": ("drafts/**",)}}
+IGNORING = {"storage": {"ignore": ("drafts/**",)}}
 
 
 @pytest.mark.parametrize("path", ["pics/a b.png", "pics/deep/far.jpg", "linked.png"])
