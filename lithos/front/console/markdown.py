@@ -13,11 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from posixpath import dirname, normpath
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
 
-import nh3
 from attrs import frozen
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, table
@@ -30,8 +27,9 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-#: Before the ids of headings and footnotes: nothing in a note can pass for a part of the page.
-ID_PREFIX: Final = "n-"
+from lithos.front.console.note_links import linked, slug, targets_of
+from lithos.front.console.sanitising import ID_PREFIX, sanitise
+
 #: Languages that are coloured; each has a lexer that is linear enough for a block.
 LANGUAGES: Final = frozenset({
     "bash", "c", "console", "cpp", "css", "diff", "dockerfile", "go", "html", "ini", "java",
@@ -39,20 +37,13 @@ LANGUAGES: Final = frozenset({
     "xml", "yaml", "yml",
 })  # fmt: skip
 LONGEST_COLOURED: Final = 20_000
-IMAGES: Final = frozenset({"png", "jpg", "jpeg", "gif", "webp", "avif", "bmp"})
 _CALLOUT: Final = re.compile(r"\[!([A-Za-z][A-Za-z-]{0,30})\]([+-]?)[ \t]*([^\n]{0,200})")
 _CALLOUTS: Final = frozenset({
     "note", "info", "tip", "success", "question", "warning", "failure", "danger", "bug", "example",
     "quote", "todo", "abstract", "important", "caution",
 })  # fmt: skip
 _WIKI_LINK: Final = re.compile(r"(!?)\[\[([^\[\]\n|]{1,500})(?:\|([^\[\]\n]{0,500}))?\]\]")
-_CLASS: Final = re.compile(
-    r"^(?:t-[a-z0-9]{1,4}|callout|callout-[a-z]+|callout-title|wikilink|broken|task-list-item|contains-task-list|"
-    r"footnotes|footnotes-list|footnote-item|footnote-ref|footnote-backref|code|external)$"
-)
 _TASK: Final = re.compile(r"\[([ xX])\][ \t]+")
-#: The suffix of a name that is a file's: `scan.pdf`, and not `v2.0` or `Mr. Smith`.
-_SUFFIX: Final = re.compile(r"[a-z][a-z0-9]{1,4}")
 #: Brackets of one paragraph from which on those that are never closed make it plain text: for each of them
 #: the parser looks for its end.
 _MANY_BRACKETS: Final = 200
@@ -66,8 +57,6 @@ _DEEPEST_FORMATTING: Final = 8
 #: Cells that rows may lack.
 _MISSING_CELLS: Final = 2_000
 _DELIMITERS: Final = re.compile(r"[ \t]*\|?[ \t:|-]*-[ \t:|-]*")
-_REL: Final = "noopener noreferrer nofollow"
-_SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @frozen
@@ -104,9 +93,9 @@ class Parsed:
         """The text as safe HTML; `found` gives the id of the note that a target means. To be called once."""
         for token in self._tokens:
             if token.children:
-                token.children = [one for child in token.children for one in _linked(child, found, self.path)]
+                token.children = [one for child in token.children for one in linked(child, found, self.path)]
         html = self._parser.renderer.render(self._tokens, self._parser.options, {})
-        return Markup(_sanitise(html))  # noqa: S704 - sanitised above
+        return Markup(sanitise(html))  # noqa: S704 - sanitised above
 
 
 def render_markdown(text: str, links: Links) -> Markup:
@@ -121,7 +110,7 @@ def parse_markdown(text: str, path: str = "") -> Parsed:
     environment: dict[str, object] = {}
     tokens = parser.parse(text, environment)
     targets = {
-        target for token in tokens for child in token.children or () for target in _targets_of(child, path)
+        target for token in tokens for child in token.children or () for target in targets_of(child, path)
     }
     return Parsed(parser, tokens, path, frozenset(targets), list(_outline(tokens)))
 
@@ -226,7 +215,7 @@ def _tame_html(state: StateCore) -> None:
             token.type = "text"
 
 
-# -- links ---------------------------------------------------------------------------------------------------
+# -- rules ---------------------------------------------------------------------------------------------------
 
 
 def _wiki_link(state: StateInline, silent: bool) -> bool:
@@ -246,73 +235,6 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
         }
     state.pos = match.end()
     return True
-
-
-def _targets_of(token: Token, path: str) -> Iterator[str]:
-    """The names of notes that a token of a paragraph may lead to."""
-    if token.type == "wiki":
-        note = str(token.meta["target"]).partition("#")[0].strip()
-        if note:
-            yield note
-    elif token.type == "link_open":
-        target = _beside_of(str(token.attrGet("href") or ""), path)
-        if target:
-            yield target.removesuffix(".md")
-            yield target
-
-
-def _linked(token: Token, found: Mapping[str, str | None], path: str) -> Iterator[Token]:
-    """A token of a paragraph, with where it leads."""
-    if token.type == "wiki":
-        yield from _wiki_tokens(token.meta, found)
-        return
-    if token.type == "link_open":
-        href = _address(str(token.attrGet("href") or ""), found, path)
-        token.attrSet("href", href)
-        if _is_elsewhere(href):
-            token.attrSet("class", "external")
-            token.attrSet("rel", _REL)
-    elif token.type == "image":
-        _image(token, path)
-    yield token
-
-
-def _wiki_tokens(link: Mapping[str, object], found: Mapping[str, str | None]) -> Iterator[Token]:
-    target, shown = str(link["target"]), str(link["shown"])
-    note, _, heading = target.partition("#")
-    note = note.strip()
-    note_id = found.get(note) if note else ""
-    suffix = note.rpartition(".")[2].lower()
-    is_file = "." in note and suffix != "md" and _SUFFIX.fullmatch(suffix) is not None
-    if link["embedded"] and note_id is None and suffix in IMAGES:
-        alt = note if shown.isdigit() else shown  # `![[scan.png|300]]` says how wide
-        image = Token("image", "img", 0, attrs={"src": _file_address(note), "alt": alt}, content=alt)
-        if shown.isdigit():
-            image.attrs["width"] = shown[:4]
-        image.children = [Token("text", "", 0, content=alt)]
-        yield image
-        return
-    opening = Token("link_open", "a", 1)
-    if note_id is None and is_file:
-        opening.attrs = {"href": _file_address(note), "class": "wikilink"}
-    elif note_id is None:
-        opening.attrs = {"href": "/console/notes?" + _query(note), "class": "wikilink broken"}
-        opening.attrs["title"] = "No note has this name yet."
-    else:
-        anchor = f"#{ID_PREFIX}{slug(heading)}" if heading else ""
-        href = f"/console/notes/{quote(note_id, safe='')}{anchor}" if note_id else anchor or "#"
-        opening.attrs = {"href": href, "class": "wikilink"}
-    yield opening
-    yield Token("text", "", 0, content=shown)
-    yield Token("link_close", "a", -1)
-
-
-def _query(name: str) -> str:
-    return f"q={quote(name.strip(), safe='')}"
-
-
-def _file_address(path: str) -> str:
-    return "/console/files/" + quote(path.lstrip("/"), safe="/")
 
 
 def _callouts(state: StateCore) -> None:
@@ -377,52 +299,6 @@ def _task_items(state: StateCore) -> None:
             lists[-1].attrSet("class", "contains-task-list")
 
 
-def _image(token: Token, path: str) -> None:
-    """Pictures of the vault are shown, others linked."""
-    source = str(token.attrGet("src") or "")
-    if source.startswith("/console/files/"):
-        return
-    if _is_elsewhere(source):
-        text = escape(token.content or source)
-        token.type, token.tag, token.children = "html_inline", "", None
-        token.content = f'<a class="external" rel="{_REL}" href="{escape(source)}">{text}</a>'
-    else:
-        token.attrSet("src", _file_address(_beside(unquote(source), path)))
-
-
-def _is_elsewhere(address: str) -> bool:
-    return bool(_SCHEME.match(address)) or address.startswith("//")
-
-
-def _beside_of(href: str, path: str) -> str:
-    """The path in the vault that an address names; "" for none."""
-    if not href or _is_elsewhere(href) or href.startswith("#"):
-        return ""
-    try:
-        return _beside(unquote(urlsplit(href.partition("#")[0]).path), path)
-    except ValueError:  # such as `[` where a host would be
-        return ""
-
-
-def _address(href: str, found: Mapping[str, str | None], note: str) -> str:
-    if _is_elsewhere(href):
-        return href
-    anchor = href.partition("#")[2]
-    mark = f"#{ID_PREFIX}{slug(unquote(anchor))}" if anchor else ""
-    target = _beside_of(href, note)
-    if not target:
-        return mark or "#"
-    note_id = found.get(target.removesuffix(".md")) or found.get(target)
-    return f"/console/notes/{quote(note_id, safe='')}{mark}" if note_id else _file_address(target)
-
-
-def _beside(path: str, note: str) -> str:
-    """A path as seen from the folder of a note, never above the vault."""
-    if path.startswith("/"):
-        return normpath(path).lstrip("/")
-    return normpath(f"/{dirname(note)}/{path}").lstrip("/")
-
-
 def _headings(state: StateCore) -> None:
     """Ids for headings, so that an outline can lead to them; equal ones are numbered."""
     seen: dict[str, int] = {}
@@ -443,11 +319,6 @@ def _cells(state: StateCore) -> None:
             token.attrSet("align", style.rpartition(":")[2])
 
 
-def slug(heading: str) -> str:
-    """The id of a heading without its prefix."""
-    return re.sub(r"[^\w]+", "-", heading[:200].lower()).strip("-") or "section"
-
-
 def _highlight(code: str, language: str, _attributes: str) -> str:
     """Coloured code; "" lets it be escaped as it is."""
     if language.lower() not in LANGUAGES or len(code) > LONGEST_COLOURED:
@@ -456,51 +327,3 @@ def _highlight(code: str, language: str, _attributes: str) -> str:
         code, get_lexer_by_name(language.lower()), HtmlFormatter(nowrap=True, classprefix="t-")
     )
     return f'<pre class="code"><code>{coloured}</code></pre>'
-
-
-_ATTRIBUTES: Final = {
-    "*": {"class", "id", "title", "dir", "lang"},
-    "a": {"href", "rel"},
-    "img": {"src", "alt", "width", "height"},
-    "input": {"type", "checked", "disabled"},
-    "ol": {"start"},
-    "td": {"colspan", "rowspan", "align"},
-    "th": {"colspan", "rowspan", "align"},
-    "details": {"open"},
-}
-_TAGS: Final = frozenset({
-    "a", "abbr", "b", "blockquote", "br", "caption", "center", "cite", "code", "dd", "del", "details",
-    "dfn", "div", "dl", "dt", "em", "figcaption", "figure", "h2", "h3", "h4", "h5", "h6", "hr",
-    "i", "img", "input", "ins", "kbd", "li", "mark", "ol", "p", "pre", "q", "s", "samp", "section",
-    "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
-    "tr", "u", "ul", "var",
-})  # fmt: skip
-
-
-def _filter(tag: str, attribute: str, value: str) -> str | None:
-    """Classes of this module only, pictures of the vault only, checkboxes that cannot be used."""
-    if attribute == "class":
-        return " ".join(one for one in value.split() if _CLASS.match(one)) or None
-    if tag == "a" and attribute == "href" and value.startswith("#"):
-        return value if value.startswith(f"#{ID_PREFIX}") else f"#{ID_PREFIX}{value[1:]}"
-    if tag == "img" and attribute == "src":
-        is_file = value.startswith("/console/files/") and ".." not in unquote(value)
-        return value if is_file and "\\" not in value else None
-    if attribute == "rel":
-        return _REL
-    if tag == "input" and attribute == "type":
-        return value if value == "checkbox" else None
-    return value
-
-
-def _sanitise(html: str) -> str:
-    return nh3.clean(
-        html,
-        tags=set(_TAGS),
-        attributes=_ATTRIBUTES,
-        attribute_filter=_filter,
-        url_schemes={"http", "https", "mailto"},
-        link_rel=None,
-        id_prefix=ID_PREFIX,
-        set_tag_attribute_values={"input": {"disabled": "", "type": "checkbox"}},
-    )

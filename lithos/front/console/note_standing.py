@@ -11,6 +11,8 @@ from attrs import frozen
 from lithos.core.learning.salience import PATIENCE, STRIKES
 from lithos.core.times import parse_time
 
+#: Keys that enrichment keeps up to date; they move nothing.
+_ENRICHED: Final = frozenset({"entities", "entities_extractor"})
 #: Changes are named among the reasons for so long.
 RECENT: Final = timedelta(days=2)
 
@@ -77,7 +79,7 @@ def _of_feedback(stats: Mapping[str, Any]) -> list[Reason]:
 def _of_changes(note_id: str, versions: Sequence[Mapping[str, Any]], now: datetime) -> list[Reason]:
     found: list[Reason] = []
     for row in versions[:5]:
-        if now - parse_time(row["at"]) > RECENT or not row["changed"]:
+        if now - parse_time(row["at"]) > RECENT or not set(row["changed"]) - _ENRICHED:
             continue
         changed = ", ".join(str(key) for key in row["changed"][:6])
         text = f"{row['agent']} changed {changed} (version {row['version']}); searches match the new text."

@@ -260,6 +260,8 @@ def _near(entries: Iterable[Entry], name: str) -> list[Entry]:
     wanted = _trigrams(name)
     scored: list[tuple[float, str, Entry]] = []
     for entry in entries:
+        if not 0.4 <= (len(entry.note.title) + 2) / (len(name) + 2) <= 2.5:
+            continue  # too short or too long to be alike
         there = _trigrams(entry.note.title)
         alike = 2 * len(wanted & there) / (len(wanted) + len(there))
         if alike >= LEAST_ALIKE:

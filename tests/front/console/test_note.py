@@ -36,7 +36,9 @@ async def versions_of(person: Visitor, note_id: str) -> list[dict[str, Any]]:
 def authors_of(person: Visitor, kind: str) -> list[str]:
     """Who made the events of a type, oldest first."""
     store = person.lithos.server.coordinator._store
-    return [event.draft.agent for event in store.events_after(person.lithos.first_seq) if event.draft.type == kind]
+    return [
+        event.draft.agent for event in store.events_after(person.lithos.first_seq) if event.draft.type == kind
+    ]
 
 
 # -- looking ---------------------------------------------------------------------------------------------------
