@@ -231,6 +231,7 @@ def _edit_body(given: str, op: str) -> object:
 
 
 PARSERS: Final[Mapping[str, Parse]] = {
+    "file_names.same_name": lambda t: file_names.same_name([t, f"a/{t}"], t),
     "merging.merge_texts": lambda t: _merge(t, f"x\n{t}", f"{t}\ny"),
     "merging.merge_texts of lines": lambda t: _merge(
         _broken(t), _broken(t[::-1]), _broken(t[len(t) // 2 :] + t[: len(t) // 2])

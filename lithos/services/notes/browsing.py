@@ -26,11 +26,11 @@ from lithos.core.notes.trust import NoteWarning
 
 #: How a list may be sorted, and whether the greatest comes first.
 SORTS: Final[Mapping[str, tuple[Callable[[Entry], Any], bool]]] = {
-    "updated": (attrgetter("note.updated_at"), True),
-    "created": (attrgetter("note.created_at"), True),
+    "updated": (lambda entry: entry.note.updated_at, True),
+    "created": (lambda entry: entry.note.created_at, True),
     "title": (lambda entry: entry.note.title.casefold(), False),
     "path": (attrgetter("path"), False),
-    "confidence": (attrgetter("note.confidence"), False),
+    "confidence": (lambda entry: entry.note.confidence, False),
 }
 #: What a list may be reduced to beside the statuses of notes.
 STATES: Final = ("expired", "suspect", "broken")

@@ -99,7 +99,8 @@ PAYLOADS: Final[tuple[str, ...]] = (
     '<p class="notice side skip" id=main>x</p>',
     # mutations
     '<noembed><img title="</noembed><img src=x onerror=pwned()>"></noembed>',
-    '<form><math><mtext></form><form><mglyph><svg><mtext><style><path id="</style><img onerror=pwned() src>">',
+    '<form><math><mtext></form><form><mglyph><svg><mtext><style><path id="</style>'
+    '<img onerror=pwned() src>">',
     '<svg></p><style><a id="</style><img src=1 onerror=pwned()>">',
     "<table><td><style></td><img src=x onerror=pwned()></style></table>",
     '<a title="`<img src=x onerror=pwned()>`">x</a>',
@@ -196,7 +197,7 @@ def dangers(html: str) -> list[str]:
 
 
 def assert_inert(html: str, *, where: str = "") -> None:
-    """A page on which nothing that was written by others can act, of at most 200 kB with one first heading."""
+    """A page on which nothing that others wrote can act, of at most 200 kB, with one first heading."""
     page = _Page()
     page.feed(html)
     page.close()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.config.sections import HistoryConfig, LcmaConfig
 from tests.front.console.injections import LONG_LINE, PAYLOADS, assert_inert
 from tests.front.console.visiting import Visitor, form_of, visiting
 from tests.servers import MISSING_ID
@@ -41,7 +42,7 @@ def authors_of(person: Visitor, kind: str) -> list[str]:
     ]
 
 
-# -- looking ---------------------------------------------------------------------------------------------------
+# -- looking ------------------------------------------------------------
 
 
 async def test_a_note_is_shown_with_its_text_frontmatter_links_and_lineage(tmp_path: Path) -> None:
@@ -172,7 +173,36 @@ async def test_a_wrong_id_leads_to_a_page_that_helps(tmp_path: Path, wanted: str
         assert "/console/notes" in answer.text
 
 
-# -- bringing back -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("off", ["history", "lcma"])
+async def test_a_note_is_shown_without_a_history_and_without_learning(tmp_path: Path, off: str) -> None:
+    """behaviour 235: the pages of notes render on a server with parts switched off."""
+    sections = (
+        {"history": HistoryConfig(enabled=False)} if off == "history" else {"lcma": LcmaConfig(enabled=False)}
+    )
+    async with visiting(tmp_path, **sections) as person:
+        note_id = await person.lithos.create("Note", "Its text.", derived_from_ids=[])
+        html = await person.page(f"/console/notes/{note_id}")
+        assert "Its text." in prose_of(html)
+        assert_inert(html)
+        assert_inert(await person.page(f"/console/notes/{note_id}/quarantine"))
+        assert_inert(await person.page("/console/notes?view=deleted"))
+        if off == "history":
+            assert "No versions are kept: history.enabled is off." in html
+            assert (await person.get(f"/console/notes/{note_id}/restore?version=1")).status_code == 409
+
+
+async def test_a_file_that_is_gone_says_so(tmp_path: Path) -> None:
+    """behaviour 235: degraded, a page says what is wrong."""
+    async with visiting(tmp_path) as person:
+        note_id = await person.lithos.create("Note", "Its text.")
+        (person.lithos.knowledge / "note.md").unlink()
+        answer = await person.get(f"/console/notes/{note_id}")
+        assert answer.status_code == 404
+        assert "is missing or cannot be read" in text_of(answer.text)
+        assert_inert(answer.text)
+
+
+# -- bringing back ------------------------------------------------------------
 
 
 async def test_restoring_shows_its_consequences_happens_once_and_carries_the_name(tmp_path: Path) -> None:
@@ -238,7 +268,7 @@ async def test_a_deleted_note_is_listed_and_brought_back(tmp_path: Path) -> None
         assert (await versions_of(person, note_id))[0]["agent"] == PERSON
 
 
-# -- quarantine --------------------------------------------------------------------------------------------------
+# -- quarantine ------------------------------------------------------------
 
 
 async def test_quarantine_shows_its_dependents_happens_once_and_carries_the_name(tmp_path: Path) -> None:
@@ -285,7 +315,7 @@ async def test_a_quarantine_without_a_reason_changes_nothing(tmp_path: Path) -> 
         assert (await person.lithos.read(note_id))["version"] == 1
 
 
-# -- bad input ---------------------------------------------------------------------------------------------------
+# -- bad input ------------------------------------------------------------
 
 
 async def test_nothing_that_is_written_in_a_note_does_anything_on_its_pages(tmp_path: Path) -> None:

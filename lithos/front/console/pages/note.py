@@ -81,7 +81,7 @@ class NotePages:
         warnings: Sequence[Mapping[str, Any]] = around["warnings"]
         versions = around["versions"]
         return await self._console.show(
-            "note.html",
+            "note_page.html",
             note=note,
             path_of_note=read.entry.path,
             folders=_folders(read.entry.path),

@@ -70,7 +70,7 @@ class BrowsePages:
         near = await browsing.near(wanted.q) if is_unnamed and not page.total else ()
         rows = _rows(page, await browsing.warnings(page.entries))
         tags, tag_total = await browsing.tags(MOST_TAGS)
-        context = {
+        context: dict[str, Any] = {
             "wanted": wanted,
             "page": page,
             "all": len(self._console.parts.catalogue),
