@@ -160,6 +160,15 @@ class _Script:
         await call("task_cancel", task_id=first["id"], agent="ann", reason="Not needed.")
         await call("task_next", agent="bob", aspect="reading", ttl_minutes=30)
         await call("stats")
+        (paper,) = (await self.server.tools.call("lithos_list", {"title_contains": "paper"}) or {})["items"]
+        await call(
+            "impact",
+            id=paper["id"],
+            action="quarantine",
+            agent="ann",
+            reason="A corrected edition is out.",
+            open_tasks=True,
+        )
 
 
 def make_examples() -> Mapping[str, Example]:

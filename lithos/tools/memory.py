@@ -43,17 +43,17 @@ MOST_QUESTIONS = 20
 class UpsertArguments:
     """Parameters of `lithos_edge_upsert`."""
 
-    from_id: str = argument("Note id where the edge begins.", bound=NAME)
-    to_id: str = argument("Note id where it ends.", bound=NAME)
-    type: str = argument("Kind of relation, such as supports, contradicts, related_to.", bound=NAME)
+    from_id: str = argument("Note it begins at.", bound=NAME)
+    to_id: str = argument("Note it ends at.", bound=NAME)
+    type: str = argument("Such as supports, contradicts, related_to.", bound=NAME)
     weight: float = argument("Strength, usually 0..1.")
     namespace: str = argument("Namespace of the edge.", bound=NAMESPACE)
-    provenance_actor: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
-    provenance_type: str | None = argument("How it was found, such as asserted.", None, bound=NAME)
+    provenance_actor: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
+    provenance_type: str | None = argument("Such as asserted.", None, bound=NAME)
     evidence: dict[str, Any] | list[Any] | None = argument(
         "Object or array that backs it.", None, bound=METADATA
     )
-    conflict_state: str | None = argument("State of the conflict, for contradicts.", None, bound=NAME)
+    conflict_state: str | None = argument("State of a contradicts edge.", None, bound=NAME)
 
 
 @frozen
@@ -72,7 +72,7 @@ class ResolveArguments:
 
     edge_id: str = argument("Id of a contradicts edge.", bound=LOOKUP)
     resolution: str = argument("What became of the conflict.", one_of=RESOLUTIONS, bound=LOOKUP)
-    resolver: str = argument("Your agent id.", bound=NAME, is_caller=True)
+    resolver: str = argument("Your id.", bound=NAME, is_caller=True)
     winner_id: str | None = argument("For superseded: the note that stays valid.", None, bound=LOOKUP)
 
 
@@ -165,7 +165,7 @@ def edge_row(edge: Edge) -> dict[str, Any]:
 class StatsArguments:
     """Parameters of `lithos_node_stats`."""
 
-    node_id: str = argument("Id of the note.", bound=LOOKUP)
+    node_id: str = argument("Note id.", bound=LOOKUP)
 
 
 class MemoryTools:
@@ -247,7 +247,7 @@ class RetrieveArguments:
     task_id: str | None = argument("Your task; shows its notes too.", None, bound=NAME)
     surface_conflicts: bool = argument("Tell unsettled contradictions.", False)
     max_context_nodes: int | None = argument("Notes to look around; default limit.", None)
-    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
     path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
     offset: int = argument("Results to skip.", 0, is_listed=False)
 

@@ -111,6 +111,15 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     await ask("history", id=heavy["id"], diff="1..3")
     await ask("history", agent="ann", limit=1_000)
     await ask("restore", id=heavy["id"], version=1, agent="ann")
+    for number in range(210):
+        await ask("write", title=f"Resting {number} {'t' * 900}", content="r", agent="ann",
+                  derived_from_ids=[heavy["id"]])  # fmt: skip
+    hit = await ask("impact", id=heavy["id"], action="quarantine", agent="ann", reason="r" * 1_000,
+                    open_tasks=True)  # fmt: skip
+    assert hit["truncated"]
+    assert len(hit["task_ids"]) == 200
+    rest = await ask("impact", id=heavy["id"], offset=hit["next_offset"])
+    assert rest["dependents"][0]["id"] not in {row["id"] for row in hit["dependents"]}
     await ask("read", id=linking)
     moved = await ask("note_move", id=linking, path="elsewhere", agent="ann")
     assert (len(moved["rewritten"]), moved["rewritten_total"]) == (200, 300)

@@ -29,9 +29,11 @@ from lithos.core.times import format_time
 READ_COUNTS: Final = """
 CREATE TABLE IF NOT EXISTS read_counts(doc_id TEXT PRIMARY KEY, reads INTEGER NOT NULL) WITHOUT ROWID;
 """
-#: Reads are few among the accesses: this index counts them without a look at the others.
+#: Reads are few among the accesses: this index counts them, by agent too, without a look at the others.
 READ_INDEX: Final = (
-    "CREATE INDEX IF NOT EXISTS access_log_reads ON access_log(doc_id) WHERE operation='read';"
+    "DROP INDEX IF EXISTS access_log_reads;"  # of earlier versions, without the agent
+    "CREATE INDEX IF NOT EXISTS access_log_readers ON access_log(doc_id, agent_id, timestamp)"
+    " WHERE operation='read';"
 )
 COUNT_READS: Final = (
     "SELECT doc_id, SUM(reads) FROM (SELECT doc_id, COUNT(*) AS reads FROM access_log"

@@ -19,7 +19,7 @@ class EditArguments:
     """Parameters of `lithos_note_edit`."""
 
     op: str = argument("What to do.", one_of=OPERATIONS, bound=LOOKUP)
-    agent: str = argument("Your agent id.", bound=NAME)
+    agent: str = argument("Your id.", bound=NAME)
     id: str | None = argument("Note id.", None, bound=LOOKUP)
     path: str | None = argument("Path, instead of the id.", None, bound=PATH)
     section: str | None = argument("Section path or tail; omit for the whole body.", None, bound=LOOKUP)
@@ -30,8 +30,8 @@ class EditArguments:
         bound=CONTENT,
     )
     find: str | None = argument("Exact text to replace, or text of the task item.", None, bound=QUERY)
-    expected_version: int | None = argument("Refuse if the note has another version.", None)
-    expected_hash: str | None = argument("Refuse if the section has another hash.", None, bound=LOOKUP)
+    expected_version: int | None = argument("Refuse another version.", None)
+    expected_hash: str | None = argument("Refuse another hash of the section.", None, bound=LOOKUP)
 
 
 class EditTools:

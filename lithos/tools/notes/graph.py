@@ -20,7 +20,7 @@ from lithos.tools.memory import edge_row
 class RelatedArguments:
     """Parameters of `lithos_related`."""
 
-    id: str = argument("Id of the note.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP)
     include: tuple[str, ...] | None = argument(
         "Any of links, provenance, edges; default all.", None, bound=FILTERS
     )

@@ -19,18 +19,18 @@ from lithos.tools.contract.rows import outcome_row, sliced_rows, version_row
 class HistoryArguments:
     """Parameters of `lithos_history`."""
 
-    id: str | None = argument("Note id, also of a deleted note.", None, bound=LOOKUP)
+    id: str | None = argument("Note id, also a deleted one.", None, bound=LOOKUP)
     path: str | None = argument(
         "Path, instead of id, also one that a deleted note had.", None, bound=PATH, is_listed=False
     )
-    agent: str | None = argument("Only changes by this agent; without id of all notes.", None, bound=NAME)
+    agent: str | None = argument("Changes by this agent, of all notes without id.", None, bound=NAME)
     since: str | None = argument("Only changes at or after this time.", None, bound=LOOKUP)
-    deleted: bool = argument("List the notes that are deleted.", False)
+    deleted: bool = argument("List deleted notes.", False)
     limit: int = argument("Most versions.", 20)
     offset: int = argument("Versions to skip.", 0, is_listed=False)
     before: int | None = argument("Only versions below this one.", None)
     diff: str | None = argument(
-        "Instead of the list: the difference of two versions, 7..9, or 7 to the one before.",
+        "Instead: difference of versions 7..9, or of 7 to the one before.",
         None,
         bound=NAME,
     )
@@ -40,9 +40,9 @@ class HistoryArguments:
 class RestoreArguments:
     """Parameters of `lithos_restore`."""
 
-    id: str = argument("Note id, also of a deleted note.", bound=LOOKUP)
+    id: str = argument("Note id, also a deleted one.", bound=LOOKUP)
     version: int = argument("The version to bring back.")
-    agent: str = argument("Your agent id.", bound=NAME)
+    agent: str = argument("Your id.", bound=NAME)
     expected_version: int | None = argument("Refuse if the note has another version now.", None)
     #: For `lithos undo`: take back only what this version changed, and keep what came later.
     base: int | None = argument("Keep what changed since this version.", None, is_listed=False)

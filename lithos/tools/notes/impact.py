@@ -23,12 +23,10 @@ class ImpactArguments:
     """Parameters of `lithos_impact`."""
 
     id: str = argument("Note id.", bound=LOOKUP)
-    action: str = argument(
-        "preview changes nothing; clear ends the quarantine.", PREVIEW, one_of=ACTIONS, bound=LOOKUP
-    )
-    agent: str | None = argument("Your agent id; not needed to preview.", None, bound=NAME)
-    reason: str | None = argument("Why it is quarantined.", None, bound=TITLE)
-    open_tasks: bool = argument("With quarantine: a task for each note that rests directly on it.", False)
+    action: str = argument("preview changes nothing.", PREVIEW, one_of=ACTIONS, bound=LOOKUP)
+    agent: str | None = argument("Your id, unless preview.", None, bound=NAME)
+    reason: str | None = argument("Why quarantine.", None, bound=TITLE)
+    open_tasks: bool = argument("quarantine: open tasks to verify its direct dependents.", False)
 
 
 class ImpactTools:
@@ -44,7 +42,7 @@ class ImpactTools:
                 "lithos_impact",
                 "standard",
                 "",
-                "What rests on a note: notes, tasks, readers. Quarantine it when it is wrong, or clear it.",
+                "What rests on a note: notes, tasks, readers; quarantine it if it is wrong.",
                 ImpactArguments,
                 self.impact,
             ),

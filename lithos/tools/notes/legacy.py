@@ -21,7 +21,7 @@ from lithos.tools.contract.registry import Answer, Tool
 class LinksArguments:
     """Parameters of `lithos_links`."""
 
-    id: str = argument("Id of the note.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP)
     direction: str = argument("Which links.", "both", one_of=("both", "outgoing", "incoming"), bound=LOOKUP)
     depth: int = argument("Steps, 1..3.", 1)
 
@@ -33,14 +33,14 @@ class SemanticArguments:
     query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
     threshold: float | None = argument("Smallest similarity, 0..1.", None)
-    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
 
 
 @frozen
 class ProvenanceArguments:
     """Parameters of `lithos_provenance`."""
 
-    id: str = argument("Id of the note.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP)
     direction: str = argument("Which way.", "both", one_of=("both", "sources", "derived"), bound=LOOKUP)
     depth: int = argument("Steps, 1..3.", 1)
     include_unresolved: bool = argument("Also name sources that do not exist.", True)

@@ -19,7 +19,7 @@ class MoveArguments:
 
     id: str = argument("Note id.", bound=LOOKUP)
     path: str = argument("New folder, or new file ending in .md.", bound=PATH)
-    agent: str = argument("Your agent id.", bound=NAME)
+    agent: str = argument("Your id.", bound=NAME)
     update_links: bool = argument("Rewrite the links that would break.", True)
     expected_version: int | None = argument("Refuse the move if the note has another version.", None)
 

@@ -45,15 +45,15 @@ from lithos.tools.contract.bounds import (
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import list_row, outcome_row, read_row
 
-_EXPECTED = "The version you read; if the note has another one now, see on_conflict."
-_ON_CONFLICT = "If expected_version is not current: refuse, or merge your change with the others'."
+_EXPECTED = "The version you read; see on_conflict."
+_ON_CONFLICT = "If expected_version is not current: refuse, or merge your change."
 
 
 @frozen
 class WriteArguments:
     """Parameters of `lithos_write`."""
 
-    agent: str = argument("Your agent id.", bound=NAME)
+    agent: str = argument("Your id.", bound=NAME)
     title: str | None = argument(
         "Title; names the new file. Needed to create, else omit to keep.", None, bound=TITLE
     )
@@ -85,9 +85,7 @@ class WriteArguments:
     note_type: str | None = argument("Kind of note.", None, one_of=NOTE_TYPES, bound=LOOKUP)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
     summaries: dict[str, Any] | None = argument("Object with short and/or long.", None, bound=SUMMARIES)
-    metadata: dict[str, Any] | None = argument(
-        "Further frontmatter keys; merged, null deletes a key.", None, bound=METADATA
-    )
+    metadata: dict[str, Any] | None = argument("Further keys; merged, null deletes.", None, bound=METADATA)
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
 
@@ -96,13 +94,11 @@ class UpdateArguments:
     """Parameters of `lithos_note_update`."""
 
     id: str = argument("Note id.", bound=LOOKUP)
-    agent: str = argument("Your agent id.", bound=NAME)
+    agent: str = argument("Your id.", bound=NAME)
     title: str | None = argument("New title.", None, bound=TITLE)
     tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
-    metadata: dict[str, Any] | None = argument(
-        "Further frontmatter keys; merged, null deletes a key.", None, bound=METADATA
-    )
+    metadata: dict[str, Any] | None = argument("Further keys; merged, null deletes.", None, bound=METADATA)
     expected_version: int | None = argument(_EXPECTED, None)
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
@@ -112,16 +108,16 @@ class ReadArguments:
     """Parameters of `lithos_read`."""
 
     id: str | None = argument("Note id.", None, bound=LOOKUP)
-    path: str | None = argument("Path relative to knowledge/, with or without .md.", None, bound=PATH)
+    path: str | None = argument("Path below knowledge/, with or without .md.", None, bound=PATH)
     title: str | None = argument("Title, if only one note has it.", None, bound=LOOKUP)
-    max_length: int | None = argument("Cut the content to this many characters.", None)
+    max_length: int | None = argument("Most characters of content.", None)
     offset: int = argument("Characters to skip: next_offset of a cut answer.", 0)
-    outline: bool = argument("Add the outline: sections with their hashes; no content.", False)
+    outline: bool = argument("Sections with their hashes; no content.", False)
     section: str | None = argument(
         "Only this section: its path or tail, as Deploy > Rollback.", None, bound=LOOKUP
     )
-    agent_id: str | None = argument("Your agent id, for the audit.", None, bound=NAME, is_caller=True)
-    version: int | None = argument("The note as of this version, also a deleted one.", None)
+    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
+    version: int | None = argument("As of this version, also deleted.", None)
     as_of: str | None = argument("The version current at this time.", None, bound=LOOKUP)
 
 
@@ -130,9 +126,9 @@ class DeleteArguments:
     """Parameters of `lithos_delete`."""
 
     id: str = argument("Note id.", bound=LOOKUP)
-    agent: str = argument("Your agent id.", bound=NAME)
+    agent: str = argument("Your id.", bound=NAME)
     #: For `lithos undo`, which must not delete what somebody has just changed.
-    expected_version: int | None = argument("Refuse if the note has another version.", None, is_listed=False)
+    expected_version: int | None = argument("Refuse another version.", None, is_listed=False)
 
 
 @frozen
@@ -140,17 +136,15 @@ class ListArguments:
     """Parameters of `lithos_list`."""
 
     path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
     author: str | None = argument("Only this author.", None, bound=LOOKUP)
-    since: str | None = argument("Only notes updated at or after this time.", None, bound=LOOKUP)
+    since: str | None = argument("Updated at or after this time.", None, bound=LOOKUP)
     limit: int = argument("Most items.", 50)
     offset: int = argument("Items to skip.", 0)
     title_contains: str | None = argument("Only titles containing this, any case.", None, bound=LOOKUP)
     content_query: str | None = argument("Full-text query; orders by relevance.", None, bound=QUERY)
-    metadata_match: dict[str, Any] | None = argument(
-        "Extra metadata that must match, per key.", None, bound=FILTER
-    )
-    entities: tuple[str, ...] | None = argument("Only notes with all of these entities.", None, bound=FILTERS)
+    metadata_match: dict[str, Any] | None = argument("Metadata that must match, per key.", None, bound=FILTER)
+    entities: tuple[str, ...] | None = argument("With all of these entities.", None, bound=FILTERS)
 
 
 @frozen

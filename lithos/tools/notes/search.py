@@ -26,14 +26,14 @@ class SearchArguments:
     query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
     mode: str = argument("How to search.", "hybrid", one_of=MODES, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
     author: str | None = argument("Only this author.", None, bound=LOOKUP)
     path_prefix: str | None = argument("Only paths that begin so.", None, bound=LOOKUP)
     threshold: float | None = argument("Smallest similarity, 0..1.", None)
     seed_ids: tuple[str, ...] | None = argument("Where a graph search starts.", None, bound=IDS)
     graph_depth: int = argument("Steps of a graph search, 1..3.", 2)
-    entities: tuple[str, ...] | None = argument("Only notes with all of these entities.", None, bound=FILTERS)
-    agent_id: str | None = argument("Your agent id, for the audit.", None, bound=NAME, is_caller=True)
+    entities: tuple[str, ...] | None = argument("With all of these entities.", None, bound=FILTERS)
+    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
     offset: int = argument("Results to skip.", 0, is_listed=False)
 
 
@@ -44,10 +44,10 @@ class CacheArguments:
     query: str = argument("The question you are about to research.", may_be_blank=True, bound=QUERY)
     source_url: str | None = argument("Its web source, if it is one page.", None, bound=URL)
     max_age_hours: float | None = argument("Older answers are stale.", None)
-    min_confidence: float = argument("Less certain answers do not count, 0..1.", 0.5)
+    min_confidence: float = argument("Least confidence, 0..1.", 0.5)
     limit: int = argument("Candidates to consider.", 3)
-    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
-    max_length: int = argument("Cut the content to this many characters.", 4_000)
+    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
+    max_length: int = argument("Most characters of content.", 4_000)
 
 
 class SearchTools:

@@ -22,11 +22,11 @@ from lithos.tools.contract.bounds import (
 )
 
 _TASK = "Task id."
-_AGENT = "Your agent id."
-_ASPECT = "The part of the work you take, e.g. research."
-_MINUTES = "Minutes to hold it, from 0.1; default 60, at most 480."
-_FENCE = "Fence of your claim: refused with stale_fence when it is no longer yours."
-_TAGS = "Only tasks with all of these tags."
+_AGENT = "Your id."
+_ASPECT = "Your part of the work, e.g. research."
+_MINUTES = "Minutes to hold it, 0.1..480; default 60."
+_FENCE = "Fence of your claim; stale_fence if another has it."
+_TAGS = "With all of these tags."
 _MATCH = "Metadata that must match, per key."
 _SKIP = "Tasks to skip."
 _PROJECT = "Only tasks with this metadata.project."
@@ -110,7 +110,7 @@ class CompleteArguments:
     agent: str = argument(_AGENT, bound=NAME)
     outcome: str | None = argument("What came of it.", None, bound=OUTCOME)
     cited_nodes: tuple[str, ...] | None = argument(
-        "Notes that helped, also those found another way than by retrieve.", None, bound=IDS
+        "Notes that helped, however you found them.", None, bound=IDS
     )
     misleading_nodes: tuple[str, ...] | None = argument("Retrieved notes that misled.", None, bound=IDS)
     receipt_id: str | None = argument("Receipt of the retrieve call meant.", None, bound=LOOKUP)
@@ -130,11 +130,11 @@ class CancelArguments:
 class ListArguments:
     """Parameters of `lithos_task_list`."""
 
-    agent: str | None = argument("Only tasks this agent created.", None, bound=LOOKUP)
+    agent: str | None = argument("Created by this agent.", None, bound=LOOKUP)
     status: str | None = argument("Only this status.", None, one_of=TASK_STATUSES, bound=LOOKUP)
     tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
-    since: str | None = argument("Only tasks created at or after this time.", None, bound=LOOKUP)
-    resolved_since: str | None = argument("Only tasks resolved at or after this time.", None, bound=LOOKUP)
+    since: str | None = argument("Created at or after this time.", None, bound=LOOKUP)
+    resolved_since: str | None = argument("Resolved at or after this time.", None, bound=LOOKUP)
     with_claims: bool = argument("Add running claims.", False)
     metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
     task_type: str | None = argument("Only this kind.", None, one_of=TASK_TYPES, bound=LOOKUP)

@@ -1,4 +1,4 @@
-"""`lithos_impact`: what rests on a note, its quarantine, and the tasks that verify again (context spec, 2)."""
+"""`lithos_impact`: what rests on a note, its quarantine, tasks that verify again (context spec, 2)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def state(lithos: Lithos) -> tuple[Any, ...]:
     files = {name: (lithos.knowledge / name).read_bytes() for name in lithos.files()}
     reader = lithos.server.coordinator._store._reader
     tables = ("tasks", "task_edges", "findings", "claims", "citations", "note_versions", "agents", "events")
-    return files, [reader.execute(f"SELECT * FROM {table}").fetchall() for table in tables]  # noqa: S608
+    return files, [reader.execute(f"SELECT * FROM {table}").fetchall() for table in tables]
 
 
 async def open_tasks(lithos: Lithos) -> list[dict[str, Any]]:
@@ -117,7 +117,9 @@ async def test_a_read_that_is_not_stored_yet_counts(tmp_path: Path) -> None:
         assert [row["agent"] for row in (await ask(lithos, source))["readers"]] == ["ann"]
 
 
-async def test_citations_are_known_after_a_restart_without_events_and_from_the_journal(tmp_path: Path) -> None:
+async def test_citations_are_known_after_a_restart_without_events_and_from_the_journal(
+    tmp_path: Path,
+) -> None:
     """behaviour 232: what an earlier version completed is taken over from the journal."""
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source")
@@ -126,8 +128,8 @@ async def test_citations_are_known_after_a_restart_without_events_and_from_the_j
         writer = lithos.server.coordinator._store._writer
         writer.execute("DROP TABLE citations; DELETE FROM meta WHERE name='citations'")
         writer.execute(
-            "INSERT INTO events SELECT seq+1,type,agent,'{\"cited_nodes\": 5}',tags,timestamp,origin FROM events"
-            " WHERE type='task.completed'"
+            "INSERT INTO events SELECT seq+1,type,agent,'{\"cited_nodes\": 5}',tags,timestamp,origin"
+            " FROM events WHERE type='task.completed'"
         )
     async with serving(tmp_path, events=EventsConfig(enabled=False)) as lithos:
         new = await create(lithos, "New")
@@ -312,8 +314,8 @@ async def test_what_failed_after_the_update_is_repaired_by_the_same_call(
 async def test_lists_are_cut_at_200_and_say_so(tmp_path: Path) -> None:
     """behaviour 232"""
     for number in range(205):
-        text = f"---\nid: {number + 1:08}-0000-4000-8000-000000000000\nderived_from_ids: [{MISSING_ID}]\n---\nx\n"
-        put_note(tmp_path, f"d/{number}.md", text)
+        front = f"id: {number + 1:08}-0000-4000-8000-000000000000\nderived_from_ids: [{MISSING_ID}]"
+        put_note(tmp_path, f"d/{number}.md", f"---\n{front}\n---\nx\n")
     put_note(tmp_path, "source.md", f"---\nid: {MISSING_ID}\n---\n# Source\n")
     async with serving(tmp_path) as lithos:
         await rest_on(lithos, "00000001-0000-4000-8000-000000000000", "Far")

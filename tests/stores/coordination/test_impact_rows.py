@@ -1,0 +1,139 @@
+"""What rests on a note, by index: no query looks at more than the rows of that note."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import apsw
+import pytest
+
+from lithos.core.tasks.model import READ, AuditRow, Finding, Task
+from lithos.stores.coordination import impact_rows
+from lithos.stores.coordination.impact_rows import ImpactRows
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[CoordinationStore]:
+    with closing(CoordinationStore.open(tmp_path / "coordination.db", NOW)) as store:
+        yield store
+
+
+def put(rows: TaskRows, name: str, metadata: object = None) -> None:
+    rows.put_task(Task(id=name, title=name.upper(), created_by="a", created_at=NOW))
+    if metadata is not None:
+        text = metadata if isinstance(metadata, str) else json.dumps(metadata)
+        rows._connection.execute("UPDATE tasks SET metadata=? WHERE id=?", (text, name))
+
+
+def find(rows: TaskRows, task: str, note: str, minutes: int) -> None:
+    rows.add_finding(
+        Finding(
+            id=f"{task}{minutes}",
+            task_id=task,
+            agent="a",
+            summary="s",
+            knowledge_id=note,
+            created_at=NOW + minutes * MINUTE,
+        )
+    )
+
+
+def test_the_newest_of_findings_and_citations_orders_tasks(store: CoordinationStore) -> None:
+    rows = store.task_rows()
+    for name in "abcd":
+        put(rows, name)
+    find(rows, "a", "n", 1)
+    find(rows, "a", "n", 9)
+    find(rows, "b", "n", 2)
+    find(rows, "d", "other", 3)
+    rows.impact.cite("b", ["n", "n", "m"], NOW + 8 * MINUTE)
+    rows.impact.cite("c", ["n"], NOW + 3 * MINUTE)
+    rows.impact.cite("c", ["n"], NOW + 7 * MINUTE)
+    rows.impact.cite("gone", ["n"], NOW + 20 * MINUTE)
+    found = rows.impact.tasks("n", 10)
+    assert [(task.task_id, task.title, task.how, task.at) for task in found] == [
+        ("a", "A", "finding", NOW + 9 * MINUTE),
+        ("b", "B", "finding", NOW + 8 * MINUTE),
+        ("c", "C", "cited", NOW + 7 * MINUTE),
+    ]
+    assert [task.task_id for task in rows.impact.tasks("n", 2)] == ["a"]
+    assert rows.impact.tasks("none", 10) == []
+
+
+def test_readers_are_counted_by_agent(store: CoordinationStore) -> None:
+    store.add_audit(
+        [
+            AuditRow("a", "n", READ, NOW),
+            AuditRow("b", "n", READ, NOW + MINUTE),
+            AuditRow("a", "n", READ, NOW + 2 * MINUTE),
+            AuditRow("c", "n", "search_result", NOW),
+            AuditRow("c", "m", READ, NOW),
+        ]
+    )
+    readers = store.readable_task_rows().impact.readers("n", 10)
+    assert [(reader.agent, reader.last_read_at, reader.reads) for reader in readers] == [
+        ("a", NOW + 2 * MINUTE, 2),
+        ("b", NOW + MINUTE, 1),
+    ]
+    assert len(store.readable_task_rows().impact.readers("n", 1)) == 1
+
+
+def test_only_open_tasks_whose_metadata_say_so_are_of_a_re_verification(store: CoordinationStore) -> None:
+    """Metadata of older files may be no JSON: the index takes them all the same."""
+    rows = store.task_rows()
+    put(rows, "yes", {"impact_of": "n"})
+    put(rows, "other", {"impact_of": "m"})
+    put(rows, "nested", {"k": {"impact_of": "n"}})
+    put(rows, "malformed", '{"impact_of": "n"')
+    put(rows, "nothing", {})
+    put(rows, "closed", {"impact_of": "n"})
+    rows._connection.execute("UPDATE tasks SET status='completed' WHERE id='closed'")
+    assert rows.impact.reverification("n") == ["yes"]
+
+
+@pytest.mark.parametrize("name", ["_FOUND", "_CITED", "_READERS", "_REVERIFICATION"])
+def test_every_query_searches_an_index_by_the_note(store: CoordinationStore, name: str) -> None:
+    sql = getattr(impact_rows, name)
+    values = ("n", 10)[: sql.count("?")]
+    plan = [str(row[3]) for row in store._reader.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+    assert not [step for step in plan if step.startswith("SCAN")], plan
+    assert [step for step in plan if step.startswith("SEARCH") and "INDEX" in step], plan
+
+
+def test_an_older_file_with_malformed_metadata_and_events_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "coordination.db"
+    with closing(CoordinationStore.open(path, NOW)) as store:
+        rows = store.task_rows()
+        put(rows, "t", '{"impact_of": "n"')
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute(
+            "DROP INDEX tasks_impact; DROP TABLE citations; DELETE FROM meta WHERE name='citations';"
+            "CREATE INDEX access_log_reads ON access_log(doc_id) WHERE operation='read'"
+        )
+        events = (
+            {"task_id": "t", "cited_nodes": '["n", 5, "m"]'}, {"task_id": "t", "cited_nodes": "null"},
+            {"task_id": None, "cited_nodes": '["n"]'}, {"cited_nodes": "["}, {"task_id": "t"},
+        )  # fmt: skip
+        for seq, payload in enumerate((*map(json.dumps, events), "no JSON"), 1):
+            connection.execute(
+                "INSERT INTO events"
+                " VALUES(?,'task.completed','a',?,'[]','2026-01-02T00:00:00.000000+00:00','')",
+                (seq, payload),
+            )
+    for _ in range(2):
+        with closing(CoordinationStore.open(path, NOW)) as store:
+            impact = ImpactRows(store._reader)
+            assert [task.how for task in impact.tasks("n", 10)] == ["cited"]
+            assert [task.how for task in impact.tasks("m", 10)] == ["cited"]
+            names = [row[0] for row in store._reader.execute("SELECT name FROM sqlite_master")]
+            assert "access_log_reads" not in names
+            assert {"tasks_impact", "access_log_readers"} <= set(names)
