@@ -157,6 +157,11 @@ async def test_an_earlier_version_and_the_difference_of_two_are_shown(tmp_path: 
         assert re.search(r"<ins>\+The second text\.</ins>", diff)
         assert "<ins>+The second text.</ins>" in await person.page(f"/console/notes/{note_id}/diff?to=2")
         assert_inert(diff)
+        for odd in ("", "?from=x&to=" + "9" * 30, "?from=1"):
+            assert_inert(await person.page(f"/console/notes/{note_id}/diff{odd}"))
+        await person.lithos.call("lithos_delete", id=note_id, agent="eve")
+        removed = await person.page(f"/console/notes/{note_id}/diff")
+        assert re.search(r"<del>[^<]*-The second text\.</del>", removed)
         wrong = await person.get(f"/console/notes/{note_id}/diff?from=1&to=77")
         assert wrong.status_code == 404
         assert "There is no version 77" in text_of(wrong.text)

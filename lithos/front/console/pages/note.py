@@ -170,12 +170,14 @@ class NotePages:
     async def diff(self, note_id: str) -> Response:
         """What changed from one version to another; to the current one unless told otherwise."""
         first, last = _number(request.args.get("from")), _number(request.args.get("to"))
+        versions = await self._console.call("lithos_history", id=note_id, limit=VERSIONS)
+        if not versions["versions"]:
+            raise Refused("No version of this note is kept yet. Look again in a moment.", 404)
         if last is None:
             entry = self._console.parts.catalogue.get(note_id)
-            last = entry.note.version if entry is not None else None
-        span = f"{first}..{last}" if first is not None and last is not None else str(last or first or "")
+            last = entry.note.version if entry is not None else versions["versions"][0]["version"]
+        span = str(last) if first is None else f"{first}..{last}"
         found = await self._console.call("lithos_history", id=note_id, diff=span)
-        versions = await self._console.call("lithos_history", id=note_id, limit=VERSIONS)
         return await self._console.show(
             "note_diff.html",
             id=note_id,
