@@ -90,7 +90,7 @@ class Parsed:
     outline: Sequence[OutlineEntry]
 
     def render(self, found: Mapping[str, str | None]) -> Markup:
-        """The text as safe HTML; `found` gives the id of the note that a target means. To be called once."""
+        """The text as safe HTML; `found` gives the id of the note that a target means. For one call only."""
         for token in self._tokens:
             if token.children:
                 token.children = [one for child in token.children for one in linked(child, found, self.path)]

@@ -145,6 +145,23 @@ async def test_no_text_makes_a_page_of_more_than_200_kb(tmp_path: Path, body: st
             assert_inert(await person.page(f"/console/notes/{note_id}{query}"), where=body[:20])
 
 
+async def test_long_names_around_a_note_make_shorter_lists(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        lithos, long = person.lithos, "&\u4e2d" * 400
+        keys = {f"{'&' * 60}{number}": "&" * 900 for number in range(60)}
+        note_id = await lithos.create(
+            f"0 {long}", "&" * 60_000, tags=[f"{number}{'&' * 180}" for number in range(60)], metadata=keys,
+            agent="\u4e2d" * 190,
+        )  # fmt: skip
+        for number in range(1, 40):
+            await lithos.write(
+                f"{number} {long}", f"[[{note_id}]]", agent=f"{number}{'&' * 180}", derived_from_ids=[note_id]
+            )
+            await lithos.read(note_id, agent_id=f"{number}{'&' * 180}")
+        for address in ("", "?from=1000", "/quarantine", "/diff", "/restore?version=1"):
+            assert_inert(await person.page(f"/console/notes/{note_id}{address}"), where=address)
+
+
 async def test_an_earlier_version_and_the_difference_of_two_are_shown(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         note_id = await person.lithos.create("Note", "The first text.")

@@ -22,8 +22,10 @@ from lithos.front.console.note_text import Draft, Shown, draft, finish, place_of
 from lithos.services.notes.knowledge import ReadNote
 from lithos.tools.contract.rows import metadata_row
 
-#: Rows of the lists around a text.
-BESIDE: Final = 25
+#: Rows of the lists around a text: the most, and fewer.
+BESIDE: Final = (25, 8, 2)
+#: Bytes of a page.
+LARGEST: Final = 200_000
 #: Versions of one table.
 VERSIONS: Final = 25
 #: Link targets of a note that are looked at for whether they lead anywhere.
@@ -80,19 +82,22 @@ class NotePages:
         await self._look_back(around, note_id)
         warnings: Sequence[Mapping[str, Any]] = around["warnings"]
         versions = around["versions"]
-        return await self._console.show(
-            "note_page.html",
-            note=note,
-            path_of_note=read.entry.path,
-            folders=_folders(read.entry.path),
-            text=shown,
-            facts=_facts(note, read.entry.namespace),
-            old=_old(read),
-            reasons=reasons(
+        around |= {
+            "note": note,
+            "path_of_note": read.entry.path,
+            "folders": _folders(read.entry.path),
+            "text": shown,
+            "facts": _facts(note, read.entry.namespace),
+            "old": _old(read),
+            "reasons": reasons(
                 note.id, around["stats"], warnings, versions["versions"], self._console.parts.clock()
             ),
-            **around,
-        )
+        }
+        for beside in BESIDE:  # fewer where names are so long that the page would be too large
+            response = await self._console.show("note_page.html", beside=beside, **around)
+            if (response.content_length or 0) <= LARGEST:
+                break
+        return response
 
     async def _read(self, note_id: str, version: int | None) -> ReadNote:
         return await self._console.parts.knowledge.read(
@@ -134,14 +139,13 @@ class NotePages:
         around["warnings"] = [asdict(warning) for warning in found.get(note_id, ())]
         around["broken"] = await self._broken(read)
         around["titles"] = _titles(parts.catalogue, around["related"])
-        around["beside"] = BESIDE
 
     async def _broken(self, read: ReadNote) -> list[str]:
         """The targets of links that lead nowhere."""
         targets = list(dict.fromkeys(link.target for link in read.links[:MOST_TARGETS]))
         found = await self._resolve(targets)
         files = self._console.parts.catalogue.files
-        return [target for target in targets if found[target] is None and target not in files][:BESIDE]
+        return [target for target in targets if found[target] is None and target not in files][: BESIDE[0]]
 
     async def _look_back(self, around: dict[str, Any], note_id: str) -> None:
         """The versions that are kept; without a history none, and why."""
