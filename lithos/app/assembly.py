@@ -135,6 +135,7 @@ class Assembly:
             search=search,
             learning=self.actors.learning,
             catalogue=self.actors.catalogue,
+            files=stores.files,
             coordinator=self.actors.coordinator,
             broadcaster=self.actors.broadcaster,
             streams=streams,

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from quart_trio import QuartTrio
 
+from lithos.actors.blocking import Threads
 from lithos.app.server import Server
 from lithos.config.catalogue import SETTINGS, Config, as_public_dict
 from lithos.core.findings import ok, warn
@@ -14,8 +15,10 @@ from lithos.front.console.console import Console
 from lithos.front.console.pages import (
     agents,
     components,
+    files,
     graph,
     login,
+    note,
     notes,
     overview,
     receipts,
@@ -32,10 +35,25 @@ from lithos.services.tasks.activity import Activity
 from lithos.services.tasks.agents import Agents
 from lithos.services.upkeep.inspection import Inspection, Place
 from lithos.services.upkeep.samples import Samples
+from lithos.services.notes.browsing import Browsing
+from lithos.services.notes.vault_files import VaultFiles
 
 PAGES: Final = tuple(
     module.add_routes
-    for module in (login, overview, search, notes, graph, tasks, agents, receipts, system, components)
+    for module in (
+        login,
+        overview,
+        search,
+        notes,
+        note,
+        files,
+        graph,
+        tasks,
+        agents,
+        receipts,
+        system,
+        components,
+    )
 )
 
 
@@ -52,6 +70,8 @@ def add_console(
         tools=server.tools,
         catalogue=server.catalogue,
         knowledge=server.knowledge,
+        browsing=Browsing(server.catalogue, server.lineage, Threads(), server.state.clock),
+        files=VaultFiles(server.files, server.catalogue, Threads(2)),
         search=server.search,
         learning=server.learning,
         state=server.state,
@@ -82,7 +102,7 @@ def _make_inspection(server: Server, settings: FrontSettings) -> Inspection:
         [*findings, ok("All values are known and allowed.")],
         server.catalogue,
         server.live_check,
-        utc_now,
+        server.state.clock,
     )
 
 

@@ -39,6 +39,7 @@ from lithos.services.tasks.retention import Upkeep
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.lock import OwnerLock
+from lithos.stores.notes.files import NoteFiles
 from lithos.stores.owner_record import OwnerRecord
 from lithos.tools.contract.registry import Tools
 
@@ -54,6 +55,7 @@ class Server:
     search: Search
     learning: Learning
     catalogue: Catalogue
+    files: NoteFiles
     coordinator: Coordinator
     broadcaster: Broadcaster
     streams: EventStreams

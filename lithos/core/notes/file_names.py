@@ -62,3 +62,13 @@ class FileNames:
 
 def _name(path: str) -> str:
     return normalise("NFC", path.rpartition("/")[2]).strip().casefold()
+
+
+def same_name(paths: Iterable[str], target: str) -> str | None:
+    """The first path, by folder and alphabet, whose file has the name of a link target; None without one."""
+    wanted = _name(target.partition("#")[0])
+    return min(
+        (path for path in paths if _name(path) == wanted),
+        key=lambda path: (path.count("/"), path),
+        default=None,
+    )

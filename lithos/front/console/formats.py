@@ -20,6 +20,10 @@ LONGEST_TOOLTIP: Final = 1_000
 _UNSEEN: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
+#: The same in a text of several lines.
+_UNSEEN_IN_LINES: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
 _STEPS: Final = ((60, "s"), (60, "min"), (24, "h"), (30, "d"), (12, "mo"))
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
@@ -45,6 +49,11 @@ def readable(text: object, most: int = LONGEST_LABEL) -> str:
     """A text for one line: without control and direction characters, at most so many characters."""
     plain = _UNSEEN.sub(" ", str(text)[: most * 4]).strip()
     return plain if len(plain) <= most else f"{plain[: most - 1]}…"
+
+
+def visible(text: object) -> str:
+    """A text of several lines with its control and direction characters shown as U+FFFD."""
+    return _UNSEEN_IN_LINES.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
 def label(text: object, most: int = LONGEST_LABEL) -> Markup:
@@ -131,8 +140,8 @@ def make_environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(
-        label=label, readable=readable, when=when, number=number, size=size, duration=duration,
-        short_id=short_id, commands=commands,
+        label=label, readable=readable, visible=visible, when=when, number=number, size=size,
+        duration=duration, short_id=short_id, commands=commands,
     )  # fmt: skip
     environment.globals.update(plural=plural, query_with=query_with)
     return environment

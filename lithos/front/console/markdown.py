@@ -3,31 +3,33 @@
 What a note says can do nothing on a page: raw HTML is cut to harmless elements (nh3), addresses to http,
 https and mailto, ids get a prefix, classes are those made here. Files of the vault come from
 `/console/files/`; images from elsewhere become links, so that a page asks no other host for anything.
+
+Links are resolved between parsing and rendering (`Parsed`), so that both can be done in a worker thread and
+the look-ups where the catalogue may be read. What would take more than linear time is shown as plain text:
+paragraphs of brackets, tables of empty cells, nested formatting in raw HTML.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from posixpath import dirname, normpath
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
 
-import nh3
 from attrs import frozen
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 from mdit_py_plugins.footnote import footnote_plugin
-from mdit_py_plugins.tasklists import tasklists_plugin
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-#: Before the ids of headings and footnotes: nothing in a note can pass for a part of the page.
-ID_PREFIX: Final = "n-"
+from lithos.front.console.note_links import linked, slug, targets_of
+from lithos.front.console.sanitising import ID_PREFIX, sanitise
+
 #: Languages that are coloured; each has a lexer that is linear enough for a block.
 LANGUAGES: Final = frozenset({
     "bash", "c", "console", "cpp", "css", "diff", "dockerfile", "go", "html", "ini", "java",
@@ -35,18 +37,26 @@ LANGUAGES: Final = frozenset({
     "xml", "yaml", "yml",
 })  # fmt: skip
 LONGEST_COLOURED: Final = 20_000
-IMAGES: Final = frozenset({"png", "jpg", "jpeg", "gif", "webp", "avif", "bmp"})
 _CALLOUT: Final = re.compile(r"\[!([A-Za-z][A-Za-z-]{0,30})\]([+-]?)[ \t]*([^\n]{0,200})")
 _CALLOUTS: Final = frozenset({
     "note", "info", "tip", "success", "question", "warning", "failure", "danger", "bug", "example",
     "quote", "todo", "abstract", "important", "caution",
 })  # fmt: skip
 _WIKI_LINK: Final = re.compile(r"(!?)\[\[([^\[\]\n|]{1,500})(?:\|([^\[\]\n]{0,500}))?\]\]")
-_CLASS: Final = re.compile(
-    r"^(?:t-[a-z0-9]{1,4}|callout|callout-[a-z]+|callout-title|wikilink|broken|task-list-item|contains-task-list|"
-    r"footnotes|footnotes-list|footnote-item|footnote-ref|footnote-backref|code|external)$"
+_TASK: Final = re.compile(r"\[([ xX])\][ \t]+")
+#: Brackets of one paragraph from which on those that are never closed make it plain text: for each of them
+#: the parser looks for its end.
+_MANY_BRACKETS: Final = 200
+#: Levels of blocks, and of brackets, that are looked into.
+_NESTING: Final = 20
+#: Raw HTML that formats, and is opened anew in every later block until it is closed.
+_FORMATTING: Final = re.compile(
+    r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])", re.IGNORECASE
 )
-_SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+_DEEPEST_FORMATTING: Final = 8
+#: Cells that rows may lack.
+_MISSING_CELLS: Final = 2_000
+_DELIMITERS: Final = re.compile(r"[ \t]*\|?[ \t:|-]*-[ \t:|-]*")
 
 
 @frozen
@@ -60,26 +70,152 @@ class Links:
     path: str = ""
 
 
+@frozen
+class OutlineEntry:
+    """A heading outside lists and quotes: its level 1 to 6, its text, and its id on the page."""
+
+    level: int
+    text: str
+    anchor: str
+
+
+@frozen
+class Parsed:
+    """A parsed text; `targets` are the names that its links may mean."""
+
+    _parser: MarkdownIt
+    _tokens: Sequence[Token]
+    path: str
+    targets: frozenset[str]
+    outline: Sequence[OutlineEntry]
+
+    def render(self, found: Mapping[str, str | None]) -> Markup:
+        """The text as safe HTML; `found` gives the id of the note that a target means. For one call only."""
+        for token in self._tokens:
+            if token.children:
+                token.children = [one for child in token.children for one in linked(child, found, self.path)]
+        html = self._parser.renderer.render(self._tokens, self._parser.options, {})
+        return Markup(sanitise(html))  # noqa: S704 - sanitised above
+
+
 def render_markdown(text: str, links: Links) -> Markup:
     """The text as safe HTML. Linear in its length; a page shows at most 40,000 characters at once."""
+    parsed = parse_markdown(text, links.path)
+    return parsed.render({target: links.resolve(target) for target in parsed.targets})
+
+
+def parse_markdown(text: str, path: str = "") -> Parsed:
+    """The tokens of a text, with its links unresolved."""
     parser = _parser()
-    html = parser.render(text, {"links": links})
-    return Markup(_sanitise(html))  # noqa: S704 - sanitised above
+    environment: dict[str, object] = {}
+    tokens = parser.parse(text, environment)
+    targets = {
+        target for token in tokens for child in token.children or () for target in targets_of(child, path)
+    }
+    return Parsed(parser, tokens, path, frozenset(targets), list(_outline(tokens)))
+
+
+def block_starts(text: str) -> list[tuple[int, bool]]:
+    """Where the outermost blocks of a text begin: the first line of each, and whether it is a heading."""
+    parser = _parser()
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return [
+        (token.map[0], token.type == "heading_open")
+        for token in parser.parse(text, {})
+        if token.level == 0 and token.nesting >= 0 and token.map is not None
+    ]
+
+
+def _outline(tokens: Sequence[Token]) -> Iterator[OutlineEntry]:
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open" and token.level == 0:
+            shown = "".join(_text_of(child) for child in tokens[place + 1].children or ())
+            yield OutlineEntry(int(token.tag[1]), shown.strip(), f"{ID_PREFIX}{token.attrGet('id')}")
+
+
+def _text_of(token: Token) -> str:
+    if token.type == "wiki":
+        return str(token.meta["shown"])
+    if token.type in ("text", "code_inline", "image"):
+        return token.content
+    return " " if token.type in ("softbreak", "hardbreak") else ""
 
 
 def _parser() -> MarkdownIt:
     parser = MarkdownIt(
         "commonmark",
-        {"html": True, "linkify": False, "maxNesting": 40, "highlight": _highlight, "langPrefix": ""},
+        {"html": True, "linkify": False, "maxNesting": _NESTING, "highlight": _highlight, "langPrefix": ""},
     )
     parser.enable(["table", "strikethrough"])
-    parser.use(footnote_plugin).use(tasklists_plugin)
+    parser.use(footnote_plugin)
+    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     parser.inline.ruler.before("link", "wiki_link", _wiki_link)
+    parser.core.ruler.at("inline", _inline)
     parser.core.ruler.push("callouts", _callouts)
-    parser.core.ruler.push("addresses", _addresses)
+    parser.core.ruler.push("task_items", _task_items)
     parser.core.ruler.push("headings", _headings)
     parser.core.ruler.push("cells", _cells)
+    parser.core.ruler.push("tame_html", _tame_html)
     return parser
+
+
+# -- bounds ------------------------------------------------------------
+
+
+def _inline(state: StateCore) -> None:
+    """Parse the text of each block; one of brackets that are never closed stays as it is."""
+    for token in state.tokens:
+        if token.type == "inline":
+            token.children = []
+            if _is_tangle(token.content):
+                token.children.append(Token("text", "", 0, content=token.content))
+            else:
+                state.md.inline.parse(token.content, state.md, state.env, token.children)
+
+
+def _is_tangle(text: str) -> bool:
+    opened = text.count("[")
+    return opened > _MANY_BRACKETS and text.count("]") < opened * 0.7
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A table whose rows lack no more than some cells: each missing one is made."""
+    if start + 2 > end:
+        return False
+    second = state.src[state.bMarks[start + 1] : state.eMarks[start + 1]]
+    if not _DELIMITERS.fullmatch(second.lstrip("> \t")):
+        return False
+    columns, present = second.count("|") + 1, 0
+    if columns > _MISSING_CELLS:
+        return False
+    for rows, line in enumerate(range(start + 2, end), 1):
+        if state.bMarks[line] + state.tShift[line] >= state.eMarks[line]:
+            break
+        present += state.src.count("|", state.bMarks[line], state.eMarks[line]) + 1
+        if columns * rows > 2 * present + _MISSING_CELLS:
+            return False
+    return table(state, start, end, silent)
+
+
+def _tame_html(state: StateCore) -> None:
+    """Show raw HTML as text where its formatting is nested deeply: each block would repeat all of it."""
+    raw = [token for token in state.tokens if token.type == "html_block"]
+    raw += [child for token in state.tokens for child in token.children or () if child.type == "html_inline"]
+    depth = 0
+    for token in raw:
+        for match in _FORMATTING.finditer(token.content):
+            depth += -1 if match[1] else 1
+            if depth > _DEEPEST_FORMATTING:
+                break
+        depth = max(depth, 0)
+    if depth <= _DEEPEST_FORMATTING:
+        return
+    for token in raw:
+        if not (token.meta or {}).get("own"):
+            token.type = "text"
+
+
+# -- rules ------------------------------------------------------------
 
 
 def _wiki_link(state: StateInline, silent: bool) -> bool:
@@ -90,43 +226,15 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
     if match is None:
         return False
     if not silent:
-        links: Links = state.env["links"]
-        embedded, target, shown = match[1], match[2].strip(), (match[3] or "").strip()
-        note, _, heading = target.partition("#")
-        found = links.resolve(note.strip()) if note.strip() else ""
-        suffix = note.rpartition(".")[2].lower()
-        if embedded and found is None and suffix in IMAGES:
-            token = state.push("image", "img", 0)
-            token.attrs = {"src": _file_address(note.strip()), "alt": shown or note}
-            token.children = [Token("text", "", 0, content=shown or note)]
-            token.content = shown or note
-        else:
-            token = state.push("link_open", "a", 1)
-            if found is None:
-                is_file = "." in note and suffix != "md"
-                href = _file_address(note.strip()) if is_file else "/console/notes?" + _query(note)
-                token.attrs = {"href": href, "class": "wikilink" if is_file else "wikilink broken"}
-                if not is_file:
-                    token.attrs["title"] = "No note has this name yet."
-            else:
-                anchor = f"#{ID_PREFIX}{slug(heading)}" if heading else ""
-                token.attrs = {
-                    "href": f"/console/notes/{quote(found, safe='')}{anchor}" if found else anchor or "#"
-                }
-                token.attrs["class"] = "wikilink"
-            token.meta = {"own": True}
-            state.push("text", "", 0).content = shown or target
-            state.push("link_close", "a", -1)
+        target = match[2].strip()
+        token = state.push("wiki", "", 0)
+        token.meta = {
+            "embedded": bool(match[1]),
+            "target": target,
+            "shown": (match[3] or "").strip() or target,
+        }
     state.pos = match.end()
     return True
-
-
-def _query(name: str) -> str:
-    return f"q={quote(name.strip(), safe='')}"
-
-
-def _file_address(path: str) -> str:
-    return "/console/files/" + quote(path.lstrip("/"), safe="/")
 
 
 def _callouts(state: StateCore) -> None:
@@ -142,13 +250,25 @@ def _callouts(state: StateCore) -> None:
         kind = match[1].lower()
         token.attrSet("class", f"callout callout-{kind if kind in _CALLOUTS else 'note'}")
         title, rest = match[3].strip() or kind.capitalize(), inline.content[match.end() :].lstrip("\n")
-        inline.content = rest
-        inline.children = []
-        state.md.inline.parse(rest, state.md, state.env, inline.children)
-        head = Token("html_block", "", 0)
+        children = _behind_first_line(inline.children or []) if rest else []
+        if children is None:
+            children = []
+            state.md.inline.parse(rest, state.md, state.env, children)
+        inline.children = children
+        head = Token("html_block", "", 0, meta={"own": True})
         head.content = f'<p class="callout-title">{escape(title)}</p>\n'
         tokens[place + 1].meta = {"callout": head}
     state.tokens = [one for token in tokens for one in _with_title(token)]
+
+
+def _behind_first_line(children: Sequence[Token]) -> list[Token] | None:
+    """What stands behind the first line break of a paragraph; None where emphasis reaches over it."""
+    depth = 0
+    for place, child in enumerate(children):
+        depth += child.nesting
+        if child.type in ("softbreak", "hardbreak"):
+            return None if depth else list(children[place + 1 :])
+    return []
 
 
 def _with_title(token: Token) -> list[Token]:
@@ -156,48 +276,27 @@ def _with_title(token: Token) -> list[Token]:
     return [token] if head is None else [head, token]
 
 
-def _addresses(state: StateCore) -> None:
-    """Lead relative links to notes and files of the vault; turn images from elsewhere into links."""
-    links: Links = state.env["links"]
-    for token in state.tokens:
-        for child in token.children or ():
-            if child.type == "link_open" and not child.meta.get("own"):
-                child.attrSet("href", _address(str(child.attrGet("href") or ""), links))
-                if _SCHEME.match(str(child.attrGet("href"))):
-                    child.attrSet("class", "external")
-            elif child.type == "image":
-                _image(child, links)
-
-
-def _image(token: Token, links: Links) -> None:
-    source = str(token.attrGet("src") or "")
-    if source.startswith("/console/files/"):
-        return
-    if _SCHEME.match(source) or source.startswith("//"):
-        text = escape(token.content or source)
-        token.type, token.tag, token.children = "html_inline", "", None
-        token.content = f'<a class="external" href="{escape(source)}">{text}</a>'
-    else:
-        token.attrSet("src", _file_address(_beside(unquote(source), links.path)))
-
-
-def _address(href: str, links: Links) -> str:
-    if _SCHEME.match(href) or href.startswith("//"):
-        return href
-    path, _, anchor = href.partition("#")
-    mark = f"#{ID_PREFIX}{slug(unquote(anchor))}" if anchor else ""
-    if not path:
-        return mark or "#"
-    target = _beside(unquote(urlsplit(path).path), links.path)
-    found = links.resolve(target.removesuffix(".md")) or links.resolve(target)
-    return f"/console/notes/{quote(found, safe='')}{mark}" if found else _file_address(target)
-
-
-def _beside(path: str, note: str) -> str:
-    """A path as seen from the folder of a note, never above the vault."""
-    if path.startswith("/"):
-        return normpath(path).lstrip("/")
-    return normpath(f"/{dirname(note)}/{path}").lstrip("/")
+def _task_items(state: StateCore) -> None:
+    """List items that begin with `[ ]` or `[x]`: a box that shows, and cannot be changed here."""
+    lists: list[Token] = []
+    for place, token in enumerate(state.tokens):
+        if token.type in ("bullet_list_open", "ordered_list_open"):
+            lists.append(token)
+        elif token.type in ("bullet_list_close", "ordered_list_close"):
+            lists.pop()
+        elif token.type == "list_item_open" and place + 2 < len(state.tokens):
+            inline = state.tokens[place + 2]
+            first = inline.children[0] if inline.type == "inline" and inline.children else None
+            match = _TASK.match(first.content) if first is not None and first.type == "text" else None
+            if first is None or match is None:
+                continue
+            first.content = first.content[match.end() :]
+            checked = " checked" if match[1] in "xX" else ""
+            box = Token("html_inline", "", 0, content=f'<input type="checkbox" disabled{checked}> ')
+            box.meta = {"own": True}
+            inline.children = [box, *(inline.children or ())]
+            token.attrSet("class", "task-list-item")
+            lists[-1].attrSet("class", "contains-task-list")
 
 
 def _headings(state: StateCore) -> None:
@@ -208,6 +307,8 @@ def _headings(state: StateCore) -> None:
             name = slug(state.tokens[place + 1].content)
             seen[name] = times = seen.get(name, 0) + 1
             token.attrSet("id", name if times == 1 else f"{name}-{times}")
+        if token.tag == "h1" and token.type in ("heading_open", "heading_close"):
+            token.tag = "h2"  # the page's own title is its one first heading
 
 
 def _cells(state: StateCore) -> None:
@@ -218,11 +319,6 @@ def _cells(state: StateCore) -> None:
             token.attrSet("align", style.rpartition(":")[2])
 
 
-def slug(heading: str) -> str:
-    """The id of a heading without its prefix."""
-    return re.sub(r"[^\w]+", "-", heading[:200].lower()).strip("-") or "section"
-
-
 def _highlight(code: str, language: str, _attributes: str) -> str:
     """Coloured code; "" lets it be escaped as it is."""
     if language.lower() not in LANGUAGES or len(code) > LONGEST_COLOURED:
@@ -231,48 +327,3 @@ def _highlight(code: str, language: str, _attributes: str) -> str:
         code, get_lexer_by_name(language.lower()), HtmlFormatter(nowrap=True, classprefix="t-")
     )
     return f'<pre class="code"><code>{coloured}</code></pre>'
-
-
-_ATTRIBUTES: Final = {
-    "*": {"class", "id", "title", "dir", "lang"},
-    "a": {"href"},
-    "img": {"src", "alt", "width", "height"},
-    "input": {"type", "checked", "disabled"},
-    "ol": {"start"},
-    "td": {"colspan", "rowspan", "align"},
-    "th": {"colspan", "rowspan", "align"},
-    "details": {"open"},
-}
-_TAGS: Final = frozenset({
-    "a", "abbr", "b", "blockquote", "br", "caption", "center", "cite", "code", "dd", "del", "details",
-    "dfn", "div", "dl", "dt", "em", "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
-    "i", "img", "input", "ins", "kbd", "li", "mark", "ol", "p", "pre", "q", "s", "samp", "section",
-    "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead",
-    "tr", "u", "ul", "var",
-})  # fmt: skip
-
-
-def _filter(tag: str, attribute: str, value: str) -> str | None:
-    """Classes of this module only, pictures of the vault only, checkboxes that cannot be used."""
-    if attribute == "class":
-        return " ".join(one for one in value.split() if _CLASS.match(one)) or None
-    if tag == "a" and attribute == "href" and value.startswith("#"):
-        return value if value.startswith(f"#{ID_PREFIX}") else f"#{ID_PREFIX}{value[1:]}"
-    if tag == "img" and attribute == "src":
-        return value if value.startswith("/console/files/") else None
-    if tag == "input" and attribute == "type":
-        return value if value == "checkbox" else None
-    return value
-
-
-def _sanitise(html: str) -> str:
-    return nh3.clean(
-        html,
-        tags=set(_TAGS),
-        attributes=_ATTRIBUTES,
-        attribute_filter=_filter,
-        url_schemes={"http", "https", "mailto"},
-        link_rel="noopener noreferrer nofollow",
-        id_prefix=ID_PREFIX,
-        set_tag_attribute_values={"input": {"disabled": "", "type": "checkbox"}},
-    )

@@ -10,7 +10,9 @@ from attrs import field, frozen
 from lithos.catalogue.catalogue import Catalogue
 from lithos.front.server.ports import ToolBox
 from lithos.services.notes.concerns import Concerns
+from lithos.services.notes.browsing import Browsing
 from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.vault_files import VaultFiles
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
@@ -38,6 +40,8 @@ class ConsoleParts:
     tools: ToolBox
     catalogue: Catalogue
     knowledge: Knowledge
+    browsing: Browsing
+    files: VaultFiles
     search: Search
     learning: Learning
     state: ServerState

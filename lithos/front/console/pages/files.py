@@ -1,0 +1,104 @@
+"""`/console/files/PATH`: pictures of the vault as they are, every other file as a download."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import quote
+
+from attrs import frozen
+from quart import Blueprint, Response, redirect
+from quart.wrappers.response import ResponseBody
+
+from lithos.front.console.console import Console, Refused
+from lithos.services.notes.vault_files import VaultFiles
+from lithos.stores.notes.attachments import Attachment
+
+#: Pictures that browsers show, and that hold no script (SVG does).
+IMAGES: Final = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "avif": "image/avif",
+}
+#: Bytes of a file that is served.
+LARGEST: Final = 100 * 1024 * 1024
+#: Seconds for a file to be fetched.
+PATIENCE: Final = 600
+#: Characters of a path.
+LONGEST_PATH: Final = 4_096
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add `/files/PATH`."""
+    app.get("/files/<path:path>")(FilePages(console).file)
+
+
+@frozen
+class FilePages:
+    """Files of the vault."""
+
+    _console: Console
+
+    async def file(self, path: str) -> Any:
+        """One file; a name without its folder leads to the file that has it."""
+        files = self._console.parts.files
+        attachment = await files.open(path) if len(path) <= LONGEST_PATH else None
+        if attachment is None:
+            found = await files.named(path) if len(path) <= LONGEST_PATH else None
+            if found is not None and found != path:
+                return redirect("/console/files/" + quote(found, safe="/"), 302)
+            raise Refused(
+                "There is no such file in the vault, or it is one that is not shown: hidden and ignored "
+                "files, and what a symbolic link reaches outside. Look at the link in the note.",
+                404,
+            )
+        if attachment.size > LARGEST:
+            attachment.file.close()
+            raise Refused(
+                f"This file has {attachment.size:,} bytes; the console serves at most {LARGEST:,}. Open it "
+                "in the vault's folder.",
+                413,
+            )
+        return _respond(attachment, files)
+
+
+def _respond(attachment: Attachment, files: VaultFiles) -> Response:
+    suffix = attachment.name.rpartition(".")[2].lower()
+    kind = IMAGES.get(suffix) if "." in attachment.name else None
+    body = _FileBody(attachment, files)
+    response = Response(body, content_type=kind or "application/octet-stream")
+    response.timeout = PATIENCE
+    response.content_length = attachment.size
+    name = quote(attachment.name, safe="")
+    response.headers["Content-Disposition"] = f"{'inline' if kind else 'attachment'}; filename*=UTF-8''{name}"
+    response.headers["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'; sandbox"
+    response.headers["Cache-Control"] = "private, no-cache"
+    return response
+
+
+class _FileBody(ResponseBody):
+    """The bytes of an open file as far as its size was told, read in worker threads."""
+
+    def __init__(self, attachment: Attachment, files: VaultFiles) -> None:
+        self._attachment = attachment
+        self._files = files
+        self._left = attachment.size
+
+    async def __aenter__(self) -> _FileBody:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._attachment.file.close()
+
+    def __aiter__(self) -> _FileBody:
+        return self
+
+    async def __anext__(self) -> bytes:
+        data = await self._files.read(self._attachment) if self._left else b""
+        if not data:
+            raise StopAsyncIteration
+        data = data[: self._left]
+        self._left -= len(data)
+        return data

@@ -1,0 +1,275 @@
+"""Browsing: notes by folder, tag, name and state, sorted and in pages; the folders with their counts.
+
+Filtering, sorting and counting run in a worker thread over a snapshot of the catalogue's entries, which are
+values. The folders are kept until a note changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from heapq import nsmallest
+from operator import attrgetter
+from typing import Any, Final
+
+import trio
+from attrs import field, frozen
+
+from lithos.actors.blocking import Blocking, slices
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.lineage import Lineage
+from lithos.core.errors import InvalidInput
+from lithos.core.notes.matching import has_tags
+from lithos.core.notes.paths import folder_of
+from lithos.core.notes.trust import NoteWarning
+
+#: How a list may be sorted, and whether the greatest comes first.
+SORTS: Final[Mapping[str, tuple[Callable[[Entry], Any], bool]]] = {
+    "updated": (lambda entry: entry.note.updated_at, True),
+    "created": (lambda entry: entry.note.created_at, True),
+    "title": (lambda entry: entry.note.title.casefold(), False),
+    "path": (attrgetter("path"), False),
+    "confidence": (lambda entry: entry.note.confidence, False),
+}
+#: What a list may be reduced to beside the statuses of notes.
+STATES: Final = ("expired", "suspect", "broken")
+#: Notes named near one that there is not, and how alike they are at least (Dice coefficient of trigrams).
+MOST_NEAR: Final = 8
+LEAST_ALIKE: Final = 0.3
+#: Notes of a lineage that are named.
+MOST_ANCESTORS: Final = 50
+#: Characters of a name that are compared.
+_COMPARED: Final = 200
+
+
+@frozen(kw_only=True)
+class BrowseRequest:
+    """Which notes: all that pass. `path_prefix` and `q` (in title, aliases or path, ci) are texts to find;
+    `status` is one of notes or of `STATES`."""
+
+    path_prefix: str = ""
+    tags: tuple[str, ...] = ()
+    author: str = ""
+    namespace: str = ""
+    note_type: str = ""
+    status: str = ""
+    q: str = ""
+    sort: str = "updated"
+    limit: int = 100
+    offset: int = 0
+
+
+@frozen
+class BrowsePage:
+    """Some notes in order, and how many pass in all."""
+
+    entries: Sequence[Entry]
+    total: int
+
+
+@frozen
+class Folder:
+    """A folder by its path with `/` at the end: notes in it and below it."""
+
+    path: str
+    name: str
+    notes: int
+    has_folders: bool
+
+
+@frozen
+class Ancestor:
+    """A note that another one rests on, so many steps away, the last of them by `via`."""
+
+    entry: Entry
+    distance: int
+    via: str
+
+
+@frozen
+class _Folders:
+    """All folders as of one state of the notes (`stamp`)."""
+
+    stamp: tuple[int, int]
+    below: Mapping[str, int] = field(factory=dict)
+    children: Mapping[str, Sequence[str]] = field(factory=dict)
+
+
+class Browsing:
+    """Reads the catalogue for lists that people look through."""
+
+    def __init__(
+        self, catalogue: Catalogue, lineage: Lineage, blocking: Blocking, clock: Callable[[], datetime]
+    ) -> None:
+        self._catalogue = catalogue
+        self._lineage = lineage
+        self._blocking = blocking
+        self._clock = clock
+        self._folders = _Folders((-1, -1))
+
+    async def find(self, request: BrowseRequest) -> BrowsePage:
+        """One page of the notes that pass. Raises `InvalidInput` for an unknown order."""
+        if request.sort not in SORTS:
+            raise InvalidInput(f"sort must be one of {', '.join(SORTS)}; {request.sort[:60]!r} is none.")
+        entries = list(self._catalogue)
+        if request.status == "suspect":
+            entries = await self._suspects(entries)
+        now = self._clock()
+
+        def find() -> BrowsePage:
+            passing = [entry for entry in entries if _passes(entry, request, now)]
+            key, is_reversed = SORTS[request.sort]
+            passing.sort(key=attrgetter("path"))
+            passing.sort(key=key, reverse=is_reversed)
+            if request.q:
+                wanted = request.q.casefold()
+                passing.sort(key=lambda entry: _rank(entry, wanted))
+            return BrowsePage(passing[request.offset : request.offset + request.limit], len(passing))
+
+        return await self._blocking.run(find)
+
+    async def near(self, name: str) -> Sequence[Entry]:
+        """Notes whose titles are most like a name that no note has."""
+        entries = list(self._catalogue)
+        return await self._blocking.run(lambda: _near(entries, name))
+
+    async def folders(self, parent: str) -> Sequence[Folder]:
+        """The folders right below one (`""`: the vault), by name, each with the notes in and below it."""
+        found = await self._counted()
+        return [
+            Folder(path, path[len(parent) : -1], found.below[path], path in found.children)
+            for path in found.children.get(parent, ())
+        ]
+
+    async def tags(self, most: int) -> tuple[Sequence[tuple[str, int]], int]:
+        """The most frequent tags with their numbers of notes, and how many tags there are."""
+        counts = self._catalogue.tags.copy()
+        found = await self._blocking.run(
+            lambda: nsmallest(most, counts.items(), key=lambda each: (-each[1], each[0]))
+        )
+        return found, len(counts)
+
+    async def warnings(self, entries: Iterable[Entry]) -> dict[str, tuple[NoteWarning, ...]]:
+        """The warnings about these notes, by id, only where there are some."""
+        await self._lineage.settle()
+        now = self._clock()
+        found: dict[str, tuple[NoteWarning, ...]] = {}
+        async for some in slices(list(entries), 25):
+            for entry in some:
+                if warnings := self._lineage.warnings(entry.note.id, now):
+                    found[entry.note.id] = warnings
+        return found
+
+    async def sources(self, note_id: str) -> list[Ancestor]:
+        """What a note rests on, the nearest first: at most `MOST_ANCESTORS`."""
+        seen, level, distance = {note_id}, [note_id], 0
+        found: list[Ancestor] = []
+        while level and len(found) < MOST_ANCESTORS:
+            distance += 1
+            inner: list[str] = []
+            for each in level[:MOST_ANCESTORS]:
+                await trio.lowlevel.checkpoint()
+                for kin in self._lineage.sources(each)[:MOST_ANCESTORS]:
+                    entry = self._catalogue.get(kin.id)
+                    if kin.id in seen or entry is None:
+                        continue
+                    seen.add(kin.id)
+                    inner.append(kin.id)
+                    found.append(Ancestor(entry, distance, kin.via))
+            level = inner
+        return found[:MOST_ANCESTORS]
+
+    async def _suspects(self, entries: Sequence[Entry]) -> list[Entry]:
+        await self._lineage.settle()
+        found: list[Entry] = []
+        async for some in slices(entries, 100):
+            found += [entry for entry in some if self._lineage.is_suspect(entry.note.id)]
+        return found
+
+    async def _counted(self) -> _Folders:
+        """The folders as they are now, counted again only when a note has changed."""
+        graph = self._catalogue.graph
+        while not graph.settle(1):
+            await trio.lowlevel.checkpoint()
+        stamp = (len(self._catalogue), graph.fingerprint)
+        if self._folders.stamp != stamp:
+            paths = [entry.path for entry in self._catalogue]
+            self._folders = await self._blocking.run(lambda: _count(stamp, paths))
+        return self._folders
+
+
+def _count(stamp: tuple[int, int], paths: Iterable[str]) -> _Folders:
+    direct = Counter(folder_of(path) for path in paths)
+    below: Counter[str] = Counter()
+    children: dict[str, set[str]] = {}
+    for folder, notes in direct.items():
+        if not folder:
+            continue
+        at = ""
+        for part in folder.split("/"):
+            inner = f"{at}{part}/"
+            children.setdefault(at, set()).add(inner)
+            below[inner] += notes
+            at = inner
+    ordered = {parent: sorted(some, key=str.casefold) for parent, some in children.items()}
+    return _Folders(stamp, below, ordered)
+
+
+def _passes(entry: Entry, request: BrowseRequest, now: datetime) -> bool:
+    note, status = entry.note, request.status
+    if request.path_prefix and not entry.path.startswith(request.path_prefix):
+        return False
+    if request.author and note.author != request.author:
+        return False
+    if request.note_type and note.note_type != request.note_type:
+        return False
+    if request.namespace and entry.namespace != request.namespace:
+        return False
+    if status and status != "suspect":
+        if status == "expired" and not note.is_stale(now):
+            return False
+        if status == "broken" and note.frontmatter_error is None:
+            return False
+        if status not in STATES and note.status != status:
+            return False
+    if request.tags and not has_tags(note.all_tags, request.tags):
+        return False
+    return not request.q or _is_named(entry, request.q.casefold())
+
+
+def _is_named(entry: Entry, wanted: str) -> bool:
+    note = entry.note
+    return (
+        wanted in note.title.casefold()
+        or wanted in entry.path.casefold()
+        or any(wanted in alias.casefold() for alias in note.aliases)
+    )
+
+
+def _rank(entry: Entry, wanted: str) -> int:
+    """0 for the name itself, 1 for names that begin so, 2 for others."""
+    names = (entry.note.title, *entry.note.aliases, entry.path.rpartition("/")[2].removesuffix(".md"))
+    folded = [name.casefold() for name in names]
+    if wanted in folded:
+        return 0
+    return 1 if any(name.startswith(wanted) for name in folded) else 2
+
+
+def _near(entries: Iterable[Entry], name: str) -> list[Entry]:
+    wanted = _trigrams(name)
+    scored: list[tuple[float, str, Entry]] = []
+    for entry in entries:
+        if not 0.4 <= (len(entry.note.title) + 2) / (len(name) + 2) <= 2.5:
+            continue  # too short or too long to be alike
+        there = _trigrams(entry.note.title)
+        alike = 2 * len(wanted & there) / (len(wanted) + len(there))
+        if alike >= LEAST_ALIKE:
+            scored.append((-alike, entry.path, entry))
+    scored.sort(key=lambda each: each[:2])
+    return [entry for _, _, entry in scored[:MOST_NEAR]]
+
+
+def _trigrams(name: str) -> set[str]:
+    text = f"  {name[:_COMPARED].casefold()} "
+    return {text[place : place + 3] for place in range(len(text) - 2)}

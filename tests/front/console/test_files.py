@@ -1,0 +1,171 @@
+"""Files of the vault in the console: pictures inline, everything else as a download, nothing from outside."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from lithos.front.console.pages import files
+from tests.front.console.visiting import visiting
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
+SECRET = b"the secret"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    """A data directory with pictures, and secrets where they must not be reached."""
+    knowledge = tmp_path / "data" / "knowledge"
+    (knowledge / "pics" / "deep").mkdir(parents=True)
+    (knowledge / ".hidden").mkdir()
+    (knowledge / "drafts").mkdir()
+    (tmp_path / "data" / "secret.png").write_bytes(SECRET)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.png").write_bytes(SECRET)
+    (knowledge / ".hidden" / "secret.png").write_bytes(SECRET)
+    (knowledge / "drafts" / "secret.png").write_bytes(SECRET)
+    (knowledge / ".secret.png").write_bytes(SECRET)
+    (knowledge / "pics" / "a b.png").write_bytes(PNG)
+    (knowledge / "pics" / "deep" / "far.jpg").write_bytes(PNG)
+    for name in ("page.html", "drawing.svg", "paper.pdf", "script.js", "style.css", "noext", "note.md"):
+        (knowledge / name).write_bytes(b"<script>pwned()</script>")
+    (knowledge / "out.png").symlink_to(tmp_path / "outside" / "secret.png")
+    (knowledge / "outdir").symlink_to(tmp_path / "outside")
+    (knowledge / "dotted.png").symlink_to(knowledge / ".hidden" / "secret.png")
+    (knowledge / "drafted.png").symlink_to(knowledge / "drafts" / "secret.png")
+    (knowledge / "linked.png").symlink_to(knowledge / "pics" / "a b.png")
+    os.mkfifo(knowledge / "pipe.png")
+    return tmp_path / "data"
+
+
+IGNORING = {"storage": {"ignore": ("drafts/**",)}}
+
+
+@pytest.mark.parametrize("path", ["pics/a b.png", "pics/deep/far.jpg", "linked.png"])
+async def test_pictures_are_shown_as_they_are(vault: Path, path: str) -> None:
+    async with visiting(vault) as person:
+        answer = await person.get(f"/console/files/{quote(path)}")
+        assert answer.status_code == 200
+        assert answer.content == PNG
+        assert answer.headers["content-type"] in ("image/png", "image/jpeg")
+        assert answer.headers["content-disposition"].startswith("inline;")
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "sandbox" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "name", ["page.html", "drawing.svg", "paper.pdf", "script.js", "style.css", "noext", "note.md"]
+)
+async def test_everything_else_is_a_download(vault: Path, name: str) -> None:
+    async with visiting(vault) as person:
+        answer = await person.get(f"/console/files/{name}")
+        assert answer.status_code == 200
+        assert answer.headers["content-type"] == "application/octet-stream"
+        assert answer.headers["content-disposition"] == f"attachment; filename*=UTF-8''{name}"
+        assert (
+            answer.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'; sandbox"
+        )
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+TRAVERSALS = (
+    "../secret.png",
+    "..%2fsecret.png",
+    "%2e%2e/secret.png",
+    "%2e%2e%2fsecret.png",
+    "%252e%252e%252fsecret.png",
+    "pics/../../secret.png",
+    "pics/..%2f..%2fsecret.png",
+    "....//secret.png",
+    "..%5csecret.png",
+    "..\\secret.png",
+    "./secret.png",
+    "/secret.png",
+    "//secret.png",
+    "%2fetc/passwd",
+    "/etc/passwd",
+    "..;/secret.png",
+    "%00secret.png",
+    "pics/a b.png%00.html",
+    "pics%2fa b.png/..",
+    "..%c0%afsecret.png",
+    "%c0%ae%c0%ae/secret.png",
+    ".hidden/secret.png",
+    ".secret.png",
+    "%2ehidden/secret.png",
+    "pics/.././.hidden/secret.png",
+    "out.png",
+    "outdir/secret.png",
+    "dotted.png",
+    "pipe.png",
+    "pics",
+    "pics/",
+    "drafts/secret.png",
+    "drafted.png",
+    "DRAFTS/secret.png",
+    "drafts//secret.png",
+    "x/../drafts/secret.png",
+    "a" * 5_000,
+    "pics/" * 900 + "x.png",
+    "file:///etc/passwd",
+    "C:\\secret.png",
+    "~/secret.png",
+    "%EF%BC%8E%EF%BC%8E/secret.png",
+    "\u202e.png",
+)
+
+
+async def test_no_path_leads_out_of_the_vault_or_to_what_is_hidden(vault: Path) -> None:
+    async with visiting(vault, **IGNORING) as person:
+        for path in TRAVERSALS:
+            raw = path if "%" in path else quote(path, safe="/.~;:\\")
+            for address in {raw, quote(path, safe="")}:
+                answer = await person.client.get(f"/console/files/{address}")
+                assert answer.status_code in (302, 308, 400, 404), (address, answer.status_code)
+                assert SECRET not in answer.content, address
+                assert b"root:" not in answer.content, address
+
+
+async def test_a_file_name_cannot_forge_headers_or_a_page(vault: Path) -> None:
+    name = 'x"; filename=evil.html <script>pwned().png'
+    (vault / "knowledge" / name).write_bytes(PNG)
+    async with visiting(vault) as person:
+        answer = await person.get(f"/console/files/{quote(name, safe='')}")
+        assert answer.status_code == 200
+        assert answer.headers["content-disposition"] == f"inline; filename*=UTF-8''{quote(name, safe='')}"
+
+
+async def test_a_name_without_its_folder_leads_to_the_file(vault: Path) -> None:
+    async with visiting(vault) as person:
+        person.lithos.server.catalogue.see_file("pics/deep/far.jpg", is_there=True)
+        answer = await person.get("/console/files/far.jpg")
+        assert answer.status_code == 200
+        assert str(answer.url).endswith("/console/files/pics/deep/far.jpg")
+
+
+async def test_large_files_are_streamed_and_larger_ones_refused(
+    vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = os.urandom(3_000_000)
+    (vault / "knowledge" / "large.bin").write_bytes(large)
+    async with visiting(vault) as person:
+        assert (await person.get("/console/files/large.bin")).content == large
+        async with person.client.stream("GET", "/console/files/large.bin") as response:
+            assert response.headers["content-length"] == "3000000"  # and left before its end
+        monkeypatch.setattr(files, "LARGEST", 1_000_000)
+        refused = await person.get("/console/files/large.bin")
+        assert refused.status_code == 413
+        assert "3,000,000 bytes" in refused.text
+
+
+async def test_files_are_for_those_who_logged_in(vault: Path) -> None:
+    """behaviour 237: with a token nothing is shown without login."""
+    async with visiting(vault, token="a-token") as person:
+        answer = await person.client.get("/console/files/paper.pdf")
+        assert answer.status_code == 302
+        assert answer.headers["location"].startswith("/console/login")
+        await person.submit("/console/login", token="a-token")
+        assert (await person.get("/console/files/paper.pdf")).status_code == 200
