@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import Final, NamedTuple, Self, TypeAlias
 
@@ -129,6 +129,40 @@ def find_passage(visible: str, terms: Terms) -> Passage:
         start = unfold_offset(best.piece, start)
         end = min(len(best.piece), start + end - best.start)
     return Passage(_cut_window(best.piece, start, end), best.share)
+
+
+def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:
+    """A short text in parts, in order, each with whether it matches a term; matches that touch are one."""
+    folded = fold(text)
+    places: list[_Place] = []
+    for number, term in enumerate(terms.terms):
+        _find_places(folded, number, term, places)
+    is_aligned = len(folded) == len(text)
+    parts: list[tuple[str, bool]] = []
+    shown = 0
+    for start, end in _joined((start, end) for start, end, _, _ in sorted(places)):
+        if not is_aligned:
+            start, end = unfold_offset(text, start), unfold_offset(text, end)  # noqa: PLW2901
+        if start > shown:
+            parts.append((text[shown:start], False))
+        if end > max(start, shown):
+            parts.append((text[max(start, shown) : end], True))
+        shown = max(shown, end)
+    return [*parts, (text[shown:], False)] if shown < len(text) else parts
+
+
+def _joined(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Sorted places without overlaps."""
+    current: tuple[int, int] | None = None
+    for start, end in places:
+        if current is not None and start <= current[1]:
+            current = (current[0], max(current[1], end))
+            continue
+        if current is not None:
+            yield current
+        current = (start, end)
+    if current is not None:
+        yield current
 
 
 def plain_passage(text: str, title: str = "") -> str:

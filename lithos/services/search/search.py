@@ -25,7 +25,8 @@ from lithos.core.text.query import Node, QuerySyntaxError, parse_query, words_of
 from lithos.core.text.snippet import Terms
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.progress import wait_telling
-from lithos.services.search.graph_search import GraphSearch, Nearest
+from lithos.services.search.explaining import Explained, Explainer, Explanation, meaning_alone, words_alone
+from lithos.services.search.graph_search import Centrality, GraphSearch, Nearest
 from lithos.services.search.hybrid import (
     LEG_NOTES,
     LEG_SHARE,
@@ -136,6 +137,7 @@ class Search:
         self._nearest = Nearest(catalogue, semantic)
         self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings)
         self._graph_search = GraphSearch(catalogue, self._nearest, reading)
+        self._explainer = Explainer(catalogue, fulltext, self.hybrid)
         self._visibility = visibility
         self._coordinator = coordinator
         self._settings = settings
@@ -166,6 +168,62 @@ class Search:
         hits = await self._present(request, ranked, limit)
         self._record(request, hits)
         return SearchAnswer(hits, ranked.failed, ranked.message)
+
+    async def explain(self, request: SearchRequest) -> Explained:
+        """Why `search` ranks notes as it does, by another search of the same kind; nothing is recorded.
+
+        The scores of the parts are those of `search` as long as no note changes between the two. Raises what
+        `search` raises.
+        """
+        threshold = self._threshold(request.threshold)
+        limit = max(1, min(request.limit, self._settings.max_results))
+        await self._visibility.reach()
+        ranking = await self._explained_ranking(request, limit, threshold)
+        terms, told = ranking.terms, self._explainer.tell_hybrid(request.query, request.filters, ranking)
+        if request.mode == "graph":
+            seeds = await self._seeds(request, threshold)
+            walks = await self._graph_search.explain(
+                request.query, seeds, request.graph_depth, request.filters, threshold
+            )
+            by_id = self._explainer.by_id(told, told)
+            nothing = Explanation()
+            walked = {
+                note_id: attrs.evolve(by_id.get(note_id, nothing), walk=walk) for note_id, walk in walks.items()
+            }
+            return Explained(by_id=walked, terms=self.hybrid.terms(request.query[:LONGEST_QUERY]))
+        if request.mode == "fulltext":
+            node, _ = _parse(request.query)
+            if node is None:
+                return Explained()
+            found = self._fulltext.search(node, max(TENTH, request.offset + limit), request.filters)
+            terms, features = self.hybrid.word_features(words_of(node), found)
+            words = self._explainer.tell_words(node, request.filters, found)
+            told = words_alone(told, words, self.hybrid.word_chances(features or {}))
+        elif request.mode == "semantic":
+            told = meaning_alone(told)
+        return Explained(by_id=self._explainer.by_id(told, told), terms=terms)
+
+    async def _explained_ranking(
+        self, request: SearchRequest, limit: int, threshold: float
+    ) -> HybridRanking:
+        """The hybrid ranking with legs of the size that `search` gives them."""
+        if not request.query.strip():
+            return NOTHING_RANKED
+        last = request.offset + limit
+        wanted = limit if last <= LEG_NOTES else last
+        return await self.hybrid.rank(request.query, request.filters, wanted, threshold)
+
+    async def _seeds(self, request: SearchRequest, threshold: float) -> Sequence[str]:
+        """Where a graph search starts."""
+        if request.seed_ids or not request.query.strip():
+            return request.seed_ids
+        start = await self._rank_hybrid(request, SEEDS, threshold)
+        return tuple(islice(self._ids(start.scores), SEEDS))
+
+    @property
+    def centrality(self) -> Centrality:
+        """PageRank of the notes."""
+        return self._graph_search.centrality
 
     @property
     def threshold(self) -> float:
