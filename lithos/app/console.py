@@ -24,6 +24,7 @@ from lithos.front.console.pages import (
 from lithos.front.console.parts import ConsoleParts
 from lithos.front.console.sessions import Sessions
 from lithos.front.server.ports import FrontSettings
+from lithos.services.search.neighbourhood import Neighbourhoods
 
 PAGES: Final = tuple(
     module.add_routes
@@ -39,6 +40,7 @@ def add_console(server: Server, settings: FrontSettings, sessions: Sessions, app
         knowledge=server.knowledge,
         search=server.search,
         learning=server.learning,
+        neighbourhoods=Neighbourhoods(server.catalogue, server.edges, server.search.centrality),
         state=server.state,
         gauges=server.gauges,
         access_log=server.access_log,

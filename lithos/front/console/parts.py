@@ -11,6 +11,7 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.front.server.ports import ToolBox
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.retrieve.feedback import Learning
+from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog
@@ -26,6 +27,7 @@ class ConsoleParts:
     knowledge: Knowledge
     search: Search
     learning: Learning
+    neighbourhoods: Neighbourhoods
     state: ServerState
     gauges: Gauges
     access_log: AccessLog

@@ -80,5 +80,33 @@
 
   // -- parts of pages (each page's own below its heading) --
 
+  // -- search: results as one types --
+  // Waits for a pause, drops what was asked before, keeps the focus; the address follows. Retrievals wait for
+  // Enter: the server answers a keystroke with a hint instead.
+  part("live-search", (form) => {
+    const results = find("#search-results"), said = find("#search-said");
+    let timer = 0, asking = null, last = location.search;
+    const ask = async () => {
+      const given = [...new FormData(form)].filter(([name, value]) => value && !(name === "limit" && value === "10") && !(name === "depth" && value === "2"));
+      const query = `?${new URLSearchParams(given)}`;
+      if (query === last) return;
+      last = query;
+      if (asking) asking.abort();
+      const mine = asking = new AbortController();
+      find(".found", results)?.setAttribute("aria-busy", "true");
+      const html = await fetchPart(form.action + query, mine.signal);
+      if (mine !== asking) return;
+      find(".found", results)?.removeAttribute("aria-busy");
+      if (html === null) { last = ""; return; }
+      results.innerHTML = html;
+      wake(results);
+      said.textContent = find("[data-said]", results)?.dataset.said ?? "";
+      history.replaceState(null, "", form.action + query);
+    };
+    const soon = (wait) => { clearTimeout(timer); timer = setTimeout(ask, wait); };
+    form.addEventListener("input", (event) => soon(event.target.matches("select") ? 0 : 120));
+    form.addEventListener("submit", () => clearTimeout(timer));
+  });
+
   window.addEventListener("DOMContentLoaded", () => wake(document));
 })();
