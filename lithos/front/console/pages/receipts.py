@@ -27,7 +27,7 @@ COMPLETED: Final = "task.completed"
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the list and the page of one receipt."""
     pages = ReceiptPages(console)
-    app.get("/receipts")(pages.list)
+    app.get("/receipts")(pages.index)
     app.get("/receipts/<receipt_id>")(pages.show)
 
 
@@ -82,7 +82,7 @@ class ReceiptPages:
 
     _console: Console
 
-    async def list(self) -> Response:
+    async def index(self) -> Response:
         """Receipts, newest first."""
         wanted = ReceiptFilter(
             agent_id=_filter("agent"), task_id=_filter("task"), note_id=_filter("note")
@@ -174,7 +174,7 @@ class ReceiptPages:
         at = event.draft.timestamp
         if cited is None and misleading is None:
             return Feedback(agent=agent, at=at, is_given=False)
-        meant = payload.get("receipt_id")
+        meant = _told(payload.get("receipt_id"))
         if not isinstance(meant, str):
             newest = await self._console.parts.learning.newest_receipt(receipt.task_id or "", agent)
             meant = newest.id if newest is not None else ""
@@ -195,13 +195,17 @@ def _filter(name: str) -> str | None:
     return request.args.get(name, "").strip()[:LONGEST_FILTER] or None
 
 
-def _ids(value: object) -> list[str] | None:
-    """The ids of a list as events carry it: as JSON, or as text."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return None
+def _told(value: object) -> object:
+    """What a payload tells as JSON text."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+
+
+def _ids(told: object) -> list[str] | None:
+    """The ids of a list that a payload tells."""
+    value = _told(told)
     return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else None
 
 
