@@ -30,6 +30,8 @@ KEPT: Final = 32
 COLOURS: Final = 8
 #: Characters of a label.
 LONGEST_LABEL: Final = 28
+#: The most central notes, whose labels may cover others.
+FOREMOST: Final = 12
 #: Width of a character and height of a line, on a wide screen and on a narrow one; labels shown at most.
 _WIDE: Final = (6.4, 15.0, 45)
 _NARROW: Final = (16.0, 38.0, 9)
@@ -85,7 +87,7 @@ class Drawings:
 
         def work() -> tuple[Sequence[Point], Drawing]:
             edges = [(line.start, line.end) for line in picture.lines]
-            places = lay_out(len(picture.nodes), edges) if known is None else known
+            places = lay_out(len(picture.nodes), edges, WIDTH / HEIGHT) if known is None else known
             return places, _draw(picture, places, by, name)
 
         places, drawing = await self._drawing.run(work)
@@ -170,8 +172,9 @@ def _place_labels(
     """
     width, height, most = size
     taken: list[tuple[float, float, float, float]] = []
+    circles = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(points, radii, strict=True)]
     placed: dict[int, bool] = {}
-    for i in order:
+    for place, i in enumerate(order):
         if len(placed) == most:
             break
         if sides and i not in sides:
@@ -181,7 +184,8 @@ def _place_labels(
             start = x - radii[i] - length if is_left else x + radii[i]
             box = (start, y - height / 2, start + length, y + height / 2)
             inside = box[0] >= 0 and box[2] <= WIDTH
-            if (inside or not placed) and not any(_overlap(box, other) for other in taken):
+            covers = place >= FOREMOST and any(_overlap(box, circle) for circle in circles)
+            if inside and not covers and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 placed[i] = is_left
                 break

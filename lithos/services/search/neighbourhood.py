@@ -98,12 +98,26 @@ class Neighbourhoods:
         return await self._picture(distances, ranks, places, left_out)
 
     async def central(self, most: int = CENTRAL) -> Neighbourhood:
-        """The notes with the highest PageRank."""
+        """The notes with the highest PageRank, of those that others are linked with where there are such."""
         ranks = await self._centrality.scores()
         places = await self._centrality.places()
-        chosen = list(islice((note_id for note_id in ranks if note_id in self._catalogue), most))
+        chosen: list[str] = []
+        async for some in slices(list(ranks)):
+            chosen += [one for one in some if one in self._catalogue and self._is_linked(one)]
+            if len(chosen) >= most:
+                break
+        chosen = (chosen or [one for one in islice(ranks, most) if one in self._catalogue])[:most]
         left_out = max(0, len(self._catalogue) - len(chosen))
         return await self._picture(dict.fromkeys(chosen, 0), ranks, places, left_out)
+
+    def _is_linked(self, note_id: str) -> bool:
+        graph = self._catalogue.graph
+        return any(
+            isinstance(other, str) and other in self._catalogue
+            for way in (graph.links, graph.provenance)
+            for side in way.neighbours(note_id)
+            for other in islice(side, 3)
+        )
 
     async def _beside(self, frontier: Sequence[str], known: Mapping[str, int]) -> set[str]:
         """The notes one step from a frontier that are not known yet."""

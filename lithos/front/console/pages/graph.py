@@ -25,7 +25,7 @@ KINDS: Final = {
 
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the page."""
-    app.get("/graph")(GraphPage(console, Drawings(Threads())).show)
+    app.get("/graph", endpoint="graph")(GraphPage(console, Drawings(Threads())).show)
 
 
 @frozen

@@ -27,8 +27,8 @@ COMPLETED: Final = "task.completed"
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the list and the page of one receipt."""
     pages = ReceiptPages(console)
-    app.get("/receipts")(pages.index)
-    app.get("/receipts/<receipt_id>")(pages.show)
+    app.get("/receipts", endpoint="receipts")(pages.index)
+    app.get("/receipts/<receipt_id>", endpoint="receipt")(pages.show)
 
 
 @frozen

@@ -13,9 +13,11 @@ from attrs import evolve, field, frozen
 from quart import Blueprint, Response, request
 
 from lithos.core.errors import LithosError
+from lithos.core.learning.memory import Receipt
 from lithos.core.text.snippet import Terms, mark_matches
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural, readable
+from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.search.explaining import Explained, Explanation
 from lithos.services.search.search import MODES, SearchRequest
 from lithos.stores.indexes.fulltext_query import Filters
@@ -47,7 +49,7 @@ _NAMES: Final = {
 
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the page."""
-    app.get("/search")(SearchPage(console).show)
+    app.get("/search", endpoint="search")(SearchPage(console).show)
 
 
 @frozen
@@ -178,7 +180,7 @@ class SearchPage:
             if asked.against:
                 columns.append(await self._ask(asked, asked.against, is_live=is_partial))
         if len(columns) == 2:
-            columns = _compare(*columns)
+            columns[1] = _moved(columns[1], columns[0])
         return await self._console.show(
             "search_results.html" if is_partial else "search.html",
             status=max([200, *(column.status for column in columns)]) if not is_partial else 200,
@@ -256,12 +258,12 @@ class SearchPage:
             offset=asked.offset if is_search else 0,
             threshold=_threshold(asked.threshold) if is_search else None,
             filters=Filters(
-                tags=_items(asked.tags) or (),
+                tags=tuple(_items(asked.tags) or ()),
                 author=asked.author or None if is_search else None,
                 path_prefix=asked.path_prefix or None,
-                entities=(_items(asked.entities) or ()) if is_search else (),
+                entities=tuple(_items(asked.entities) or ()) if is_search else (),
             ),
-            seed_ids=_items(asked.seed_ids) or () if mode == "graph" else (),
+            seed_ids=tuple(_items(asked.seed_ids) or ()) if mode == "graph" else (),
             graph_depth=asked.depth,
         )
         try:
@@ -269,8 +271,12 @@ class SearchPage:
         except LithosError:
             return Explained()
 
+    def _is_private(self, receipt: Receipt) -> bool:
+        entries = (self._console.parts.catalogue.get(node.id) for node in receipt.final_nodes)
+        return any(entry is not None and entry.note.access_scope == PRIVATE for entry in entries)
+
     async def _recent(self) -> list[Mapping[str, Any]]:
-        """The last questions of retrievals, each once."""
+        """The last questions of retrievals that are not private, each once."""
         try:
             page = await self._console.parts.learning.receipts(ReceiptFilter(), None, LOOKED_AT)
         except DatabaseFailed:
@@ -278,7 +284,7 @@ class SearchPage:
         kept: dict[str, Mapping[str, Any]] = {}
         for receipt in page.receipts:
             question = " ".join(receipt.query.split())
-            if question and question not in kept:
+            if question and question not in kept and not self._is_private(receipt):
                 kept[question] = {"query": question, "agent": receipt.agent_id, "at": receipt.ts}
         return list(kept.values())[:RECENT]
 
@@ -315,12 +321,8 @@ def _parts(why: Explanation | None, memory: float | None, longest: float) -> lis
     return parts
 
 
-def _compare(one: Column, other: Column) -> list[Column]:
-    """Both columns, with what moved against the other one."""
-    return [_moved(one, other), _moved(other, one)]
-
-
 def _moved(column: Column, other: Column) -> Column:
+    """A column with what moved against another one."""
     places = {row.data["id"]: row.place for row in other.rows}
     rows = [
         evolve(
@@ -339,9 +341,9 @@ def _gone(one: Column, other: Column) -> list[Row]:
     return [row for row in one.rows if row.data["id"] not in shown]
 
 
-def _items(text: str) -> tuple[str, ...] | None:
-    """A list as people write it: separated by commas."""
-    return tuple(filter(None, (part.strip() for part in text.split(",")))) or None
+def _items(text: str) -> list[str] | None:
+    """A list as people write it: separated by commas; None without any."""
+    return [part.strip() for part in text.split(",") if part.strip()] or None
 
 
 def _threshold(text: str) -> float | None:

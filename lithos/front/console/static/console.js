@@ -113,7 +113,6 @@
     const svg = find("svg", figure), near = find(".e-near", svg), whole = { ...box(svg) };
     const nodes = all(".node", svg), pairs = (svg.dataset.pairs || "").split(" ").filter(Boolean).map((pair) => pair.split(",").map(Number));
     find(".graph-tools", figure).hidden = false;
-    find(".script-only", figure).hidden = false;
     const show = (view) => {
       const width = Math.min(whole.width, Math.max(whole.width / 12, view.width)), height = width * whole.height / whole.width;
       const x = Math.min(whole.width - width, Math.max(0, view.x)), y = Math.min(whole.height - height, Math.max(0, view.y));
