@@ -9,12 +9,13 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
+from itertools import pairwise
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from attrs import frozen
 
 from lithos.core.errors import InvalidInput
-from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, words
+from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
 from lithos.core.text.pieces import PIECE
 from lithos.core.text.visible import visible_text
 
@@ -137,18 +138,14 @@ def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:
     places: list[_Place] = []
     for number, term in enumerate(terms.terms):
         _find_places(folded, number, term, places)
-    is_aligned = len(folded) == len(text)
-    parts: list[tuple[str, bool]] = []
-    shown = 0
-    for start, end in _joined((start, end) for start, end, _, _ in sorted(places)):
-        if not is_aligned:
-            start, end = unfold_offset(text, start), unfold_offset(text, end)  # noqa: PLW2901
-        if start > shown:
-            parts.append((text[shown:start], False))
-        if end > max(start, shown):
-            parts.append((text[max(start, shown) : end], True))
-        shown = max(shown, end)
-    return [*parts, (text[shown:], False)] if shown < len(text) else parts
+    bounds = [
+        bound for place in _joined((start, end) for start, end, _, _ in sorted(places)) for bound in place
+    ]
+    if len(folded) != len(text):
+        bounds = unfold_offsets(text, bounds)
+    edges = [0, *bounds, len(text)]
+    parts = [(text[start:end], number % 2 == 1) for number, (start, end) in enumerate(pairwise(edges))]
+    return [(part, is_match) for part, is_match in parts if part]
 
 
 def _joined(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

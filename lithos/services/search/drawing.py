@@ -31,7 +31,7 @@ COLOURS: Final = 8
 #: Characters of a label.
 LONGEST_LABEL: Final = 28
 #: The most central notes, whose labels may cover others.
-FOREMOST: Final = 12
+FOREMOST: Final = 6
 #: Width of a character and height of a line, on a wide screen and on a narrow one; labels shown at most.
 _WIDE: Final = (6.4, 15.0, 45)
 _NARROW: Final = (16.0, 38.0, 9)
@@ -111,13 +111,9 @@ def _key(picture: Neighbourhood) -> bytes:
 def _draw(
     picture: Neighbourhood, places: Sequence[Point], by: ColourBy, name: Callable[[str], str]
 ) -> Drawing:
-    points = [
-        (MARGIN + x * (WIDTH - 2 * MARGIN), MARGIN / 2 + y * (HEIGHT - MARGIN)) for x, y in places
-    ]
+    points = [(MARGIN + x * (WIDTH - 2 * MARGIN), MARGIN / 2 + y * (HEIGHT - MARGIN)) for x, y in places]
     highest = max((node.pagerank for node in picture.nodes), default=0.0) or 1.0
-    radii = [
-        SMALLEST + (LARGEST - SMALLEST) * math.sqrt(node.pagerank / highest) for node in picture.nodes
-    ]
+    radii = [SMALLEST + (LARGEST - SMALLEST) * math.sqrt(node.pagerank / highest) for node in picture.nodes]
     labels = [name(node.entry.note.title)[:LONGEST_LABEL] or node.entry.note.id[:8] for node in picture.nodes]
     colours, legend = _colour([value_of(node, by) for node in picture.nodes])
     order = sorted(

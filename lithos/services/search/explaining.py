@@ -26,7 +26,7 @@ MOST_TITLED: Final = 1_000
 
 @frozen(kw_only=True)
 class WordsPart:
-    """What words found: rank from 1, BM25, the shares that title and headings have in it, part of the score."""
+    """What words found: rank from 1, BM25, shares of title and headings in it, part of the score."""
 
     rank: int
     bm25: float
@@ -46,7 +46,7 @@ class MeaningPart:
 
 @frozen(kw_only=True)
 class LeadPart:
-    """How early the note has the words: coverage (all 0..1), that of title and opening, that of its best passage.
+    """How early the note has the words, 0..1: coverage, that of title and opening, that of its best passage.
 
     `share` is how much of the question's words, by idf, it has at all; `part` what coverage gives the score.
     """
@@ -170,7 +170,7 @@ def _narrow(node: Node | None, name: str) -> Node | None:
 def words_alone(
     told: Mapping[int, Explanation], words: Mapping[int, WordsPart], chances: Mapping[int, float]
 ) -> dict[int, Explanation]:
-    """The explanations of a full-text search, which scores by BM25 alone; the other legs say what they know."""
+    """The explanations of a full-text search, which scores by BM25 alone; other legs say what they know."""
     nothing = Explanation()
     return {
         serial: attrs.evolve(

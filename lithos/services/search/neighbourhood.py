@@ -52,7 +52,7 @@ class Node:
 
 @frozen
 class Line:
-    """A relation from one note to another, by their places in `Neighbourhood.nodes`; `name` as people say it."""
+    """A relation between notes, by their places in `Neighbourhood.nodes`; `name` as people say it."""
 
     start: int
     end: int
@@ -82,7 +82,7 @@ class Neighbourhoods:
         self._centrality = centrality
 
     async def around(self, starts: Sequence[str], depth: int, most: int = MOST_NOTES) -> Neighbourhood:
-        """The notes at most `depth` steps (1..3) from any of these, which come first; unknown ones are left out."""
+        """Notes at most `depth` steps (1..3) from these, which come first; unknown ones are left out."""
         ranks = await self._centrality.scores()
         places = await self._centrality.places()
         distances = {note_id: 0 for note_id in starts[:most] if note_id in self._catalogue}

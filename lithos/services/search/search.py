@@ -188,7 +188,8 @@ class Search:
             by_id = self._explainer.by_id(told, told)
             nothing = Explanation()
             walked = {
-                note_id: attrs.evolve(by_id.get(note_id, nothing), walk=walk) for note_id, walk in walks.items()
+                note_id: attrs.evolve(by_id.get(note_id, nothing), walk=walk)
+                for note_id, walk in walks.items()
             }
             return Explained(by_id=walked, terms=self.hybrid.terms(request.query[:LONGEST_QUERY]))
         if request.mode == "fulltext":
@@ -203,9 +204,7 @@ class Search:
             told = meaning_alone(told)
         return Explained(by_id=self._explainer.by_id(told, told), terms=terms)
 
-    async def _explained_ranking(
-        self, request: SearchRequest, limit: int, threshold: float
-    ) -> HybridRanking:
+    async def _explained_ranking(self, request: SearchRequest, limit: int, threshold: float) -> HybridRanking:
         """The hybrid ranking with legs of the size that `search` gives them."""
         if not request.query.strip():
             return NOTHING_RANKED

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import apsw
 from attrs import frozen
@@ -233,7 +233,7 @@ class CoordinationStore(Database):
         low, high = self.pruned_through(), self.head()
         while low < high:
             middle = (low + high) // 2
-            rows = self._reader.execute(
+            rows: list[Any] = self._reader.execute(
                 "SELECT seq,timestamp FROM events WHERE seq>? ORDER BY seq LIMIT 1", (middle,)
             ).fetchall()
             if rows and rows[0][1] < moment:

@@ -1,6 +1,6 @@
 """Places for the nodes of a small graph: a force-directed layout (rustworkx), the same for the same graph.
 
-Blocks for some 70 ms at 300 nodes, in calls of 2 ms: rustworkx keeps the interpreter to itself during a call.
+Blocks for some 50 ms at 300 nodes, in calls of 2 ms: rustworkx keeps the interpreter to itself during a call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Edges: TypeAlias = Sequence[tuple[int, int]]
 
 #: Calls for a part of more than so many nodes and for a smaller one, and steps of the simulation in each.
 _LARGE: Final = 12
-_ROUNDS: Final = 40
+_ROUNDS: Final = 28
 _FEW_ROUNDS: Final = 10
 _STEPS: Final = 3
 #: How much the drawing has grown in the first and in the last call. A step moves a node by some 0.1 at first,
@@ -39,7 +39,7 @@ class _Box(NamedTuple):
 
 
 def lay_out(count: int, edges: Edges, aspect: float = 1.5) -> list[Point]:
-    """Places in 0..1 x 0..1 of the nodes 0..count-1, in their order, for a drawing `aspect` times as wide as high.
+    """Places in 0..1 x 0..1 of the nodes 0..count-1, in their order; `aspect`: the drawing's width by height.
 
     Parts that are not connected get boxes of their own, by their number of nodes, and all single nodes one
     together; a part is drawn by springs between its nodes.

@@ -142,7 +142,7 @@ class LinkGraph:
         return list(self.pagerank())
 
     def pagerank(self) -> dict[str, float]:
-        """The PageRank of notes, highest first, ties by id; that of placeholders is left out. Blocks as above."""
+        """PageRank of notes, highest first, ties by id; placeholders are left out. Blocks as above."""
         if not self._ends:
             return {}
         # A graph without parallel edges that may have them: one that may not would look for each first.

@@ -103,14 +103,16 @@ class ReceiptRows:
         values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         where = " AND ".join(["rowid<:before", *(f"{name}=:{name}" for name in values)])
         values |= {"before": before if before is not None else _LAST, "most": most + 1}
-        source, floor = "receipts", None
+        source: str = "receipts"
+        floor: Any = None
         if wanted.note_id is not None:
             values |= {"node": f'{{"id": {_dump(wanted.note_id)},', "scanned": SCANNED}
             source = f"(SELECT rowid,* FROM receipts WHERE {where} ORDER BY rowid DESC LIMIT :scanned)"  # noqa: S608
-            rows = self._connection.execute(f"SELECT COUNT(*),MIN(rowid) FROM {source}", values).fetchall()  # noqa: S608
+            looked = f"SELECT COUNT(*),MIN(rowid) FROM {source}"  # noqa: S608 - constants
+            rows: list[Any] = self._connection.execute(looked, values).fetchall()
             floor = rows[0][1] if rows[0][0] == SCANNED else None
             where = "instr(final_nodes,:node)>0"
-        found = self._connection.execute(
+        found: list[Any] = self._connection.execute(
             f"SELECT rowid,{_COLUMNS} FROM {source} WHERE {where} ORDER BY rowid DESC LIMIT :most",  # noqa: S608
             values,
         ).fetchall()

@@ -143,7 +143,8 @@ async def test_300_notes_fit_a_page(tmp_path: Path) -> None:
     random.seed(1)
     for number in range(330):
         links = " ".join(f"[[n{random.randrange(330)}]]" for _ in range(5))
-        text = f"---\ntitle: {'A rather long title of a note' * 3} {number}\naliases: [n{number}]\n---\n{links}\n"
+        head = f"title: {'A rather long title of a note' * 3} {number}\naliases: [n{number}]"
+        text = f"---\n{head}\n---\n{links}\n"
         (vault / f"n{number}.md").write_text(text)
     (vault / "hub.md").write_text("\n".join(f"[[n{number}]]" for number in range(330)))
     async with visiting(tmp_path, settled=True) as person:
@@ -225,7 +226,9 @@ async def test_edges_that_repeat_provenance_are_told_once(tmp_path: Path) -> Non
         entry = server.catalogue.get(note)
         assert entry is not None
         lithos_time = entry.note.created_at
-        picture = await Neighbourhoods(server.catalogue, Projected(), server.search.centrality).around([note], 1)
+        picture = await Neighbourhoods(server.catalogue, Projected(), server.search.centrality).around(
+            [note], 1
+        )
         assert [(line.kind, line.name) for line in picture.lines] == [("derived", "derived from")]
 
 

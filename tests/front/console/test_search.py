@@ -256,7 +256,11 @@ async def test_hostile_notes_and_queries_run_nothing(tmp_path: Path, mode: str) 
         assert {one.text.lower() for one in page.named("mark")} == {"zebra"}
         assert len(page.with_class("hit-head")) == (5 if mode == "graph" else len(HOSTILE))
         for text in HOSTILE:
-            for args in ({"q": text[:1900]}, {"q": "zebra", "author": text[:150]}, {"q": text[:300], "tags": text}):
+            for args in (
+                {"q": text[:1900]},
+                {"q": "zebra", "author": text[:150]},
+                {"q": text[:300], "tags": text},
+            ):
                 answer = await person.get(address(mode=mode, **args))
                 assert answer.status_code in (200, 400)
                 check_harmless(answer.text)

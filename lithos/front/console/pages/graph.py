@@ -79,7 +79,9 @@ class GraphPage:
         neighbourhoods = self._console.parts.neighbourhoods
         if note_id:
             if note_id not in self._console.parts.catalogue:
-                raise Refused("There is no such note: it was deleted, or the id is wrong. Search for it.", 404)
+                raise Refused(
+                    "There is no such note: it was deleted, or the id is wrong. Search for it.", 404
+                )
             return await neighbourhoods.around([note_id], depth)
         if query.strip():
             answer = await self._console.call(

@@ -84,9 +84,7 @@ class ReceiptPages:
 
     async def index(self) -> Response:
         """Receipts, newest first."""
-        wanted = ReceiptFilter(
-            agent_id=_filter("agent"), task_id=_filter("task"), note_id=_filter("note")
-        )
+        wanted = ReceiptFilter(agent_id=_filter("agent"), task_id=_filter("task"), note_id=_filter("note"))
         before = request.args.get("before", "")
         start = int(before) if before.isascii() and before.isdecimal() and len(before) < 19 else None
         learning = self._console.parts.learning
@@ -109,7 +107,7 @@ class ReceiptPages:
         receipt = await learning.receipt(receipt_id)
         if receipt is None:
             raise Refused(
-                "There is no such receipt. Receipts are kept up to lcma.receipts_kept; look for it in the list.",
+                "There is no such receipt. The newest lcma.receipts_kept are kept: look for it in the list.",
                 404,
             )
         task = await self._task(receipt) if receipt.task_id else None

@@ -140,7 +140,7 @@ class Row:
 
 @frozen(kw_only=True)
 class Column:
-    """The answer in one mode. `refusal` instead of rows where the tool refused; `hint` where nothing was asked."""
+    """The answer in one mode. Instead of rows a `refusal`, or a `hint` where nothing was asked."""
 
     mode: str
     rows: Sequence[Row] = ()
@@ -197,7 +197,9 @@ class SearchPage:
     async def _ask(self, asked: Asked, mode: str, *, is_live: bool) -> Column:
         """The answer of the tool, and why."""
         if mode == RETRIEVE and is_live:
-            hint = "Press Enter to retrieve. Each retrieval leaves a receipt, so typing alone retrieves nothing."
+            hint = (
+                "Press Enter to retrieve. Each retrieval leaves a receipt, so typing alone retrieves nothing."
+            )
             return Column(mode=mode, hint=hint)
         try:
             answer = await (self._retrieve(asked) if mode == RETRIEVE else self._search(asked, mode))
