@@ -104,7 +104,8 @@
       history.replaceState(null, "", form.action + query);
     };
     const soon = (wait) => { clearTimeout(timer); timer = setTimeout(ask, wait); };
-    form.addEventListener("input", (event) => soon(event.target.matches("select") ? 0 : 120));
+    form.addEventListener("input", (event) => soon(event.target.matches("select") ? 0 : 80));
+    form.addEventListener("change", () => soon(0));
     form.addEventListener("submit", () => clearTimeout(timer));
   });
 
