@@ -46,8 +46,8 @@ class Spot:
     """A note in a drawing; `colour` is 1..8, the label stands left of it where `is_left`."""
 
     node: Node
-    x: float
-    y: float
+    x: int
+    y: int
     radius: float
     colour: int
     label: str
@@ -124,8 +124,8 @@ def _draw(
     spots = [
         Spot(
             node,
-            round(points[i][0], 1),
-            round(points[i][1], 1),
+            round(points[i][0]),
+            round(points[i][1]),
             round(radii[i], 1),
             colours[i],
             labels[i],
@@ -197,5 +197,5 @@ def _paths(lines: Sequence[Line], spots: Sequence[Spot]) -> dict[LineKind, str]:
     found: dict[LineKind, list[str]] = {}
     for line in lines:
         one, other = spots[line.start], spots[line.end]
-        found.setdefault(line.kind, []).append(f"M{one.x:g} {one.y:g}L{other.x:g} {other.y:g}")
+        found.setdefault(line.kind, []).append(f"M{one.x} {one.y}L{other.x} {other.y}")
     return {kind: "".join(parts) for kind, parts in found.items()}

@@ -21,7 +21,7 @@ from lithos.stores.indexes.linkgraph import LinkGraph
 
 #: Notes of one picture, and lines between them.
 MOST_NOTES: Final = 300
-MOST_LINES: Final = 1_500
+MOST_LINES: Final = 1_200
 #: Notes of the picture of a whole vault.
 CENTRAL: Final = 120
 DEEPEST: Final = 3

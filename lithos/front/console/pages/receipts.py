@@ -13,14 +13,18 @@ from lithos.catalogue.catalogue import Entry
 from lithos.core.events import Event
 from lithos.core.learning.memory import FinalNode, Receipt
 from lithos.core.learning.questions import RememberedQuestion
+from lithos.core.learning.ranking import SCOUTS
 from lithos.core.times import parse_time
 from lithos.front.console.console import Console, Refused
 from lithos.services.retrieve.questions import PRIVATE
+from lithos.services.retrieve.scouts import CONTRADICTIONS, name_scouts
 from lithos.stores.learning.receipts import SCANNED, ReceiptFilter
 
 PAGE: Final = 100
 #: Characters of a filter.
 LONGEST_FILTER: Final = 200
+#: As receipts name them.
+ALL_SCOUTS: Final = name_scouts((*SCOUTS, CONTRADICTIONS))
 COMPLETED: Final = "task.completed"
 
 
@@ -141,6 +145,7 @@ class ReceiptPages:
             titles=titles,
             is_private=self._is_private(receipt),
             has_failed=receipt.terrace_reached == 0,
+            silent=[name for name in ALL_SCOUTS if name not in receipt.scouts_fired],
         )
 
     def _is_private(self, receipt: Receipt) -> bool:
