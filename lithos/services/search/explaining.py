@@ -5,13 +5,12 @@ For people who look at a search, not for searches: an explanation ranks a second
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import attrs
 from attrs import field, frozen
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.text.query import Boolean, Node, Word, plain_words
 from lithos.core.text.snippet import Terms
 from lithos.services.search.graph_search import Walk
@@ -89,19 +88,23 @@ class Explained:
 class Explainer:
     """Tells the legs of a ranking."""
 
-    def __init__(self, catalogue: Catalogue, fulltext: FulltextIndex, hybrid: Hybrid) -> None:
-        self._catalogue = catalogue
+    def __init__(self, fulltext: FulltextIndex, hybrid: Hybrid) -> None:
         self._fulltext = fulltext
         self._hybrid = hybrid
 
-    def tell_hybrid(self, query: str, filters: Filters, ranking: HybridRanking) -> dict[int, Explanation]:
+    def tell_hybrid(
+        self, query: str, filters: Filters, ranking: HybridRanking, serials: Collection[int]
+    ) -> dict[int, Explanation]:
         """By serial: the legs of a hybrid ranking with what they give; `Explanation.score` is the score."""
         words, meaning, lead = self._hybrid.parts(ranking)
         chances = self._hybrid.chances(ranking)
-        found = self.tell_words(plain_words(query[:LONGEST_QUERY]), filters, list(ranking.lexical.items()))
+        found = self.tell_words(
+            plain_words(query[:LONGEST_QUERY]), filters, list(ranking.lexical.items()), serials
+        )
         near: dict[int, MeaningPart] = {}
         for rank, hit in enumerate(ranking.chunks, start=1):
-            near.setdefault(hit.serial, MeaningPart(rank=rank, similarity=hit.similarity))
+            if hit.serial in serials:
+                near.setdefault(hit.serial, MeaningPart(rank=rank, similarity=hit.similarity))
         told: dict[int, Explanation] = {}
         for serial in dict.fromkeys([*found, *near]):
             of_words, of_meaning, covered = found.get(serial), near.get(serial), ranking.covered.get(serial)
@@ -122,9 +125,16 @@ class Explainer:
         return told
 
     def tell_words(
-        self, node: Node | None, filters: Filters, found: Sequence[tuple[int, float]]
+        self,
+        node: Node | None,
+        filters: Filters,
+        found: Sequence[tuple[int, float]],
+        serials: Collection[int],
     ) -> dict[int, WordsPart]:
-        """By serial: rank and BM25 of a full-text ranking, with the shares of title and headings."""
+        """By serial: rank and BM25 of a full-text ranking, with the shares of title and headings.
+
+        The shares are those of ranked words: phrases and what must be there do not count.
+        """
         title = self._field_scores(node, "title", TITLE_BOOST, filters)
         headings = self._field_scores(node, "headings", HEADINGS_BOOST, filters)
         return {
@@ -135,12 +145,8 @@ class Explainer:
                 headings=min(1.0, headings.get(serial, 0.0) / bm25) if bm25 else 0.0,
             )
             for rank, (serial, bm25) in enumerate(found, start=1)
+            if serial in serials
         }
-
-    def by_id(self, told: Mapping[int, Explanation], serials: Iterable[int]) -> dict[str, Explanation]:
-        """The explanations of the notes that are still there."""
-        entries = ((serial, self._catalogue.at_serial(serial)) for serial in serials if serial in told)
-        return {entry.note.id: told[serial] for serial, entry in entries if entry is not None}
 
     def _field_scores(
         self, node: Node | None, name: str, boost: float, filters: Filters

@@ -49,9 +49,11 @@ async def test_the_parts_of_an_explanation_add_up_to_the_tools_scores(tmp_path: 
             for mode in MODES:
                 for limit, offset in ((10, 0), (50, 0), (10, 10)):
                     request = SearchRequest(query=query, mode=mode, limit=limit, offset=offset)
-                    why = (await lithos.server.search.explain(request)).by_id
                     given = {"query": query, "mode": mode, "limit": limit, "offset": offset}
                     rows = (await lithos.call("lithos_search", **given))["results"]
+                    ids = [row["id"] for row in rows]
+                    why = (await lithos.server.search.explain(request, ids)).by_id
+                    assert set(why) == set(ids)
                     scores = [why[row["id"]].score for row in rows]
                     assert scores == pytest.approx([row["score"] for row in rows], abs=1e-9), (mode, query)
                     assert scores == sorted(scores, reverse=True)
@@ -64,7 +66,8 @@ async def test_an_explanation_names_ranks_similarity_title_and_probability(tmp_p
         titled = await lithos.create("Zebra stripes", "Animals of the savannah.")
         within = await lithos.create("Savannah", "# Zebra\n\nA zebra is a striped animal of the savannah.")
         await lithos.create("Cooking", "Boil the noodles for five minutes.")
-        found = await lithos.server.search.explain(SearchRequest(query="zebra"))
+        everything = [entry.note.id for entry in lithos.server.catalogue]
+        found = await lithos.server.search.explain(SearchRequest(query="zebra"), everything)
         rows = (await lithos.call("lithos_search", query="zebra"))["results"]
         by_words = {note_id: why.words for note_id, why in found.by_id.items() if why.words is not None}
         assert {part.rank for part in by_words.values()} == {1, 2}
@@ -76,16 +79,16 @@ async def test_an_explanation_names_ranks_similarity_title_and_probability(tmp_p
         assert 0 < meaning.similarity <= 1
         first = found.by_id[rows[0]["id"]]
         assert first.probability is not None
-        assert (await lithos.server.search.explain(SearchRequest(query="  "))).by_id == {}
+        assert (await lithos.server.search.explain(SearchRequest(query="  "), everything)).by_id == {}
         bad = SearchRequest(query='"open', mode="fulltext")
-        assert (await lithos.server.search.explain(bad)).by_id == {}
+        assert (await lithos.server.search.explain(bad, everything)).by_id == {}
 
 
 async def test_an_explanation_records_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
-        await lithos.create("Zebra", "stripes")
+        note = await lithos.create("Zebra", "stripes")
         before = await lithos.audit()
-        await lithos.server.search.explain(SearchRequest(query="zebra", agent_id="ann"))
+        await lithos.server.search.explain(SearchRequest(query="zebra", agent_id="ann"), [note])
         assert await lithos.audit() == before
 
 
@@ -221,7 +224,7 @@ async def test_degraded_and_empty_say_what_to_do(tmp_path: Path) -> None:
         page = check_harmless(await person.page("/console/search"))
         check_labelled(page)
         assert "No agent has retrieved anything yet." in page.named("main")[0].text
-        await person.lithos.create("Zebra", "stripes")
+        note = await person.lithos.create("Zebra", "stripes")
         hybrid = await person.page(address(q="zebra"))
         assert "Answered without semantic" in hybrid
         assert "Zebra" in hybrid
@@ -229,7 +232,7 @@ async def test_degraded_and_empty_say_what_to_do(tmp_path: Path) -> None:
         assert answer.status_code == 503
         assert "there is no such model" in answer.text
         request = SearchRequest(query="zebra", mode="semantic")
-        assert (await person.lithos.server.search.explain(request)).by_id == {}
+        assert (await person.lithos.server.search.explain(request, [note])).by_id == {}
 
 
 async def test_questions_asked_lately_are_offered_but_private_ones_are_not(tmp_path: Path) -> None:

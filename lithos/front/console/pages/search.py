@@ -205,8 +205,8 @@ class SearchPage:
             answer = await (self._retrieve(asked) if mode == RETRIEVE else self._search(asked, mode))
         except Refused as refused:
             return Column(mode=mode, refusal=refused.message, status=refused.status)
-        explained = await self._explain(asked, mode)
         results = answer.get("results", [])
+        explained = await self._explain(asked, mode, [row["id"] for row in results])
         return Column(
             mode=mode,
             rows=_rows(results, explained, mode, asked.offset),
@@ -250,7 +250,7 @@ class SearchPage:
             agent_id=self._console.agent,
         )
 
-    async def _explain(self, asked: Asked, mode: str) -> Explained:
+    async def _explain(self, asked: Asked, mode: str, note_ids: Sequence[str]) -> Explained:
         """Why; nothing where the search is not answered as it was a moment ago."""
         is_search = mode != RETRIEVE
         wanted = SearchRequest(
@@ -269,7 +269,7 @@ class SearchPage:
             graph_depth=asked.depth,
         )
         try:
-            return await self._console.parts.search.explain(wanted)
+            return await self._console.parts.search.explain(wanted, note_ids)
         except LithosError:
             return Explained()
 
