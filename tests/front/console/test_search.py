@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+import trio
 
 from bench import corpus
 from lithos.config.sections import SearchConfig
@@ -268,3 +269,27 @@ async def test_hostile_notes_and_queries_run_nothing(tmp_path: Path, mode: str) 
                 assert answer.status_code in (200, 400)
                 check_harmless(answer.text)
         check_harmless(await person.page("/console/search"))
+
+
+async def test_what_a_note_was_cited_for_is_a_part_of_the_score(tmp_path: Path) -> None:
+    async with visiting(tmp_path, settled=True) as person:
+        lithos = person.lithos
+        for number in range(3):
+            await lithos.create(f"Zebra {number}", f"zebra stripes {number}")
+        cited = await lithos.create("Cited", "a zebra has stripes")
+        task = (await lithos.call("lithos_task_create", title="t", agent="ann"))["task_id"]
+        asked = {"query": "why has a zebra stripes", "agent_id": "ann", "task_id": task}
+        before = await person.page(address(q=asked["query"], mode="retrieve"))
+        assert not parse(before).with_class("p-memory")[1:]  # but in the legend
+        await lithos.call("lithos_retrieve", **asked)
+        await lithos.call("lithos_task_complete", task_id=task, agent="ann", cited_nodes=[cited])
+        with trio.fail_after(5):  # what was learned follows the completion
+            while not (await lithos.call("lithos_node_stats", node_id=cited)).get("cited_for"):
+                await trio.sleep(0.02)
+        html = await person.page(address(q=asked["query"], mode="retrieve"))
+        page = check_harmless(html)
+        assert page.named("h2")[0].text == "Cited"
+        assert "cited before for a question much like this one" in html
+        assert "cited for: why has a zebra stripes" in html
+        bars = [one for one in page.named("rect") if one.attributes["class"] == "p-memory"]
+        assert len(bars) == 1
