@@ -125,15 +125,18 @@ class Assembly:
         projection = Projection(self.actors.catalogue, self.actors.learning)
         state = self._make_state()
         streams = EventStreams(self.actors.broadcaster, stores.coordination, self.actors.coordination_reading)
+        edges = self._make_edges(knowledge)
+        versions = HistoryTools(history, restoring)
         return Server(
             tools=self._make_tools(
-                knowledge, moving, HistoryTools(history, restoring), search, texts, state, feedback, questions
+                knowledge, moving, versions, search, texts, state, feedback, questions, edges
             ),
             state=state,
             knowledge=knowledge,
             moving=moving,
             search=search,
             learning=self.actors.learning,
+            edges=edges,
             catalogue=self.actors.catalogue,
             files=stores.files,
             coordinator=self.actors.coordinator,
@@ -187,13 +190,13 @@ class Assembly:
         state: ServerState,
         feedback: Feedback,
         questions: QuestionMemory,
+        edges: Edges,
     ) -> Tools:
         rows = self.actors.stores.coordination.readable_task_rows()
         lcma = self.actors.config.lcma.enabled
         reading = self.actors.coordination_reading
         taught = feedback if lcma else None
         coordination = Coordination(self.actors.coordinator, rows, reading, self.actors.clock, taught)
-        edges = self._make_edges(knowledge)
         graph = Graph(self.actors.catalogue, edges.list_edges if lcma else no_edges)
         retrieve = make_retrieve(self.actors, edges, coordination, texts, search, questions)
         lineage, coordinator = self.actors.lineage, self.actors.coordinator

@@ -30,13 +30,14 @@ from lithos.front.console.parts import ConfiguredSetting, ConsoleParts
 from lithos.front.console.sessions import Sessions
 from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.front.server.ports import FrontSettings
+from lithos.services.notes.browsing import Browsing
 from lithos.services.notes.concerns import Concerns
+from lithos.services.notes.vault_files import VaultFiles
+from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.tasks.activity import Activity
 from lithos.services.tasks.agents import Agents
 from lithos.services.upkeep.inspection import Inspection, Place
 from lithos.services.upkeep.samples import Samples
-from lithos.services.notes.browsing import Browsing
-from lithos.services.notes.vault_files import VaultFiles
 
 PAGES: Final = tuple(
     module.add_routes
@@ -74,6 +75,7 @@ def add_console(
         files=VaultFiles(server.files, server.catalogue, Threads(2)),
         search=server.search,
         learning=server.learning,
+        neighbourhoods=Neighbourhoods(server.catalogue, server.edges, server.search.centrality),
         state=server.state,
         gauges=server.gauges,
         access_log=server.access_log,

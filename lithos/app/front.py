@@ -96,9 +96,7 @@ def _make_watch(server: Server) -> Watch:
             head=lambda: server.broadcaster.head,
             subscribers=subscribers,
         ),
-        Concerns(
-            server.catalogue, server.lineage.warnings, server.state.clock, settle=server.lineage.settle
-        ),
+        Concerns(server.catalogue, server.lineage.warnings, server.state.clock, settle=server.lineage.settle),
     )
 
 

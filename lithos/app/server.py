@@ -26,6 +26,7 @@ from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment
+from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import Moving
 from lithos.services.notes.resources import Library
@@ -54,6 +55,8 @@ class Server:
     moving: Moving
     search: Search
     learning: Learning
+    #: Typed edges.
+    edges: Edges
     catalogue: Catalogue
     files: NoteFiles
     coordinator: Coordinator

@@ -269,7 +269,11 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     ),
     "services.state.Gauges._statuses": Bound("one for each component of `/health`", "some bytes each"),
     "services.state.Gauges._watched": _FIXED,
-    "services.search.graph_search.GraphSearch._places": _CALL,
+    "services.search.drawing.Drawings._kept": Bound(
+        "`services.search.drawing.KEPT`", "places of `services.search.neighbourhood.MOST_NOTES` each"
+    ),
+    "services.search.graph_search.Centrality._places": _PER_NOTE_ID,
+    "services.search.graph_search.Centrality._scores": _PER_NOTE_ID,
     "services.retrieve.evidence._Looked.scores": _CALL,
     "services.retrieve.scouts.Report.failed": _CALL,
     "services.retrieve.scouts.Report.fired": _CALL,

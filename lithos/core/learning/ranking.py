@@ -31,6 +31,10 @@ K = TypeVar("K", bound=Ordered)
 _SOON: Final = 60
 
 
+#: k of reciprocal rank fusion.
+FUSION_K: Final = 60
+
+
 def blend(
     lexical: Sequence[tuple[K, float]], semantic: Sequence[tuple[K, float]], weight: float
 ) -> Iterator[tuple[K, float]]:
@@ -40,28 +44,42 @@ def blend(
     the highest; a leg with one distinct score counts 1 for its notes, a missing leg 0. Best first, ties by
     key; of a repeated key the best score counts.
     """
-    words, meaning = _best_scores(lexical), _best_scores(semantic)
-    words = _scale(words, 1 - weight, lowest=0.0)
-    meaning = _scale(meaning, weight, lowest=min(meaning.values(), default=0.0))
+    words, meaning = blend_parts(lexical, semantic, weight)
     for key, score in meaning.items():
         words[key] = words.get(key, 0.0) + score
     return _sort_gradually(words)
 
 
-def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = 60) -> list[tuple[K, float]]:
+def blend_parts(
+    lexical: Sequence[tuple[K, float]], semantic: Sequence[tuple[K, float]], weight: float
+) -> tuple[dict[K, float], dict[K, float]]:
+    """What each of the two legs gives its keys in `blend`, which is the sum of both."""
+    words, meaning = _best_scores(lexical), _best_scores(semantic)
+    return (
+        _scale(words, 1 - weight, lowest=0.0),
+        _scale(meaning, weight, lowest=min(meaning.values(), default=0.0)),
+    )
+
+
+def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = FUSION_K) -> list[tuple[K, float]]:
     """Reciprocal rank fusion: the sum of `1 / (k + rank)`, ranks from 1. Best first, ties by key.
 
     Of a key repeated in one leg the first place counts.
     """
     scores: dict[K, float] = {}
     for leg in legs:
-        for rank, key in enumerate(dict.fromkeys(leg), start=1):
-            scores[key] = scores.get(key, 0.0) + 1 / (k + rank)
+        for key, score in reciprocal_parts(leg, k).items():
+            scores[key] = scores.get(key, 0.0) + score
     return _sort(scores)
 
 
+def reciprocal_parts(leg: Sequence[K], k: int = FUSION_K) -> dict[K, float]:
+    """What one leg gives its keys in `reciprocal_rank`, which is the sum of all legs."""
+    return {key: 1 / (k + rank) for rank, key in enumerate(dict.fromkeys(leg), start=1)}
+
+
 #: The reciprocal rank fusion of a note that both of two rankings have first.
-HIGHEST_RECIPROCAL: Final = 2 / (60 + 1)
+HIGHEST_RECIPROCAL: Final = 2 / (FUSION_K + 1)
 #: The best hits, which lead coverage orders anew.
 LED: Final = 60
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
+from itertools import pairwise
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from attrs import frozen
 
 from lithos.core.errors import InvalidInput
-from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, words
+from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
 from lithos.core.text.pieces import PIECE
 from lithos.core.text.visible import visible_text
 
@@ -129,6 +130,36 @@ def find_passage(visible: str, terms: Terms) -> Passage:
         start = unfold_offset(best.piece, start)
         end = min(len(best.piece), start + end - best.start)
     return Passage(_cut_window(best.piece, start, end), best.share)
+
+
+def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:
+    """A short text in parts, in order, each with whether it matches a term; matches that touch are one."""
+    folded = fold(text)
+    places: list[_Place] = []
+    for number, term in enumerate(terms.terms):
+        _find_places(folded, number, term, places)
+    bounds = [
+        bound for place in _joined((start, end) for start, end, _, _ in sorted(places)) for bound in place
+    ]
+    if len(folded) != len(text):
+        bounds = unfold_offsets(text, bounds)
+    edges = [0, *bounds, len(text)]
+    parts = [(text[start:end], number % 2 == 1) for number, (start, end) in enumerate(pairwise(edges))]
+    return [(part, is_match) for part, is_match in parts if part]
+
+
+def _joined(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Sorted places without overlaps."""
+    current: tuple[int, int] | None = None
+    for start, end in places:
+        if current is not None and start <= current[1]:
+            current = (current[0], max(current[1], end))
+            continue
+        if current is not None:
+            yield current
+        current = (start, end)
+    if current is not None:
+        yield current
 
 
 def plain_passage(text: str, title: str = "") -> str:

@@ -9,11 +9,12 @@ from attrs import field, frozen
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.front.server.ports import ToolBox
-from lithos.services.notes.concerns import Concerns
 from lithos.services.notes.browsing import Browsing
+from lithos.services.notes.concerns import Concerns
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.vault_files import VaultFiles
 from lithos.services.retrieve.feedback import Learning
+from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.activity import Activity
@@ -44,6 +45,7 @@ class ConsoleParts:
     files: VaultFiles
     search: Search
     learning: Learning
+    neighbourhoods: Neighbourhoods
     state: ServerState
     gauges: Gauges
     access_log: AccessLog

@@ -39,13 +39,13 @@ from lithos.core.learning.memory import (
     SalienceSummary,
     WorkingNode,
 )
-from lithos.core.learning.questions import RememberedQuestion
+from lithos.core.learning.questions import RememberedQuestion, digest_question
 from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.retrieve.candidates import Gate
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.learning.questions import Unembedded
-from lithos.stores.learning.receipts import OldReceipt
+from lithos.stores.learning.receipts import OldReceipt, ReceiptFilter, ReceiptPage
 from lithos.stores.learning.stats import StatsStore, StatsTables
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
@@ -103,6 +103,10 @@ class Learning:
         """One page of receipts after the place `after`, oldest first."""
         return await self._read(lambda tables: tables.receipts.oldest(after, most))
 
+    async def receipts(self, wanted: ReceiptFilter, before: int | None, most: int) -> ReceiptPage:
+        """One page of receipts, newest first."""
+        return await self._read(lambda tables: tables.receipts.page(wanted, before, most))
+
     async def working_memory(self, task_id: str) -> list[WorkingNode]:
         """The notes that were retrieved for a task, by id."""
         return await self._read(lambda tables: tables.receipts.working_memory(task_id))
@@ -136,6 +140,12 @@ class Learning:
     async def questions_of(self, node_id: str, most: int) -> list[RememberedQuestion]:
         """What a note was cited for: the entries that are trusted most."""
         return await self._read(lambda tables: tables.questions.of_note(node_id, most))
+
+    async def taught(self, receipt: Receipt) -> list[RememberedQuestion]:
+        """What the question of a receipt has taught about the notes it returned."""
+        notes = [node.id for node in receipt.final_nodes]
+        digest = digest_question(receipt.query)
+        return await self._read(lambda tables: tables.questions.of_question(digest, notes))
 
     async def unembedded_questions(self, embedder: str, after: int) -> list[Unembedded]:
         """Some entries behind one that have no vector of this embedder yet."""

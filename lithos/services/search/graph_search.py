@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from attrs import frozen
 from outcome import Error, capture
 
 from lithos.actors.blocking import Blocking, slices
 from lithos.actors.indexing.ports import Asked
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.learning.ranking import reciprocal_rank
+from lithos.core.learning.ranking import FUSION_K, reciprocal_rank
 from lithos.core.notes.matching import has_all, has_tags
 from lithos.services.notes.relations import clamp_depth
 from lithos.stores.indexes import IndexFailed
@@ -64,6 +65,51 @@ NEAREST = 200
 COMPARED = 500
 
 
+@frozen
+class Walk:
+    """How a graph search ranks a note: its distance in links from a seed, and its rank in each ranking.
+
+    `meaning` is None where the semantic ranking has not found it.
+    """
+
+    distance: int
+    central: int
+    near: int
+    meaning: int | None
+
+    @property
+    def parts(self) -> tuple[float, float, float]:
+        """What PageRank, distance and meaning give; their sum is the score."""
+        of_meaning = 0.0 if self.meaning is None else 1 / (FUSION_K + self.meaning)
+        return 1 / (FUSION_K + self.central), 1 / (FUSION_K + self.near), of_meaning
+
+
+class Centrality:
+    """PageRank of all notes, computed when it is asked for, once per version of the link graph."""
+
+    def __init__(self, catalogue: Catalogue, reading: Blocking) -> None:
+        self._catalogue = catalogue
+        self._reading = reading
+        self._scores: Mapping[str, float] = {}
+        self._places: Mapping[str, int] = {}
+        self._version = -1
+
+    async def scores(self) -> Mapping[str, float]:
+        """PageRank by id, highest first."""
+        graph = self._catalogue.graph.links
+        if self._version != graph.version:
+            copied = graph.copy()  # writes change the original
+            scores = await self._reading.run(copied.pagerank)
+            self._scores, self._version = scores, copied.version
+            self._places = {note_id: place for place, note_id in enumerate(scores, start=1)}
+        return self._scores
+
+    async def places(self) -> Mapping[str, int]:
+        """Ranks by PageRank, from 1."""
+        await self.scores()
+        return self._places
+
+
 class GraphSearch:
     """Graph search over the catalogue's link graph; long computations run in a worker thread."""
 
@@ -71,8 +117,7 @@ class GraphSearch:
         self._catalogue = catalogue
         self._nearest = nearest
         self._reading = reading
-        self._places: Mapping[str, int] = {}
-        self._placed_version = -1
+        self.centrality = Centrality(catalogue, reading)
 
     async def search(
         self, query: str, seeds: Sequence[str], depth: int, filters: Filters, threshold: float
@@ -118,22 +163,35 @@ class GraphSearch:
 
     async def _rank(self, steps: Mapping[str, int], by_meaning: Sequence[str]) -> list[tuple[str, float]]:
         """Reciprocal rank fusion of PageRank, distance (ties by PageRank) and semantic ranking."""
-        places = await self._pagerank_places()
-        last = len(places) + 1
+        places = await self.centrality.places()
+        return await self._reading.run(lambda: reciprocal_rank([*_order(steps, places), by_meaning]))
 
-        def fuse() -> list[tuple[str, float]]:
-            central = sorted(steps, key=lambda note_id: (places.get(note_id, last), note_id))
-            near = sorted(central, key=steps.__getitem__)
-            return reciprocal_rank([central, near, by_meaning])
+    async def explain(
+        self, query: str, seeds: Sequence[str], depth: int, filters: Filters, threshold: float
+    ) -> dict[str, Walk]:
+        """How `search` ranks each note, by id."""
+        steps = await self._reach(seeds, depth, filters)
+        ids = {entry.serial: note_id for note_id in steps if (entry := self._catalogue.get(note_id))}
+        nearest = await self._order_by_meaning(query, list(ids), threshold)
+        by_meaning = _ranks([ids[serial] for serial in nearest])
+        places = await self.centrality.places()
 
-        return await self._reading.run(fuse)
+        def tell() -> dict[str, Walk]:
+            central, near = map(_ranks, _order(steps, places))
+            return {
+                note_id: Walk(steps[note_id], central[note_id], near[note_id], by_meaning.get(note_id))
+                for note_id in steps
+            }
 
-    async def _pagerank_places(self) -> Mapping[str, int]:
-        """Ranks by PageRank, cached per graph version; computed on a copy, as writes change the original."""
-        graph = self._catalogue.graph.links
-        if self._placed_version != graph.version:
-            copied = graph.copy()
-            order = await self._reading.run(copied.order_by_pagerank)
-            self._places = {note_id: place for place, note_id in enumerate(order, start=1)}
-            self._placed_version = copied.version
-        return self._places
+        return await self._reading.run(tell)
+
+
+def _order(steps: Mapping[str, int], places: Mapping[str, int]) -> tuple[list[str], list[str]]:
+    """Reached notes by PageRank, and by distance."""
+    last = len(places) + 1
+    central = sorted(steps, key=lambda note_id: (places.get(note_id, last), note_id))
+    return central, sorted(central, key=steps.__getitem__)
+
+
+def _ranks(order: Sequence[str]) -> dict[str, int]:
+    return {note_id: rank for rank, note_id in enumerate(order, start=1)}

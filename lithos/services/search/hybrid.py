@@ -10,7 +10,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Final, Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
@@ -33,7 +33,14 @@ from lithos.core.learning.match import (
     strength,
     word_features,
 )
-from lithos.core.learning.ranking import HIGHEST_RECIPROCAL, add_lead, blend, reciprocal_rank
+from lithos.core.learning.ranking import (
+    HIGHEST_RECIPROCAL,
+    add_lead,
+    blend,
+    blend_parts,
+    reciprocal_parts,
+    reciprocal_rank,
+)
 from lithos.core.text.query import plain_words
 from lithos.core.text.snippet import Terms
 from lithos.services.search.graph_search import Nearest
@@ -85,6 +92,9 @@ class HybridRanking:
     is_all: bool
     #: Whether the accurate tier answered.
     is_accurate: bool = False
+    #: Lead coverage of the best notes, and the share of the semantic leg in `blend`.
+    covered: Mapping[int, Covered] = field(factory=dict)
+    weight: float = 0.0
     failed: tuple[str, ...] = ()
     message: str = ""
 
@@ -135,10 +145,12 @@ class Hybrid:
             return terms, None
         configured = self._settings.cache_confidence
         confidence = WORDS_CALIBRATION.threshold if configured is None else configured
-        return terms, {
-            serial: strength(probability(known, WORDS_CALIBRATION), confidence)
-            for serial, known in features.items()
-        }
+        chances = self.word_chances(features)
+        return terms, {serial: strength(chance, confidence) for serial, chance in chances.items()}
+
+    def word_chances(self, features: Mapping[int, WordFeatures]) -> dict[int, float]:
+        """The probability that a note answers, from words alone."""
+        return {serial: probability(known, WORDS_CALIBRATION) for serial, known in features.items()}
 
     def word_features(
         self, words: str, found: Sequence[tuple[int, float]]
@@ -187,7 +199,7 @@ class Hybrid:
         leg = LexicalLeg(scores=dict(lexical), idf=idf)
         weight = self._settings.semantic_weight
         weight = SEMANTIC_WEIGHTS[asked.is_accurate] if weight is None else weight
-        scores, features = self._order(lexical, semantic, leg, threshold, weight)
+        scores, features, covered = self._order(lexical, semantic, leg, threshold, weight)
         return HybridRanking(
             scores=scores,
             chunks=semantic,
@@ -195,6 +207,8 @@ class Hybrid:
             terms=Terms.of(words, idf),
             features={} if failures else features,
             is_accurate=asked.is_accurate,
+            covered=covered,
+            weight=weight,
             is_all=len(lexical) < wanted and len(semantic) < wanted,
             failed=tuple(failures),
             message=f"Answered without {' and '.join(failures)}: {reasons}" if failures else "",
@@ -207,8 +221,8 @@ class Hybrid:
         leg: LexicalLeg,
         threshold: float,
         weight: float,
-    ) -> tuple[Iterator[tuple[int, float]], Mapping[int, Features]]:
-        """Fusion, the best of it ordered by lead coverage too; and the features of the first three."""
+    ) -> tuple[Iterator[tuple[int, float]], Mapping[int, Features], Mapping[int, Covered]]:
+        """Fusion, the best of it ordered by lead coverage too; the features of the first three; coverage."""
         similarities = dict(map(_serial_and_similarity, semantic))
         covered: dict[int, Covered] = {}
 
@@ -221,7 +235,25 @@ class Hybrid:
         if not self._settings.lead_weight:
             cover([serial for serial, _ in first[:CANDIDATES]])
         features = _features(first, leg, similarities, covered, threshold)
-        return chain(first, ordered), features
+        return chain(first, ordered), features, covered
+
+    def parts(self, ranking: HybridRanking) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
+        """What words, meaning and lead coverage give each note; they add up to the scores of a ranking."""
+        lexical = list(ranking.lexical.items())
+        similarities = dict(map(_serial_and_similarity, ranking.chunks))
+        if self._settings.fusion == "rrf":
+            legs = [reciprocal_parts(list(leg)) for leg in (ranking.lexical, similarities)]
+            words, meaning = (
+                {serial: part / HIGHEST_RECIPROCAL for serial, part in leg.items()} for leg in legs
+            )
+        else:
+            words, meaning = blend_parts(lexical, list(similarities.items()), ranking.weight)
+        lead = self._settings.lead_weight
+        return (
+            {serial: part / (1 + lead) for serial, part in words.items()},
+            {serial: part / (1 + lead) for serial, part in meaning.items()},
+            {serial: lead * each.coverage / (1 + lead) for serial, each in ranking.covered.items()},
+        )
 
     def _fuse(
         self, lexical: Sequence[tuple[int, float]], similarities: Mapping[int, float], weight: float

@@ -25,7 +25,8 @@ from lithos.core.text.query import Node, QuerySyntaxError, parse_query, words_of
 from lithos.core.text.snippet import Terms
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.progress import wait_telling
-from lithos.services.search.graph_search import GraphSearch, Nearest
+from lithos.services.search.explaining import Explained, Explainer, Explanation, meaning_alone, words_alone
+from lithos.services.search.graph_search import Centrality, GraphSearch, Nearest
 from lithos.services.search.hybrid import (
     LEG_NOTES,
     LEG_SHARE,
@@ -136,6 +137,7 @@ class Search:
         self._nearest = Nearest(catalogue, semantic)
         self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings)
         self._graph_search = GraphSearch(catalogue, self._nearest, reading)
+        self._explainer = Explainer(fulltext, self.hybrid)
         self._visibility = visibility
         self._coordinator = coordinator
         self._settings = settings
@@ -166,6 +168,63 @@ class Search:
         hits = await self._present(request, ranked, limit)
         self._record(request, hits)
         return SearchAnswer(hits, ranked.failed, ranked.message)
+
+    async def explain(self, request: SearchRequest, note_ids: Iterable[str]) -> Explained:
+        """Why `search` ranks these notes as it does, by another search of the same kind; nothing is recorded.
+
+        The scores of the parts are those of `search` as long as no note changes between the two. Notes that
+        it does not find are left out. Raises what `search` raises.
+        """
+        entries = [entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None]
+        wanted = {entry.serial: entry.note.id for entry in entries}
+        threshold = self._threshold(request.threshold)
+        limit = max(1, min(request.limit, self._settings.max_results))
+        await self._visibility.reach()
+        ranking = await self._explained_ranking(request, limit, threshold)
+        terms = ranking.terms
+        told = self._explainer.tell_hybrid(request.query, request.filters, ranking, wanted)
+        if request.mode == "graph":
+            seeds = await self._seeds(request, threshold)
+            walks = await self._graph_search.explain(
+                request.query, seeds, request.graph_depth, request.filters, threshold
+            )
+            terms = self.hybrid.terms(request.query[:LONGEST_QUERY])
+            told = {
+                serial: attrs.evolve(told.get(serial, Explanation()), walk=walks[note_id])
+                for serial, note_id in wanted.items()
+                if note_id in walks
+            }
+        elif request.mode == "fulltext":
+            node, _ = _parse(request.query)
+            if node is None:
+                return Explained()
+            found = self._fulltext.search(node, max(TENTH, request.offset + limit), request.filters)
+            terms, features = self.hybrid.word_features(words_of(node), found)
+            words = self._explainer.tell_words(node, request.filters, found, wanted)
+            told = words_alone(told, words, self.hybrid.word_chances(features or {}))
+        elif request.mode == "semantic":
+            told = meaning_alone(told)
+        return Explained(by_id={wanted[serial]: each for serial, each in told.items()}, terms=terms)
+
+    async def _explained_ranking(self, request: SearchRequest, limit: int, threshold: float) -> HybridRanking:
+        """The hybrid ranking with legs of the size that `search` gives them."""
+        if not request.query.strip():
+            return NOTHING_RANKED
+        last = request.offset + limit
+        wanted = limit if last <= LEG_NOTES else last
+        return await self.hybrid.rank(request.query, request.filters, wanted, threshold)
+
+    async def _seeds(self, request: SearchRequest, threshold: float) -> Sequence[str]:
+        """Where a graph search starts."""
+        if request.seed_ids or not request.query.strip():
+            return request.seed_ids
+        start = await self._rank_hybrid(request, SEEDS, threshold)
+        return tuple(islice(self._ids(start.scores), SEEDS))
+
+    @property
+    def centrality(self) -> Centrality:
+        """PageRank of the notes."""
+        return self._graph_search.centrality
 
     @property
     def threshold(self) -> float:

@@ -7,7 +7,8 @@ so that a long replay never fills its live queue (events-http spec, section 2).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -229,6 +230,10 @@ class EventStreams:
     def head(self) -> int:
         """The seq of the newest event that was delivered."""
         return self._broadcaster.head
+
+    async def find(self, kind: str, at: datetime, passes: Callable[[Event], bool]) -> Event | None:
+        """The first event of a type about a time that passes; None when the journal has it no more."""
+        return await self._reading.run(lambda: self._store.find_event(kind, at, passes))
 
     async def open(self, since: str | None, wanted: EventFilter, capacity: int | None = None) -> EventStream:
         """A stream after `since`, or from the head."""

@@ -7,8 +7,8 @@ read-only connection answers queries.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +33,9 @@ from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.database import Database, Layout
 from lithos.stores.sqlite import load_object, open_reader
 
+#: An event about a time is looked for among so many from a moment before it on.
+_NEAR: Final = 1_000
+_SLACK: Final = timedelta(seconds=2)
 _TABLES = """
 CREATE TABLE IF NOT EXISTS agents(
     id TEXT PRIMARY KEY, name TEXT, type TEXT, first_seen_at TEXT NOT NULL,
@@ -221,6 +224,25 @@ class CoordinationStore(Database):
                 f"{_EVENTS} WHERE seq>? ORDER BY seq LIMIT ?", (seq, -1 if limit is None else limit)
             )
         )
+
+    def find_event(self, kind: str, at: datetime, passes: Callable[[Event], bool]) -> Event | None:
+        """The first event of a type about a time that passes; None when the journal has it no more.
+
+        The place is found by bisection, since seqs and times grow together.
+        """
+        moment = format_time(at - _SLACK)
+        low, high = self.pruned_through(), self.head()
+        while low < high:
+            middle = (low + high) // 2
+            rows: list[Any] = self._reader.execute(
+                "SELECT seq,timestamp FROM events WHERE seq>? ORDER BY seq LIMIT 1", (middle,)
+            ).fetchall()
+            if rows and rows[0][1] < moment:
+                low = rows[0][0]
+            else:
+                high = middle
+        near = self._events_after(low, _NEAR)
+        return next((event for event in near if event.draft.type == kind and passes(event)), None)
 
     def journalled(self, kind: str, origins: Iterable[str]) -> set[str]:
         """Which of these origins the journal has, among its events of one type."""

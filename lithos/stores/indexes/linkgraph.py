@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -125,6 +125,10 @@ class LinkGraph:
             found.update((node, steps) for node in frontier)
         return found
 
+    def neighbours(self, node: Node) -> tuple[Collection[Node], Collection[Node]]:
+        """The nodes that one links to, and those that link to it; empty for an unknown one."""
+        return self._ends.get(node, {}).keys(), self._starts.get(node, {}).keys()
+
     def copy(self) -> LinkGraph:
         """A graph of its own with the same nodes and edges; a few milliseconds per 10,000 nodes."""
         twin = LinkGraph()
@@ -135,8 +139,12 @@ class LinkGraph:
 
     def order_by_pagerank(self) -> list[str]:
         """Notes by PageRank, highest first, ties by id. Blocks for some milliseconds per 10,000 nodes."""
+        return list(self.pagerank())
+
+    def pagerank(self) -> dict[str, float]:
+        """PageRank of notes, highest first, ties by id; placeholders are left out. Blocks as above."""
         if not self._ends:
-            return []
+            return {}
         # A graph without parallel edges that may have them: one that may not would look for each first.
         graph: rustworkx.PyDiGraph[Node, None] = rustworkx.PyDiGraph(multigraph=True)
         index = dict(zip(self._ends, graph.add_nodes_from(list(self._ends)), strict=True))
@@ -146,7 +154,7 @@ class LinkGraph:
         scores = rustworkx.pagerank(graph, alpha=DAMPING)
         notes = [(-round(scores[number], DECIMALS), node) for node, number in index.items()
                  if isinstance(node, str)]  # fmt: skip
-        return [node for _, node in sorted(notes)]
+        return {node: -score for score, node in sorted(notes)}
 
 
 @frozen

@@ -241,6 +241,15 @@ class QuestionRows:
         )
         return [_remembered(row) for row in rows]
 
+    def of_question(self, digest: str, note_ids: Iterable[str]) -> list[RememberedQuestion]:
+        """The entries of these notes for one question, given by its digest."""
+        rows = self._connection.execute(
+            f"SELECT {_SHOWN} FROM question_memory"  # noqa: S608
+            " WHERE note_id IN (SELECT value FROM json_each(?)) AND digest=?",
+            (json.dumps(list(note_ids)), digest),
+        )
+        return [_remembered(row) for row in rows]
+
     def count(self, wanted: QuestionFilter) -> int:
         """How many entries there are of some."""
         where, given = _condition(wanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -26,6 +26,8 @@ _ACTIVATE: Final = (
     " activation_count=IFNULL(activation_count,0)+1, last_seen_at=excluded.last_seen_at,"
     " last_receipt_id=excluded.last_receipt_id"
 )
+#: Behind every place.
+_LAST: Final = (1 << 63) - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -36,6 +38,30 @@ class OldReceipt:
     place: int
     id: str
     task_id: str | None
+
+
+#: Receipts of one page that are looked at for a note: it stands in the texts of the rows.
+SCANNED: Final = 5_000
+
+
+@frozen(kw_only=True)
+class ReceiptFilter:
+    """Which receipts: all that is given holds. `note_id` is a note that was returned."""
+
+    agent_id: str | None = None
+    task_id: str | None = None
+    note_id: str | None = None
+
+
+@frozen
+class ReceiptPage:
+    """Receipts, newest first. `before` is where the next page begins; None behind the oldest.
+
+    A page about a note may be short, or empty, and others follow: it looks at `SCANNED` receipts.
+    """
+
+    receipts: Sequence[Receipt]
+    before: int | None
 
 
 class ReceiptRows:
@@ -70,6 +96,28 @@ class ReceiptRows:
             "SELECT rowid,id,task_id FROM receipts WHERE rowid>? ORDER BY rowid LIMIT ?", (after, most)
         )
         return [OldReceipt(*row) for row in rows]
+
+    def page(self, wanted: ReceiptFilter, before: int | None, most: int) -> ReceiptPage:
+        """At most so many receipts added before a place, newest first."""
+        given = {"agent_id": wanted.agent_id, "task_id": wanted.task_id}
+        values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        where = " AND ".join(["rowid<:before", *(f"{name}=:{name}" for name in values)])
+        values |= {"before": before if before is not None else _LAST, "most": most + 1}
+        source: str = "receipts"
+        floor: Any = None
+        if wanted.note_id is not None:
+            values |= {"node": f'{{"id": {_dump(wanted.note_id)},', "scanned": SCANNED}
+            source = f"(SELECT rowid,* FROM receipts WHERE {where} ORDER BY rowid DESC LIMIT :scanned)"  # noqa: S608
+            looked = f"SELECT COUNT(*),MIN(rowid) FROM {source}"  # noqa: S608 - constants
+            rows: list[Any] = self._connection.execute(looked, values).fetchall()
+            floor = rows[0][1] if rows[0][0] == SCANNED else None
+            where = "instr(final_nodes,:node)>0"
+        found: list[Any] = self._connection.execute(
+            f"SELECT rowid,{_COLUMNS} FROM {source} WHERE {where} ORDER BY rowid DESC LIMIT :most",  # noqa: S608
+            values,
+        ).fetchall()
+        after = found[most - 1][0] if len(found) > most else floor
+        return ReceiptPage([_receipt(row[1:]) for row in found[:most]], after)
 
     def drop(self, ids: Iterable[str]) -> int:
         """Drop receipts; how many there were."""

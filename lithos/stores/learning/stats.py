@@ -108,6 +108,7 @@ TABLES: Final = "\n".join(table.make(name) for name, table in _TABLES.items())
 _INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS coactivation_b ON coactivation(node_id_b);
 CREATE INDEX IF NOT EXISTS receipts_task ON receipts(task_id, agent_id) WHERE task_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS receipts_agent ON receipts(agent_id);
 CREATE UNIQUE INDEX IF NOT EXISTS question_of_note ON question_memory(note_id,digest);
 CREATE INDEX IF NOT EXISTS question_age ON question_memory(last_at,id);
 CREATE INDEX IF NOT EXISTS question_embedder ON question_memory(embedder);

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lithos.core.text.snippet import WINDOW, Terms, find_passage, first_prose, plain_passage
+from lithos.core.text.snippet import WINDOW, Terms, find_passage, first_prose, mark_matches, plain_passage
 from lithos.core.text.visible import visible_text
 
 
@@ -127,3 +127,29 @@ def test_any_text_and_query_give_text_that_is_there(content: str, query: str) ->
     assert len(shown) <= WINDOW + max(6, len(query)) + 12
     kept = set(visible_text(content).split())
     assert all(any(word.strip(".") in whole for whole in kept) for word in shown.split() if word.strip("."))
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "marked"),
+    [
+        ("Running runs, ran; a runner.", "run", ["Running", "runs", "runner"]),
+        ("The Zébra and a zebra\u0301 crossing", "zebra", ["Zébra", "zebra\u0301"]),
+        ("ﬁne print, defined", "fine", ["ﬁne"]),
+        ("東京都の本", "東京都", ["東京都"]),
+        ("nothing here", "zebra", []),
+        ("", "zebra", []),
+        ("the the", "", []),
+    ],
+)
+def test_matches_are_marked_as_whole_words(text: str, query: str, marked: list[str]) -> None:
+    parts = mark_matches(text, Terms.of(query, {}))
+    assert [part for part, is_match in parts if is_match] == marked
+    assert "".join(part for part, _ in parts) == text
+
+
+@given(st.text(max_size=60), st.text(max_size=20))
+@example("İı\u0345ß ﬁ", "i ss fi")
+def test_marking_loses_and_adds_nothing(text: str, query: str) -> None:
+    parts = mark_matches(text, Terms.of(query, {}))
+    assert "".join(part for part, _ in parts) == text
+    assert all(part for part, _ in parts)

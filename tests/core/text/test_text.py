@@ -7,7 +7,7 @@ import tantivy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.text.analysis import bigrams, fold, index_text, runs, unfold_offset, words
+from lithos.core.text.analysis import bigrams, fold, index_text, runs, unfold_offset, unfold_offsets, words
 
 MIXED = st.text(
     alphabet=st.one_of(
@@ -124,3 +124,9 @@ def test_unsegmented_characters_are_all_kept_by_the_tokeniser() -> None:
         character = chr(code)
         if next(runs(character))[0] and unicodedata.category(character) != "Cn":
             assert unicodedata.category(character)[0] in "LNM", hex(code)
+
+
+@given(MIXED)
+def test_many_offsets_are_unfolded_as_one_is(text: str) -> None:
+    offsets = range(len(fold(text)) + 1)
+    assert unfold_offsets(text, offsets) == [unfold_offset(text, offset) for offset in offsets]

@@ -316,3 +316,28 @@ def test_closing_leaves_one_file(store, path):
     append(store, make_event(CLOCK))
     store.close()
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_an_event_is_found_by_its_type_and_time(store) -> None:
+    events = [
+        make_event(
+            CLOCK + number * 40,
+            type="task.completed" if number % 3 else "note.created",
+            timestamp=START + timedelta(minutes=number),
+            payload={"task_id": f"t{number % 5}"},
+        )
+        for number in range(3_000)
+    ]
+    append(store, *events)
+    for number in (0, 1, 2, 1_500, 2_999):
+        at = START + timedelta(minutes=number)
+        found = store.find_event("task.completed", at, lambda event: event.draft.payload["task_id"] == "t2")
+        expected = next(
+            (each for each in events[number:] if each.draft.type == "task.completed"
+             and each.draft.payload["task_id"] == "t2"),
+            None,
+        )  # fmt: skip
+        assert found == expected
+    assert store.find_event("task.created", START, lambda _: True) is None
+    # Not among the thousand after that time: nothing else is read.
+    assert store.find_event("task.completed", START, lambda event: event.seq == events[2_000].seq) is None

@@ -154,3 +154,18 @@ def test_a_pickle_beside_it_is_left_alone(tmp_path: Path) -> None:
     """behaviour 74"""
     (tmp_path / "graph.pickle").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
     assert read_remembered(tmp_path / "graph.json") is None
+
+
+def test_neighbours_are_told_in_both_directions() -> None:
+    graph = graph_of("ab", "ac", "cX", "ba")
+    assert [set(side) for side in graph.neighbours("a")] == [{"b", "c"}, {"b"}]
+    assert set(graph.neighbours("c")[0]) == {Placeholder("X")}
+    assert [set(side) for side in graph.neighbours("nobody")] == [set(), set()]
+
+
+def test_pagerank_has_notes_highest_first() -> None:
+    graph = graph_of("ab", "cb", "db", "bX")
+    scores = graph.pagerank()
+    assert list(scores) == graph.order_by_pagerank() == ["b", "a", "c", "d"]
+    assert list(scores.values()) == sorted(scores.values(), reverse=True)
+    assert LinkGraph().pagerank() == {}

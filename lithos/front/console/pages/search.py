@@ -1,11 +1,359 @@
-"""Page `search`: not built yet."""
+"""`/console/search`: what an agent gets for a query, in any mode, and why; two modes side by side.
+
+A keystroke fetches the results alone (`?partial=1`). It never retrieves: a retrieval leaves a receipt and
+teaches, so it waits until the form is submitted.
+"""
 
 from __future__ import annotations
 
-from quart import Blueprint
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from lithos.front.console.console import Console
+from attrs import evolve, field, frozen
+from quart import Blueprint, Response, request
+
+from lithos.core.errors import LithosError
+from lithos.core.learning.memory import Receipt
+from lithos.core.text.snippet import Terms, mark_matches
+from lithos.front.console.console import Console, Refused
+from lithos.front.console.formats import plural, readable
+from lithos.services.retrieve.questions import PRIVATE
+from lithos.services.search.explaining import Explained, Explanation
+from lithos.services.search.search import MODES, SearchRequest
+from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.learning.receipts import ReceiptFilter
+from lithos.stores.sqlite import DatabaseFailed
+
+RETRIEVE: Final = "retrieve"
+ALL_MODES: Final = (*MODES, RETRIEVE)
+LIMITS: Final = (10, 25, 50)
+#: Characters of a snippet, by how many results there are.
+WHOLE_SNIPPET: Final = 1_000
+SHORT_SNIPPET: Final = 360
+COMPARED_SNIPPET: Final = 160
+#: Questions shown before anything is asked, and receipts they are looked for in.
+RECENT: Final = 8
+LOOKED_AT: Final = 40
+#: Differences between scores that are rounding.
+_SAME: Final = 1e-6
+#: What filters a mode does not know.
+_UNKNOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    RETRIEVE: ("author", "entities", "threshold", "seed_ids"),
+    **dict.fromkeys(MODES, ("namespace", "task_id")),
+}
+_NAMES: Final = {
+    "author": "the author", "entities": "entities", "threshold": "the threshold", "seed_ids": "start notes",
+    "namespace": "the namespace", "task_id": "the task",
+}  # fmt: skip
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the page."""
+    app.get("/search", endpoint="search")(SearchPage(console).show)
+
+
+@frozen
+class Asked:
+    """The form as it was submitted."""
+
+    q: str
+    mode: str
+    against: str
+    tags: str
+    path_prefix: str
+    author: str
+    namespace: str
+    entities: str
+    threshold: str
+    seed_ids: str
+    task_id: str
+    depth: int
+    limit: int
+    offset: int
+
+    @classmethod
+    def read(cls, args: Mapping[str, str]) -> Asked:
+        """From a query string; what is no choice is the usual one."""
+
+        def text(name: str) -> str:
+            return args.get(name, "").strip()
+
+        mode, against, limit = text("mode"), text("against"), _whole(text("limit"))
+        return cls(
+            q=args.get("q", ""),
+            mode=mode if mode in ALL_MODES else MODES[0],
+            against=against if against in ALL_MODES and against != mode else "",
+            tags=text("tags"),
+            path_prefix=text("path_prefix"),
+            author=text("author"),
+            namespace=text("namespace"),
+            entities=text("entities"),
+            threshold=text("threshold"),
+            seed_ids=text("seed_ids"),
+            task_id=text("task_id"),
+            depth=min(3, max(1, _whole(text("depth")) or 2)),
+            limit=limit if limit in LIMITS else LIMITS[0],
+            offset=max(0, _whole(text("offset")) or 0),
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing to look for."""
+        return not self.q.strip() and not (self.mode == "graph" and self.seed_ids)
+
+    @property
+    def has_filters(self) -> bool:
+        """Whether a filter is set."""
+        return any((self.tags, self.path_prefix, self.author, self.namespace, self.entities, self.threshold,
+                    self.seed_ids, self.task_id))  # fmt: skip
+
+    def ignored_by(self, mode: str) -> list[str]:
+        """The filters that were given and that a mode does not know."""
+        return [_NAMES[name] for name in _UNKNOWN[mode] if getattr(self, name)]
+
+
+@frozen
+class Part:
+    """One part of a score, as a piece of a bar: where it begins and how long it is, 0..100."""
+
+    name: str
+    start: float
+    length: float
+    value: float
+
+
+@frozen(kw_only=True)
+class Row:
+    """One result: the tool's row, why it is there, and where it stands in the other ranking."""
+
+    place: int
+    data: Mapping[str, Any]
+    why: Explanation | None
+    parts: Sequence[Part]
+    #: What a retrieval adds to the score of the search: what the note was cited for.
+    memory: float | None = None
+    #: Places gained (positive) or lost against the other ranking; None: it is not there.
+    move: int | None = None
+    #: There is another ranking.
+    is_compared: bool = False
+
+
+@frozen(kw_only=True)
+class Column:
+    """The answer in one mode. Instead of rows a `refusal`, or a `hint` where nothing was asked."""
+
+    mode: str
+    rows: Sequence[Row] = ()
+    message: str = ""
+    refusal: str = ""
+    hint: str = ""
+    failed: Sequence[str] = ()
+    receipt_id: str | None = None
+    conflicts: Sequence[Mapping[str, Any]] = ()
+    ignored: Sequence[str] = ()
+    terms: Terms = field(factory=Terms)
+    status: int = 200
+    next_offset: int | None = None
+
+    @property
+    def announcement(self) -> str:
+        """What is said to those who do not see the list."""
+        return self.refusal or self.hint or f"{plural(len(self.rows), 'result')} in mode {self.mode}"
+
+    def mark(self, text: str, most: int = WHOLE_SNIPPET) -> list[tuple[str, bool]]:
+        """A snippet in parts, with whether a word of the query matches there."""
+        return mark_matches(readable(text, most), self.terms)
+
+
+@frozen
+class SearchPage:
+    """The page and its results."""
+
+    _console: Console
+
+    async def show(self) -> Response:
+        """The page, or its results alone."""
+        asked, is_partial = Asked.read(request.args), "partial" in request.args
+        columns: list[Column] = []
+        if not asked.is_empty:
+            columns.append(await self._ask(asked, asked.mode, is_live=is_partial))
+            if asked.against:
+                columns.append(await self._ask(asked, asked.against, is_live=is_partial))
+        if len(columns) == 2:
+            columns[1] = _moved(columns[1], columns[0])
+        return await self._console.show(
+            "search_results.html" if is_partial else "search.html",
+            status=max([200, *(column.status for column in columns)]) if not is_partial else 200,
+            asked=asked,
+            columns=columns,
+            gone=_gone(*columns) if len(columns) == 2 else [],
+            recent=await self._recent() if asked.is_empty else [],
+            modes=ALL_MODES,
+            limits=LIMITS,
+            most=SHORT_SNIPPET if asked.limit > LIMITS[0] else WHOLE_SNIPPET,
+            compared_most=COMPARED_SNIPPET,
+        )
+
+    async def _ask(self, asked: Asked, mode: str, *, is_live: bool) -> Column:
+        """The answer of the tool, and why."""
+        if mode == RETRIEVE and is_live:
+            hint = (
+                "Press Enter to retrieve. Each retrieval leaves a receipt, so typing alone retrieves nothing."
+            )
+            return Column(mode=mode, hint=hint)
+        try:
+            answer = await (self._retrieve(asked) if mode == RETRIEVE else self._search(asked, mode))
+        except Refused as refused:
+            return Column(mode=mode, refusal=refused.message, status=refused.status)
+        results = answer.get("results", [])
+        explained = await self._explain(asked, mode, [row["id"] for row in results])
+        return Column(
+            mode=mode,
+            rows=_rows(results, explained, mode, asked.offset),
+            message=str(answer.get("message", "")),
+            failed=[*answer.get("failed_backends", ()), *answer.get("failed_scouts", ())],
+            receipt_id=answer.get("receipt_id"),
+            conflicts=answer.get("conflicts", ()),
+            ignored=asked.ignored_by(mode),
+            terms=explained.terms,
+            next_offset=asked.offset + len(results) if len(results) >= asked.limit else None,
+        )
+
+    async def _search(self, asked: Asked, mode: str) -> Mapping[str, Any]:
+        return await self._console.call(
+            "lithos_search",
+            query=asked.q,
+            mode=mode,
+            limit=asked.limit,
+            offset=asked.offset or None,
+            tags=_items(asked.tags),
+            author=asked.author or None,
+            path_prefix=asked.path_prefix or None,
+            entities=_items(asked.entities),
+            threshold=_threshold(asked.threshold),
+            seed_ids=_items(asked.seed_ids) if mode == "graph" else None,
+            graph_depth=asked.depth if mode == "graph" else None,
+            agent_id=self._console.agent,
+        )
+
+    async def _retrieve(self, asked: Asked) -> Mapping[str, Any]:
+        return await self._console.call(
+            "lithos_retrieve",
+            query=asked.q,
+            limit=asked.limit,
+            offset=asked.offset or None,
+            namespace_filter=_items(asked.namespace),
+            tags=_items(asked.tags),
+            path_prefix=asked.path_prefix or None,
+            task_id=asked.task_id or None,
+            surface_conflicts=True,
+            agent_id=self._console.agent,
+        )
+
+    async def _explain(self, asked: Asked, mode: str, note_ids: Sequence[str]) -> Explained:
+        """Why; nothing where the search is not answered as it was a moment ago."""
+        is_search = mode != RETRIEVE
+        wanted = SearchRequest(
+            query=asked.q,
+            mode=mode if is_search else "hybrid",
+            limit=asked.limit if is_search else asked.limit + asked.offset,
+            offset=asked.offset if is_search else 0,
+            threshold=_threshold(asked.threshold) if is_search else None,
+            filters=Filters(
+                tags=tuple(_items(asked.tags) or ()),
+                author=asked.author or None if is_search else None,
+                path_prefix=asked.path_prefix or None,
+                entities=tuple(_items(asked.entities) or ()) if is_search else (),
+            ),
+            seed_ids=tuple(_items(asked.seed_ids) or ()) if mode == "graph" else (),
+            graph_depth=asked.depth,
+        )
+        try:
+            return await self._console.parts.search.explain(wanted, note_ids)
+        except LithosError:
+            return Explained()
+
+    def _is_private(self, receipt: Receipt) -> bool:
+        entries = (self._console.parts.catalogue.get(node.id) for node in receipt.final_nodes)
+        return any(entry is not None and entry.note.access_scope == PRIVATE for entry in entries)
+
+    async def _recent(self) -> list[Mapping[str, Any]]:
+        """The last questions of retrievals that are not private, each once."""
+        try:
+            page = await self._console.parts.learning.receipts(ReceiptFilter(), None, LOOKED_AT)
+        except DatabaseFailed:
+            return []
+        kept: dict[str, Mapping[str, Any]] = {}
+        for receipt in page.receipts:
+            question = " ".join(receipt.query.split())
+            if question and question not in kept and not self._is_private(receipt):
+                kept[question] = {"query": question, "agent": receipt.agent_id, "at": receipt.ts}
+        return list(kept.values())[:RECENT]
+
+
+def _rows(results: Sequence[Mapping[str, Any]], explained: Explained, mode: str, offset: int) -> list[Row]:
+    highest = max((float(row["score"]) for row in results), default=0.0)
+    longest = max(highest, 1.0) if mode in ("hybrid", RETRIEVE) else highest
+    rows = []
+    for place, row in enumerate(results, start=offset + 1):
+        why = explained.by_id.get(row["id"])
+        memory = None
+        if mode == RETRIEVE and why is not None and abs(row["score"] - why.score) > _SAME:
+            memory = row["score"] - why.score
+        rows.append(Row(place=place, data=row, why=why, parts=_parts(why, memory, longest), memory=memory))
+    return rows
+
+
+def _parts(why: Explanation | None, memory: float | None, longest: float) -> list[Part]:
+    """The parts of a score as pieces of a bar."""
+    if why is None or longest <= 0:
+        return []
+    if why.walk is not None:
+        named = list(zip(("links", "distance", "meaning"), why.walk.parts, strict=True))
+    else:
+        legs = (("words", why.words), ("meaning", why.meaning), ("lead", why.lead))
+        named = [(name, leg.part) for name, leg in legs if leg is not None]
+    named += [("memory", memory)] if memory is not None and memory > 0 else []
+    parts, start = [], 0.0
+    for name, value in named:
+        length = 100 * value / longest
+        if length > 0:
+            parts.append(Part(name, round(start, 2), round(length, 2), value))
+            start += length
+    return parts
+
+
+def _moved(column: Column, other: Column) -> Column:
+    """A column with what moved against another one."""
+    places = {row.data["id"]: row.place for row in other.rows}
+    rows = [
+        evolve(
+            row,
+            is_compared=not other.refusal and not other.hint,
+            move=None if (before := places.get(row.data["id"])) is None else before - row.place,
+        )
+        for row in column.rows
+    ]
+    return evolve(column, rows=rows)
+
+
+def _gone(one: Column, other: Column) -> list[Row]:
+    """The rows of the first column that the second has not."""
+    shown = {row.data["id"] for row in other.rows}
+    return [row for row in one.rows if row.data["id"] not in shown]
+
+
+def _items(text: str) -> list[str] | None:
+    """A list as people write it: separated by commas; None without any."""
+    return [part.strip() for part in text.split(",") if part.strip()] or None
+
+
+def _threshold(text: str) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None

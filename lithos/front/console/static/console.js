@@ -193,5 +193,121 @@
     });
   }
 
+  // -- search: results as one types --
+  // Waits for a pause, drops what was asked before, keeps the focus; the address follows. Retrievals wait for
+  // Enter: the server answers a keystroke with a hint instead.
+  part("live-search", (form) => {
+    const results = find("#search-results"), said = find("#search-said");
+    let timer = 0, asking = null, last = location.search;
+    const ask = async () => {
+      const given = [...new FormData(form)].filter(([name, value]) => value && !(name === "limit" && value === "10") && !(name === "depth" && value === "2"));
+      const query = `?${new URLSearchParams(given)}`;
+      if (query === last) return;
+      last = query;
+      if (asking) asking.abort();
+      const mine = asking = new AbortController();
+      find(".found", results)?.setAttribute("aria-busy", "true");
+      const html = await fetchPart(form.action + query, mine.signal);
+      if (mine !== asking) return;
+      find(".found", results)?.removeAttribute("aria-busy");
+      if (html === null) { last = ""; return; }
+      results.innerHTML = html;
+      wake(results);
+      said.textContent = find("[data-said]", results)?.dataset.said ?? "";
+      history.replaceState(null, "", form.action + query);
+    };
+    const soon = (wait) => { clearTimeout(timer); timer = setTimeout(ask, wait); };
+    form.addEventListener("input", (event) => soon(event.target.matches("select") ? 0 : 80));
+    form.addEventListener("change", () => soon(0));
+    form.addEventListener("submit", () => clearTimeout(timer));
+  });
+
+  // -- graph: move and zoom by the view box; what is beside a note stands out --
+  part("graph", (figure) => {
+    const svg = find("svg", figure), near = find(".e-near", svg), whole = { ...box(svg) };
+    const nodes = all(".node", svg), pairs = (svg.dataset.pairs || "").split(" ").filter(Boolean).map((pair) => pair.split(",").map(Number));
+    find(".graph-tools", figure).hidden = false;
+    const show = (view) => {
+      const width = Math.min(whole.width, Math.max(whole.width / 12, view.width)), height = width * whole.height / whole.width;
+      const x = Math.min(whole.width - width, Math.max(0, view.x)), y = Math.min(whole.height - height, Math.max(0, view.y));
+      svg.setAttribute("viewBox", `${x} ${y} ${width} ${height}`);
+      svg.classList.toggle("z2", width < whole.width / 1.8);
+      svg.classList.toggle("z3", width < whole.width / 4);
+    };
+    const zoom = (factor, at) => {
+      const view = box(svg), centre = at || { x: view.x + view.width / 2, y: view.y + view.height / 2 };
+      const width = Math.min(whole.width, view.width / factor), share = width / view.width;
+      show({ x: centre.x - (centre.x - view.x) * share, y: centre.y - (centre.y - view.y) * share, width });
+    };
+    const place = (event) => {
+      const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+      return { x: point.x, y: point.y };
+    };
+    figure.addEventListener("click", (event) => {
+      const button = event.target.closest("[data-zoom]");
+      if (button) ({ in: () => zoom(1.5), out: () => zoom(1 / 1.5), all: () => show(whole) })[button.dataset.zoom]();
+    });
+    svg.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;  // the page scrolls
+      event.preventDefault();
+      zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2, place(event));
+    }, { passive: false });
+    figure.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const view = box(svg), step = view.width / 10;
+      const act = {
+        "+": () => zoom(1.5), "=": () => zoom(1.5), "-": () => zoom(1 / 1.5), "0": () => show(whole),
+        ArrowLeft: () => show({ ...view, x: view.x - step }), ArrowRight: () => show({ ...view, x: view.x + step }),
+        ArrowUp: () => show({ ...view, y: view.y - step }), ArrowDown: () => show({ ...view, y: view.y + step }),
+      }[event.key];
+      if (act) { event.preventDefault(); act(); }
+    });
+    const held = new Map();
+    let moved = 0;
+    svg.addEventListener("pointerdown", (event) => { if (event.button === 0) { held.set(event.pointerId, event); if (held.size === 1) moved = 0; } });
+    svg.addEventListener("pointermove", (event) => {
+      const before = held.get(event.pointerId);
+      if (!before) return;
+      const view = box(svg), size = 1 / svg.getScreenCTM().a;
+      if (held.size === 2) {
+        const [one, other] = [...held.values()], still = one.pointerId === event.pointerId ? other : one;
+        const apart = (point) => Math.hypot(point.clientX - still.clientX, point.clientY - still.clientY) || 1;
+        zoom(apart(event) / apart(before), place(event));
+      } else {
+        show({ ...view, x: view.x - (event.clientX - before.clientX) * size, y: view.y - (event.clientY - before.clientY) * size });
+      }
+      moved += Math.hypot(event.clientX - before.clientX, event.clientY - before.clientY);
+      if (moved > 4) { svg.classList.add("moving"); svg.setPointerCapture(event.pointerId); }
+      held.set(event.pointerId, event);
+    });
+    const release = (event) => { held.delete(event.pointerId); svg.classList.remove("moving"); };
+    svg.addEventListener("pointerup", release);
+    svg.addEventListener("pointercancel", release);
+    svg.addEventListener("pointerleave", (event) => { if (!svg.hasPointerCapture(event.pointerId)) release(event); });
+    svg.addEventListener("dragstart", (event) => event.preventDefault());
+    svg.addEventListener("click", (event) => { if (moved > 4) { event.preventDefault(); event.stopPropagation(); moved = 0; } }, true);
+    const highlight = (node) => {
+      const number = node ? nodes.indexOf(node) : -1;
+      let lines = "";
+      for (const other of nodes) other.classList.remove("near");
+      for (const [start, end] of number < 0 ? [] : pairs) {
+        if (start !== number && end !== number) continue;
+        const [one, other] = [start, end].map((at) => find("circle", nodes[at]));
+        lines += `M${one.getAttribute("cx")} ${one.getAttribute("cy")}L${other.getAttribute("cx")} ${other.getAttribute("cy")}`;
+      }
+      near.setAttribute("d", lines);
+    };
+    for (const name of ["pointerover", "focusin"]) svg.addEventListener(name, (event) => highlight(event.target.closest(".node")));
+    for (const name of ["pointerleave", "focusout"]) svg.addEventListener(name, () => highlight(null));
+    svg.addEventListener("focusin", (event) => {
+      const circle = event.target.closest(".node")?.querySelector("circle"), view = box(svg);
+      if (!circle) return;
+      const x = Number(circle.getAttribute("cx")), y = Number(circle.getAttribute("cy"));
+      const is_seen = x > view.x && x < view.x + view.width && y > view.y && y < view.y + view.height;
+      if (!is_seen) show({ ...view, x: x - view.width / 2, y: y - view.height / 2 });
+    });
+  });
+  const box = (svg) => { const { x, y, width, height } = svg.viewBox.baseVal; return { x, y, width, height }; };
+
   window.addEventListener("DOMContentLoaded", () => wake(document));
 })();

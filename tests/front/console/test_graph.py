@@ -1,0 +1,252 @@
+"""The graph page: neighbourhoods drawn and as tables, their layout (console spec, section 2)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from lithos.actors.blocking import Inline
+from lithos.core.learning.edges import Edge
+from lithos.services.search import neighbourhood
+from lithos.services.search.drawing import COLOURS, HEIGHT, KEPT, WIDTH, Drawings
+from lithos.services.search.neighbourhood import Neighbourhoods
+from lithos.stores.indexes.graph_layout import lay_out
+from tests.front.console.parsed_pages import HOSTILE, Page, check_harmless, check_labelled
+from tests.front.console.test_search import LARGEST_PAGE, put_vault
+from tests.front.console.visiting import Visitor, visiting
+from tests.servers import Lithos, serving
+
+MISSING = "00000000-0000-4000-8000-000000000000"
+
+
+async def star(lithos: Lithos, leaves: int, *, size: int = 30) -> list[str]:
+    """A hub, `leaves` notes that link to it and to one before; the hub's id first."""
+    ids = [await lithos.create("Hub", "The middle of all.")]
+    for number in range(leaves):
+        before = f"[[Leaf {number // 2}]]" if number else ""
+        ids.append(await lithos.create(f"Leaf {number}", f"See [[Hub]] {before} {'x' * size}."))
+    return ids
+
+
+def nodes_of(page: Page) -> list[str]:
+    return [one.attributes["href"] for one in page.with_class("node")]
+
+
+async def show(person: Visitor, **args: object) -> Page:
+    html = await person.page(f"/console/graph?{urlencode(args)}")
+    assert len(html.encode()) <= LARGEST_PAGE
+    page = check_harmless(html)
+    check_labelled(page)
+    return page
+
+
+async def test_a_neighbourhood_is_drawn_and_told_in_tables(tmp_path: Path) -> None:
+    """behaviour 235: the graph page."""
+    async with visiting(tmp_path, settled=True) as person:
+        lithos = person.lithos
+        source = await lithos.create("Source", "Where it is from.")
+        centre = await lithos.create(
+            "Centre", "See [[Linked]].", derived_from_ids=[source], note_type="summary"
+        )
+        linked = await lithos.create("Linked", "See [[Far]].")
+        far = await lithos.create("Far", "See [[Farther]].")
+        await lithos.create("Farther", "The end.")
+        against = await lithos.create("Against", "No.")
+        for kind, other in (("contradicts", against), ("supports", linked)):
+            await lithos.call(
+                "lithos_edge_upsert", from_id=centre, to_id=other, type=kind, weight=1.0, namespace="n"
+            )
+        page = await show(person, note=centre)
+        text = page.named("main")[0].text
+        assert len(nodes_of(page)) == 4
+        assert "4 notes within 1 step" in text.replace("\n", " ")
+        assert "Far" not in {one.text for one in page.with_class("note")}
+        for kind in ("link", "derived", "typed", "contradicts"):
+            (path, *_) = page.with_class(f"e-{kind}")
+            assert path.attributes["d"].startswith("M")
+        rows = [one.text.split("\n") for one in page.named("tr")]
+        told = {"".join(row) for row in rows}
+        assert {"Centrelinks toLinked", "Centrederived fromSource", "CentresupportsLinked"} <= told
+        assert "CentrecontradictsAgainst" in told
+        assert f"?note={linked}" in nodes_of(page)
+        assert f"/console/notes/{centre}" in nodes_of(page)
+        (start,) = page.with_class("start")
+        assert "Centre" in start.text
+        assert len(nodes_of(await show(person, note=centre, depth=2))) == 5
+        assert len(nodes_of(await show(person, note=centre, depth=3))) == 6
+        assert len(nodes_of(await show(person, note=far, depth=1))) == 3
+
+
+async def test_without_arguments_the_most_central_notes_are_shown(tmp_path: Path) -> None:
+    put_vault(tmp_path)
+    async with visiting(tmp_path, settled=True) as person:
+        await star(person.lithos, 12)
+        page = await show(person)
+        assert len(nodes_of(page)) >= 13
+        assert "most central notes" in page.named("main")[0].text
+        largest = max(page.named("circle"), key=lambda one: float(one.attributes["r"]))
+        hub = next(one for one in page.with_class("node") if one.text.startswith("Hub: "))
+        assert largest.attributes in [one.attributes for one in page.named("circle")]
+        assert "label-always" in hub.attributes["class"]
+        found = await show(person, q="the middle of all", depth=1)
+        assert "Hub" in found.named("main")[0].text
+
+
+async def test_an_empty_vault_and_wrong_ids_say_what_to_do(tmp_path: Path) -> None:
+    async with visiting(tmp_path, settled=True) as person:
+        page = await show(person)
+        assert "There are no notes yet." in page.named("main")[0].text
+        assert "Nothing is found to start from." in (await show(person, q="zebra")).named("main")[0].text
+        answer = await person.get(f"/console/graph?note={MISSING}")
+        assert answer.status_code == 404
+        check_harmless(answer.text)
+        await person.lithos.create("Alone", "nothing")
+        page = await show(person)
+        assert len(nodes_of(page)) == 1
+        assert "Nothing relates these notes." in page.named("main")[0].text
+        for wrong in ("0", "4", "x"):
+            assert len(nodes_of(await show(person, depth=wrong, offset=wrong, by=wrong))) == 1
+
+
+async def test_a_picture_has_a_few_hundred_notes_nearest_first_then_by_pagerank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as lithos:
+        ids = await star(lithos, 30)
+        server = lithos.server
+        around = Neighbourhoods(server.catalogue, server.edges, server.search.centrality).around
+        picture = await around([ids[0]], 1, most=10)
+        assert len(picture.nodes) == 10
+        assert picture.left_out == 21
+        places = [node.place for node in picture.nodes[1:]]
+        assert places == sorted(places)
+        everything = await around([ids[0]], 3)
+        best = sorted(everything.nodes[1:], key=lambda node: node.place)[:9]
+        assert {node.entry.note.id for node in best} == {node.entry.note.id for node in picture.nodes[1:]}
+        far = await around([ids[30]], 2, most=31)
+        distances = [node.distance for node in far.nodes]
+        assert distances == sorted(distances)
+        assert distances[0] == 0
+        monkeypatch.setattr(neighbourhood, "MOST_LINES", 5)
+        cut = await around([ids[0]], 1)
+        assert (len(cut.lines), cut.lines_left_out) == (5, len(everything.lines) - 5)
+
+
+async def test_300_notes_fit_a_page(tmp_path: Path) -> None:
+    vault = tmp_path / "knowledge"
+    vault.mkdir()
+    random.seed(1)
+    for number in range(330):
+        links = " ".join(f"[[n{random.randrange(330)}]]" for _ in range(5))
+        head = f"title: {'A rather long title of a note' * 3} {number}\naliases: [n{number}]"
+        text = f"---\n{head}\n---\n{links}\n"
+        (vault / f"n{number}.md").write_text(text)
+    (vault / "hub.md").write_text("\n".join(f"[[n{number}]]" for number in range(330)))
+    async with visiting(tmp_path, settled=True) as person:
+        hub = person.lithos.server.catalogue.at_path("hub.md")
+        assert hub is not None
+        page = await show(person, note=hub.note.id)
+        assert len(nodes_of(page)) == 300
+        assert "Cut to 300" in page.named("main")[0].text
+        last = await show(person, note=hub.note.id, offset=200)
+        assert last.named("table")
+        assert nodes_of(last) == nodes_of(page)
+
+
+async def test_the_same_graph_is_drawn_alike_and_kept(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        ids = await star(lithos, 14)
+        server = lithos.server
+        around = Neighbourhoods(server.catalogue, server.edges, server.search.centrality).around
+        picture = await around([ids[0]], 1)
+        drawings = Drawings(Inline())
+        first = await drawings.draw(picture, "type", str)
+        assert await drawings.draw(picture, "type", str) == first
+        assert await Drawings(Inline()).draw(picture, "type", str) == first
+        for spot in first.spots:
+            assert 0 <= spot.x <= WIDTH
+            assert 0 <= spot.y <= HEIGHT
+            assert 1 <= spot.colour <= COLOURS
+        sizes = [spot.radius for spot in first.spots]
+        assert max(sizes) == sizes[0]
+        for number in range(1, 15):
+            await drawings.draw(await around([ids[number]], 1), "namespace", str)
+        assert len(drawings._kept) <= KEPT
+
+
+def test_a_layout_is_the_same_each_time_and_keeps_linked_nodes_near() -> None:
+    random.seed(4)
+    edges = [(number, number // 3) for number in range(1, 60)] + [(60, 61), (61, 62)]
+    places = lay_out(65, edges)
+    assert places == lay_out(65, edges)
+    assert len(places) == 65
+    assert all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places)
+    assert len(set(places)) == 65
+
+    def apart(pairs: Sequence[tuple[int, int]]) -> float:
+        return sum(
+            ((places[a][0] - places[b][0]) ** 2 + (places[a][1] - places[b][1]) ** 2) ** 0.5 for a, b in pairs
+        ) / len(pairs)
+
+    strangers = [(random.randrange(60), random.randrange(60)) for _ in range(300)]
+    assert apart(edges[:59]) < 0.6 * apart(strangers)
+
+
+@pytest.mark.parametrize(
+    ("count", "edges"),
+    [(0, []), (1, []), (1, [(0, 0)]), (2, [(0, 1)]), (2, []), (7, []), (3, [(0, 1), (1, 0), (0, 1), (2, 2)])],
+)
+def test_small_graphs_have_a_layout(count: int, edges: list[tuple[int, int]]) -> None:
+    places = lay_out(count, edges)
+    assert len(places) == len(set(places)) == count
+    assert all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places)
+
+
+async def test_edges_that_repeat_provenance_are_told_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        source = await lithos.create("Source", "a")
+        note = await lithos.create("Note", "b", derived_from_ids=[source])
+        server = lithos.server
+
+        class Projected:
+            async def touching(self, note_ids: Any) -> list[Edge]:
+                found = await server.edges.touching(note_ids)
+                made = Edge(
+                    id="e", from_id=note, to_id=source, type="derived_from", weight=1.0, namespace="n",
+                    created_at=lithos_time, updated_at=lithos_time, provenance_actor=None,
+                    provenance_type="frontmatter", evidence=None, conflict_state=None,
+                )  # fmt: skip
+                return [*found, made]
+
+        entry = server.catalogue.get(note)
+        assert entry is not None
+        lithos_time = entry.note.created_at
+        picture = await Neighbourhoods(server.catalogue, Projected(), server.search.centrality).around(
+            [note], 1
+        )
+        assert [(line.kind, line.name) for line in picture.lines] == [("derived", "derived from")]
+
+
+async def test_hostile_titles_types_and_queries_run_nothing(tmp_path: Path) -> None:
+    """behaviour 236: on the graph page."""
+    async with visiting(tmp_path, settled=True) as person:
+        ids = []
+        for number, text in enumerate(HOSTILE):
+            written = await person.lithos.write(f"{text[:300]} {number}", f"zebra [[Hub]] {text}")
+            ids.append(written["id"])
+        hub = await person.lithos.create("Hub", "zebra")
+        for text in HOSTILE:
+            await person.lithos.call(
+                "lithos_edge_upsert", from_id=hub, to_id=ids[0], type=text[:150], weight=1.0, namespace="n"
+            )
+        page = await show(person, note=hub)
+        assert len(nodes_of(page)) == len(HOSTILE) + 1
+        await show(person, by="namespace", q="zebra")
+        for text in HOSTILE:
+            await show(person, q=text[:1900])
+            check_harmless((await person.get(f"/console/graph?{urlencode({'note': text})}")).text)
