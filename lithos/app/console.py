@@ -19,15 +19,31 @@ from lithos.front.console.pages import (
     receipts,
     search,
     system,
+    task,
     tasks,
+    undo,
 )
 from lithos.front.console.parts import ConsoleParts
 from lithos.front.console.sessions import Sessions
 from lithos.front.server.ports import FrontSettings
+from lithos.services.tasks.agents import Agents
 
 PAGES: Final = tuple(
     module.add_routes
-    for module in (login, overview, search, notes, graph, tasks, agents, receipts, system, components)
+    for module in (
+        login,
+        overview,
+        search,
+        notes,
+        graph,
+        tasks,
+        task,
+        agents,
+        undo,
+        receipts,
+        system,
+        components,
+    )
 )
 
 
@@ -43,6 +59,11 @@ def add_console(server: Server, settings: FrontSettings, sessions: Sessions, app
         gauges=server.gauges,
         access_log=server.access_log,
         streams=server.streams,
+        agents=Agents(server.coordinator),
+        tasks=server.coordination,
+        board=server.board,
+        dossiers=server.dossiers,
+        timelines=server.timelines,
         clock=utc_now,
         version=settings.version,
         agent=server.console_agent,

@@ -32,8 +32,12 @@ from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog, Cursors
+from lithos.services.tasks.board import Board
+from lithos.services.tasks.coordination import Coordination
+from lithos.services.tasks.dossier import Dossiers
 from lithos.services.tasks.event_stream import EventStreams
 from lithos.services.tasks.retention import Upkeep
+from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.lock import OwnerLock
@@ -57,6 +61,10 @@ class Server:
     streams: EventStreams
     library: Library
     cursors: Cursors
+    coordination: Coordination
+    board: Board
+    dossiers: Dossiers
+    timelines: Timelines
     entities: EntityExtraction
     projection: Projection
     live_check: LiveCheck

@@ -13,8 +13,12 @@ from lithos.services.notes.knowledge import Knowledge
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
-from lithos.services.tasks.agents import AccessLog
+from lithos.services.tasks.agents import AccessLog, Agents
+from lithos.services.tasks.board import Board
+from lithos.services.tasks.coordination import Coordination
+from lithos.services.tasks.dossier import Dossiers
 from lithos.services.tasks.event_stream import EventStreams
+from lithos.services.tasks.timeline import Timelines
 
 
 @frozen(kw_only=True)
@@ -30,6 +34,11 @@ class ConsoleParts:
     gauges: Gauges
     access_log: AccessLog
     streams: EventStreams
+    agents: Agents
+    tasks: Coordination
+    board: Board
+    dossiers: Dossiers
+    timelines: Timelines
     clock: Callable[[], datetime]
     version: str
     agent: str

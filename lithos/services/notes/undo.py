@@ -71,16 +71,24 @@ class Result:
         }
 
 
-async def plan_undo(tools: ToolCalls, agent: str, since: datetime, until: datetime) -> list[Step]:
+async def plan_undo(
+    tools: ToolCalls, agent: str, since: datetime, until: datetime, *, most_notes: int | None = None
+) -> list[Step]:
     """All steps that take the changes of an agent from `since` to before `until` back, newest first.
 
-    Raises `UndoFailed`.
+    Raises `UndoFailed`, also where more than `most_notes` were changed.
     """
     found = await _changes(tools, agent, since)
     oldest: dict[str, VersionRow] = {}  # the oldest change of each note, notes in the order of their newest
     for row in found:
         if row.at < until:
             oldest[row.note_id] = row
+
+    if most_notes is not None and len(oldest) > most_notes:
+        raise UndoFailed(
+            f"{agent} has changed {len(oldest):,} notes in that time; at most {most_notes:,} are undone here "
+            "at once. Choose a shorter time, or use `lithos undo` in a terminal, which has no such limit."
+        )
 
     def is_wanted(row: VersionRow) -> bool:
         return row.agent == agent and since <= row.at < until
