@@ -61,7 +61,8 @@ class Card:
 
     task: Task
     claims: Sequence[HeldClaim] = ()
-    blockers: Sequence[Blocker] = ()
+    #: Each with the title of the task or gate that blocks.
+    blockers: Sequence[tuple[Blocker, str]] = ()
     children: dict[str, int]
     waiting: int = 0
 
@@ -153,7 +154,7 @@ class Board:
             Card(
                 task=tasks[one],
                 claims=claims.get(one, ()),
-                blockers=graph.blockers(one, now),
+                blockers=[(each, graph.tasks[each.task_id].title) for each in graph.blockers(one, now)],
                 children=children.get(one, {}),
                 waiting=behind.get(one, 0),
             )

@@ -70,7 +70,7 @@ class Dossier:
 
 @frozen(kw_only=True)
 class Effects:
-    """What closing a task does: `direct` wait for it, each with what else it waits for, `behind` for those."""
+    """What closing does: `direct` wait for the task, each with what else it waits for, `behind` for those."""
 
     task: Task
     claims: Sequence[HeldClaim]

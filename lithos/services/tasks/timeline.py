@@ -6,7 +6,7 @@ page ends at the oldest of its rows, so that no entry is missing between two tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Final
@@ -39,6 +39,8 @@ MOST_ROWS: Final = 300
 #: How long before a change a read counts as made for it, and how many are told.
 BEFOREHAND: Final = timedelta(hours=1)
 MOST_BEFORE: Final = 8
+#: Deleted notes whose titles are looked up for one page.
+MOST_DELETED: Final = 20
 #: Found notes that one entry names; a search that a receipt tells of is not told twice.
 MOST_FOUND: Final = 10
 _SAME: Final = timedelta(seconds=2)
@@ -101,6 +103,15 @@ class Timelines:
     async def activity(self, since: datetime) -> Mapping[str, Mapping[str, int]]:
         """How many reads (`read`), found notes (`search_result`) and changes (`write`) by agent."""
         return await self._reading.run(lambda: self._rows.activity(since))
+
+    async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
+        """The last titles of those of these notes that are deleted, of the first `MOST_DELETED`."""
+        gone = [one for one in dict.fromkeys(note_ids) if self._history.locate(one) is None]
+        try:
+            rows = [await self._history.newest(one) for one in gone[:MOST_DELETED]]
+        except HistoryDisabled:
+            return {}
+        return {row.note_id: row.title for row in rows if row is not None}
 
     async def page(
         self, agent: str, before: datetime | None, limit: int, kinds: Sequence[str] = KINDS

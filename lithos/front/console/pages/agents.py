@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -62,6 +63,9 @@ class AgentPages:
                 {"agent": one, "claims": held.get(one.id, ()), "recent": recent.get(one.id, {})}
                 for one in shown
             ],
+            titles=await parts.dossiers.titles(
+                [claim.task_id for one in shown for claim in held.get(one.id, ())[:2]]
+            ),
             total=len(found),
             limit=ROWS,
             offset=offset,
@@ -91,7 +95,7 @@ class AgentPages:
             claims=claims,
             titles=titles,
             metadata=_metadata(known),
-            days=[(day, [self._row(one) for one in some]) for day, some in _days(timeline)],
+            days=self._days(timeline, await parts.timelines.titles(_notes_of(timeline.entries))),
             timeline=timeline,
             before=before,
             view=view,
@@ -107,12 +111,22 @@ class AgentPages:
             found.setdefault(held.claim.agent, []).append(held.claim)
         return found
 
-    def _row(self, entry: TimelineEntry) -> dict[str, Any]:
-        """An entry as the template shows it."""
+    def _days(self, timeline: Timeline, titles: Mapping[str, str]) -> list[tuple[str, list[dict[str, Any]]]]:
+        """The entries by day; a change ahead of which nothing was read since the one before says so."""
+        writes = [one for one in timeline.entries if one.version is not None]
+        same = {
+            later.at
+            for later, earlier in pairwise(writes)
+            if later.before and (later.before, later.asked) == (earlier.before, earlier.asked)
+        }
+        rows = [(_day_of(one), self._row(one, titles, is_same=one.at in same)) for one in timeline.entries]
+        return [(day, [row for _, row in some]) for day, some in groupby(rows, key=itemgetter(0))]
+
+    def _row(self, entry: TimelineEntry, titles: Mapping[str, str], *, is_same: bool) -> dict[str, Any]:
+        """An entry as the template shows it; `titles` are those of deleted notes."""
         payload = {} if entry.event is None else entry.event.payload
-        version = entry.version
         cited, misled = (
-            [self._note(note) for note in _ids(payload.get(key))[:MOST_CITED]]
+            [self._note(note, titles) for note in _ids(payload.get(key))[:MOST_CITED]]
             for key in ("cited_nodes", "misleading_nodes")
         )
         return {
@@ -120,23 +134,21 @@ class AgentPages:
             "time": entry.at.astimezone(UTC).strftime("%H:%M:%S"),
             "exact": entry.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f UTC"),
             "since": format_time(entry.at),
-            "notes": [self._note(note, version.title if version else "") for note in entry.notes],
-            "read_before": [self._note(note) for note in entry.before],
+            "notes": [self._note(note, titles) for note in entry.notes],
+            "read_before": [self._note(note, titles) for note in entry.before],
+            "is_same": is_same,
             "payload": payload,
             "cited": cited,
             "misled": misled,
         }
 
-    def _note(self, note_id: str, title: str = "") -> tuple[str, str]:
+    def _note(self, note_id: str, titles: Mapping[str, str]) -> tuple[str, str]:
         entry = self._console.parts.catalogue.get(note_id)
-        return note_id, entry.note.title if entry is not None else title or note_id
+        return note_id, entry.note.title if entry is not None else titles.get(note_id, note_id)
 
 
-def _days(timeline: Timeline) -> Iterable[tuple[str, list[TimelineEntry]]]:
-    for day, some in groupby(
-        timeline.entries, key=lambda one: one.at.astimezone(UTC).strftime("%A, %-d %B %Y")
-    ):
-        yield day, list(some)
+def _notes_of(entries: Sequence[TimelineEntry]) -> list[str]:
+    return [note for one in entries for note in (*one.notes, *one.before)]
 
 
 def _tasks_of(entries: Sequence[TimelineEntry]) -> list[str]:

@@ -280,8 +280,8 @@ class TaskPages:
             await self._console.parts.tasks.run(command)
         except (StaleFence, ClaimNotFound) as refusal:
             raise Refused(
-                f"Nothing was released: {readable(holder)} does not hold this claim any more. Look at the task "
-                "again: somebody else may hold it now.",
+                f"Nothing was released: {readable(holder)} does not hold this claim any more. Look at the "
+                "task again: somebody else may hold it now.",
                 409,
             ) from refusal
         self._console.tell(f"{readable(holder, 60)} holds the aspect no longer.")

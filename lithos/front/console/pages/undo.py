@@ -152,8 +152,8 @@ class UndoPages:
         done = self._reports.get(report)
         if done is None:
             raise Refused(
-                "What this undo did is not kept any more. The histories of the notes tell it: look at your own "
-                "changes on the page Agents.",
+                "What this undo did is not kept any more. The histories of the notes tell it: look at your "
+                "own changes on the page Agents.",
                 404,
             )
         return await self._console.show("undone.html", done=done, parts=self._parts(done, is_done=True))
