@@ -147,6 +147,10 @@ class AgentPages:
         return note_id, entry.note.title if entry is not None else titles.get(note_id, note_id)
 
 
+def _day_of(entry: TimelineEntry) -> str:
+    return entry.at.astimezone(UTC).strftime("%A, %-d %B %Y")
+
+
 def _notes_of(entries: Sequence[TimelineEntry]) -> list[str]:
     return [note for one in entries for note in (*one.notes, *one.before)]
 
