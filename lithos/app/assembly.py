@@ -189,6 +189,7 @@ class Assembly:
             metrics=self.actors.metrics,
             gauges=self._make_gauges(state),
             console_agent=self.actors.config.server.console_agent,
+            clock=clock,
         )
 
     def _make_tools(

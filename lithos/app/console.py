@@ -7,7 +7,6 @@ from typing import Final
 from quart_trio import QuartTrio
 
 from lithos.app.server import Server
-from lithos.app.stores import utc_now
 from lithos.front.console.console import Console
 from lithos.front.console.pages import (
     agents,
@@ -64,7 +63,7 @@ def add_console(server: Server, settings: FrontSettings, sessions: Sessions, app
         board=server.board,
         dossiers=server.dossiers,
         timelines=server.timelines,
-        clock=utc_now,
+        clock=server.clock,
         version=settings.version,
         agent=server.console_agent,
         auth_token=settings.auth_token,

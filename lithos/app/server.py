@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
+from datetime import datetime
 
 import trio
 from attrs import frozen
@@ -92,6 +94,7 @@ class Server:
     gauges: Gauges
     #: The agent name of changes that a person makes in the console.
     console_agent: str
+    clock: Callable[[], datetime]
 
     def publish_address(self, url: str, token: str | None = None) -> None:
         """Write this server's address to the lock file, for service discovery."""

@@ -16,6 +16,7 @@ from quart import Blueprint, request
 from lithos.core.tasks.model import Agent, Claim
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Refused
+from lithos.front.console.formats import as_json
 from lithos.services.tasks.timeline import KINDS, Timeline, TimelineEntry
 
 #: Agents of a page, and entries of a timeline.
@@ -176,7 +177,7 @@ def _kinds(agents: Iterable[Agent]) -> list[str]:
 def _metadata(agent: Agent | None) -> str:
     if agent is None or not agent.metadata:
         return ""
-    return json.dumps(dict(agent.metadata), ensure_ascii=False, indent=1)[:LONGEST_METADATA]
+    return as_json(dict(agent.metadata), LONGEST_METADATA)
 
 
 def _address(view: str, before: datetime | None) -> str:

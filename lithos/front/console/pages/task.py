@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final
@@ -18,7 +18,7 @@ from lithos.core.errors import ClaimNotFound, StaleFence
 from lithos.core.tasks.commands import ReleaseClaim
 from lithos.core.tasks.model import Finding, Task, aspect_key
 from lithos.front.console.console import Console, Form, Refused
-from lithos.front.console.formats import ago, readable
+from lithos.front.console.formats import ago, as_json, readable
 from lithos.front.console.markdown import Links, render_markdown
 from lithos.services.tasks.dossier import Dossier, Effects
 from lithos.stores.coordination.board_rows import HeldClaim, Told
@@ -26,6 +26,7 @@ from lithos.stores.coordination.board_rows import HeldClaim, Told
 #: Characters of a description, of one finding in the list, and of a finding alone.
 LONGEST_TEXT: Final = 40_000
 LONGEST_FINDING: Final = 1_500
+LONGEST_METADATA: Final = 4_000
 #: Findings of a page; events and receipts that are listed.
 FINDINGS: Final = 50
 MOST_RECEIPTS: Final = 50
@@ -83,6 +84,9 @@ class TaskPages:
         offset = _offset(total)
         newest_first = findings[::-1][offset : offset + FINDINGS]
         receipts = await self._console.parts.learning.receipts_of_task(task_id, MOST_RECEIPTS)
+        named = [one.knowledge_id for one in newest_first if one.knowledge_id is not None]
+        done = _completion(found)
+        titles = await self._console.parts.timelines.titles([*named, *_cited_by(done)])
         description, is_cut = _cut(found.task.description or "", LONGEST_TEXT)
         return await self._console.show(
             "task.html",
@@ -90,7 +94,7 @@ class TaskPages:
             found=found,
             description=self._renderer(description),
             is_cut=is_cut,
-            findings=[self._show(one, alone is not None) for one in newest_first],
+            findings=[self._show(one, titles, is_alone=alone is not None) for one in newest_first],
             findings_total=total,
             findings_limit=FINDINGS,
             offset=offset,
@@ -98,16 +102,16 @@ class TaskPages:
             history=[_tell(event) for event in found.events[:MOST_EVENTS]],
             history_total=len(found.events),
             receipts=receipts,
-            cited=self._cited(found),
+            cited=None if done is None else self._cited(done, titles),
             metadata=_metadata(found.task),
             warning=_warning_of(found),
         )
 
-    def _show(self, finding: Finding, is_alone: bool) -> ShownFinding:
+    def _show(self, finding: Finding, titles: Mapping[str, str], *, is_alone: bool) -> ShownFinding:
         text, is_cut = _cut(finding.summary, LONGEST_TEXT if is_alone else LONGEST_FINDING)
         note = finding.knowledge_id
         return ShownFinding(
-            finding, self._renderer(text), is_cut, None if note is None else (note, self._title(note))
+            finding, self._renderer(text), is_cut, None if note is None else (note, self._title(note, titles))
         )
 
     def _renderer(self, text: str) -> Callable[[], Markup]:
@@ -116,17 +120,15 @@ class TaskPages:
         known = {name.strip(): graph.resolve(name.strip()) for name in set(_WIKI.findall(text))}
         return lambda: render_markdown(text, Links(known.get))
 
-    def _title(self, note_id: str) -> str:
+    def _title(self, note_id: str, titles: Mapping[str, str]) -> str:
+        """The title of a note; `titles` are those of deleted ones."""
         entry = self._console.parts.catalogue.get(note_id)
-        return note_id if entry is None else entry.note.title
+        return titles.get(note_id, note_id) if entry is None else entry.note.title
 
-    def _cited(self, found: Dossier) -> Cited | None:
-        """What the latest completion cited; None where the journal does not know of one."""
-        done = next((event for event in found.events if event.type == "task.completed"), None)
-        if done is None:
-            return None
+    def _cited(self, done: Told, titles: Mapping[str, str]) -> Cited:
+        """What a completion cited."""
         helped, misled = (
-            [(note, self._title(note)) for note in _texts(done.payload.get(key))]
+            [(note, self._title(note, titles)) for note in _texts(done.payload.get(key))]
             for key in ("cited_nodes", "misleading_nodes")
         )
         receipt = _value(done.payload.get("receipt_id"))
@@ -315,6 +317,16 @@ class TaskPages:
             raise Refused(f"Nothing was changed. {refusal.message}", 409, refusal.code) from refusal
 
 
+def _completion(found: Dossier) -> Told | None:
+    """The event of the latest completion, where the journal still has it."""
+    return next((event for event in found.events if event.type == "task.completed"), None)
+
+
+def _cited_by(done: Told | None) -> list[str]:
+    keys = ("cited_nodes", "misleading_nodes")
+    return [] if done is None else [note for key in keys for note in _texts(done.payload.get(key))]
+
+
 def _gate(task: Task) -> Task:
     if task.task_type != "gate":
         raise Refused("This task is no gate: it is done by the agent that works on it.")
@@ -393,7 +405,7 @@ def _texts(text: object) -> list[str]:
 def _metadata(task: Task) -> str:
     """What else is kept of a task, as JSON; empty where there is nothing."""
     rest = {key: value for key, value in task.metadata.items() if key not in ("project", "gate_type")}
-    return json.dumps(rest, ensure_ascii=False, indent=1)[:4_000] if rest else ""
+    return as_json(rest, LONGEST_METADATA) if rest else ""
 
 
 def _warning_of(found: Dossier) -> str:
