@@ -248,7 +248,7 @@ async def test_a_change_that_comes_in_between_is_not_overwritten(
     note = await desk.write("bad", "Made", "spam")
     kept = await desk.write("ann", "Kept", "a\n\nb\n\nc")
     await desk.write("bad", "Kept", "BAD\n\nb\n\nc", id=kept)
-    ask = UndoRun._ask
+    ask = UndoRun._call
     waiting = [(kept, "Kept", "BAD\n\nb\n\nc\n\nd"), (note, "Made", "spam, kept")]
 
     async def interfere(run: Any, tool: str, **arguments: Any) -> Any:
@@ -258,7 +258,7 @@ async def test_a_change_that_comes_in_between_is_not_overwritten(
             await desk.write("bob", title, text, id=wanted)
         return await ask(run, tool, **arguments)
 
-    monkeypatch.setattr(UndoRun, "_ask", interfere)
+    monkeypatch.setattr(UndoRun, "_call", interfere)
     report = await desk.undo(code=1)
     assert results(report) == {"Kept": "merged", "Made": "not reverted"}
     assert await desk.text(kept) == "a\n\nb\n\nc\n\nd"

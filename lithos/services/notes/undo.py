@@ -106,7 +106,7 @@ async def _changes(tools: ToolCalls, agent: str, since: datetime) -> list[Versio
     while len(found) < MOST_CHANGES:
         limit = min(PAGE, MOST_CHANGES - len(found))
         asked = {"agent": agent, "since": format_time(since), "limit": limit, "offset": offset}
-        answer = await _ask(tools, "lithos_history", asked)
+        answer = await _call(tools, "lithos_history", asked)
         for row in answer["versions"]:
             found[row["id"], row["version"], row["op"], row["at"], row["path"]] = read_version(row)
         offset += len(answer["versions"])
@@ -121,7 +121,7 @@ async def _versions_down_to(tools: ToolCalls, note_id: str, first: VersionRow | 
     offset = 0
     while True:
         asked = {"id": note_id, "limit": PAGE, "offset": offset}
-        answer = await _ask(tools, "lithos_history", asked)
+        answer = await _call(tools, "lithos_history", asked)
         for row in answer["versions"]:
             read = read_version({"id": note_id, **row})
             rows[read.version, read.op, read.at, read.path] = read
@@ -133,7 +133,7 @@ async def _versions_down_to(tools: ToolCalls, note_id: str, first: VersionRow | 
             return known
 
 
-async def _ask(tools: ToolCalls, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _call(tools: ToolCalls, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """A tool's answer. Raises `UndoFailed` for a refusal."""
     answer = await tools.call(tool, arguments) or {}
     if answer.get("status") == "error":
@@ -223,7 +223,7 @@ class UndoRun:
             )
         if newer:
             return Result(step, LEFT, reason=f"{newest.agent} has deleted the note since")
-        answer = await self._ask(
+        answer = await self._call(
             "lithos_restore",
             id=step.last.note_id,
             version=step.before.version,
@@ -247,7 +247,7 @@ class UndoRun:
         if self.dry_run:
             self.gone.add(step.last.note_id)
             return Result(step, REMOVED)
-        answer = await self._ask(
+        answer = await self._call(
             "lithos_delete", id=step.last.note_id, agent=self.by, expected_version=newest.version
         )
         if "code" in answer:
@@ -258,7 +258,7 @@ class UndoRun:
         assert step.before is not None
         done = Result(step, UNDONE, reason="the note says what it said before")
         if step.writes:
-            answer = await self._ask(
+            answer = await self._call(
                 "lithos_restore",
                 id=step.last.note_id,
                 version=step.before.version,
@@ -273,7 +273,7 @@ class UndoRun:
                 done = Result(step, result, answer["version"])
         if not step.moves or is_undone(newer, step, self.by):
             return done
-        known = await _ask(
+        known = await _call(
             self.tools, "lithos_read", {"id": step.last.note_id, "max_length": 1, "agent": "cli"}
         )
         if known["path"] not in (step.before.path, step.last.path):
@@ -290,12 +290,12 @@ class UndoRun:
         assert step.before is not None
         if self.dry_run or path == step.before.path:
             return None
-        answer = await self._ask(
+        answer = await self._call(
             "lithos_note_move", id=step.last.note_id, path=step.before.path, agent=self.by
         )
         return self._left(step, answer) if "code" in answer else None
 
-    async def _ask(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
+    async def _call(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
         """The answer, also a refusal. Raises `_Changed` when somebody was faster."""
         answer = await self.tools.call(tool, arguments) or {}
         if answer.get("code") == "version_conflict" and "conflicts" not in answer:

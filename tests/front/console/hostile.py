@@ -54,9 +54,9 @@ class Reading(HTMLParser):
         if "id" in given:
             self.ids.append(given["id"])
         self._labels += tag == "label"
-        if tag in ("input", "select", "textarea") and given.get("type") not in ("hidden", "checkbox"):
-            if not self._labels and "id" not in given and "aria-label" not in given:
-                self.faults.append(f"{tag} {given.get('name')} has no label")
+        is_field = tag in ("input", "select", "textarea") and given.get("type") not in ("hidden", "checkbox")
+        if is_field and not self._labels and "id" not in given and "aria-label" not in given:
+            self.faults.append(f"{tag} {given.get('name')} has no label")
 
     def handle_endtag(self, tag: str) -> None:
         self._labels -= tag == "label"

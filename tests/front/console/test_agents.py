@@ -86,7 +86,7 @@ async def test_a_timeline_has_all_that_an_agent_did_newest_first(tmp_path: Path)
             "deleted Report version 3", "completed The task : Well cited Source",
             "reported on The task with a note : Written", "changed Report version 2",
             "created Report version 1", "read Source", "asked which numbers 1 note for The task",
-            "searched and was shown 1 note: Source", "claimed The task code, fence",
+            "searched and was shown 1 note: Source", "claimed The task code , fence",
         )  # fmt: skip
         assert [
             line.split(" ", 1)[1].startswith(part) for line, part in zip(told, expected, strict=True)

@@ -289,10 +289,8 @@ async def test_a_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
         path = f"/console/tasks/{task}/release?aspect=code+review"
         html = await person.page(path)
         told = " ".join(" ".join(read_page(html).text).split())
-        assert (
-            f"worker holds “Code review” since 7 min ago, and until 2026-03-04 06:06 UTC (fence {first['fence']})"
-            in told
-        )
+        assert "worker holds “Code review” since 7 min ago, and until 2026-03-04 06:06 UTC" in told
+        assert f"(fence {first['fence']})" in told
 
         action, fields = form_of(html)
         again = await person.lithos.call(

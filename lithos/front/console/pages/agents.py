@@ -90,7 +90,7 @@ class AgentPages:
             [*(claim.task_id for claim in claims), *_tasks_of(timeline.entries)]
         )
         return await self._console.show(
-            "agent.html",
+            "one_agent.html",
             id=agent,
             known=known,
             claims=claims,

@@ -89,7 +89,7 @@ class TaskPages:
         titles = await self._console.parts.timelines.titles([*named, *_cited_by(done)])
         description, is_cut = _cut(found.task.description or "", LONGEST_TEXT)
         return await self._console.show(
-            "task.html",
+            "one_task.html",
             task=found.task,
             found=found,
             description=self._renderer(description),

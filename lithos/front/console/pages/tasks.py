@@ -6,7 +6,7 @@ from collections import OrderedDict
 from secrets import token_urlsafe
 from typing import Any, Final
 
-from attrs import field, frozen
+from attrs import define, field
 from quart import Blueprint, request
 
 from lithos.core.tasks.graph import GATE_TYPES
@@ -50,7 +50,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
     app.post("/tasks/new")(console.change(pages.create))
 
 
-@frozen
+@define(eq=False)
 class BoardPages:
     """The pages about all tasks."""
 

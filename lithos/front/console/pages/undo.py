@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import trio
-from attrs import field, frozen
+from attrs import define, field, frozen
 from quart import Blueprint, request
 
 from lithos.core.history.undo import UNDO_AGENT, Step
@@ -93,7 +93,7 @@ class Report:
         return {name: sum(one.result == name for one in self.results) for name in RESULTS}
 
 
-@frozen
+@define(eq=False)
 class UndoPages:
     """The pages around undoing."""
 
