@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import trio
 
 from lithos.front.console.pages import undo as undo_page
-from lithos.services.notes.undo import UndoRun
+from lithos.services.notes.undo import UndoRun, plan_undo
 from tests.front.console.hostile import read_page
 from tests.front.console.visiting import Visitor, form_of, visiting
 from tests.servers import MISSING_ID, Clock
@@ -75,7 +76,7 @@ async def test_an_undo_shows_its_consequences_happens_once_and_carries_the_name(
         html = await person.page(LOOK)
         told = " ".join(" ".join(read_page(html).text).split())
         assert parts_of(html) == EXPECTED
-        assert "Clash version 2, just now others changed the same: line 1" in told
+        assert "Clash version 2 ( just now ) others changed the same: line 1" in told
         assert "The new versions carry your name, Ann Person" in told
         after = {name: (person.lithos.knowledge / name).read_bytes() for name in person.lithos.files()}
         assert before == after
@@ -134,6 +135,24 @@ async def test_what_a_person_undid_counts_as_undone_for_everybody_and_for_longer
         assert parts_of(await person.page("/console/undo?agent=bad&span=today")) == {"deleted": ["Made"]}
         await person.submit("/console/undo?agent=bad&span=today")
         assert (await person.lithos.call("lithos_read", id=made))["code"] == "doc_not_found"
+
+
+async def test_what_the_command_line_undid_is_not_undone_again(tmp_path: Path) -> None:
+    """What somebody wrote knowing of an undo stays, whoever undoes next."""
+    clock = Clock()
+    async with visiting(tmp_path, clock=clock) as person:
+        notes = await spoil(person, clock)
+        tools, since = person.lithos.server.tools, datetime(2026, 3, 4, tzinfo=UTC)
+        run = UndoRun(tools)
+        for step in await plan_undo(tools, "bad", since, clock()):
+            await run.carry_out(step)
+        clock.advance(seconds=1)
+        await person.lithos.write("Changed", "bad", id=notes["Changed"], agent="bob")  # bob wants it so
+        clock.advance(seconds=1)
+        html = await person.page(LOOK)
+        assert parts_of(html) == {
+            "nothing-to-do": ["Deleted", "Made", "Shared", "Changed"], "not-reverted": ["Clash"],
+        }  # fmt: skip
 
 
 async def test_what_the_agent_does_after_the_look_is_not_undone(tmp_path: Path) -> None:

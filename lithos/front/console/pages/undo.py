@@ -31,6 +31,8 @@ from lithos.services.notes.undo import (
     plan_undo,
 )
 
+#: The entry of the navigation to which these pages belong.
+SECTION: Final = "/console/agents"
 #: Notes of one undo; a terminal has no such limit.
 MOST_NOTES: Final = 500
 #: Seconds for which a look ahead checks notes, and for which one request takes changes back.
@@ -118,6 +120,7 @@ class UndoPages:
             ahead = await self._carry_out(window, run, steps, LOOK_SECONDS)
         return await self._console.show(
             "undo.html",
+            path=SECTION,
             agent_id=agent,
             spans=SPANS,
             span=span or "hour",
@@ -156,7 +159,9 @@ class UndoPages:
                 "own changes on the page Agents.",
                 404,
             )
-        return await self._console.show("undone.html", done=done, parts=self._parts(done, is_done=True))
+        return await self._console.show(
+            "undone.html", path=SECTION, done=done, parts=self._parts(done, is_done=True)
+        )
 
     def _window(self, agent: str, span: str, since: str) -> Window | None:
         now = self._console.parts.clock()
