@@ -6,15 +6,15 @@ shown are read whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
 from attrs import frozen
 
 from lithos.actors.blocking import Blocking
-from lithos.core.tasks.graph import Blocker
-from lithos.core.tasks.model import Task
+from lithos.core.tasks.graph import Blocker, is_satisfied
+from lithos.core.tasks.model import WAITS_ON_GATE, Task
 from lithos.stores.coordination.board_rows import BoardRows, HeldClaim, LightTask
 from lithos.stores.coordination.tasks import TaskRows
 
@@ -25,8 +25,6 @@ DONE: Final = "done"
 GATES: Final = "gates"
 EPICS: Final = "epics"
 COLUMNS: Final = (READY, BLOCKED, CLAIMED, DONE, GATES, EPICS)
-#: Closed tasks that are looked at for a filter.
-MOST_CLOSED: Final = 20_000
 
 
 @frozen(kw_only=True)
@@ -74,7 +72,6 @@ class Column:
     name: str
     cards: Sequence[Card]
     total: int
-    is_complete: bool = True
 
 
 class Board:
@@ -117,30 +114,42 @@ class Board:
         self, wanted: BoardFilter, claims: dict[str, list[HeldClaim]], now: datetime
     ) -> dict[str, list[str]]:
         """The ids of the open tasks of each column, newest first."""
-        waiting = self._rows.waiting()
-        graph = self._tasks.graph_before(waiting)
-        held_back = {one for one in waiting if graph.holders(one, now)}
+        held_back = self._held_back(now)
         found: dict[str, list[str]] = {name: [] for name in COLUMNS}
-        for task in self._rows.open_tasks():
-            held = claims.get(task.id, ())
-            if not wanted.is_empty and not wanted.passes(task, held):
-                continue
-            if task.task_type in ("gate", "epic"):
-                found[GATES if task.task_type == "gate" else EPICS].append(task.id)
-            if held:
-                found[CLAIMED].append(task.id)
-            elif task.task_type == "task":
-                found[BLOCKED if task.id in held_back else READY].append(task.id)
+        for task_id, kind in self._open(wanted, claims):
+            if kind in ("gate", "epic"):
+                found[GATES if kind == "gate" else EPICS].append(task_id)
+            if task_id in claims:
+                found[CLAIMED].append(task_id)
+            elif kind == "task":
+                found[BLOCKED if task_id in held_back else READY].append(task_id)
         return found
+
+    def _open(self, wanted: BoardFilter, claims: dict[str, list[HeldClaim]]) -> Iterable[tuple[str, str]]:
+        """Id and type of the open tasks that are wanted, newest first."""
+        if wanted.is_empty:
+            return self._rows.open_kinds()
+        found = self._rows.tasks_like(wanted.project, wanted.tag, wanted.agent, is_open=True)
+        return [(one.id, one.task_type) for one in found if wanted.passes(one, claims.get(one.id, ()))]
+
+    def _held_back(self, now: datetime) -> set[str]:
+        """The open tasks before which something is not satisfied; only gates are read whole."""
+        edges = self._rows.waiting()
+        gates = self._tasks.tasks_by_id(list({first for _, kind, first, _ in edges if kind == WAITS_ON_GATE}))
+        passed = {one for one, gate in gates.items() if is_satisfied(gate, WAITS_ON_GATE, now)}
+        return {
+            task
+            for task, kind, first, status in edges
+            if not (first in passed if kind == WAITS_ON_GATE else status == "completed")
+        }
 
     def _done(self, wanted: BoardFilter, limit: int, offset: int) -> Column:
         if wanted.is_empty:
-            rows, total = self._rows.closed_tasks(limit, offset)
-            return Column(DONE, self._plain([row.id for row in rows]), total)
-        rows, total = self._rows.closed_tasks(MOST_CLOSED, 0)
+            ids, total = self._rows.closed_ids(limit, offset)
+            return Column(DONE, self._plain(ids), total)
+        rows = self._rows.tasks_like(wanted.project, wanted.tag, wanted.agent, is_open=False)
         passing = [row.id for row in rows if wanted.passes(row, ())]
-        shown = passing[offset : offset + limit]
-        return Column(DONE, self._plain(shown), len(passing), is_complete=total <= MOST_CLOSED)
+        return Column(DONE, self._plain(passing[offset : offset + limit]), len(passing))
 
     def _plain(self, ids: Sequence[str]) -> list[Card]:
         tasks = self._tasks.tasks_by_id(ids)

@@ -34,8 +34,8 @@ TASK_EVENTS: Final = (
     "task.reopened", "task.claim_expired", "finding.posted", "edge.upserted",
 )  # fmt: skip
 #: Accesses and rows of other sources that are read for one page.
-MOST_ACCESSES: Final = 2_000
-MOST_ROWS: Final = 300
+MOST_ACCESSES: Final = 1_000
+MOST_ROWS: Final = 200
 #: How long before a change a read counts as made for it, and how many are told.
 BEFOREHAND: Final = timedelta(hours=1)
 MOST_BEFORE: Final = 8

@@ -16,12 +16,13 @@ from attrs import frozen
 
 from lithos.core.tasks.model import BLOCKING_TYPES, PARENT_CHILD, Claim
 from lithos.core.times import format_time, parse_time
+from lithos.stores.coordination.ready_rows import needle
 from lithos.stores.sqlite import load_object, load_texts
 
 #: Events at the end of the journal among which those of a task or of an agent are looked for.
 SCANNED: Final = 50_000
-#: Accesses of the last hours that are counted by agent.
-COUNTED: Final = 100_000
+#: The newest accesses, and the newest events, that are counted by agent.
+COUNTED: Final = 30_000
 _BLOCKING: Final = "('" + "','".join(BLOCKING_TYPES) + "')"
 _NEWEST: Final = (
     "(SELECT seq,type,agent,payload,timestamp FROM events WHERE timestamp>=?1 ORDER BY seq DESC"  # noqa: S608
@@ -78,32 +79,51 @@ class BoardRows:
 
     # -- the board -----------------------------------------------------------------------------
 
-    def open_tasks(self) -> list[LightTask]:
-        """All open tasks, epics and gates, newest first."""
+    def open_kinds(self) -> list[tuple[str, str]]:
+        """Id and type of all open tasks, epics and gates, newest first."""
+        return self._rows(
+            "SELECT id,task_type FROM tasks WHERE status='open' ORDER BY created_at DESC, rowid DESC"
+        )
+
+    def tasks_like(
+        self, project: str | None, tag: str | None, agent: str | None, *, is_open: bool
+    ) -> list[LightTask]:
+        """Open tasks, newest first, or closed ones, the latest first, that may be of a project and so on.
+
+        The texts are looked for as they are stored: whoever asks checks what is found.
+        """
+        order = "created_at" if is_open else "resolved_at"
         rows = self._rows(
-            "SELECT id,task_type,created_by,tags,metadata FROM tasks WHERE status='open'"
-            " ORDER BY created_at DESC, rowid DESC"
+            "SELECT id,task_type,created_by,tags,metadata FROM tasks"  # noqa: S608 - constants
+            f" WHERE status{'=' if is_open else '<>'}'open'"
+            " AND (?1 IS NULL OR instr(metadata,?1)) AND (?2 IS NULL OR instr(tags,?2))"
+            " AND (?3 IS NULL OR created_by=?3 OR id IN (SELECT task_id FROM claims WHERE agent=?3))"
+            f" ORDER BY {order} DESC, rowid DESC",
+            needle(project) if project else None,
+            needle(tag) if tag else None,
+            agent or None,
         )
         return [LightTask(*row) for row in rows]
 
-    def closed_tasks(self, limit: int, offset: int) -> tuple[list[LightTask], int]:
+    def closed_ids(self, limit: int, offset: int) -> tuple[list[str], int]:
         """Some of the completed and cancelled tasks, the latest first, and how many there are."""
         rows = self._rows(
-            "SELECT id,task_type,created_by,tags,metadata FROM tasks WHERE status<>'open'"
+            "SELECT id FROM tasks WHERE status<>'open'"
             " ORDER BY resolved_at DESC, rowid DESC LIMIT ? OFFSET ?",
             limit,
             offset,
         )
         ((total,),) = self._rows("SELECT COUNT(*) FROM tasks WHERE status<>'open'")
-        return [LightTask(*row) for row in rows], int(total)
+        return [row[0] for row in rows], int(total)
 
-    def waiting(self) -> list[str]:
-        """The open tasks that have a blocking edge before them, satisfied or not."""
-        rows = self._rows(
-            "SELECT DISTINCT to_task_id FROM task_edges JOIN tasks ON tasks.id=to_task_id"  # noqa: S608
-            f" WHERE type IN {_BLOCKING} AND status='open'"
+    def waiting(self) -> list[tuple[str, str, str, str]]:
+        """The blocking edges before open tasks: waiting task, type, the other end, and its status."""
+        return self._rows(
+            "SELECT after.id,edge.type,first.id,first.status FROM task_edges AS edge"  # noqa: S608 - constants
+            " CROSS JOIN tasks AS after ON after.id=edge.to_task_id"
+            " CROSS JOIN tasks AS first ON first.id=edge.from_task_id"
+            f" WHERE edge.type IN {_BLOCKING} AND after.status='open'"
         )
-        return [row[0] for row in rows]
 
     def claims(self, now: datetime, task_id: str | None = None) -> dict[str, list[HeldClaim]]:
         """The running claims (of one task) by task, the oldest first."""
@@ -125,10 +145,11 @@ class BoardRows:
         """How many children of each status these tasks have."""
         found: dict[str, dict[str, int]] = {}
         for parent, status, count in self._rows(
-            "SELECT from_task_id,status,COUNT(*) FROM task_edges JOIN tasks ON tasks.id=to_task_id"
-            " WHERE type=? AND from_task_id IN (SELECT value FROM json_each(?)) GROUP BY 1,2",
-            PARENT_CHILD,
+            "SELECT from_task_id,status,COUNT(*) FROM json_each(?) AS wanted"
+            " CROSS JOIN task_edges ON from_task_id=wanted.value AND task_edges.type=?"
+            " CROSS JOIN tasks ON tasks.id=to_task_id GROUP BY 1,2",
             json.dumps(list(task_ids)),
+            PARENT_CHILD,
         ):
             found.setdefault(parent, {})[status] = int(count)
         return found
@@ -136,9 +157,9 @@ class BoardRows:
     def dependents(self, task_ids: Iterable[str]) -> dict[str, int]:
         """How many open tasks have a blocking edge from each of these."""
         rows = self._rows(
-            "SELECT from_task_id,COUNT(DISTINCT to_task_id) FROM task_edges"  # noqa: S608 - constants
-            f" JOIN tasks ON tasks.id=to_task_id WHERE type IN {_BLOCKING} AND status='open'"
-            " AND from_task_id IN (SELECT value FROM json_each(?)) GROUP BY 1",
+            "SELECT from_task_id,COUNT(DISTINCT to_task_id) FROM json_each(?) AS wanted"  # noqa: S608
+            f" CROSS JOIN task_edges ON from_task_id=wanted.value AND task_edges.type IN {_BLOCKING}"
+            " CROSS JOIN tasks ON tasks.id=to_task_id WHERE status='open' GROUP BY 1",
             json.dumps(list(task_ids)),
         )
         return {row[0]: int(row[1]) for row in rows}
@@ -170,15 +191,16 @@ class BoardRows:
         return list(_told(rows))
 
     def activity(self, since: datetime) -> dict[str, dict[str, int]]:
-        """How many reads, found notes and note changes each agent has since a time."""
+        """How many reads, found notes and note changes each agent has since a time, among the newest."""
         moment, found = format_time(since), dict[str, dict[str, int]]()
         accesses = self._rows(
-            "SELECT agent_id,operation,COUNT(*) FROM (SELECT agent_id,operation FROM access_log"  # noqa: S608
-            f" WHERE timestamp>=? ORDER BY timestamp DESC LIMIT {COUNTED}) GROUP BY 1,2",
+            "SELECT agent_id,operation,COUNT(*) FROM (SELECT agent_id,operation"  # noqa: S608 - constants
+            f" ,timestamp FROM access_log ORDER BY id DESC LIMIT {COUNTED}) WHERE timestamp>=? GROUP BY 1,2",
             moment,
         )
         writes = self._rows(
-            f"SELECT agent,'write',COUNT(*) FROM {_NEWEST} WHERE type LIKE 'note.%' GROUP BY 1",  # noqa: S608
+            "SELECT agent,'write',COUNT(*) FROM (SELECT agent,type,timestamp FROM events"  # noqa: S608
+            f" ORDER BY seq DESC LIMIT {COUNTED}) WHERE timestamp>=? AND type LIKE 'note.%' GROUP BY 1",
             moment,
         )
         for agent, kind, count in (*accesses, *writes):

@@ -24,7 +24,7 @@ from lithos.services.tasks.board import (
 )
 
 #: Cards of a column beside others, and alone.
-CARDS: Final = 40
+CARDS: Final = 25
 CARDS_ALONE: Final = 100
 #: Characters of a filter.
 LONGEST_FILTER: Final = 1_000
