@@ -129,7 +129,10 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "task.created": ("There is a new task.", ("task_id", "title")),
     "task.updated": ("A task changed.", ("task_id",)),
     "task.claimed": ("An agent took an aspect of a task.", ("task_id", "agent", "aspect", "fence")),
-    "task.released": ("An agent gave an aspect back.", ("task_id", "agent", "aspect")),
+    "task.released": (
+        "An aspect was given back, by the agent that held it or by a person; `agent` of the payload held it.",
+        ("task_id", "agent", "aspect"),
+    ),
     "task.claim_expired": (
         "A claim ran out, at most 2 s ago; the agent is the one that held it.",
         ("task_id", "agent", "aspect", "fence"),

@@ -45,9 +45,12 @@ from lithos.services.search.hybrid import SearchSettings
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog, Agents, Cursors
+from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
+from lithos.services.tasks.dossier import Dossiers
 from lithos.services.tasks.event_stream import EventStreams
 from lithos.services.tasks.impact import Impact
+from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.transformer import load_transformer
@@ -127,6 +130,16 @@ class Assembly:
         streams = EventStreams(self.actors.broadcaster, stores.coordination, self.actors.coordination_reading)
         edges = self._make_edges(knowledge)
         versions = HistoryTools(history, restoring)
+        access_log = AccessLog(
+            self.actors.coordinator.mailbox, stores.coordination, self.actors.coordination_reading
+        )
+        board_rows = stores.coordination.board_rows()
+        board_parts = (
+            stores.coordination.readable_task_rows(),
+            board_rows,
+            self.actors.coordination_reading,
+            clock,
+        )
         return Server(
             tools=self._make_tools(
                 knowledge, moving, versions, search, texts, state, feedback, questions, edges
@@ -146,6 +159,17 @@ class Assembly:
             cursors=Cursors(
                 self.actors.coordinator.mailbox, stores.coordination, self.actors.coordination_reading
             ),
+            coordination=self._make_coordination(feedback),
+            board=Board(*board_parts),
+            dossiers=Dossiers(*board_parts),
+            timelines=Timelines(
+                board_rows,
+                self.actors.coordination_reading,
+                access_log,
+                history,
+                self.actors.learning,
+                clock,
+            ),
             entities=entities,
             projection=projection,
             live_check=LiveCheck(
@@ -157,9 +181,7 @@ class Assembly:
             ),
             enrichment=make_enrichment(self.actors, texts, entities, projection, feedback, question_upkeep),
             questions=question_upkeep,
-            access_log=AccessLog(
-                self.actors.coordinator.mailbox, stores.coordination, self.actors.coordination_reading
-            ),
+            access_log=access_log,
             upkeep=make_upkeep(self.actors),
             catching_up=self.actors.catching_up,
             history_upkeep=make_history_upkeep(self.actors),
@@ -178,6 +200,7 @@ class Assembly:
             config=self.actors.config,
             lineage=self.actors.lineage,
             console_agent=self.actors.config.server.console_agent,
+            clock=clock,
         )
 
     def _make_tools(
@@ -192,11 +215,8 @@ class Assembly:
         questions: QuestionMemory,
         edges: Edges,
     ) -> Tools:
-        rows = self.actors.stores.coordination.readable_task_rows()
         lcma = self.actors.config.lcma.enabled
-        reading = self.actors.coordination_reading
-        taught = feedback if lcma else None
-        coordination = Coordination(self.actors.coordinator, rows, reading, self.actors.clock, taught)
+        coordination = self._make_coordination(feedback)
         graph = Graph(self.actors.catalogue, edges.list_edges if lcma else no_edges)
         retrieve = make_retrieve(self.actors, edges, coordination, texts, search, questions)
         lineage, coordinator = self.actors.lineage, self.actors.coordinator
@@ -229,6 +249,12 @@ class Assembly:
             meter=ToolMeter(self.actors.metrics),
             opening=self.actors.opening,
         )
+
+    def _make_coordination(self, feedback: Feedback) -> Coordination:
+        actors = self.actors
+        rows = actors.stores.coordination.readable_task_rows()
+        taught = feedback if actors.config.lcma.enabled else None
+        return Coordination(actors.coordinator, rows, actors.coordination_reading, actors.clock, taught)
 
     def _make_feedback(self, knowledge: Knowledge, questions: QuestionMemory) -> Feedback:
         actors = self.actors

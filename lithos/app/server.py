@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
+from datetime import datetime
 
 import trio
 from attrs import frozen
@@ -35,8 +37,12 @@ from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog, Cursors
+from lithos.services.tasks.board import Board
+from lithos.services.tasks.coordination import Coordination
+from lithos.services.tasks.dossier import Dossiers
 from lithos.services.tasks.event_stream import EventStreams
 from lithos.services.tasks.retention import Upkeep
+from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.lock import OwnerLock
@@ -64,6 +70,10 @@ class Server:
     streams: EventStreams
     library: Library
     cursors: Cursors
+    coordination: Coordination
+    board: Board
+    dossiers: Dossiers
+    timelines: Timelines
     entities: EntityExtraction
     projection: Projection
     live_check: LiveCheck
@@ -93,6 +103,7 @@ class Server:
     config: Config
     #: The agent name of changes that a person makes in the console.
     console_agent: str
+    clock: Callable[[], datetime]
 
     def publish_address(self, url: str, token: str | None = None) -> None:
         """Write this server's address to the lock file, for service discovery."""

@@ -73,9 +73,6 @@ class Lineage:
 
     # -- kin -----------------------------------------------------------------------------------
 
-    async def settle(self) -> None:
-        """Find out who may be suspect; here each call looks for itself."""
-
     def sources(self, note_id: str) -> list[Kin]:
         """What a note rests on directly, only notes that exist, by id."""
         entry = self._catalogue.get(note_id)

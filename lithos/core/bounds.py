@@ -238,6 +238,12 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "front.console.happenings.Happenings._kept": Bound(
         "`front.console.happenings.MOST_KEPT`", "a sentence of HTML, cut texts in it"
     ),
+    "front.console.pages.tasks.BoardPages._drafts": Bound(
+        "`front.console.pages.tasks.MOST_DRAFTS`", "`front.console.pages.tasks.LONGEST_DRAFT` a field"
+    ),
+    "front.console.pages.undo.UndoPages._reports": Bound(
+        "`front.console.pages.undo.MOST_REPORTS`", "`front.console.pages.undo.MOST_NOTES` notes' results"
+    ),
     "front.console.sessions.Session._notices": Bound("`front.console.sessions.MOST_NOTICES`", "sentences"),
     "front.console.sessions.Session.submissions": Bound(
         "`front.console.sessions.MOST_SUBMISSIONS`", "a key and a location"
@@ -250,6 +256,8 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "metrics.Metrics._counters": Bound("fixed instruments with bounded labels", "fixed"),
     "metrics.Metrics._histograms": Bound("fixed instruments with bounded labels", "fixed"),
     "metrics._Gauges.samples": _CALL,
+    "services.notes.undo.UndoRun.gone": _CALL,
+    "services.tasks.dossier._Tree._seen": _CALL,
     "services.notes.resource_changes.Changes._followers": Bound(
         "sessions, `front.mcp.subscriptions.MOST_LISTENERS`", "theirs"
     ),

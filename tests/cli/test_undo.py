@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from lithos.cli.commands import undo as undo_module
 from lithos.cli.commands.history import history, restore_note
 from lithos.cli.commands.queries import _Here
 from lithos.cli.commands.undo import undo
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
+from lithos.services.notes.undo import UndoRun
 from tests.servers import Clock, Lithos, serving
 
 START = "2026-03-04T05:06:07+00:00"
@@ -248,7 +248,7 @@ async def test_a_change_that_comes_in_between_is_not_overwritten(
     note = await desk.write("bad", "Made", "spam")
     kept = await desk.write("ann", "Kept", "a\n\nb\n\nc")
     await desk.write("bad", "Kept", "BAD\n\nb\n\nc", id=kept)
-    ask = undo_module._Run._ask
+    ask = UndoRun._call
     waiting = [(kept, "Kept", "BAD\n\nb\n\nc\n\nd"), (note, "Made", "spam, kept")]
 
     async def interfere(run: Any, tool: str, **arguments: Any) -> Any:
@@ -258,7 +258,7 @@ async def test_a_change_that_comes_in_between_is_not_overwritten(
             await desk.write("bob", title, text, id=wanted)
         return await ask(run, tool, **arguments)
 
-    monkeypatch.setattr(undo_module._Run, "_ask", interfere)
+    monkeypatch.setattr(UndoRun, "_call", interfere)
     report = await desk.undo(code=1)
     assert results(report) == {"Kept": "merged", "Made": "not reverted"}
     assert await desk.text(kept) == "a\n\nb\n\nc\n\nd"
@@ -271,7 +271,7 @@ async def test_the_agent_goes_on_writing_meanwhile(desk: Desk, monkeypatch: pyte
     notes = [await desk.write("ann", f"N{n}", "a\n\nb\n\nc") for n in range(5)]
     for n, note in enumerate(notes):
         await desk.write("bad", f"N{n}", "BAD\n\nb\n\nc", id=note)
-    carry_out = undo_module._Run.carry_out
+    carry_out = UndoRun.carry_out
     number = 0
 
     async def go_on(run: Any, step: Any) -> Any:
@@ -281,7 +281,7 @@ async def test_the_agent_goes_on_writing_meanwhile(desk: Desk, monkeypatch: pyte
         await desk.write("bad", title, f"BAD\n\nb\n\nc{number}", id=note)
         return await carry_out(run, step)
 
-    monkeypatch.setattr(undo_module._Run, "carry_out", go_on)
+    monkeypatch.setattr(UndoRun, "carry_out", go_on)
     report = await desk.undo()
     assert report["counts"]["merged"] == 5
     assert sorted([await desk.text(note) for note in notes]) == [f"a\n\nb\n\nc{n}" for n in range(1, 6)]

@@ -76,13 +76,15 @@ class TaskClaims:
         return Done(Grant(claim, minutes))
 
     def release(self, command: ReleaseClaim, now: datetime) -> Done[None]:
-        """Give an aspect up, also after its time."""
+        """Give an aspect up, also after its time; the event is by who does it, and names the holder."""
         self._check_fence(command, now)
         held = self._rows.claim(command.task_id, command.aspect)
-        mine = check_owned(command.task_id, command.aspect, held, command.agent)
+        holder = command.held_by or command.agent
+        mine = check_owned(command.task_id, command.aspect, held, holder)
         self._rows.drop_claim(command.task_id, command.aspect)
         self._choice.marks.lower(self._rows.ready.place(command.task_id))
-        return Done(None, (_claim_event("task.released", mine, self._rows.task(mine.task_id), now),))
+        event = _claim_event("task.released", mine, self._rows.task(mine.task_id), now)
+        return Done(None, (attrs.evolve(event, agent=command.agent),))
 
     def _grant(self, task: Task, command: ClaimAspect | NextTask, now: datetime) -> Done[Grant]:
         minutes = self._times.granted(command.ttl_minutes)

@@ -13,9 +13,9 @@ from typing import Final, Literal
 from attrs import frozen
 
 from lithos.core.events import ENRICH_AGENT
-from lithos.core.history.versions import CREATED, DELETED, RENAMED, VersionRow
+from lithos.core.history.versions import CREATED, DELETED, RENAMED, RESTORED, VersionRow
 
-#: The agent whose versions take changes back.
+#: The agent whose versions take changes back, unless a person does it under another name.
 UNDO_AGENT: Final = "undo"
 #: What enrichment keeps up to date by itself; it is no change of anybody.
 _MACHINE_MADE: Final = frozenset(("entities", "entities_extractor", "contributors", "updated_at", "version"))
@@ -100,14 +100,21 @@ def is_machine_made(row: VersionRow) -> bool:
     return row.agent == ENRICH_AGENT and bool(row.changed) and set(row.changed) <= _MACHINE_MADE
 
 
-def since_by_others(newer: Sequence[VersionRow]) -> VersionRow | None:
-    """The newest change by somebody else among the versions after a step."""
-    return next((row for row in newer if row.agent != UNDO_AGENT and not is_machine_made(row)), None)
+def since_by_others(newer: Sequence[VersionRow], by: str = UNDO_AGENT) -> VersionRow | None:
+    """The newest change by somebody else among the versions after a step; `by` is whoever undoes.
+
+    What that agent restored takes a change back; all else that it did is its own.
+    """
+    return next((row for row in newer if not (_takes_back(row, by) or is_machine_made(row))), None)
 
 
-def is_undone(newer: Sequence[VersionRow], step: Step) -> bool:
+def is_undone(newer: Sequence[VersionRow], step: Step, by: str = UNDO_AGENT) -> bool:
     """Whether an earlier undo took a deletion or a move of this step back."""
-    undone = [row for row in newer if row.agent == UNDO_AGENT]
     if step.kind == "return":
-        return bool(undone)
+        return any(_takes_back(row, by) for row in newer)
+    undone = [row for row in newer if row.agent in (UNDO_AGENT, by)]
     return any(row.op == RENAMED and step.before and row.path == step.before.path for row in undone)
+
+
+def _takes_back(row: VersionRow, by: str) -> bool:
+    return row.agent == UNDO_AGENT or (row.agent == by and row.op == RESTORED)

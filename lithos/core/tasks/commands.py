@@ -70,11 +70,12 @@ class RenewClaim(TaskCommand[Grant]):
 
 @frozen(kw_only=True)
 class ReleaseClaim(TaskCommand[None]):
-    """Give an aspect up. No reply."""
+    """Give an aspect up, one's own or that of `held_by`, which a person takes away. No reply."""
 
     task_id: str
     aspect: str
     fence: int | None = None
+    held_by: str | None = None
 
 
 @frozen

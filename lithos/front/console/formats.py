@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -114,6 +115,16 @@ def duration(seconds: float) -> str:
 def short_id(value: str) -> Markup:
     """The beginning of an id, with the whole one as tooltip."""
     return Markup('<code class=id title="{}">{}</code>').format(readable(value), readable(value)[:8])
+
+
+def as_json(value: object, most: int) -> str:
+    """A value as JSON in lines, with control and direction characters escaped, at most so many characters."""
+    text = json.dumps(value, ensure_ascii=False, indent=1)[:most]
+    return "\n".join(_UNSEEN.sub(_escape, line) for line in text.split("\n"))
+
+
+def _escape(character: re.Match[str]) -> str:
+    return f"\\u{ord(character[0]):04x}"
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

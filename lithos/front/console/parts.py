@@ -19,7 +19,11 @@ from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.activity import Activity
 from lithos.services.tasks.agents import AccessLog, Agents
+from lithos.services.tasks.board import Board
+from lithos.services.tasks.coordination import Coordination
+from lithos.services.tasks.dossier import Dossiers
 from lithos.services.tasks.event_stream import EventStreams
+from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep.inspection import Inspection
 from lithos.services.upkeep.samples import Samples
 
@@ -52,6 +56,10 @@ class ConsoleParts:
     streams: EventStreams
     activity: Activity
     agents: Agents
+    tasks: Coordination
+    board: Board
+    dossiers: Dossiers
+    timelines: Timelines
     concerns: Concerns
     samples: Samples
     inspection: Inspection

@@ -7,7 +7,7 @@ until it is over the result of the last one is told.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from time import perf_counter
 from typing import Final
@@ -29,6 +29,7 @@ NAMED: Final = 10
 
 #: The warnings about one note.
 WarningsOf = Callable[[str, datetime], tuple[NoteWarning, ...]]
+Settle = Callable[[], Awaitable[None]]
 
 
 @frozen

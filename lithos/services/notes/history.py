@@ -204,6 +204,12 @@ class NoteHistory:
 
         return await self._blocking.run(find)
 
+    async def by_agent(self, agent: str, until: datetime, most: int) -> Sequence[VersionRow]:
+        """The newest versions that an agent made before a time, newest first. Raises `HistoryDisabled`."""
+        reader = self._open()
+        rows, _ = await self._blocking.run(lambda: reader.recent(agent=agent, until=until, limit=most))
+        return rows
+
     async def list_versions(self, request: HistoryRequest) -> ListedVersions:
         """Version rows, newest first. Raises `DocNotFound` for an id that never was."""
         reader = self._open()

@@ -25,7 +25,8 @@ from lithos.core.errors import (
     VersionNotFound,
 )
 from lithos.core.history.merging import merge_documents
-from lithos.core.history.versions import DELETED
+from lithos.core.history.undo import UNDO_AGENT
+from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.document import parse_document, place_heading, rewrite_document
 from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
@@ -187,16 +188,17 @@ class Restoring:
     async def _is_done(
         self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion, path: str
     ) -> bool:
-        """Whether an earlier version by the same agent has the change taken back.
+        """Whether an earlier version by the same agent, or by `lithos undo`, has the change taken back.
 
         What happened since then was done knowing it, even if it is the same change again.
         """
         style, lower = self._catalogue.style, base.row.version
-        asked = HistoryRequest(note_id=request.id, agent=request.agent, limit=MOST_EARLIER)
-        for row in (await self._history.list_versions(asked)).rows:
-            if row.version <= lower:
-                break
-            if row.op == DELETED:
+        rows: list[VersionRow] = []
+        for agent in dict.fromkeys((request.agent, UNDO_AGENT)):
+            asked = HistoryRequest(note_id=request.id, agent=agent, limit=MOST_EARLIER)
+            rows += (await self._history.list_versions(asked)).rows
+        for row in rows:
+            if row.version <= lower or row.op == DELETED:
                 continue
             try:
                 then = await self._history.at_version(request.id, row.version)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
 from typing import TypeVar, overload
 
 import attrs
@@ -45,7 +46,7 @@ from lithos.services.notes.knowledge import Knowledge
 from lithos.services.retrieve.candidates import Gate
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.learning.questions import Unembedded
-from lithos.stores.learning.receipts import OldReceipt, ReceiptFilter, ReceiptPage
+from lithos.stores.learning.receipts import OldReceipt, ReceiptFilter, ReceiptPage, ReceiptSummary
 from lithos.stores.learning.stats import StatsStore, StatsTables
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
@@ -90,6 +91,14 @@ class Learning:
     async def newest_receipt(self, task_id: str, agent_id: str) -> Receipt | None:
         """The latest receipt of an agent's retrievals for a task."""
         return await self._read(lambda tables: tables.receipts.newest(task_id, agent_id))
+
+    async def receipts_of_task(self, task_id: str, most: int) -> list[ReceiptSummary]:
+        """The latest receipts of a task, newest first."""
+        return await self._read(lambda tables: tables.receipts.of_task(task_id, most))
+
+    async def receipts_of_agent(self, agent_id: str, before: datetime, most: int) -> list[ReceiptSummary]:
+        """The latest receipts of an agent from before a time, newest first."""
+        return await self._read(lambda tables: tables.receipts.of_agent(agent_id, before, most))
 
     async def noted(self, after: str, most: int) -> Sequence[str]:
         """One page of the ids of notes with stored statistics or ledger rows, after `after`."""

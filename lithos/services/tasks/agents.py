@@ -65,13 +65,19 @@ class AccessLog:
         self._reading = reading
 
     async def entries(
-        self, *, agent: str | None, doc: str | None, after: datetime | None, limit: int
+        self,
+        *,
+        agent: str | None,
+        doc: str | None,
+        after: datetime | None,
+        before: datetime | None = None,
+        limit: int,
     ) -> list[Mapping[str, Any]]:
         """The newest `limit` entries that match the filters, newest first. Raises `DatabaseFailed`."""
         with suppress(ActorDown, ShuttingDown, trio.TooSlowError):
             await self._mailbox.ask(Flush(), within=FLUSH_PATIENCE)
         rows = await self._reading.run(
-            lambda: self._store.audit(agent=agent, doc=doc, after=after, limit=limit)
+            lambda: self._store.audit(agent=agent, doc=doc, after=after, before=before, limit=limit)
         )
         return [audit_record(row) for row in rows]
 

@@ -223,11 +223,11 @@ def _claim(row: Sequence[Any]) -> Claim:
 
 def _needles(wanted: NextTask) -> tuple[str | None, str | None]:
     """Texts that the stored metadata and tags of every wanted task contain: most others need no parsing."""
-    project = None if wanted.project is None else _needle(wanted.project)
-    return project, _needle(wanted.tags[0]) if wanted.tags else None
+    project = None if wanted.project is None else needle(wanted.project)
+    return project, needle(wanted.tags[0]) if wanted.tags else None
 
 
-def _needle(text: str) -> str | None:
+def needle(text: str) -> str | None:
     """A text as every writer of JSON writes it; None for one that may be written in several ways."""
     is_plain = text.isascii() and text.isprintable() and not set(text) & set('"\\/')
     return f'"{text}"' if is_plain else None

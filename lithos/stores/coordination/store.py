@@ -19,6 +19,7 @@ from lithos.core.events import Event, EventDraft, event_size
 from lithos.core.tasks.commands import DropEvents
 from lithos.core.tasks.model import Agent, AuditRow
 from lithos.core.times import format_time, parse_time
+from lithos.stores.coordination.board_rows import BoardRows
 from lithos.stores.coordination.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
 from lithos.stores.coordination.schema import (
     NOTE_TABLES,
@@ -94,6 +95,10 @@ class CoordinationStore(Database):
     def readable_task_rows(self) -> TaskRows:
         """Tasks over the read connection."""
         return TaskRows(self._reader)
+
+    def board_rows(self) -> BoardRows:
+        """What pages show of tasks and agents, over the read connection."""
+        return BoardRows(self._reader)
 
     def old_rows(self) -> OldRows:
         """What retention drops, as the writing caller sees it."""
@@ -292,10 +297,21 @@ class CoordinationStore(Database):
         return CoordinationCounts(_as_int(open_tasks), _as_int(running), _as_int(expired))
 
     def audit(
-        self, *, agent: str | None, doc: str | None, after: datetime | None, limit: int
+        self,
+        *,
+        agent: str | None,
+        doc: str | None,
+        after: datetime | None,
+        before: datetime | None = None,
+        limit: int,
     ) -> list[tuple[int | str, ...]]:
         """Access rows (id, agent, note, operation, time), newest first."""
-        conditions = {"agent_id=?": agent, "doc_id=?": doc, "timestamp>?": after and format_time(after)}
+        conditions = {
+            "agent_id=?": agent,
+            "doc_id=?": doc,
+            "timestamp>?": after and format_time(after),
+            "timestamp<?": before and format_time(before),
+        }
         given = {condition: value for condition, value in conditions.items() if value is not None}
         where = f" WHERE {' AND '.join(given)}" if given else ""
         columns = "id,agent_id,doc_id,operation,timestamp"

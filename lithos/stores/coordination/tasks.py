@@ -303,7 +303,7 @@ class TaskRows:
                     reached[source] = None
             found += reached
             frontier = list(reached) if transitively else []
-        return TaskGraph(self._tasks_by_id(found), waits)
+        return TaskGraph(self.tasks_by_id(found), waits)
 
     def _blocking_edges_to(self, task_ids: Sequence[str]) -> list[tuple[str, str, str]]:
         found: list[tuple[str, str, str]] = []
@@ -318,7 +318,8 @@ class TaskRows:
             found += [(row[0], row[1], row[2]) for row in _texts(rows)]
         return found
 
-    def _tasks_by_id(self, task_ids: Sequence[str]) -> dict[str, Task]:
+    def tasks_by_id(self, task_ids: Sequence[str]) -> dict[str, Task]:
+        """Those of these tasks that there are."""
         found: dict[str, Task] = {}
         for part in _slices(task_ids):
             rows = self._connection.execute(

@@ -32,6 +32,18 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @frozen
+class ReceiptSummary:
+    """A receipt as lists show it."""
+
+    id: str
+    ts: datetime
+    query: str
+    agent_id: str | None
+    task_id: str | None
+    results: int
+
+
+@frozen
 class OldReceipt:
     """A receipt as far as the retention needs it; `place` is its place in insertion order."""
 
@@ -84,6 +96,28 @@ class ReceiptRows:
     def newest(self, task_id: str, agent_id: str) -> Receipt | None:
         """The latest receipt of this task and agent."""
         return self._first("task_id=? AND agent_id=? ORDER BY ts DESC, rowid DESC", (task_id, agent_id))
+
+    def of_task(self, task_id: str, most: int) -> list[ReceiptSummary]:
+        """The latest receipts of a task, newest first."""
+        return self._summaries("task_id=?1 ORDER BY rowid DESC LIMIT ?2", (task_id, most))
+
+    def of_agent(self, agent_id: str, before: datetime, most: int) -> list[ReceiptSummary]:
+        """The latest receipts of an agent from before a time, newest first."""
+        return self._summaries(
+            "agent_id=?1 AND ts<?2 ORDER BY rowid DESC LIMIT ?3", (agent_id, format_time(before), most)
+        )
+
+    def _summaries(self, where: str, given: tuple[str | int, ...]) -> list[ReceiptSummary]:
+        rows: Iterable[Any] = self._connection.execute(
+            "SELECT id,ts,query,agent_id,task_id,"  # noqa: S608 - constants
+            " CASE WHEN json_valid(final_nodes) THEN json_array_length(final_nodes) ELSE 0 END"
+            f" FROM receipts WHERE {where}",
+            given,
+        )
+        return [
+            ReceiptSummary(row[0], read_time(row[1]) or _EPOCH, row[2] or "", row[3], row[4], int(row[5]))
+            for row in rows
+        ]
 
     def count(self) -> int:
         """How many there are."""

@@ -86,3 +86,24 @@ def test_a_returned_note_counts_as_undone() -> None:
     step = Step(changes=tuple(rows_of("bad deleted")), before=rows_of("ann created")[0])
     assert is_undone(rows_of("undo restored", "ann deleted"), step)
     assert not is_undone(rows_of("ann restored", "ann deleted"), step)
+
+
+def test_what_a_person_restored_takes_back_and_what_else_it_did_is_its_own() -> None:
+    """An undo under the name of a person knows its own restores, as it knows those of `undo`."""
+    (step,) = plan_steps(rows_of("bad created"), lambda row: True)
+    for newer, other in (
+        (("bad created", "undo restored"), None),
+        (("bad created", "ann restored"), None),
+        (("bad created", "ann updated"), 2),
+        (("bad created", "bob restored"), 2),
+    ):
+        found = since_by_others(rows_of(*newer)[:-1], "ann")
+        assert (found and found.version) == other, newer
+    (step,) = plan_steps(rows_of("ann created", "bad deleted"), lambda row: row.agent == "bad")
+    restored = rows_of("ann created", "bad deleted", "ann restored", "ann deleted")[:-2]
+    assert is_undone(restored, step, "ann")
+    assert not is_undone(restored, step)
+    (step,) = plan_steps(rows_of("ann created", "bad renamed b.md"), lambda row: row.agent == "bad")
+    moved = rows_of("ann created", "bad renamed b.md", "ann renamed a.md")[:-2]
+    assert is_undone(moved, step, "ann")
+    assert not is_undone(moved, step)

@@ -1,0 +1,315 @@
+"""Undo: takes the changes of one agent in a window back, note by note, while everybody goes on working.
+
+The plan is made of version rows (`core.history.undo`). Every step looks at the note again and says which
+version it has seen, so that a change that comes in between is never overwritten: the step is done again then.
+What is undone already is known from the versions of whoever undoes, and from what the notes say. It asks the
+tools, so that the command line can undo over HTTP what the console undoes in the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from attrs import define, field, frozen
+
+from lithos.core.history.undo import UNDO_AGENT, Step, is_undone, plan_steps, since_by_others, split_step
+from lithos.core.history.versions import DELETED, VersionRow
+from lithos.core.times import format_time, parse_time
+
+#: Changes that one run takes back.
+MOST_CHANGES: Final = 100_000
+#: Versions asked for at once.
+PAGE: Final = 200
+#: How often a step is done again because its note was changed meanwhile.
+RETRIES: Final = 5
+
+REVERTED: Final = "reverted"
+MERGED: Final = "merged"
+REMOVED: Final = "deleted"
+RETURNED: Final = "restored"
+UNDONE: Final = "nothing to do"
+LEFT: Final = "not reverted"
+RESULTS: Final = (REVERTED, MERGED, REMOVED, RETURNED, UNDONE, LEFT)
+
+
+class ToolCalls(Protocol):
+    """Where tools are called: in this process, or of a running server over HTTP."""
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], /) -> Mapping[str, Any] | None:
+        """The answer of a tool."""
+        ...
+
+
+class UndoFailed(Exception):
+    """The changes could not be listed; the message says why and what to do."""
+
+
+@frozen
+class Result:
+    """What became of a step: the version that the note has by it, or the reason why it was left."""
+
+    step: Step
+    result: str
+    version: int | None = None
+    reason: str = ""
+
+    def to_row(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        last, before = self.step.last, self.step.before
+        return {
+            "id": last.note_id,
+            "title": last.title,
+            "path": last.path,
+            "at": format_time(last.at),
+            "changes": [{"version": each.version, "op": each.op} for each in self.step.changes],
+            "back_to": before.version if before is not None and before.op != DELETED else None,
+            "result": self.result,
+            "version": self.version,
+            "reason": self.reason or None,
+        }
+
+
+async def plan_undo(
+    tools: ToolCalls, agent: str, since: datetime, until: datetime, *, most_notes: int | None = None
+) -> list[Step]:
+    """All steps that take the changes of an agent from `since` to before `until` back, newest first.
+
+    Raises `UndoFailed`, also where more than `most_notes` were changed.
+    """
+    found = await _changes(tools, agent, since)
+    oldest: dict[str, VersionRow] = {}  # the oldest change of each note, notes in the order of their newest
+    for row in found:
+        if row.at < until:
+            oldest[row.note_id] = row
+
+    if most_notes is not None and len(oldest) > most_notes:
+        raise UndoFailed(
+            f"{agent} has changed {len(oldest):,} notes in that time; at most {most_notes:,} are undone here "
+            "at once. Choose a shorter time, or use `lithos undo` in a terminal, which has no such limit."
+        )
+
+    def is_wanted(row: VersionRow) -> bool:
+        return row.agent == agent and since <= row.at < until
+
+    steps: list[Step] = []
+    for note_id, first in oldest.items():
+        steps += plan_steps(await _versions_down_to(tools, note_id, first), is_wanted)
+    return sorted(steps, key=lambda step: step.last.at, reverse=True)
+
+
+async def _changes(tools: ToolCalls, agent: str, since: datetime) -> list[VersionRow]:
+    """The changes of an agent, newest first, each once although more are made meanwhile."""
+    found: dict[tuple[Any, ...], VersionRow] = {}
+    offset = 0
+    while len(found) < MOST_CHANGES:
+        limit = min(PAGE, MOST_CHANGES - len(found))
+        asked = {"agent": agent, "since": format_time(since), "limit": limit, "offset": offset}
+        answer = await _call(tools, "lithos_history", asked)
+        for row in answer["versions"]:
+            found[row["id"], row["version"], row["op"], row["at"], row["path"]] = read_version(row)
+        offset += len(answer["versions"])
+        if not answer["versions"] or offset >= answer["total"]:
+            break
+    return list(found.values())
+
+
+async def _versions_down_to(tools: ToolCalls, note_id: str, first: VersionRow | None) -> list[VersionRow]:
+    """The versions of a note, newest first, down to the one before `first`."""
+    rows: dict[tuple[Any, ...], VersionRow] = {}
+    offset = 0
+    while True:
+        asked = {"id": note_id, "limit": PAGE, "offset": offset}
+        answer = await _call(tools, "lithos_history", asked)
+        for row in answer["versions"]:
+            read = read_version({"id": note_id, **row})
+            rows[read.version, read.op, read.at, read.path] = read
+        offset += len(answer["versions"])
+        known = list(rows.values())
+        if not answer["versions"] or offset >= answer["total"]:
+            return known
+        if first is not None and known[-1].version < first.version:
+            return known
+
+
+async def _call(tools: ToolCalls, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A tool's answer. Raises `UndoFailed` for a refusal."""
+    answer = await tools.call(tool, arguments) or {}
+    if answer.get("status") == "error":
+        raise UndoFailed(str(answer["message"]))
+    return answer
+
+
+def read_version(row: Mapping[str, Any]) -> VersionRow:
+    """A row of `lithos_history`."""
+    return VersionRow(
+        note_id=row["id"],
+        version=row["version"],
+        at=parse_time(row["at"]),
+        agent=row["agent"],
+        op=row["op"],
+        path=row["path"],
+        title=row["title"],
+        digest=row["hash"],
+        size=row["size"],
+        changed=tuple(row["changed"]),
+    )
+
+
+class _Changed(Exception):
+    """The note got another version while the step was under way."""
+
+
+@define(eq=False)
+class UndoRun:
+    """Carries steps out one after another; a dry run only tells what would be done.
+
+    `by` is the agent of the changes. What it restored and moved before counts as undone, as does all that
+    `UNDO_AGENT` did.
+    """
+
+    tools: ToolCalls
+    dry_run: bool = False
+    by: str = UNDO_AGENT
+    #: Ids of notes that a dry run would delete by now.
+    gone: set[str] = field(factory=set)
+
+    async def carry_out(self, step: Step) -> list[Result]:
+        """Do one step; change by change where it cannot be done at once."""
+        result = await self._do(step)
+        if result.result != LEFT or len(step.changes) == 1:
+            return [result]
+        return [await self._do(each) for each in split_step(step)]
+
+    async def _do(self, step: Step) -> Result:
+        """Do one step, again when its note is changed meanwhile."""
+        for _ in range(RETRIES):
+            try:
+                return await self._try(step)
+            except _Changed:
+                continue
+        return Result(step, LEFT, reason="it is changed all the time; run undo again")
+
+    async def _try(self, step: Step) -> Result:
+        if step.is_nothing:
+            return Result(step, UNDONE, reason="created and deleted by the agent")
+        if step.is_pruned:
+            return Result(step, LEFT, reason="the version before is not kept any more")
+        rows = await _versions_down_to(self.tools, step.last.note_id, step.last)
+        place = next((n for n, row in enumerate(rows) if row == step.last), None)
+        if place is None:
+            return Result(step, LEFT, reason="the version is not kept any more")
+        newer, newest = rows[:place], rows[0]
+        is_deleted = newest.op == DELETED
+        if step.kind == "return":
+            return await self._return(step, newer, newest, is_deleted=is_deleted)
+        if is_deleted:
+            by = newest.agent
+            if step.kind == "delete" or by in (UNDO_AGENT, self.by):
+                return Result(step, UNDONE, reason="the note is gone")
+            return Result(step, LEFT, reason=f"{by} has deleted the note since")
+        if step.kind == "delete":
+            return await self._delete(step, newer, newest)
+        return await self._revert(step, newer)
+
+    async def _return(
+        self, step: Step, newer: Sequence[VersionRow], newest: VersionRow, *, is_deleted: bool
+    ) -> Result:
+        assert step.before is not None
+        if not is_deleted or is_undone(newer, step, self.by):
+            return Result(
+                step, UNDONE, reason="the note is there again" if not is_deleted else "undone before"
+            )
+        if newer:
+            return Result(step, LEFT, reason=f"{newest.agent} has deleted the note since")
+        answer = await self._call(
+            "lithos_restore",
+            id=step.last.note_id,
+            version=step.before.version,
+            agent=self.by,
+            expected_version=newest.version,
+            dry_run=self.dry_run,
+        )
+        if answer.get("code") == "path_collision" and answer.get("existing_id") in self.gone:
+            return Result(step, RETURNED)
+        if "code" in answer:
+            return self._left(step, answer)
+        moved = await self._move_back(step, str(answer["path"]))
+        return moved or Result(step, RETURNED, answer["version"])
+
+    async def _delete(self, step: Step, newer: Sequence[VersionRow], newest: VersionRow) -> Result:
+        other = since_by_others(newer, self.by)
+        if other is not None:
+            return Result(
+                step, LEFT, reason=f"{other.agent} has changed the new note since (version {other.version})"
+            )
+        if self.dry_run:
+            self.gone.add(step.last.note_id)
+            return Result(step, REMOVED)
+        answer = await self._call(
+            "lithos_delete", id=step.last.note_id, agent=self.by, expected_version=newest.version
+        )
+        if "code" in answer:
+            return self._left(step, answer)
+        return Result(step, REMOVED)
+
+    async def _revert(self, step: Step, newer: Sequence[VersionRow]) -> Result:
+        assert step.before is not None
+        done = Result(step, UNDONE, reason="the note says what it said before")
+        if step.writes:
+            answer = await self._call(
+                "lithos_restore",
+                id=step.last.note_id,
+                version=step.before.version,
+                base=step.last.version,
+                agent=self.by,
+                dry_run=self.dry_run,
+            )
+            if "code" in answer:
+                return self._left(step, answer)
+            if answer["status"] != "unchanged":
+                result = MERGED if "merged_with" in answer else REVERTED
+                done = Result(step, result, answer["version"])
+        if not step.moves or is_undone(newer, step, self.by):
+            return done
+        known = await _call(
+            self.tools, "lithos_read", {"id": step.last.note_id, "max_length": 1, "agent": "cli"}
+        )
+        if known["path"] not in (step.before.path, step.last.path):
+            return Result(step, LEFT, reason=f"the note was moved to {known['path']} since")
+        moved = await self._move_back(step, str(known["path"]))
+        if moved is not None:
+            return moved
+        if done.result == UNDONE and known["path"] != step.before.path:
+            return Result(step, REVERTED, known["version"])
+        return done
+
+    async def _move_back(self, step: Step, path: str) -> Result | None:
+        """Move the note to where it was; None when it is there."""
+        assert step.before is not None
+        if self.dry_run or path == step.before.path:
+            return None
+        answer = await self._call(
+            "lithos_note_move", id=step.last.note_id, path=step.before.path, agent=self.by
+        )
+        return self._left(step, answer) if "code" in answer else None
+
+    async def _call(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
+        """The answer, also a refusal. Raises `_Changed` when somebody was faster."""
+        answer = await self.tools.call(tool, arguments) or {}
+        if answer.get("code") == "version_conflict" and "conflicts" not in answer:
+            raise _Changed
+        return answer
+
+    def _left(self, step: Step, answer: Mapping[str, Any]) -> Result:
+        if "conflicts" in answer:
+            return Result(
+                step, LEFT, reason=f"others changed the same: {_name_conflicts(answer['conflicts'])}"
+            )
+        return Result(step, LEFT, reason=str(answer["message"]))
+
+
+def _name_conflicts(conflicts: Sequence[Mapping[str, Any]]) -> str:
+    named = [f"line {each['line']}" if "line" in each else str(each["key"]) for each in conflicts]
+    return ", ".join(named[:5]) + (", …" if len(named) > 5 else "")

@@ -1,0 +1,215 @@
+"""What an agent did, in time order: accesses, retrievals, versions of notes and events, merged newest first.
+
+Each source is read over an index or from its end, at most so many rows of it. Where a source has more, the
+page ends at the oldest of its rows, so that no entry is missing between two that are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any, Final
+
+from attrs import evolve, frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.core.errors import HistoryDisabled
+from lithos.core.history.versions import VersionRow
+from lithos.core.tasks.model import READ
+from lithos.core.times import parse_time
+from lithos.services.notes.history import NoteHistory
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.tasks.agents import AccessLog
+from lithos.stores.coordination.board_rows import BoardRows, Told
+from lithos.stores.learning.receipts import ReceiptSummary
+
+READS: Final = "read"
+SEARCHES: Final = "search"
+WRITES: Final = "write"
+TASKS: Final = "task"
+KINDS: Final = (READS, SEARCHES, WRITES, TASKS)
+TASK_EVENTS: Final = (
+    "task.created", "task.updated", "task.claimed", "task.released", "task.completed", "task.cancelled",
+    "task.reopened", "task.claim_expired", "finding.posted", "edge.upserted",
+)  # fmt: skip
+#: Accesses and rows of other sources that are read for one page.
+MOST_ACCESSES: Final = 1_000
+MOST_ROWS: Final = 200
+#: How long before a change a read counts as made for it, and how many are told.
+BEFOREHAND: Final = timedelta(hours=1)
+MOST_BEFORE: Final = 8
+#: Deleted notes whose titles are looked up for one page.
+MOST_DELETED: Final = 20
+#: Found notes that one entry names; a search that a receipt tells of is not told twice.
+MOST_FOUND: Final = 10
+_SAME: Final = timedelta(seconds=2)
+
+
+@frozen(kw_only=True)
+class TimelineEntry:
+    """One thing that an agent did; which fields there are follows from `kind`.
+
+    `notes` are those read or found; `count` all that were found; `before` what was read ahead of a change and
+    `asked` the retrievals ahead of it.
+    """
+
+    at: datetime
+    kind: str
+    notes: tuple[str, ...] = ()
+    count: int = 0
+    version: VersionRow | None = None
+    receipt: ReceiptSummary | None = None
+    event: Told | None = None
+    before: tuple[str, ...] = ()
+    asked: tuple[ReceiptSummary, ...] = ()
+
+
+@frozen
+class Timeline:
+    """A page of entries, newest first; older ones are from before `next_before` (None: there are none)."""
+
+    entries: Sequence[TimelineEntry]
+    next_before: datetime | None
+    keeps_versions: bool
+
+
+@frozen
+class _Source:
+    entries: Sequence[TimelineEntry]
+    #: The time of its oldest row where there may be more.
+    horizon: datetime | None
+
+
+class Timelines:
+    """Reads what agents did."""
+
+    def __init__(
+        self,
+        rows: BoardRows,
+        reading: Blocking,
+        access_log: AccessLog,
+        history: NoteHistory,
+        learning: Learning,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._rows = rows
+        self._reading = reading
+        self._access_log = access_log
+        self._history = history
+        self._learning = learning
+        self._clock = clock
+
+    async def activity(self, since: datetime) -> Mapping[str, Mapping[str, int]]:
+        """How many reads (`read`), found notes (`search_result`) and changes (`write`) by agent."""
+        return await self._reading.run(lambda: self._rows.activity(since))
+
+    async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
+        """The last titles of those of these notes that are deleted, of the first `MOST_DELETED`."""
+        gone = [one for one in dict.fromkeys(note_ids) if self._history.locate(one) is None]
+        try:
+            rows = [await self._history.newest(one) for one in gone[:MOST_DELETED]]
+        except HistoryDisabled:
+            return {}
+        return {row.note_id: row.title for row in rows if row is not None}
+
+    async def page(
+        self, agent: str, before: datetime | None, limit: int, kinds: Sequence[str] = KINDS
+    ) -> Timeline:
+        """What an agent did before a time (None: till now). Raises `DatabaseFailed`."""
+        until = before or self._clock() + timedelta(days=1)
+        reads, searches = await self._accesses(agent, until)
+        receipts = await self._receipts(agent, until)
+        writes, keeps = await self._writes(agent, until)
+        tasks = await self._events(agent, until)
+        told = [entry.at for entry in receipts.entries]
+        searches = evolve(
+            searches,
+            entries=[one for one in searches.entries if not any(abs(one.at - at) < _SAME for at in told)],
+        )
+        sources = {
+            READS: (reads,),
+            SEARCHES: (searches, receipts),
+            WRITES: (writes,),
+            TASKS: (tasks,),
+        }
+        chosen = [source for kind in kinds for source in sources[kind]]
+        shown, rest = _merge(chosen, limit)
+        entries = [
+            _with_reads(entry, reads.entries, receipts.entries) if entry.kind == WRITES else entry
+            for entry in shown
+        ]
+        return Timeline(entries, rest, keeps)
+
+    async def _accesses(self, agent: str, until: datetime) -> tuple[_Source, _Source]:
+        rows = await self._access_log.entries(
+            agent=agent, doc=None, after=None, before=until, limit=MOST_ACCESSES
+        )
+        horizon = parse_time(rows[-1]["timestamp"]) if len(rows) == MOST_ACCESSES else None
+        reads, searches = list[TimelineEntry](), list[TimelineEntry]()
+        for (operation, moment), some in groupby(rows, key=_operation):
+            notes = [str(row["doc_id"]) for row in some]
+            at = parse_time(moment)
+            if operation == READ:
+                reads += [TimelineEntry(at=at, kind=READS, notes=(note,)) for note in notes]
+            else:
+                found = tuple(reversed(notes))
+                searches.append(
+                    TimelineEntry(at=at, kind=SEARCHES, notes=found[:MOST_FOUND], count=len(found))
+                )
+        return _Source(reads, horizon), _Source(searches, horizon)
+
+    async def _receipts(self, agent: str, until: datetime) -> _Source:
+        rows = await self._learning.receipts_of_agent(agent, until, MOST_ROWS)
+        return _Source(
+            [TimelineEntry(at=row.ts, kind=SEARCHES, receipt=row, count=row.results) for row in rows],
+            rows[-1].ts if len(rows) == MOST_ROWS else None,
+        )
+
+    async def _writes(self, agent: str, until: datetime) -> tuple[_Source, bool]:
+        try:
+            rows = await self._history.by_agent(agent, until, MOST_ROWS)
+        except HistoryDisabled:
+            return _Source((), None), False
+        entries = [TimelineEntry(at=row.at, kind=WRITES, notes=(row.note_id,), version=row) for row in rows]
+        return _Source(entries, rows[-1].at if len(rows) == MOST_ROWS else None), True
+
+    async def _events(self, agent: str, until: datetime) -> _Source:
+        rows = await self._reading.run(
+            lambda: self._rows.events_of_agent(agent, TASK_EVENTS, until, MOST_ROWS)
+        )
+        return _Source(
+            [TimelineEntry(at=row.at, kind=TASKS, event=row) for row in rows],
+            rows[-1].at if len(rows) == MOST_ROWS else None,
+        )
+
+
+def _operation(row: Mapping[str, Any]) -> tuple[str, str]:
+    return str(row["operation"]), str(row["timestamp"])
+
+
+def _merge(sources: Sequence[_Source], limit: int) -> tuple[list[TimelineEntry], datetime | None]:
+    """The newest entries of all, and the time before which the next page goes on."""
+    every = sorted((entry for one in sources for entry in one.entries), key=_time_of, reverse=True)
+    horizon = max((one.horizon for one in sources if one.horizon is not None), default=None)
+    sure = [entry for entry in every if horizon is None or entry.at > horizon] or every
+    if len(sure) <= limit and horizon is None:
+        return sure, None
+    last = sure[min(limit, len(sure)) - 1].at
+    shown = [entry for entry in sure if entry.at >= last]
+    is_rest = horizon is not None or len(shown) < len(every)
+    return shown, last if is_rest else None
+
+
+def _time_of(entry: TimelineEntry) -> datetime:
+    return entry.at
+
+
+def _with_reads(
+    write: TimelineEntry, reads: Sequence[TimelineEntry], receipts: Sequence[TimelineEntry]
+) -> TimelineEntry:
+    """A change with what was read and asked in the hour ahead of it."""
+    since = write.at - BEFOREHAND
+    read = dict.fromkeys(one.notes[0] for one in reads if since <= one.at <= write.at)
+    asked = [one.receipt for one in receipts if since <= one.at <= write.at and one.receipt is not None]
+    return evolve(write, before=tuple(read)[:MOST_BEFORE], asked=tuple(asked[:3]))

@@ -1,0 +1,262 @@
+"""Undoing an agent's changes in the console: first what it would do, then once, under the person's name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from lithos.front.console.pages import undo as undo_page
+from lithos.services.notes.undo import UndoRun, plan_undo
+from tests.front.console.hostile import read_page
+from tests.front.console.visiting import Visitor, form_of, visiting
+from tests.servers import MISSING_ID, Clock
+
+SINCE = "2026-03-04T05:06"
+LOOK = f"/console/undo?agent=bad&span=custom&since={SINCE}"
+
+
+def parts_of(html: str) -> dict[str, list[str]]:
+    """The titles of the notes below each heading."""
+    found = {}
+    for name, part in re.findall(r'consequences r-([a-z-]+)"(.*?)</section>', html, re.S):
+        found[name] = re.findall(r'<a class="note"[^>]*><bdi>([^<]*)</bdi>', part)
+    return found
+
+
+async def agents_of(person: Visitor, note: str) -> list[tuple[str, str]]:
+    """(op, agent) of each version of a note, newest first."""
+    rows = (await person.lithos.call("lithos_history", id=note))["versions"]
+    return [(row["op"], row["agent"]) for row in rows]
+
+
+async def spoil(person: Visitor, clock: Clock) -> dict[str, str]:
+    """Notes of ann which the agent bad changes, deletes and adds to; bob edits two of them afterwards."""
+
+    async def write(agent: str, title: str, content: str, **more: Any) -> str:
+        clock.advance(seconds=1)
+        return str((await person.lithos.write(title, content, agent=agent, **more))["id"])
+
+    notes = {
+        "Changed": await write("ann", "Changed", "good"),
+        "Shared": await write("ann", "Shared", "one\n\ntwo\n\nthree"),
+        "Clash": await write("ann", "Clash", "one"),
+        "Deleted": await write("ann", "Deleted", "d"),
+    }
+    await write("bad", "Changed", "bad", id=notes["Changed"])
+    await write("bad", "Shared", "BAD\n\ntwo\n\nthree", id=notes["Shared"])
+    await write("bob", "Shared", "BAD\n\ntwo\n\nthree and four", id=notes["Shared"])
+    await write("bad", "Clash", "BAD", id=notes["Clash"])
+    await write("bob", "Clash", "BAD, indeed", id=notes["Clash"])
+    notes["Made"] = await write("bad", "Made", "spam")
+    clock.advance(seconds=1)
+    await person.lithos.call("lithos_delete", id=notes["Deleted"], agent="bad")
+    clock.advance(seconds=1)
+    return notes
+
+
+EXPECTED: Mapping[str, list[str]] = {
+    "reverted": ["Changed"], "merged": ["Shared"], "deleted": ["Made"], "restored": ["Deleted"],
+    "not-reverted": ["Clash"],
+}  # fmt: skip
+
+
+async def test_an_undo_shows_its_consequences_happens_once_and_carries_the_name(tmp_path: Path) -> None:
+    """behaviour 239: undo shows its consequences first, happens once and carries the person's name"""
+    clock = Clock()
+    async with visiting(tmp_path, clock=clock) as person:
+        await person.submit("/console/identity", agent="Ann Person")
+        notes = await spoil(person, clock)
+        before = {name: (person.lithos.knowledge / name).read_bytes() for name in person.lithos.files()}
+        html = await person.page(LOOK)
+        told = " ".join(" ".join(read_page(html).text).split())
+        assert parts_of(html) == EXPECTED
+        assert "Clash version 2 ( just now ) others changed the same: line 1" in told
+        assert "The new versions carry your name, Ann Person" in told
+        after = {name: (person.lithos.knowledge / name).read_bytes() for name in person.lithos.files()}
+        assert before == after
+
+        action, fields = form_of(html)
+        answers: list[Any] = []
+
+        async def press() -> None:
+            answers.append(await person.post(action, **fields))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(press)
+        assert [answer.status_code for answer in answers] == [200] * 3
+        assert len({str(answer.url) for answer in answers}) == 1
+        done = answers[0].text
+        read_page(done)
+        assert parts_of(done) == EXPECTED
+        assert "by Ann Person" in " ".join(" ".join(read_page(done).text).split())
+
+        read = person.lithos.read
+        assert (await read(notes["Changed"]))["content"] == "good"
+        assert (await read(notes["Shared"]))["content"] == "one\n\ntwo\n\nthree and four"
+        assert (await read(notes["Clash"]))["content"] == "BAD, indeed"
+        assert (await read(notes["Deleted"]))["content"] == "d"
+        assert await agents_of(person, notes["Changed"]) == [
+            ("restored", "Ann Person"), ("updated", "bad"), ("created", "ann"),
+        ]  # fmt: skip
+        assert (await agents_of(person, notes["Made"]))[0] == ("deleted", "Ann Person")
+        assert (await agents_of(person, notes["Deleted"]))[0] == ("restored", "Ann Person")
+
+        again = await person.page(LOOK)
+        assert parts_of(again) == {
+            "nothing-to-do": ["Deleted", "Made", "Shared", "Changed"], "not-reverted": ["Clash"],
+        }  # fmt: skip
+        assert "There is nothing to undo" in again
+        with pytest.raises(AssertionError, match="no form"):
+            form_of(again, "/console/undo")
+
+
+async def test_what_a_person_undid_counts_as_undone_for_everybody_and_for_longer_times(
+    tmp_path: Path,
+) -> None:
+    """A shorter undo goes before a longer one; what was made within both is deleted."""
+    clock = Clock()
+    async with visiting(tmp_path, clock=clock) as person:
+        made = str((await person.lithos.write("Made", "spam", agent="bad"))["id"])
+        clock.advance(minutes=90)
+        await person.lithos.write("Made", "more spam", id=made, agent="bad")
+        clock.advance(seconds=1)
+        html = await person.page("/console/undo?agent=bad&span=hour")
+        assert parts_of(html) == {"reverted": ["Made"]}
+        await person.submit("/console/undo?agent=bad&span=hour")
+        assert (await person.lithos.read(made))["content"] == "spam"
+        clock.advance(seconds=1)
+        assert parts_of(await person.page("/console/undo?agent=bad&span=today")) == {"deleted": ["Made"]}
+        await person.submit("/console/undo?agent=bad&span=today")
+        assert (await person.lithos.call("lithos_read", id=made))["code"] == "doc_not_found"
+
+
+async def test_what_the_command_line_undid_is_not_undone_again(tmp_path: Path) -> None:
+    """What somebody wrote knowing of an undo stays, whoever undoes next."""
+    clock = Clock()
+    async with visiting(tmp_path, clock=clock) as person:
+        notes = await spoil(person, clock)
+        tools, since = person.lithos.server.tools, datetime(2026, 3, 4, tzinfo=UTC)
+        run = UndoRun(tools)
+        for step in await plan_undo(tools, "bad", since, clock()):
+            await run.carry_out(step)
+        clock.advance(seconds=1)
+        await person.lithos.write("Changed", "bad", id=notes["Changed"], agent="bob")  # bob wants it so
+        clock.advance(seconds=1)
+        html = await person.page(LOOK)
+        assert parts_of(html) == {
+            "nothing-to-do": ["Deleted", "Made", "Shared", "Changed"], "not-reverted": ["Clash"],
+        }  # fmt: skip
+
+
+async def test_what_the_agent_does_after_the_look_is_not_undone(tmp_path: Path) -> None:
+    clock = Clock()
+    async with visiting(tmp_path, clock=clock) as person:
+        note = str((await person.lithos.write("Page", "a\n\nb\n\nc", agent="ann"))["id"])
+        clock.advance(seconds=1)
+        await person.lithos.write("Page", "BAD\n\nb\n\nc", id=note, agent="bad")
+        clock.advance(seconds=1)
+        action, fields = form_of(await person.page(LOOK), "/console/undo")
+        clock.advance(seconds=1)
+        await person.lithos.write("Page", "BAD\n\nb\n\nlater", id=note, agent="bad")
+        clock.advance(seconds=1)
+        done = await person.post(action, **fields)
+        assert parts_of(done.text) == {"merged": ["Page"]}
+        assert (await person.lithos.read(note))["content"] == "a\n\nb\n\nlater"
+
+
+async def test_an_undo_that_takes_long_stops_and_goes_on_when_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One request works for some seconds; nothing is done twice when the rest is asked for."""
+    clock = Clock()
+    monkeypatch.setattr(undo_page, "RUN_SECONDS", -1.0)  # one step each time
+    async with visiting(tmp_path, clock=clock) as person:
+        notes = [str((await person.lithos.write(f"N{n}", "spam", agent="bad"))["id"]) for n in range(3)]
+        clock.advance(seconds=1)
+        done = await person.submit(LOOK)
+        assert parts_of(done.text) == {"deleted": ["N2"]}
+        assert "2 notes of that time are not looked at yet" in done.text
+        further = re.search(r'href="(/console/undo\?[^"]+)"', done.text)
+        assert further is not None
+        ahead = await person.page(further[1].replace("&amp;", "&"))
+        assert parts_of(ahead) == {"deleted": ["N1", "N0"], "nothing-to-do": ["N2"]}
+        monkeypatch.setattr(undo_page, "RUN_SECONDS", 20.0)
+        done = await person.submit(further[1].replace("&amp;", "&"))
+        assert parts_of(done.text) == {"deleted": ["N1", "N0"], "nothing-to-do": ["N2"]}
+        for note in notes:
+            assert [op for op, _ in await agents_of(person, note)] == ["deleted", "created"]
+
+
+async def test_a_look_that_takes_long_says_what_it_has_not_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(undo_page, "LOOK_SECONDS", -1.0)
+    monkeypatch.setattr(undo_page, "MOST_NOTES", 3)
+    async with visiting(tmp_path, clock=clock) as person:
+        for n in range(3):
+            await person.lithos.write(f"N{n}", "spam", agent="bad")
+        clock.advance(seconds=1)
+        html = await person.page(LOOK)
+        assert parts_of(html) == {"deleted": ["N2"]}
+        assert "2 more notes of that time could not be checked" in html
+        assert form_of(html, "/console/undo")
+        await person.lithos.write("N3", "spam", agent="bad")
+        clock.advance(seconds=1)
+        refused = await person.get(LOOK)
+        assert refused.status_code == 409
+        assert "has changed 4 notes in that time; at most 3" in refused.text
+
+
+async def test_a_step_that_fails_ends_the_undo_with_a_page_and_it_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    async with visiting(tmp_path, clock=clock) as person:
+        await person.lithos.write("N0", "spam", agent="bad")
+        await person.lithos.write("N1", "spam", agent="bad")
+        clock.advance(seconds=1)
+        action, fields = form_of(await person.page(LOOK), "/console/undo")
+        carry_out, calls = UndoRun.carry_out, list[str]()
+
+        async def fail(run: UndoRun, step: Any) -> Any:
+            calls.append(step.last.title)
+            if len(calls) == 2:
+                raise undo_page.UndoFailed("The history cannot be read.")
+            return await carry_out(run, step)
+
+        monkeypatch.setattr(UndoRun, "carry_out", fail)
+        refused = await person.post(action, **fields)
+        assert refused.status_code == 409
+        assert "after 1 note: The history cannot be read." in refused.text
+        done = await person.post(action, **fields)
+        assert parts_of(done.text) == {"deleted": ["N0"], "nothing-to-do": ["N1"]}
+
+
+async def test_wrong_addresses_and_forms_are_refused(tmp_path: Path) -> None:
+    """behaviour 235: on an empty vault too"""
+    async with visiting(tmp_path) as person:
+        read_page(await person.page("/console/undo?agent=bad"))
+        empty = await person.page("/console/undo?agent=bad&span=hour")
+        read_page(empty)
+        assert "It has changed no note in that time." in empty
+        assert (await person.get("/console/undo")).status_code == 404
+        assert (await person.get("/console/undo?agent=undo")).status_code == 409
+        assert (await person.get("/console/undo?agent=bad&span=custom&since=then")).status_code == 400
+        gone = await person.get(f"/console/undo/{MISSING_ID}")
+        assert gone.status_code == 404
+        assert "not kept any more" in gone.text
+        _, fields = form_of(await person.page("/console/identity"))
+        for wrong in (
+            {"agent": "", "since": SINCE, "until": SINCE},
+            {"agent": "bad", "since": "x", "until": "y"},
+        ):
+            answer = await person.post("/console/undo", **(fields | wrong))
+            assert answer.status_code == 400
