@@ -54,9 +54,16 @@ _FORMATTING: Final = re.compile(
     r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])", re.IGNORECASE
 )
 _DEEPEST_FORMATTING: Final = 8
+#: Raw HTML in which each element looks through all that it is in. Not in it are those that have no end, or
+#: need none.
+_NESTED: Final = re.compile(
+    r"<(/?)(?!(?:area|base|br|col|dd|dt|embed|hr|img|input|li|link|meta|option|p|param|rp|rt|source|tbody|td|"
+    r"tfoot|th|thead|tr|track|wbr)(?=[\s/>]))[a-z]",
+    re.IGNORECASE,
+)
+_DEEPEST: Final = 60
 #: Cells that rows may lack.
 _MISSING_CELLS: Final = 2_000
-_DELIMITERS: Final = re.compile(r"[ \t]*\|?[ \t:|-]*-[ \t:|-]*")
 
 
 @frozen
@@ -180,11 +187,11 @@ def _is_tangle(text: str) -> bool:
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """A table whose rows lack no more than some cells: each missing one is made."""
-    if start + 2 > end:
+    if not table(state, start, end, True):  # which looks at two lines
         return False
+    if silent:
+        return True
     second = state.src[state.bMarks[start + 1] : state.eMarks[start + 1]]
-    if not _DELIMITERS.fullmatch(second.lstrip("> \t")):
-        return False
     columns, present = second.count("|") + 1, 0
     if columns > _MISSING_CELLS:
         return False
@@ -194,25 +201,29 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         present += state.src.count("|", state.bMarks[line], state.eMarks[line]) + 1
         if columns * rows > 2 * present + _MISSING_CELLS:
             return False
-    return table(state, start, end, silent)
+    return table(state, start, end, False)
 
 
 def _tame_html(state: StateCore) -> None:
-    """Show raw HTML as text where its formatting is nested deeply: each block would repeat all of it."""
+    """Show raw HTML as text where it is nested so deeply that a browser takes long, and nh3 too."""
     raw = [token for token in state.tokens if token.type == "html_block"]
     raw += [child for token in state.tokens for child in token.children or () if child.type == "html_inline"]
-    depth = 0
-    for token in raw:
-        for match in _FORMATTING.finditer(token.content):
-            depth += -1 if match[1] else 1
-            if depth > _DEEPEST_FORMATTING:
-                break
-        depth = max(depth, 0)
-    if depth <= _DEEPEST_FORMATTING:
+    if not (_is_deeper(raw, _FORMATTING, _DEEPEST_FORMATTING) or _is_deeper(raw, _NESTED, _DEEPEST)):
         return
     for token in raw:
         if not (token.meta or {}).get("own"):
             token.type = "text"
+
+
+def _is_deeper(raw: Sequence[Token], elements: re.Pattern[str], most: int) -> bool:
+    """Whether more of these elements are open at once than `most`."""
+    depth = 0
+    for token in raw:
+        for match in elements.finditer(token.content):
+            depth = max(0, depth - 1) if match[1] else depth + 1
+            if depth > most:
+                return True
+    return False
 
 
 # -- rules ------------------------------------------------------------
