@@ -28,9 +28,8 @@ _MEMORY: Final = Path("/proc/self/statm")
 class Sample:
     """What happened in the `seconds` before `at`: counts, and durations in seconds (None where nothing did).
 
-    Writes and searches are those that succeeded.
-    `memory` is the resident memory in bytes, `head` the position of the newest event, `subscribers` the
-    clients of event streams, all at the end.
+    Writes and searches are those that succeeded. `memory` is the resident memory in bytes, `head` the
+    position of the newest event, `subscribers` the clients of event streams, all at the end.
     """
 
     at: datetime

@@ -97,14 +97,14 @@ def charts(samples: Sequence[Sample]) -> tuple[Chart, ...]:
         ),
         make_chart(
             "write-times",
-            "Time of a write",
+            "Write time",
             "ms",
             [("median", scaled("write_p50", _MILLI)), ("95 %", scaled("write_p95", _MILLI))],
             slots,
         ),
         make_chart(
             "search-times",
-            "Time of a search",
+            "Search time",
             "ms",
             [("median", scaled("search_p50", _MILLI)), ("95 %", scaled("search_p95", _MILLI))],
             slots,
