@@ -33,7 +33,9 @@ def make_vault(folder: Path) -> tuple[Path, Path]:
     for name, text in NOTES.items():
         put_note(data, f"{name}.md", text)
     tests.write_text(
-        "".join(f"- question: {asked}\n  expect: [{name}.md]\n" for asked, name in QUESTIONS.items())
+        "".join(
+            f"- question: {asked}\n  expect: [{name}.md]\n  within: 10\n" for asked, name in QUESTIONS.items()
+        )
     )
     return data, tests
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import trio
 from attrs import define, field, frozen
 
 from lithos.core.evaluation.baseline import Outcome
@@ -160,11 +161,18 @@ async def evaluate(
     )
 
 
+#: Seconds for a server to become ready, for all questions together, and between two looks.
+PATIENCE: Final = 15.0
+ASK_AGAIN: Final = 0.25
+
+
 @define
 class _Asking:
     _asker: ToolAsker
     _depth: int
     degraded: set[str] = field(factory=set)
+    #: Seconds left for waiting until nothing is degraded.
+    _patience: float = PATIENCE
     _known: dict[str, tuple[Note, ...]] = field(factory=dict)
 
     async def judge(self, question: Question, mode: str) -> Judged:
@@ -215,13 +223,22 @@ class _Asking:
         wanted, offset = self._depth, 0
         while True:
             page = {"limit": wanted - offset, "offset": offset} if offset else {"limit": wanted}
-            answer = await self._ask(tool, arguments | page)
+            answer = await self._ask_ready(tool, arguments | page)
             self._note_degraded(answer)
             for row in answer["results"]:
                 found.setdefault(row["id"], _note(row))
             offset = answer.get("next_offset") or 0
             if not 0 < offset < wanted or not answer["results"]:
                 return list(found.values())[:wanted]
+
+    async def _ask_ready(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An answer; asked again for some seconds while a server that has just started lacks an index."""
+        answer = await self._ask(tool, arguments)
+        while (answer.get("degraded") or answer.get("indexing")) and self._patience > 0:
+            self._patience -= ASK_AGAIN
+            await trio.sleep(ASK_AGAIN)
+            answer = await self._ask(tool, arguments)
+        return answer
 
     def _note_degraded(self, answer: Mapping[str, Any]) -> None:
         if answer.get("degraded"):

@@ -125,7 +125,6 @@ def _wire_tool(spec: ToolSpec) -> dict[str, Any]:
         "name": spec.name,
         "description": spec.description,
         "inputSchema": dict(spec.input_schema),
-        "outputSchema": {"type": "object"},
         "annotations": {
             "readOnlyHint": spec.read_only,
             "destructiveHint": spec.destructive,
