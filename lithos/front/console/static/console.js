@@ -309,5 +309,9 @@
   });
   const box = (svg) => { const { x, y, width, height } = svg.viewBox.baseVal; return { x, y, width, height }; };
 
-  window.addEventListener("DOMContentLoaded", () => wake(document));
+  window.addEventListener("DOMContentLoaded", () => {
+    const here = find(".side nav [aria-current]");
+    if (here && here.offsetParent) here.closest("nav").scrollLeft = here.offsetLeft - 60;
+    wake(document);
+  });
 })();
