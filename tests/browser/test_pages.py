@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 #: Pages that are looked at, by what their addresses have in common; so many of each.
 EACH = 2
-MOST = 60
+MOST = 40
 STARTS = (
     "/console/", "/console/search", "/console/search?q=timetable", "/console/notes", "/console/graph",
     "/console/tasks", "/console/agents", "/console/receipts", "/console/system", "/console/components",

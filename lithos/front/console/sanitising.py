@@ -61,5 +61,10 @@ def sanitise(html: str) -> str:
         url_schemes={"http", "https", "mailto"},
         link_rel=None,
         id_prefix=ID_PREFIX,
-        set_tag_attribute_values={"input": {"disabled": "", "type": "checkbox"}},
+        set_tag_attribute_values={
+            "input": {"disabled": "", "type": "checkbox"},
+            # They scroll by themselves: the keyboard must reach them.
+            "pre": {"tabindex": "0"},
+            "table": {"tabindex": "0"},
+        },
     )
