@@ -1,7 +1,7 @@
-"""Whole stories in the console, by mouse or by keyboard alone: a note, a task, an undo, a live feed, a search, a day.
+"""Whole stories in the console, by mouse or by keyboard alone: a note, tasks, undo, live feed, search, a day.
 
-Each step asserts what a person reads and, where something changes, what agents are told over MCP. A comment that
-begins with `->` is one click; together they are the way through the console.
+Each step asserts what a person reads and, where something changes, what agents are told over MCP. In comments
+`->` is a click; together they are the way through the console.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
@@ -84,7 +83,7 @@ def task_of(server: Lithos, task_id: str) -> dict[str, Any]:
 
 
 def test_the_whole_life_of_a_note_by_mouse(window: Browser, tmp_path: Path) -> None:
-    """behaviour 239: restore, quarantine and clear show their consequences first, happen once, name the person."""
+    """behaviour 239: restore, quarantine and clear show consequences first, happen once, name the person."""
     with running_lithos(tmp_path) as server:
         browser = visit(window, server)
         tide = write(server, "Tide table", "High water is at six.", "ada")
@@ -136,18 +135,18 @@ def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
     browser.shows("person", "#versions")
     expected = [(3, "restored", PERSON), (2, "updated", "ada"), (1, "created", "ada")]
     is_so(browser, history(server, tide) == expected, history(server, tide))
-    # -> Back: the page says that there is nothing to do any more, or its button does nothing
+    # -> Back: the page as it was sent -> Restore version 1, again: its submission was carried out already
     browser.driver.back()
-    browser.shows("Restore version 1")
-    for again in browser.all("main form[method=post] button"):
-        again.click()
-        browser.until(lambda: browser.path.partition("?")[0] == f"/console/notes/{tide}", "the note is shown")
+    browser.shows("The bytes of version 1 become version 3")
+    browser.click("Restore version 1", "main button")
+    browser.until(lambda: browser.path == f"/console/notes/{tide}", "the note is shown")
+    browser.shows("version 3", ".head")
     is_so(browser, history(server, tide) == expected, history(server, tide))
     # -> the second tab: Restore version 1, though the note is not the one that was shown there
     browser.driver.switch_to.window(second)
     browser.click("Restore version 1", "main button")
     browser.shows("Nothing was restored: somebody changed the note meanwhile.")
-    browser.shows("Nothing would change: the note says this already.")
+    browser.shows("The bytes of version 1 become version 4")
     is_so(browser, history(server, tide) == expected, history(server, tide))
     browser.driver.close()
     browser.driver.switch_to.window(first)
@@ -171,6 +170,12 @@ def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
     browser.shows("Why it is quarantined: It was read for another harbour.")
     is_so(browser, call_tool(server, "lithos_read", id=tide)["metadata"]["status"] == "quarantined")
     is_so(browser, history(server, tide)[0] == (4, "updated", PERSON), history(server, tide))
+    # -> Back -> Quarantine, again: it was carried out already
+    browser.driver.back()
+    browser.shows("Quarantine this note", "h1")
+    browser.click("Quarantine", "main form[method=post] button")
+    browser.shows("Why it is quarantined: It was read for another harbour.")
+    is_so(browser, history(server, tide)[0][0] == 4, history(server, tide))
     # -> the note that rests on it: it warns
     browser.click("Ferry plan", "#about a.note")
     browser.shows("suspect", ".warnings")
@@ -231,12 +236,32 @@ def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -
         browser.shows("can never start")
         browser.shows("ada")
         is_so(browser, task_of(server, task_id)["status"] == "open")
+        # Meanwhile another task comes to wait for it: what was shown is not what would happen now.
+        create_task(server, "Hire a pilot", depends_on=[task_id])
+        go_to(browser, "Cancel the task", Keys.ENTER)
+        browser.shows("Nothing was changed: what this would do has changed since you looked")
+        is_so(browser, task_of(server, task_id)["status"] == "open")
+        (told,) = browser.complaints()
+        is_so(browser, "409" in told, told)
+        browser.press("g", "t")
+        go_to(browser, "Ask the harbour master", Keys.ENTER)
+        browser.shows("By telephone.", ".prose")
+        go_to(browser, "Cancel", Keys.ENTER)
+        browser.shows("Hire a pilot")
+        browser.shows("Print the timetable")
         go_to(browser, "reason", "Nobody answers.")
         go_to(browser, "Cancel the task", Keys.ENTER)
         browser.shows("The task is cancelled.")
         browser.shows("Nobody answers.")
         browser.shows("Nobody holds it.")
+        browser.shows("person cancelled it")
         is_so(browser, task_of(server, task_id)["status"] == "cancelled")
+        # Back and Enter again: it was carried out already, once.
+        browser.driver.back()
+        browser.shows("Cancel “Ask the harbour master”?", "h1")
+        go_to(browser, "Cancel the task", Keys.ENTER)
+        browser.shows("person cancelled it")
+        is_so(browser, browser.text().count("cancelled it") == 1, browser.text())
         resolve_a_gate(browser, server)
         is_quiet(browser)
 
@@ -313,6 +338,14 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
         is_so(browser, [one[2] for one in history(server, harbours)] == [PERSON, "ben", "intern", "ada"])
         is_so(browser, history(server, made)[0][1:] == ("deleted", PERSON), history(server, made))
         is_so(browser, history(server, other) == [(1, "created", "ben")])
+        # -> Back -> Undo these changes, again: the outcome of the first time is shown
+        outcome = browser.path
+        browser.driver.back()
+        browser.shows("Nothing is changed yet.")
+        browser.click("Undo these changes", "main button")
+        browser.shows("Changes of intern were undone", "h1")
+        is_so(browser, browser.path == outcome, (browser.path, outcome))
+        is_so(browser, len(history(server, harbours)) == 4, history(server, harbours))
         # -> To the agent -> Undo its changes… -> Show what it would do: nothing more
         browser.click("To the agent", "main a")
         browser.click("Undo its changes", ".head a")
@@ -331,8 +364,8 @@ def rows_of(browser: Browser) -> list[str]:
     return [row.get_attribute("data-seq") or "" for row in browser.all(".feed [data-seq]")]
 
 
-def test_the_feed_follows_without_reload_also_after_the_server_was_away(window: Browser, tmp_path: Path) -> None:
-    """behaviour 238: an event shows without reload; after a lost connection the feed fills up, nothing twice."""
+def test_the_feed_goes_on_without_reload_after_the_server_was_away(window: Browser, tmp_path: Path) -> None:
+    """behaviour 238: an event shows without reload; a lost connection is filled up, nothing twice."""
     with running_lithos(tmp_path) as server:
         browser = visit(window, server)
         browser.shows("Nothing has happened yet.")
@@ -354,9 +387,7 @@ def test_the_feed_follows_without_reload_also_after_the_server_was_away(window: 
         is_so(browser, again.url == browser.base, again.url)
         for number in range(5):
             write(again, f"After the restart {number}", "Text.", "ben")
-        browser.until(
-            lambda: not browser.one("[data-lost]").is_displayed(), "the banner is gone", within=40
-        )
+        browser.until(lambda: not browser.one("[data-lost]").is_displayed(), "the banner is gone", within=40)
         for number in range(5):
             browser.shows(f"ben wrote After the restart {number}", ".feed")
         browser.shows("live", "[data-live]")
@@ -379,6 +410,37 @@ def test_the_feed_follows_without_reload_also_after_the_server_was_away(window: 
     finally:
         again.close()
         browser.driver.get("about:blank")
+
+
+def test_the_feed_pauses_and_filters_by_clicking(window: Browser, tmp_path: Path) -> None:
+    """behaviour 238: while it is paused nothing moves, and afterwards nothing is missing."""
+    with running_lithos(tmp_path) as server:
+        browser = visit(window, server)
+        browser.shows("live", "[data-live]")
+        browser.driver.execute_script("window.marker = 'the same document'")
+        # -> Pause
+        browser.click("Pause", "[data-pause]")
+        browser.shows("paused", "[data-live]")
+        write(server, "Behind its back", "Text.", "ada", tags=["sea"])
+        # -> Go on (1 new); the agent introduced itself too
+        browser.until(lambda: "new)" in browser.one("[data-pause]").text, "what came is counted")
+        is_so(browser, "Behind its back" not in browser.text_now(".feed"))
+        browser.click("Go on", "[data-pause]")
+        browser.shows("ada wrote Behind its back", ".feed")
+        browser.shows("Pause", "[data-pause]")
+        # -> the field Agent
+        browser.fill("agent", "ben")
+        browser.shows("Nothing of this kind happened lately.", ".feed")
+        browser.until(lambda: "agent=ben" in browser.path, "the address follows")
+        write(server, "Not of interest", "Text.", "ada")
+        write(server, "By ben", "Text.", "ben")
+        browser.shows("ben wrote By ben", ".feed")
+        is_so(browser, "Not of interest" not in browser.text_now(".feed"))
+        # The filter is emptied: all is shown again, with what came meanwhile.
+        browser.press(*[Keys.BACKSPACE] * 3)
+        browser.shows("ada wrote Not of interest", ".feed")
+        is_so(browser, browser.driver.execute_script("return window.marker") == "the same document")
+        is_quiet(browser)
 
 
 # -- searching ---------------------------------------------------------------------------------------
@@ -406,7 +468,7 @@ def test_a_keystroke_searches_without_reload_and_keys_lead_to_pages(window: Brow
         browser.shows("lamp", "#search-results mark")
         browser.until(lambda: "q=lamp" in browser.path, "the address follows")
         is_so(browser, focus_of(browser).get_attribute("id") == "q", "the field keeps the focus")
-        browser.shows("1 result", "#search-results .summary")
+        browser.shows("Lighthouse keeping", "#search-results li:first-child h2")
         is_so(browser, "in mode hybrid" in (browser.one("#search-said").get_attribute("textContent") or ""))
         browser.press(*[Keys.BACKSPACE] * 4)
         browser.shows("How to ask", "#search-results")
@@ -429,3 +491,113 @@ def test_a_keystroke_searches_without_reload_and_keys_lead_to_pages(window: Brow
         browser.press("g", "t")
         browser.until(lambda: browser.path == "/console/tasks", "g t leads to the tasks")
         is_quiet(browser)
+
+
+# -- a day's questions, by mouse, nothing is changed ---------------------------------------------------
+
+
+def test_who_changed_this_note_and_what_did_it_say_before(at_day: Browser) -> None:
+    browser = at_day
+    browser.open("/console/")
+    # -> Timetable search, in the feed's line "intern changed Timetable search"
+    browser.shows("intern changed Timetable search", ".feed")
+    browser.click("Timetable search", ".feed a.note")
+    browser.shows("by intern", ".head")
+    browser.shows("written by planner", ".head")
+    # -> "intern changed body (version 2)", below What moves it
+    browser.click("intern changed body (version 2)", "#about a")
+    browser.shows("From version 1 to version 2")
+    is_so(browser, "It need not be fast." in browser.text_now("ins"))
+    is_quiet(browser)
+
+
+def test_why_is_this_note_lower_than_yesterday(at_day: Browser) -> None:
+    browser = at_day
+    browser.open("/console/")
+    # -> Delay training set, under Suspect notes
+    browser.shows("Delay training set", "#suspect")
+    browser.click("Delay training set", "#suspect a.note")
+    browser.shows("retrieval takes its score times 0.7", ".reasons")
+    browser.shows("Ytre Holme sent copies of its last good value.", ".warnings")
+    # -> Wind stations, in the warning: who quarantined it, and what else rests on it
+    browser.click("Wind stations", ".warnings a.note")
+    browser.shows("It is quarantined: retrieval leaves it out.", ".reasons")
+    browser.shows("by reviewer", ".head")
+    is_so(browser, "Delay model, second fit" in browser.text("#about"))
+    # -> diff of its newest version
+    browser.click("diff", "#versions a")
+    browser.shows("quarantined", "ins")
+    is_quiet(browser)
+
+
+def test_which_tasks_wait_for_whom(at_day: Browser) -> None:
+    browser = at_day
+    browser.open("/console/")
+    # -> Tasks
+    browser.click("Tasks", ".side nav a")
+    browser.shows("Show delays on the map", ".blocked")
+    browser.shows("Legal agrees to the map tiles", ".blocked")
+    for agent, task in (
+        ("ops", "Write the runbook of the import"),
+        ("scribe", "Tell travellers what changed"),
+        ("reviewer", "Find harbours despite typos"),
+    ):
+        held = next(card.text for card in browser.all(".claimed .task-card") if task in card.text)
+        is_so(browser, agent in held, held)
+    # -> Show delays on the map: it waits for a gate
+    browser.click("Show delays on the map", ".blocked a.task")
+    browser.shows("Why it cannot start")
+    # -> Legal agrees to the map tiles: what waits for it, and who can resolve it
+    browser.click("Legal agrees to the map tiles", "main .tree a.task")
+    browser.shows("human", ".head")
+    browser.shows("Show delays on the map", ".tree")
+    is_so(browser, browser.all(".head a.primary")[0].text == "Resolve the gate…")
+    is_quiet(browser)
+
+
+def test_what_did_builder_read_before_it_wrote_this(at_day: Browser) -> None:
+    browser = at_day
+    browser.open("/console/")
+    # -> Import measurements, in the feed's line "builder changed Import measurements"
+    browser.click("Import measurements", ".feed a.note")
+    browser.shows("by builder", ".head")
+    # -> builder -> Writes
+    browser.click("builder", ".head a.agent")
+    browser.shows("builder", "h1")
+    browser.click("Writes", ".tabs a")
+
+    def changed() -> WebElement:
+        return next(row for row in browser.all(".timeline li") if "changed Import measurements" in row.text)
+
+    row = browser.until(changed, "the change is in the timeline")
+    is_so(browser, "asked why is the timetable import slow" in row.text, row.text)
+    is_so(browser, "read Winter timetable" in row.text, row.text)
+    # -> "why is the timetable import slow": the receipt says what was returned and what was cited
+    browser.click("why is the timetable import slow", ".timeline a")
+    browser.shows("What was returned")
+    browser.shows("by builder", ".receipt-facts")
+    browser.shows("cited", "#returned")
+    is_so(browser, "Import measurements" in browser.text("#returned"))
+    is_quiet(browser)
+
+
+def test_what_would_become_of_the_notes_if_the_intern_were_undone(at_day: Browser) -> None:
+    browser = at_day
+    browser.open("/console/")
+    # -> Agents -> intern -> Undo its changes… -> since a time -> Show what it would do
+    browser.click("Agents", ".side nav a")
+    browser.click("intern", "main a.agent")
+    browser.shows("intern", "h1")
+    browser.click("Undo its changes", ".head a")
+    browser.shows("Changes of")
+    browser.one("select[name=span] option[value=custom]").click()
+    browser.fill("since", "2020-01-01T00:00")
+    browser.click("Show what it would do", "main button")
+    browser.shows("Nothing is changed yet.")
+    is_so(browser, "Timetable search" in browser.text(".r-reverted"))
+    is_so(browser, "Harbour names" in browser.text(".r-reverted"))
+    is_so(browser, "Everything is fine" in browser.text(".r-deleted"))
+    # -> Leave it as it is
+    browser.click("Leave it as it is", "main a")
+    browser.shows("intern", "h1")
+    is_quiet(browser)
