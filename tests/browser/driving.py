@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from attrs import define, field
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException, WebDriverException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -27,6 +27,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 PATIENCE: Final = 20.0
 THEMES: Final = ("light", "dark")
 WIDTHS: Final = (1280, 400)
+_CONTROLS: Final = ("a", "button", "input", "select", "textarea", "summary")
 _ARGUMENTS: Final = (
     "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
     "--no-first-run", "--disable-component-update", "--disable-background-networking",
@@ -82,7 +83,11 @@ class Browser:
 
     def one(self, selector: str) -> WebElement:
         """The first element, once it is there."""
-        return self.until(lambda: self.driver.find_element(By.CSS_SELECTOR, selector), f"{selector} is there")
+        found = self.until(
+            lambda: self.driver.find_element(By.CSS_SELECTOR, selector), f"{selector} is there"
+        )
+        assert isinstance(found, WebElement)
+        return found
 
     def all(self, selector: str) -> list[WebElement]:
         """The elements that are there now."""
@@ -98,8 +103,11 @@ class Browser:
                 return False
 
         self.checks += 1
-        waiting = WebDriverWait(self.driver, within, poll_frequency=0.05)
-        return waiting.until(look, f"{what}; the page {self.path} says: {self._page()[:1500]}")
+        try:
+            return WebDriverWait(self.driver, within, poll_frequency=0.05).until(look)
+        except TimeoutException:
+            told = f"not so in {within:g} s: {what}; the page {self.path} says: {self._page()[:1500]}"
+            raise AssertionError(told) from None
 
     def shows(self, text: str, selector: str = "main", within: float = PATIENCE) -> None:
         """Wait until a text can be read."""
@@ -152,6 +160,8 @@ class Browser:
         for _ in range(most):
             self.press(Keys.TAB)
             active = self.driver.switch_to.active_element
+            if active.tag_name not in _CONTROLS:  # the body, or a region that scrolls: they hold all words
+                continue
             names = [active.get_attribute(name) or "" for name in ("aria-label", "name")]
             if words.lower() in " ".join([active.text, *names]).lower():
                 self.checks += 1
@@ -172,13 +182,13 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """What the browser's console says since the last look, without mere hints."""
-        lines = self.driver.get_log("browser")
+        lines = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         return [f"{line['level']}: {line['message']}" for line in lines if line["level"] != "DEBUG"]
 
     def asked_elsewhere(self) -> list[str]:
         """Addresses outside the server that were asked for since the last look."""
         found = []
-        for line in self.driver.get_log("performance"):
+        for line in self.driver.get_log("performance"):  # type: ignore[no-untyped-call]
             message = json.loads(line["message"])["message"]
             if message["method"] == "Network.requestWillBeSent":
                 url = message["params"]["request"]["url"]

@@ -13,6 +13,8 @@ from lithos.core.times import parse_time
 
 #: Keys that enrichment keeps up to date; they move nothing.
 _ENRICHED: Final = frozenset({"entities", "entities_extractor"})
+#: Keys whose words are searched.
+_SEARCHED: Final = frozenset({"title", "body"})
 #: Changes are named among the reasons for so long.
 RECENT: Final = timedelta(days=2)
 
@@ -82,7 +84,9 @@ def _of_changes(note_id: str, versions: Sequence[Mapping[str, Any]], now: dateti
         if now - parse_time(row["at"]) > RECENT or not set(row["changed"]) - _ENRICHED:
             continue
         changed = ", ".join(str(key) for key in row["changed"][:6])
-        text = f"{row['agent']} changed {changed} (version {row['version']}); searches match the new text."
+        text = f"{row['agent']} changed {changed} (version {row['version']})" + (
+            "; searches match the new text." if _SEARCHED & set(row["changed"]) else "."
+        )
         found.append(Reason(text, "same", f"/console/notes/{note_id}/diff?to={row['version']}", row["at"]))
     return found
 

@@ -256,7 +256,7 @@ class NotePages:
             if refusal.code != "version_conflict":
                 raise
             self._console.tell(
-                f"Nothing was restored: somebody changed the note meanwhile. {refusal.message} "
+                "Nothing was restored: somebody changed the note meanwhile. "
                 "This is what restoring would do now."
             )
             return again
@@ -302,7 +302,8 @@ class NotePages:
             open_tasks="open_tasks" in form,
         )
         tasks = len(done["task_ids"])
-        opened = f", and {tasks} tasks to verify again are open" if tasks else ""
+        told = "1 task to verify again is" if tasks == 1 else f"{tasks} tasks to verify again are"
+        opened = f", and {told} open" if tasks else ""
         self._console.tell(f"The note is quarantined{opened}; recorded as {self._console.agent}.")
         return _address(note_id)
 

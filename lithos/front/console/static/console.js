@@ -130,6 +130,8 @@
         while (list.children.length > most) list.lastElementChild.remove();
         list.dataset.head = fresh.dataset.head;
         none.hidden = list.children.length > 0;
+        const filtered = query().toString() ? "yes" : "no";
+        for (const told of all("[data-filtered]", none)) told.hidden = told.dataset.filtered !== filtered;
       };
       // Fetches what is new, or the whole list: one request at a time. False when the server does not answer.
       const update = async (whole = false) => {

@@ -1,0 +1,603 @@
+"""Whole stories in the console, by mouse or by keyboard alone: a note, tasks, undo, live feed, search, a day.
+
+Each step asserts what a person reads and, where something changes, what agents are told over MCP. In comments
+`->` is a click; together they are the way through the console.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+
+from tests.browser.driving import Browser
+from tests.e2e.feeds import call_tool
+from tests.e2e.process import Lithos, running_lithos, start_lithos
+
+pytestmark = pytest.mark.slow
+
+PERSON = "person"
+
+
+@pytest.fixture(autouse=True)
+def _count_checks(window: Browser) -> Iterator[None]:
+    before = window.checks
+    yield
+    print(f"{window.checks - before} checks")  # noqa: T201
+
+
+def visit(window: Browser, server: Lithos, path: str = "/console/") -> Browser:
+    """The browser at a page of this server, as one who comes for the first time."""
+    window.driver.get("about:blank")
+    window.driver.delete_all_cookies()
+    window.base = server.url
+    window.width(1280)
+    window.theme("light")
+    window.complaints()
+    window.asked_elsewhere()
+    window.open(path)
+    return window
+
+
+def is_so(browser: Browser, fact: object, told: object = "") -> None:
+    """Assert and count."""
+    browser.checks += 1
+    assert fact, told
+
+
+def is_quiet(browser: Browser) -> None:
+    """Nothing was complained of, and nobody else was asked."""
+    is_so(browser, not (complaints := browser.complaints()), complaints)
+    is_so(browser, not (elsewhere := browser.asked_elsewhere()), elsewhere)
+
+
+def write(server: Lithos, title: str, content: str, agent: str, **more: Any) -> str:
+    answer = call_tool(server, "lithos_write", title=title, content=content, agent=agent, **more)
+    assert answer["status"] in ("created", "updated"), answer
+    return str(answer["id"])
+
+
+def history(server: Lithos, note_id: str) -> list[tuple[int, str, str]]:
+    """(version, op, agent), newest first."""
+    rows = call_tool(server, "lithos_history", id=note_id, limit=50)["versions"]
+    return [(row["version"], row["op"], row["agent"]) for row in rows]
+
+
+def create_task(server: Lithos, title: str, agent: str = "planner", **more: Any) -> str:
+    return str(call_tool(server, "lithos_task_create", title=title, agent=agent, **more)["task_id"])
+
+
+def task_of(server: Lithos, task_id: str) -> dict[str, Any]:
+    answer = call_tool(server, "lithos_task_get", task_id=task_id)
+    return dict(answer.get("task", answer))
+
+
+# -- a note, by mouse ------------------------------------------------------------------------------
+
+
+def test_the_whole_life_of_a_note_by_mouse(window: Browser, tmp_path: Path) -> None:
+    """behaviour 239: restore, quarantine and clear show consequences first, happen once, name the person."""
+    with running_lithos(tmp_path) as server:
+        browser = visit(window, server)
+        tide = write(server, "Tide table", "High water is at six.", "ada")
+        write(server, "Ferry plan", "We leave at high water.", "ben", derived_from_ids=[tide])
+        write(server, "Tide table", "High water is at nine.", "ada", id=tide)
+        # -> Overview: the feed tells of the change without being loaded again
+        browser.shows("ada changed Tide table", ".feed")
+        # -> the title in the feed
+        browser.click("Tide table", ".feed a.note")
+        browser.shows("High water is at nine.", "article")
+        is_so(browser, browser.path == f"/console/notes/{tide}")
+        browser.shows("version 2", ".head")
+        browser.shows("by ada", ".head")
+        browser.shows("Ferry plan", "#about")
+        # -> Versions -> diff
+        browser.click("Versions", ".head a")
+        is_so(browser, "ada" in browser.text("#versions"))
+        browser.click("diff", "a[aria-label='What version 2 changed']")
+        browser.shows("From version 1 to version 2")
+        is_so(browser, "High water is at nine." in browser.text_now("ins"))
+        is_so(browser, "High water is at six." in browser.text_now("del"))
+        shown = browser.path
+        restore_version_one(browser, server, tide)
+        quarantine_and_clear(browser, server, tide)
+        is_so(browser, shown.endswith("/diff?to=2"), shown)
+        is_quiet(browser)
+
+
+def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
+    # -> Restore 1… : first what it would do
+    browser.click("Restore 1")
+    browser.shows("The bytes of version 1 become version 3")
+    browser.shows("version 2 (updated by ada)")
+    browser.shows("recorded as a change by person")
+    is_so(browser, "High water is at six." in browser.text_now("ins"))
+    is_so(browser, len(history(server, tide)) == 2)
+    # The same page in a second tab, for later.
+    asked, first = browser.path, browser.driver.current_window_handle
+    browser.driver.switch_to.new_window("tab")
+    second = browser.driver.current_window_handle
+    browser.open(asked)
+    browser.shows("become version 3")
+    browser.driver.switch_to.window(first)
+    # -> Restore version 1, by a double click
+    button = browser.one("main form[method=post] button")
+    ActionChains(browser.driver).double_click(button).perform()
+    browser.shows("Version 1 is back as version 3, recorded as person.")
+    browser.shows("High water is at six.", "article")
+    browser.shows("person", "#versions")
+    expected = [(3, "restored", PERSON), (2, "updated", "ada"), (1, "created", "ada")]
+    is_so(browser, history(server, tide) == expected, history(server, tide))
+    # -> Back: the page as it was sent -> Restore version 1, again: its submission was carried out already
+    browser.driver.back()
+    browser.shows("The bytes of version 1 become version 3")
+    browser.click("Restore version 1", "main button")
+    browser.until(lambda: browser.path == f"/console/notes/{tide}", "the note is shown")
+    browser.shows("version 3", ".head")
+    is_so(browser, history(server, tide) == expected, history(server, tide))
+    # -> the second tab: Restore version 1, though the note is not the one that was shown there
+    browser.driver.switch_to.window(second)
+    browser.click("Restore version 1", "main button")
+    browser.shows("Nothing was restored: somebody changed the note meanwhile.")
+    browser.shows("The bytes of version 1 become version 4")
+    is_so(browser, history(server, tide) == expected, history(server, tide))
+    browser.driver.close()
+    browser.driver.switch_to.window(first)
+
+
+def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
+    # -> Search; type; the title
+    browser.click("Search", ".side nav a")
+    browser.fill("q", "high water")
+    browser.shows("Tide table", "#search-results")
+    browser.click("Tide table", "#search-results a.note")
+    # -> Quarantine… : first what rests on it
+    browser.click("Quarantine", ".head a")
+    browser.shows("1 note that rests on it is shown as suspect")
+    is_so(browser, "Ferry plan" in browser.text("[aria-labelledby=dependents-title]"))
+    is_so(browser, call_tool(server, "lithos_read", id=tide)["metadata"]["status"] == "active")
+    browser.fill("reason", "It was read for another harbour.")
+    # -> Quarantine
+    browser.click("Quarantine", "main form[method=post] button")
+    browser.shows("The note is quarantined; recorded as person.")
+    browser.shows("Why it is quarantined: It was read for another harbour.")
+    is_so(browser, call_tool(server, "lithos_read", id=tide)["metadata"]["status"] == "quarantined")
+    is_so(browser, history(server, tide)[0] == (4, "updated", PERSON), history(server, tide))
+    # -> Back -> Quarantine, again: it was carried out already
+    browser.driver.back()
+    browser.shows("Quarantine this note", "h1")
+    browser.click("Quarantine", "main form[method=post] button")
+    browser.shows("Why it is quarantined: It was read for another harbour.")
+    is_so(browser, history(server, tide)[0][0] == 4, history(server, tide))
+    # -> the note that rests on it: it warns
+    browser.click("Ferry plan", "#about a.note")
+    browser.shows("suspect", ".warnings")
+    browser.shows("Tide table", ".warnings")
+    # -> the title in the warning -> End quarantine… -> End the quarantine
+    browser.click("Tide table", ".warnings a.note")
+    browser.click("End quarantine", ".head a")
+    browser.shows("Its status is active again")
+    browser.shows("It was read for another harbour.")
+    browser.click("End the quarantine", "main form[method=post] button")
+    browser.shows("The quarantine has ended; recorded as person.")
+    is_so(browser, not browser.all(".warnings"))
+    is_so(browser, call_tool(server, "lithos_read", id=tide)["metadata"]["status"] == "active")
+    is_so(browser, history(server, tide)[0] == (5, "updated", PERSON), history(server, tide))
+    # -> the note that rests on it: it warns no more
+    browser.click("Ferry plan", "#about a.note")
+    browser.shows("We leave at high water.", "article")
+    is_so(browser, not browser.all(".warnings"))
+
+
+# -- tasks, by keyboard alone ------------------------------------------------------------------------
+
+
+def go_to(browser: Browser, words: str, *keys: str) -> None:
+    """Tab to something and press keys there."""
+    browser.tab_to(words)
+    browser.press(*keys)
+
+
+def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -> None:
+    """behaviour 239: cancelling and resolving show their consequences first and carry the person's name."""
+    with running_lithos(tmp_path) as server:
+        browser = visit(window, server)
+        browser.shows("Overview", "h1")
+        browser.press("g", "t")
+        browser.shows("There are no tasks yet.")
+        go_to(browser, "New task", Keys.ENTER)
+        browser.shows("It is created in your name")
+        go_to(browser, "title", "Ask the harbour master")
+        go_to(browser, "description", "By **telephone**.")
+        go_to(browser, "Create", Keys.ENTER)
+        browser.shows("created by person")
+        browser.shows("By telephone.", ".prose")
+        task_id = browser.path.rpartition("/")[2]
+        is_so(browser, task_of(server, task_id)["created_by"] == PERSON)
+        # An agent claims it, and another task waits for it.
+        call_tool(server, "lithos_task_claim", task_id=task_id, aspect="call", agent="ada", ttl_minutes=30)
+        create_task(server, "Print the timetable", depends_on=[task_id])
+        # To the board by keys, and into the task.
+        browser.press("g", "t")
+        browser.shows("Print the timetable", ".blocked")
+        browser.shows("ada", ".claimed")
+        go_to(browser, "Ask the harbour master", Keys.ENTER)
+        browser.shows("By telephone.", ".prose")
+        go_to(browser, "Cancel", Keys.ENTER)
+        browser.shows("Cancel “Ask the harbour master”?", "h1")
+        browser.shows("Print the timetable")
+        browser.shows("can never start")
+        browser.shows("ada")
+        is_so(browser, task_of(server, task_id)["status"] == "open")
+        # Meanwhile another task comes to wait for it: what was shown is not what would happen now.
+        create_task(server, "Hire a pilot", depends_on=[task_id])
+        go_to(browser, "Cancel the task", Keys.ENTER)
+        browser.shows("Nothing was changed: what this would do has changed since you looked")
+        is_so(browser, task_of(server, task_id)["status"] == "open")
+        (told,) = browser.complaints()
+        is_so(browser, "409" in told, told)
+        browser.press("g", "t")
+        go_to(browser, "Ask the harbour master", Keys.ENTER)
+        browser.shows("By telephone.", ".prose")
+        go_to(browser, "Cancel", Keys.ENTER)
+        browser.shows("Hire a pilot")
+        browser.shows("Print the timetable")
+        go_to(browser, "reason", "Nobody answers.")
+        go_to(browser, "Cancel the task", Keys.ENTER)
+        browser.shows("The task is cancelled.")
+        browser.shows("Nobody answers.")
+        browser.shows("Nobody holds it.")
+        browser.shows("person cancelled it")
+        is_so(browser, task_of(server, task_id)["status"] == "cancelled")
+        # Back and Enter again: it was carried out already, once.
+        browser.driver.back()
+        browser.shows("Cancel “Ask the harbour master”?", "h1")
+        go_to(browser, "Cancel the task", Keys.ENTER)
+        browser.shows("person cancelled it")
+        is_so(browser, browser.text().count("cancelled it") == 1, browser.text())
+        resolve_a_gate(browser, server)
+        is_quiet(browser)
+
+
+def resolve_a_gate(browser: Browser, server: Lithos) -> None:
+    browser.press("g", "t")
+    browser.shows("Tasks", "h1")
+    go_to(browser, "New task", Keys.ENTER)
+    browser.shows("It is created in your name")
+    go_to(browser, "title", "The mayor agrees")
+    go_to(browser, "task_type", "gate")
+    go_to(browser, "Create", Keys.ENTER)
+    browser.shows("created by person")
+    gate = browser.path.rpartition("/")[2]
+    is_so(browser, task_of(server, gate)["task_type"] == "gate")
+    behind = create_task(server, "Build the pier", depends_on=[gate])
+    browser.press("g", "t")
+    browser.shows("Build the pier", ".blocked")
+    go_to(browser, "The mayor agrees", Keys.ENTER)
+    browser.shows("Build the pier")
+    go_to(browser, "Resolve the gate", Keys.ENTER)
+    browser.shows("Resolve the gate “The mayor agrees”?", "h1")
+    browser.shows("Build the pier")
+    is_so(browser, "Can start" in browser.text("main"))
+    is_so(browser, task_of(server, gate)["status"] == "open")
+    go_to(browser, "outcome", "She agrees.")
+    go_to(browser, "Resolve the gate", Keys.ENTER)
+    browser.shows("The gate is resolved. 1 task can start now.")
+    browser.shows("She agrees.")
+    is_so(browser, task_of(server, gate)["status"] == "completed")
+    ready = call_tool(server, "lithos_task_ready")
+    is_so(browser, behind in str(ready), ready)
+    browser.press("g", "t")
+    browser.shows("Build the pier", ".ready")
+
+
+# -- undoing what one agent did, by mouse -------------------------------------------------------------
+
+
+def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Path) -> None:
+    """behaviour 239: undo shows its consequences first, happens once and carries the person's name."""
+    with running_lithos(tmp_path) as server:
+        harbours = write(server, "Harbours", "Bergen.\n\nStavanger.\n\nBodø.", "ada")
+        fares = write(server, "Fares", "Twelve crowns.", "ada")
+        write(server, "Harbours", "Bergen.\n\nStavanger.\n\nAtlantis.", "intern", id=harbours)
+        write(server, "Harbours", "Bergen, Askøy.\n\nStavanger.\n\nAtlantis.", "ben", id=harbours)
+        write(server, "Fares", "Free of charge.", "intern", id=fares)
+        made = write(server, "All is well", "No problems.", "intern")
+        other = write(server, "Boats", "Three.", "ben")
+        browser = visit(window, server)
+        # -> Agents -> intern -> Undo its changes…
+        browser.click("Agents", ".side nav a")
+        browser.click("intern", "main a.agent")
+        browser.shows("intern", "h1")
+        browser.click("Undo its changes", ".head a")
+        browser.shows("Only this agent's changes of notes go")
+        # -> Show what it would do
+        browser.click("Show what it would do", "main button")
+        browser.shows("Nothing is changed yet.")
+        is_so(browser, "Fares" in browser.text(".r-reverted"))
+        is_so(browser, "Harbours" in browser.text(".r-merged"))
+        is_so(browser, "All is well" in browser.text(".r-deleted"))
+        is_so(browser, "Boats" not in browser.text("main"))
+        is_so(browser, "Atlantis" in call_tool(server, "lithos_read", id=harbours)["content"])
+        # -> Undo these changes
+        button = browser.one("main button.danger")
+        ActionChains(browser.driver).double_click(button).perform()
+        browser.shows("Changes of intern were undone", "h1")
+        browser.shows("by person")
+        is_so(browser, "Fares" in browser.text(".r-reverted"))
+        texts = [call_tool(server, "lithos_read", id=each)["content"].strip() for each in (harbours, fares)]
+        is_so(browser, texts == ["Bergen, Askøy.\n\nStavanger.\n\nBodø.", "Twelve crowns."], texts)
+        is_so(browser, history(server, fares)[0] == (3, "restored", PERSON), history(server, fares))
+        is_so(browser, [one[2] for one in history(server, harbours)] == [PERSON, "ben", "intern", "ada"])
+        is_so(browser, history(server, made)[0][1:] == ("deleted", PERSON), history(server, made))
+        is_so(browser, history(server, other) == [(1, "created", "ben")])
+        # -> Back -> Undo these changes, again: the outcome of the first time is shown
+        outcome = browser.path
+        browser.driver.back()
+        browser.shows("Nothing is changed yet.")
+        browser.click("Undo these changes", "main button")
+        browser.shows("Changes of intern were undone", "h1")
+        is_so(browser, browser.path == outcome, (browser.path, outcome))
+        is_so(browser, len(history(server, harbours)) == 4, history(server, harbours))
+        # -> To the agent -> Undo its changes… -> Show what it would do: nothing more
+        browser.click("To the agent", "main a")
+        browser.click("Undo its changes", ".head a")
+        browser.click("Show what it would do", "main button")
+        browser.shows("There is nothing to undo: what could be taken back is taken back already.")
+        is_so(browser, not browser.all("main form[method=post]"))
+        is_so(browser, len(history(server, harbours)) == 4)
+        is_quiet(browser)
+
+
+# -- the live feed -----------------------------------------------------------------------------------
+
+
+def rows_of(browser: Browser) -> list[str]:
+    """The sequence numbers in the feed, newest first."""
+    return [row.get_attribute("data-seq") or "" for row in browser.all(".feed [data-seq]")]
+
+
+def test_the_feed_goes_on_without_reload_after_the_server_was_away(window: Browser, tmp_path: Path) -> None:
+    """behaviour 238: an event shows without reload; a lost connection is filled up, nothing twice."""
+    with running_lithos(tmp_path) as server:
+        browser = visit(window, server)
+        browser.shows("Nothing has happened yet.")
+        browser.shows("live", "[data-live]")
+        browser.driver.execute_script("window.marker = 'the same document'")
+        write(server, "Seen at once", "Text.", "ada")
+        browser.shows("ada wrote Seen at once", ".feed")
+        is_so(browser, not browser.one("[data-lost]").is_displayed())
+        is_quiet(browser)
+        port = server.address[1]
+        is_so(browser, server.stop(signal.SIGTERM) == 0)
+        browser.until(browser.one("[data-lost]").is_displayed, "the banner tells that the server is away")
+        browser.shows("The server does not answer.", "[data-lost]")
+        browser.shows("connecting", "[data-live]")
+    # Somebody writes a file while it is away.
+    (tmp_path / "knowledge" / "by-hand.md").write_text("# Written by hand\n\nText.\n", encoding="utf-8")
+    again = start_lithos(tmp_path, "-p", str(port))
+    try:
+        is_so(browser, again.url == browser.base, again.url)
+        for number in range(5):
+            write(again, f"After the restart {number}", "Text.", "ben")
+        browser.until(lambda: not browser.one("[data-lost]").is_displayed(), "the banner is gone", within=40)
+        for number in range(5):
+            browser.shows(f"ben wrote After the restart {number}", ".feed")
+        browser.shows("live", "[data-live]")
+        write(again, "The stream is back", "Text.", "ben")
+        browser.shows("ben wrote The stream is back", ".feed")
+        browser.shows("while the server was down", ".feed")
+        numbers = rows_of(browser)
+        is_so(browser, len(numbers) == len(set(numbers)), numbers)
+        is_so(browser, numbers == sorted(numbers, key=int, reverse=True), numbers)
+        told = [row.text for row in browser.all(".feed [data-seq]") if " wrote " in row.text]
+        titles = [re.split(r" wrote ", row)[1].splitlines()[0] for row in told]
+        is_so(browser, len(titles) == len(set(titles)), titles)
+        is_so(browser, "Seen at once" in titles, titles)
+        marker = browser.driver.execute_script("return window.marker")
+        is_so(browser, marker == "the same document", "the document was loaded again")
+        browser.open("/console/")
+        is_so(browser, rows_of(browser) == numbers, "a loaded page shows what the open one had")
+        browser.driver.get("about:blank")
+        is_so(browser, again.stop() == 0)
+    finally:
+        again.close()
+        browser.driver.get("about:blank")
+
+
+def test_the_feed_pauses_and_filters_by_clicking(window: Browser, tmp_path: Path) -> None:
+    """behaviour 238: while it is paused nothing moves, and afterwards nothing is missing."""
+    with running_lithos(tmp_path) as server:
+        browser = visit(window, server)
+        browser.shows("live", "[data-live]")
+        browser.driver.execute_script("window.marker = 'the same document'")
+        # -> Pause
+        browser.click("Pause", "[data-pause]")
+        browser.shows("paused", "[data-live]")
+        write(server, "Behind its back", "Text.", "ada", tags=["sea"])
+        # -> Go on (1 new); the agent introduced itself too
+        browser.until(lambda: "new)" in browser.one("[data-pause]").text, "what came is counted")
+        is_so(browser, "Behind its back" not in browser.text_now(".feed"))
+        browser.click("Go on", "[data-pause]")
+        browser.shows("ada wrote Behind its back", ".feed")
+        browser.shows("Pause", "[data-pause]")
+        # -> the field Agent
+        browser.fill("agent", "ben")
+        browser.shows("Nothing of this kind happened lately.", ".feed")
+        browser.until(lambda: "agent=ben" in browser.path, "the address follows")
+        write(server, "Not of interest", "Text.", "ada")
+        write(server, "By ben", "Text.", "ben")
+        browser.shows("ben wrote By ben", ".feed")
+        is_so(browser, "Not of interest" not in browser.text_now(".feed"))
+        # The filter is emptied: all is shown again, with what came meanwhile.
+        browser.press(*[Keys.BACKSPACE] * 3)
+        browser.shows("ada wrote Not of interest", ".feed")
+        is_so(browser, browser.driver.execute_script("return window.marker") == "the same document")
+        is_quiet(browser)
+
+
+# -- searching ---------------------------------------------------------------------------------------
+
+
+def focus_of(browser: Browser) -> WebElement:
+    return browser.driver.switch_to.active_element
+
+
+def test_a_keystroke_searches_without_reload_and_keys_lead_to_pages(window: Browser, tmp_path: Path) -> None:
+    with running_lithos(tmp_path) as server:
+        write(server, "Lighthouse keeping", "The lamp is trimmed at dusk.", "ada")
+        write(server, "Fog horn", "Two blasts a minute.", "ada")
+        browser = visit(window, server)
+        browser.shows("Overview", "h1")
+        browser.press("/")
+        is_so(browser, focus_of(browser).get_attribute("id") == "quick")
+        browser.press(Keys.ESCAPE)
+        browser.press("g", "s")
+        browser.shows("Search", "h1")
+        is_so(browser, focus_of(browser).get_attribute("id") == "q", "the field has the focus")
+        browser.driver.execute_script("window.marker = 'the same document'")
+        browser.press("l", "a", "m", "p")
+        browser.shows("Lighthouse keeping", "#search-results")
+        browser.shows("lamp", "#search-results mark")
+        browser.until(lambda: "q=lamp" in browser.path, "the address follows")
+        is_so(browser, focus_of(browser).get_attribute("id") == "q", "the field keeps the focus")
+        browser.shows("Lighthouse keeping", "#search-results li:first-child h2")
+        is_so(browser, "in mode hybrid" in (browser.one("#search-said").get_attribute("textContent") or ""))
+        browser.press(*[Keys.BACKSPACE] * 4)
+        browser.shows("How to ask", "#search-results")
+        browser.press("fog")
+        browser.shows("Fog horn", "#search-results")
+        is_so(browser, browser.driver.execute_script("return window.marker") == "the same document")
+        browser.press(Keys.ENTER)
+        browser.until(lambda: browser.driver.execute_script("return !window.marker"), "Enter loads the page")
+        browser.shows("Fog horn", "#search-results")
+        is_so(browser, "q=fog" in browser.path, browser.path)
+        browser.tab_to("Fog horn")
+        browser.press(Keys.ENTER)
+        browser.shows("Two blasts a minute.", "article")
+        # From any page: the field of the navigation and Enter.
+        browser.press("/")
+        is_so(browser, focus_of(browser).get_attribute("id") == "quick")
+        browser.press("dusk", Keys.ENTER)
+        browser.shows("Lighthouse keeping", "#search-results")
+        browser.driver.execute_script("document.activeElement.blur()")
+        browser.press("g", "t")
+        browser.until(lambda: browser.path == "/console/tasks", "g t leads to the tasks")
+        is_quiet(browser)
+
+
+# -- a day's questions, by mouse, nothing is changed ---------------------------------------------------
+
+
+def test_who_changed_this_note_and_what_did_it_say_before(at_day: Browser) -> None:
+    browser = at_day
+    browser.open("/console/")
+    # -> Timetable search, in the feed's line "intern changed Timetable search"
+    browser.shows("intern changed Timetable search", ".feed")
+    browser.click("Timetable search", ".feed a.note")
+    browser.shows("by intern", ".head")
+    browser.shows("written by planner", ".head")
+    # -> "intern changed body (version 2)", below What moves it
+    browser.click("intern changed body (version 2)", "#about a")
+    browser.shows("From version 1 to version 2")
+    is_so(browser, "It need not be fast." in browser.text_now("ins"))
+    is_quiet(browser)
+
+
+def test_why_is_this_note_lower_than_yesterday(at_day: Browser) -> None:
+    browser = at_day
+    browser.open("/console/")
+    # -> Delay training set, under Suspect notes
+    browser.shows("Delay training set", "#suspect")
+    browser.click("Delay training set", "#suspect a.note")
+    browser.shows("retrieval takes its score times 0.7", ".reasons")
+    browser.shows("Ytre Holme sent copies of its last good value.", ".warnings")
+    # -> Wind stations, in the warning: who quarantined it, and what else rests on it
+    browser.click("Wind stations", ".warnings a.note")
+    browser.shows("It is quarantined: retrieval leaves it out.", ".reasons")
+    browser.shows("by reviewer", ".head")
+    is_so(browser, "Delay model, second fit" in browser.text("#about"))
+    # -> diff of its newest version
+    browser.click("diff", "#versions a")
+    browser.shows("quarantined", "ins")
+    is_quiet(browser)
+
+
+def test_which_tasks_wait_for_whom(at_day: Browser) -> None:
+    browser = at_day
+    browser.open("/console/")
+    # -> Tasks
+    browser.click("Tasks", ".side nav a")
+    browser.shows("Show delays on the map", ".blocked")
+    browser.shows("Legal agrees to the map tiles", ".blocked")
+    for agent, task in (
+        ("ops", "Write the runbook of the import"),
+        ("scribe", "Tell travellers what changed"),
+        ("reviewer", "Find harbours despite typos"),
+    ):
+        held = next(card.text for card in browser.all(".claimed .task-card") if task in card.text)
+        is_so(browser, agent in held, held)
+    # -> Show delays on the map: it waits for a gate
+    browser.click("Show delays on the map", ".blocked a.task")
+    browser.shows("Why it cannot start")
+    # -> Legal agrees to the map tiles: what waits for it, and who can resolve it
+    browser.click("Legal agrees to the map tiles", "main .tree a.task")
+    browser.shows("human", ".head")
+    browser.shows("Show delays on the map", ".tree")
+    is_so(browser, browser.all(".head a.primary")[0].text == "Resolve the gate…")
+    is_quiet(browser)
+
+
+def test_what_did_builder_read_before_it_wrote_this(at_day: Browser) -> None:
+    browser = at_day
+    browser.open("/console/")
+    # -> Import measurements, in the feed's line "builder changed Import measurements"
+    browser.click("Import measurements", ".feed a.note")
+    browser.shows("by builder", ".head")
+    # -> builder -> Writes
+    browser.click("builder", ".head a.agent")
+    browser.shows("builder", "h1")
+    browser.click("Writes", ".tabs a")
+
+    def changed() -> WebElement:
+        return next(row for row in browser.all(".timeline li") if "changed Import measurements" in row.text)
+
+    row = browser.until(changed, "the change is in the timeline")
+    is_so(browser, "asked why is the timetable import slow" in row.text, row.text)
+    is_so(browser, "read Winter timetable" in row.text, row.text)
+    # -> "why is the timetable import slow": the receipt says what was returned and what was cited
+    browser.click("why is the timetable import slow", ".timeline a")
+    browser.shows("What was returned")
+    browser.shows("by builder", ".receipt-facts")
+    browser.shows("cited", "#returned")
+    is_so(browser, "Import measurements" in browser.text("#returned"))
+    is_quiet(browser)
+
+
+def test_what_would_become_of_the_notes_if_the_intern_were_undone(at_day: Browser) -> None:
+    browser = at_day
+    browser.open("/console/")
+    # -> Agents -> intern -> Undo its changes… -> since a time -> Show what it would do
+    browser.click("Agents", ".side nav a")
+    browser.click("intern", "main a.agent")
+    browser.shows("intern", "h1")
+    browser.click("Undo its changes", ".head a")
+    browser.shows("Changes of")
+    browser.one("select[name=span] option[value=custom]").click()
+    browser.fill("since", "2020-01-01T00:00")
+    browser.click("Show what it would do", "main button")
+    browser.shows("Nothing is changed yet.")
+    is_so(browser, "Timetable search" in browser.text(".r-reverted"))
+    is_so(browser, "Harbour names" in browser.text(".r-reverted"))
+    is_so(browser, "Everything is fine" in browser.text(".r-deleted"))
+    # -> Leave it as it is
+    browser.click("Leave it as it is", "main a")
+    browser.shows("intern", "h1")
+    is_quiet(browser)
