@@ -43,7 +43,8 @@ def make_samples(count: int) -> list[Sample]:
 
 def table_of(page: Element, label: str) -> list[list[str]]:
     """The cells of the first table with this label."""
-    region = next(each for each in page.all("div", "table") if each.attributes["aria-label"] == label)
+    regions = page.all("div", "table")
+    region = next(each for each in regions if each.attributes["aria-label"].startswith(label))
     return [[cell.text for cell in row.walk() if cell.tag in ("th", "td")] for row in region.all("tr")]
 
 
@@ -160,7 +161,7 @@ async def test_no_secret_is_on_the_page(tmp_path: Path) -> None:
     ) as person:
         html = await person.page("/console/system?run=1")
         assert "a-secret" not in html
-        rows = table_of(read_page(html.replace("<details>", "").replace("</details>", "")), "Settings: changed")
+        rows = table_of(read_page(html.replace("<details>", "").replace("</details>", "")), "Settings")
         assert len(rows) > 1
 
 
