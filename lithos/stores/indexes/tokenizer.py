@@ -1,8 +1,8 @@
 """The pieces of the built-in tokenizer, by which briefings are measured; loaded when first asked for.
 
 It is a WordPiece tokenizer with the normaliser and the pre-tokenizer of BERT: white space always ends a word
-and is in no piece, so the pieces of a text are the sum of those of its runs without white space. Texts repeat
-their words; what one has is therefore looked up, which takes a twentieth of the time.
+and is in no piece, a punctuation mark of ASCII is a word, so the pieces of a text are the sum of those of the
+runs between. Texts repeat their words; what one has is therefore looked up, which takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ LONGEST_KEPT: Final = 32
 #: Runs for one call of the tokenizer: some milliseconds.
 _AT_ONCE: Final = 4_096
 
-#: Only of these is it sure that the normaliser neither drops them nor joins what stands around them.
-_RUN: Final = re.compile(r"[^ \n\t]+")
+#: What is between spaces, and marks of punctuation. Other white space the normaliser may drop, and join what
+#: stands around it.
+_RUN: Final = re.compile(r"[^ \n\t!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
 
 
 class RunPieces:
