@@ -49,7 +49,7 @@ LEFT_OUT_LEAST: Final = 14
 OPTIONS: Final = 40
 LEAST_OPTIONS: Final = 60
 #: How often what the whole text leaves of the budget is given to further passages, when it is worth it.
-FILLINGS: Final = 3
+FILLINGS: Final = 2
 LEAST_LEFT: Final = 12
 #: Passages of at least this share of the best one's probability are widened to their section.
 WIDENED: Final = 0.3
@@ -230,8 +230,6 @@ class _Choice:
         most = max(LEAST_OPTIONS, OPTIONS * budget // 1_000)
         kept = sorted(weighed, key=lambda each: (-each.worth, each.source, each.place))[:most]
         self._relevant = frozenset(each.source for each in weighed)
-        self._count, self._weights = count, weights
-        self._terms = [term.weight for term in material.terms.terms]
         has_others = len({each.source for each in kept}) > 1
         self._share = int(budget * NOTE_SHARE) if has_others else None
         self._drawing = _Drawing(material, count)
@@ -247,6 +245,19 @@ class _Choice:
             cost = option.cost + self._drawing.headers[option.note, option.section]
             self._smallest[option.note] = min(cost, self._smallest.get(option.note, cost))
 
+        self._limits = Limits(
+            budget=room,
+            note=self._cap(room),
+            headers=self._drawing.headers,
+            gap=self._drawing.gap,
+            scale=weights.scale,
+            query=weights.query,
+            kept=weights.kept,
+            least=weights.least,
+        )
+        terms = [term.weight for term in material.terms.terms]
+        self._chooser = Chooser(self._options, terms, self._limits)
+
     def _cap(self, room: int) -> int:
         return room if self._share is None else min(room, self._share)
 
@@ -255,16 +266,7 @@ class _Choice:
         if not self._options:
             return _Plan(relevant=self._relevant)
         drawing, cap = self._drawing, self._cap(room)
-        limits = Limits(
-            budget=room,
-            note=cap,
-            headers=drawing.headers,
-            gap=drawing.gap,
-            scale=self._weights.scale,
-            query=self._weights.query,
-            least=self._weights.least,
-        )
-        chosen = Chooser(self._options, self._terms, limits).choose()
+        chosen = self._chooser.choose(evolve(self._limits, budget=room, note=cap))
         excerpts, spent = drawing.draw([self._cut[number] for number in chosen], room, cap)
         return _Plan(
             excerpts=excerpts,

@@ -1,12 +1,15 @@
 """Which passages to show within a budget of tokens: greedy maximisation of a submodular function.
 
     F(S) = sum of W_c over the concepts c in S  +  query x sum of w_t (1 - product of (1 - a_pt) over p in S)
+           +  kept x sum of the worths of S
 
 Concepts are pairs of neighbouring words; W_c is the greatest worth of a passage that has c, divided by how
 many concepts that passage has. So a passage counts by its worth, less what of it was shown already
 (near-duplicates count nothing), and by the terms of the query that nothing shown covers yet (a_pt: the share
-of term t in passage p, times its worth relative to the best). F is monotone and submodular: a sum of weighted
-coverage functions (Lin and Bilmes 2011; concepts: Gillick and Favre 2009).
+of term t in passage p, times its worth relative to the best). The last sum counts no passage without any new
+concept; without it a likely note that words things as another one does gives way to an unlikely one. F is
+monotone, and, that exception aside, submodular: a sum of weighted coverage functions and a modular one (Lin
+and Bilmes 2011; concepts: Gillick and Favre 2009).
 
 A passage costs its tokens, and those of the line it stands under unless that is there already. The greedy
 algorithm takes what has the highest gain / cost^scale while it fits (Lin and Bilmes 2010), evaluating lazily
@@ -53,6 +56,8 @@ class Limits:
     scale: float
     query: float
     least: float
+    #: Share of its worth that a passage keeps while anything in it is new.
+    kept: float = 0.0
 
 
 @define
@@ -85,8 +90,9 @@ class Chooser:
                 if part > self._concepts.get(concept, 0.0):
                     self._concepts[concept] = part
 
-    def choose(self) -> list[int]:
-        """The numbers of the chosen options, in the order they were taken."""
+    def choose(self, limits: Limits | None = None) -> list[int]:
+        """The numbers of the chosen options, in the order they were taken; `limits` from now on other ones."""
+        self._limits = self._limits if limits is None else limits
         taken = self._take(range(len(self._options)))
         value = sum(self.gains(taken))
         nothing = _Shown()
@@ -167,6 +173,8 @@ class Chooser:
         for concept in option.concepts:
             if concept not in shown.concepts:
                 gain += self._concepts[concept]
+        if gain:
+            gain += self._limits.kept * option.worth
         share = option.worth / self._best
         for term, part in option.shares.items():
             gain += self._weights[term] * shown.uncovered.get(term, 1.0) * share * part

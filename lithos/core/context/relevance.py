@@ -43,6 +43,7 @@ class Weights:
     scale: float = 0.7
     query: float = 0.2
     least: float = 0.001
+    kept: float = 0.1
 
 
 @frozen(kw_only=True, eq=False)
@@ -95,9 +96,7 @@ def _weigh(number: int, source: Source, terms: Terms, weights: Weights, prior: f
     split = source.split
     # Folded as a whole where places stay; then a term that the note does not have is not looked for again.
     whole = fold(split.content) if split.content.isascii() else None
-    sought = [
-        (term, each) for term, each in enumerate(terms.terms) if whole is None or each.stem in whole
-    ]
+    sought = [(term, each) for term, each in enumerate(terms.terms) if whole is None or each.stem in whole]
     by_section: dict[int, tuple[dict[int, float], float]] = {}
     found: list[tuple[int, Passage, float, Mapping[int, float], float]] = []
     for place, passage in enumerate(split.passages):
