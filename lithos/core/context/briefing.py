@@ -153,10 +153,11 @@ def compose(material: Material, budget: int, count: Count, weights: Weights = We
     excerpts = list(plan.excerpts)
     text, tokens, dropped = write(plan, excerpts)
     for _ in range(FILLINGS):
-        if not plan.is_short or tokens > budget - LEAST_LEFT:
+        # The parts were counted one by one, the whole has fewer tokens.
+        unused = budget - tokens - plan.left
+        if not plan.is_short or unused < LEAST_LEFT:
             break
-        # Its parts were counted one by one, the whole has fewer tokens: there is room for more.
-        room += budget - tokens
+        room += unused
         fuller = choice.within(room)
         written = write(fuller, fuller.excerpts)
         if not tokens < written[1] <= budget:
@@ -316,7 +317,7 @@ class _Drawing:
         )
 
     def draw(self, chosen: Sequence[Weighed], room: int, cap: int) -> tuple[list[_Excerpt], int]:
-        """The excerpts and what they cost, the likeliest ones widened within their sections while there is room."""
+        """The excerpts and what they cost; the likeliest are widened in their sections while that fits."""
         places: dict[tuple[int, int], dict[int, Passage]] = defaultdict(dict)
         worth: dict[tuple[int, int], list[Weighed]] = defaultdict(list)
         spent, by_note = 0, defaultdict[int, int](int)

@@ -91,7 +91,7 @@ class Chooser:
                     self._concepts[concept] = part
 
     def choose(self, limits: Limits | None = None) -> list[int]:
-        """The numbers of the chosen options, in the order they were taken; `limits` from now on other ones."""
+        """The numbers of the chosen options, in the order they were taken; `limits` hold from now on."""
         self._limits = self._limits if limits is None else limits
         taken = self._take(range(len(self._options)))
         value = sum(self.gains(taken))
