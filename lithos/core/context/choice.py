@@ -89,6 +89,9 @@ class Chooser:
             for concept in each.concepts:
                 if part > self._concepts.get(concept, 0.0):
                     self._concepts[concept] = part
+        nothing = _Shown()
+        #: What each adds to nothing.
+        self._alone = [self._gain(number, nothing) for number in range(len(options))]
 
     def choose(self, limits: Limits | None = None) -> list[int]:
         """The numbers of the chosen options, in the order they were taken; `limits` hold from now on."""
@@ -98,10 +101,10 @@ class Chooser:
         nothing = _Shown()
         single = max(
             (number for number in range(len(self._options)) if self._fits(number, nothing)),
-            key=lambda number: (self._gain(number, nothing), -number),
+            key=lambda number: (self._alone[number], -number),
             default=None,
         )
-        if single is None or self._gain(single, nothing) <= value:
+        if single is None or self._alone[single] <= value:
             return taken
         return [single, *self._take([n for n in range(len(self._options)) if n != single], single)]
 
@@ -120,7 +123,8 @@ class Chooser:
         by_section: dict[tuple[int, int], list[int]] = defaultdict(list)
         for number in numbers:
             by_section[self._key(number)].append(number)
-        heap = [(-self._density(number, self._gain(number, shown), shown), number) for number in numbers]
+        gains = self._alone if first is None else [self._gain(n, shown) for n in range(len(self._options))]
+        heap = [(-self._density(number, gains[number], shown), number) for number in numbers]
         heapify(heap)
         taken: list[int] = []
         done: set[int] = set()
