@@ -267,6 +267,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "chunk.scan_headings": lambda t: list(chunk.scan_headings(t)),
     "snippet.first_places": lambda t: snippet.first_places(t, snippet.Terms.of("zebra in the night", {})),
     "file_names.same_name": lambda t: file_names.same_name([t, f"a/{t}"], t),
+    "snippet.places_among": lambda t: snippet.places_among(
+        t, list(enumerate(snippet.Terms.of("zebra in the night", {}).terms))
+    ),
     "merging.merge_texts": lambda t: _merge(t, f"x\n{t}", f"{t}\ny"),
     "merging.merge_texts of lines": lambda t: _merge(
         _broken(t), _broken(t[::-1]), _broken(t[len(t) // 2 :] + t[: len(t) // 2])

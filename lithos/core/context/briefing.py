@@ -48,6 +48,9 @@ LEFT_OUT_LEAST: Final = 14
 #: Passages that take part in the choice, the likeliest ones for every thousand tokens of the budget.
 OPTIONS: Final = 40
 LEAST_OPTIONS: Final = 60
+#: How often what the whole text leaves of the budget is given to further passages, when it is worth it.
+FILLINGS: Final = 2
+LEAST_LEFT: Final = 12
 #: Passages of at least this share of the best one's probability are widened to their section.
 WIDENED: Final = 0.3
 #: Notes that are named as left out.
@@ -120,6 +123,8 @@ class _Plan:
     #: Sources with a passage that has to do with the query.
     relevant: frozenset[int] = field(factory=frozenset)
     left: int = 0
+    #: With more room there might be more to show.
+    is_short: bool = False
     #: By source the tokens of its smallest passage that took part in the choice.
     smallest: Mapping[int, int] = field(factory=dict)
 
@@ -136,22 +141,36 @@ def compose(material: Material, budget: int, count: Count, weights: Weights = We
     reserve = max(LEFT_OUT_LEAST, int(budget * LEFT_OUT_SHARE)) if has_notes or material.withheld else 0
     around = [task, warnings, activity]
     room = budget - reserve - sum(count(part) + 1 for part in around if part) - count(NOTES_HEAD) - 1
-    plan = _choose(material, budget, room, count, weights) if has_notes else _Plan()
+    choice = _Choice(material, budget, room, count, weights)
+
+    def write(plan: _Plan, excerpts: Sequence[_Excerpt]) -> tuple[str, int, list[LeftOut]]:
+        dropped = _dropped(material, plan, excerpts)
+        listed = _list_left_out(dropped, reserve, count)
+        text = _assemble(task, warnings, _in_order(excerpts), activity, listed)
+        return text, count(text), dropped
+
+    plan = choice.within(room)
     excerpts = list(plan.excerpts)
-    while True:
-        dropped = _dropped(material, plan, excerpts, count)
-        text = _assemble(
-            task, warnings, _in_order(excerpts), activity, _list_left_out(dropped, reserve, count)
-        )
-        tokens = count(text)
-        if tokens <= budget:
+    text, tokens, dropped = write(plan, excerpts)
+    for _ in range(FILLINGS):
+        # The parts were counted one by one, the whole has fewer tokens.
+        unused = budget - tokens - plan.left
+        if not plan.is_short or unused < LEAST_LEFT:
             break
+        room += unused
+        fuller = choice.within(room)
+        written = write(fuller, fuller.excerpts)
+        if not tokens < written[1] <= budget:
+            break
+        plan, excerpts, (text, tokens, dropped) = fuller, list(fuller.excerpts), written
+    while tokens > budget:
         # No tokenizer known does this: its pieces of a text were more than those of the parts.
         reserve, activity = 0, ""
         if excerpts:
             excerpts.pop()
         else:
             warnings, task = "", task[: len(task) // 2]
+        text, tokens, dropped = write(plan, excerpts)
     best = max((each.worth for each in excerpts), default=0.0) or 1.0
     return Briefing(
         text=text,
@@ -203,39 +222,60 @@ def _reason(source: Source, excerpt: _Excerpt) -> str:
 # -- choosing -------------------------------------------------------------------------------------
 
 
-def _choose(material: Material, budget: int, room: int, count: Count, weights: Weights) -> _Plan:
-    weighed = weigh_passages(material.sources, material.terms, weights)
-    if not weighed or room <= 0:
-        return _Plan(relevant=frozenset(each.source for each in weighed))
-    most = max(LEAST_OPTIONS, OPTIONS * budget // 1_000)
-    kept = sorted(weighed, key=lambda each: (-each.worth, each.source, each.place))[:most]
-    relevant = frozenset(each.source for each in weighed)
-    cap = min(room, int(budget * NOTE_SHARE)) if len({each.source for each in kept}) > 1 else room
-    drawing = _Drawing(material, count)
-    options: list[Option] = []
-    cut: list[Weighed] = []
-    for each in kept:
-        fitted = drawing.fit(each, cap)
-        if fitted is not None:
-            cut.append(fitted)
-            options.append(drawing.option(fitted))
-    limits = Limits(
-        budget=room,
-        note=cap,
-        headers=drawing.headers,
-        gap=drawing.gap,
-        scale=weights.scale,
-        query=weights.query,
-        least=weights.least,
-    )
-    chosen = Chooser(options, [term.weight for term in material.terms.terms], limits).choose()
-    excerpts = drawing.draw([cut[number] for number in chosen], room, cap)
-    smallest: dict[int, int] = {}
-    for option in options:
-        cost = option.cost + drawing.headers[option.note, option.section]
-        smallest[option.note] = min(cost, smallest.get(option.note, cost))
-    left = room - sum(count(each.block()) + 1 for each in excerpts)
-    return _Plan(excerpts=excerpts, relevant=relevant, left=left, smallest=smallest)
+class _Choice:
+    """Plans within more or less room; what the passages cost is counted once."""
+
+    def __init__(self, material: Material, budget: int, room: int, count: Count, weights: Weights) -> None:
+        """`room` is the least that there will be."""
+        weighed = weigh_passages(material.sources, material.terms, weights) if material.sources else []
+        most = max(LEAST_OPTIONS, OPTIONS * budget // 1_000)
+        kept = sorted(weighed, key=lambda each: (-each.worth, each.source, each.place))[:most]
+        self._relevant = frozenset(each.source for each in weighed)
+        has_others = len({each.source for each in kept}) > 1
+        self._share = int(budget * NOTE_SHARE) if has_others else None
+        self._drawing = _Drawing(material, count)
+        self._cut: list[Weighed] = []
+        self._options: list[Option] = []
+        for each in kept if room > 0 else ():
+            fitted = self._drawing.fit(each, self._cap(room))
+            if fitted is not None:
+                self._cut.append(fitted)
+                self._options.append(self._drawing.option(fitted))
+        self._smallest: dict[int, int] = {}
+        for option in self._options:
+            cost = option.cost + self._drawing.headers[option.note, option.section]
+            self._smallest[option.note] = min(cost, self._smallest.get(option.note, cost))
+
+        self._limits = Limits(
+            budget=room,
+            note=self._cap(room),
+            headers=self._drawing.headers,
+            gap=self._drawing.gap,
+            scale=weights.scale,
+            query=weights.query,
+            kept=weights.kept,
+            least=weights.least,
+        )
+        terms = [term.weight for term in material.terms.terms]
+        self._chooser = Chooser(self._options, terms, self._limits)
+
+    def _cap(self, room: int) -> int:
+        return room if self._share is None else min(room, self._share)
+
+    def within(self, room: int) -> _Plan:
+        """The best that fits."""
+        if not self._options:
+            return _Plan(relevant=self._relevant)
+        drawing, cap = self._drawing, self._cap(room)
+        chosen = self._chooser.choose(evolve(self._limits, budget=room, note=cap))
+        excerpts, spent = drawing.draw([self._cut[number] for number in chosen], room, cap)
+        return _Plan(
+            excerpts=excerpts,
+            relevant=self._relevant,
+            left=room - spent,
+            is_short=len(chosen) < len(self._options) or any(each.is_widened for each in excerpts),
+            smallest=self._smallest,
+        )
 
 
 class _Drawing:
@@ -276,8 +316,8 @@ class _Drawing:
             concepts=_concepts(text),
         )
 
-    def draw(self, chosen: Sequence[Weighed], room: int, cap: int) -> list[_Excerpt]:
-        """The excerpts, the likeliest ones widened within their sections while there is room."""
+    def draw(self, chosen: Sequence[Weighed], room: int, cap: int) -> tuple[list[_Excerpt], int]:
+        """The excerpts and what they cost; the likeliest are widened in their sections while that fits."""
         places: dict[tuple[int, int], dict[int, Passage]] = defaultdict(dict)
         worth: dict[tuple[int, int], list[Weighed]] = defaultdict(list)
         spent, by_note = 0, defaultdict[int, int](int)
@@ -300,7 +340,7 @@ class _Drawing:
                 places[key][place] = passage
                 widened.add(key)
                 spent, by_note[key[0]] = spent + cost, by_note[key[0]] + cost
-        return [self._excerpt(key, places[key], worth[key], key in widened) for key in worth]
+        return [self._excerpt(key, places[key], worth[key], key in widened) for key in worth], spent
 
     def _beside(self, key: tuple[int, int], have: dict[int, Passage]) -> list[int]:
         """The other passages of a section, the nearest to those that are shown first."""
@@ -376,7 +416,7 @@ def _concepts(text: str) -> tuple[str, ...]:
 # -- what was left out ----------------------------------------------------------------------------
 
 
-def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt], count: Count) -> list[LeftOut]:
+def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt]) -> list[LeftOut]:
     """Candidates without an excerpt: those that had no room first."""
     shown = {each.source for each in excerpts}
     dropped: list[LeftOut] = []

@@ -1,12 +1,15 @@
 """Which passages to show within a budget of tokens: greedy maximisation of a submodular function.
 
     F(S) = sum of W_c over the concepts c in S  +  query x sum of w_t (1 - product of (1 - a_pt) over p in S)
+           +  kept x sum of the worths of S
 
 Concepts are pairs of neighbouring words; W_c is the greatest worth of a passage that has c, divided by how
 many concepts that passage has. So a passage counts by its worth, less what of it was shown already
 (near-duplicates count nothing), and by the terms of the query that nothing shown covers yet (a_pt: the share
-of term t in passage p, times its worth relative to the best). F is monotone and submodular: a sum of weighted
-coverage functions (Lin and Bilmes 2011; concepts: Gillick and Favre 2009).
+of term t in passage p, times its worth relative to the best). The last sum counts no passage without any new
+concept; without it a likely note that words things as another one does gives way to an unlikely one. F is
+monotone, and, that exception aside, submodular: a sum of weighted coverage functions and a modular one (Lin
+and Bilmes 2011; concepts: Gillick and Favre 2009).
 
 A passage costs its tokens, and those of the line it stands under unless that is there already. The greedy
 algorithm takes what has the highest gain / cost^scale while it fits (Lin and Bilmes 2010), evaluating lazily
@@ -53,6 +56,8 @@ class Limits:
     scale: float
     query: float
     least: float
+    #: Share of its worth that a passage keeps while anything in it is new.
+    kept: float = 0.0
 
 
 @define
@@ -84,18 +89,22 @@ class Chooser:
             for concept in each.concepts:
                 if part > self._concepts.get(concept, 0.0):
                     self._concepts[concept] = part
+        nothing = _Shown()
+        #: What each adds to nothing.
+        self._alone = [self._gain(number, nothing) for number in range(len(options))]
 
-    def choose(self) -> list[int]:
-        """The numbers of the chosen options, in the order they were taken."""
+    def choose(self, limits: Limits | None = None) -> list[int]:
+        """The numbers of the chosen options, in the order they were taken; `limits` hold from now on."""
+        self._limits = self._limits if limits is None else limits
         taken = self._take(range(len(self._options)))
         value = sum(self.gains(taken))
         nothing = _Shown()
         single = max(
             (number for number in range(len(self._options)) if self._fits(number, nothing)),
-            key=lambda number: (self._gain(number, nothing), -number),
+            key=lambda number: (self._alone[number], -number),
             default=None,
         )
-        if single is None or self._gain(single, nothing) <= value:
+        if single is None or self._alone[single] <= value:
             return taken
         return [single, *self._take([n for n in range(len(self._options)) if n != single], single)]
 
@@ -114,7 +123,8 @@ class Chooser:
         by_section: dict[tuple[int, int], list[int]] = defaultdict(list)
         for number in numbers:
             by_section[self._key(number)].append(number)
-        heap = [(-self._density(number, self._gain(number, shown), shown), number) for number in numbers]
+        gains = self._alone if first is None else [self._gain(n, shown) for n in range(len(self._options))]
+        heap = [(-self._density(number, gains[number], shown), number) for number in numbers]
         heapify(heap)
         taken: list[int] = []
         done: set[int] = set()
@@ -167,6 +177,8 @@ class Chooser:
         for concept in option.concepts:
             if concept not in shown.concepts:
                 gain += self._concepts[concept]
+        if gain:
+            gain += self._limits.kept * option.worth
         share = option.worth / self._best
         for term, part in option.shares.items():
             gain += self._weights[term] * shown.uncovered.get(term, 1.0) * share * part

@@ -20,7 +20,7 @@ from attrs import frozen
 
 from lithos.core.context.passages import Passage, SplitNote
 from lithos.core.text.analysis import fold
-from lithos.core.text.snippet import Terms, first_places
+from lithos.core.text.snippet import Terms, first_places, places_among
 
 #: What a term counts that stands only in the path of the section, or only in the title.
 IN_SECTION: Final = 0.7
@@ -43,6 +43,7 @@ class Weights:
     scale: float = 0.7
     query: float = 0.2
     least: float = 0.001
+    kept: float = 0.1
 
 
 @frozen(kw_only=True, eq=False)
@@ -92,22 +93,34 @@ def weigh_passages(sources: Sequence[Source], terms: Terms, weights: Weights) ->
 def _weigh(number: int, source: Source, terms: Terms, weights: Weights, prior: float) -> list[Weighed]:
     """The passages of one source; each has its part of the source's probability."""
     titled = dict.fromkeys(first_places(fold(source.title), terms), IN_TITLE)
-    by_section: dict[int, dict[int, float]] = {}
+    split = source.split
+    # Folded as a whole where places stay; then a term that the note does not have is not looked for again.
+    whole = fold(split.content) if split.content.isascii() else None
+    sought = [(term, each) for term, each in enumerate(terms.terms) if whole is None or each.stem in whole]
+    by_section: dict[int, tuple[dict[int, float], float]] = {}
     found: list[tuple[int, Passage, float, Mapping[int, float], float]] = []
-    for place, passage in enumerate(source.split.passages):
+    for place, passage in enumerate(split.passages):
         above = by_section.get(passage.section)
         if above is None:
-            path = fold(source.split.sections[passage.section]) if passage.section else ""
-            above = by_section[passage.section] = titled | dict.fromkeys(
-                first_places(path, terms), IN_SECTION
+            path = fold(split.sections[passage.section]) if passage.section else ""
+            shares = titled | dict.fromkeys(first_places(path, terms), IN_SECTION)
+            above = by_section[passage.section] = shares, _sum(shares, terms)
+        shares, coverage = above
+        places = (
+            places_among(
+                fold(split.text_of(passage)) if whole is None else whole[passage.start : passage.end], sought
             )
-        places = first_places(fold(source.split.text_of(passage)), terms)
-        shares = above | dict.fromkeys(places, 1.0)
-        coverage = _sum(shares, terms)
-        lead = _sum({term: 1 / (1 + at / HALVING) for term, at in places.items()}, terms)
+            if sought
+            else {}
+        )
+        lead = 0.0
+        if places:
+            shares = shares | dict.fromkeys(places, 1.0)
+            coverage = _sum(shares, terms)
+            lead = _sum({term: 1 / (1 + at / HALVING) for term, at in places.items()}, terms)
         near = source.nearness[passage.chunk] if passage.chunk < len(source.nearness) else 0.0
-        energy = weights.words * coverage + weights.meaning * near + weights.lead * lead
         if coverage >= LEAST_COVERAGE or near >= LEAST_NEARNESS:
+            energy = weights.words * coverage + weights.meaning * near + weights.lead * lead
             found.append((place, passage, energy, shares, near))
     peak = max((energy for _, _, energy, _, _ in found), default=0.0)
     total = math.fsum(math.exp(energy - peak) for _, _, energy, _, _ in found) or 1.0

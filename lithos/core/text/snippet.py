@@ -266,8 +266,13 @@ def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> 
 
 def first_places(folded: str, terms: Terms) -> dict[int, int]:
     """Where in folded text each term stands first that it has, by the number of the term."""
+    return places_among(folded, list(enumerate(terms.terms)))
+
+
+def places_among(folded: str, numbered: Sequence[tuple[int, Term]]) -> dict[int, int]:
+    """The same of some terms."""
     found: dict[int, int] = {}
-    for number, term in enumerate(terms.terms):
+    for number, term in numbered:
         start = folded.find(term.stem)
         if start >= 0:
             place = start if term.is_unsegmented else _first_place(folded, term, start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,6 +110,30 @@ def test_a_near_duplicate_is_not_shown_twice() -> None:
         COUNT,
     )
     assert [item.id for item in briefing.items] == ["id-0", "id-2"]
+
+
+@pytest.mark.parametrize("budget", [1_000, 2_000])
+def test_many_small_notes_fill_a_budget(budget: int) -> None:
+    """What the parts take by themselves is more than what they take together; that is filled as well."""
+    notes = [
+        source(number, f"Zebra {number} showed its stripes to {number + 7} lions at night {number * 31}.")
+        for number in range(100)
+    ]
+    briefing = compose(Material(sources=notes, terms=TERMS), budget, COUNT)
+    assert 0.95 * budget <= briefing.tokens <= budget
+
+
+def test_what_words_it_alike_keeps_a_part_of_its_worth_unless_it_is_the_same() -> None:
+    def option(note: int, worth: float, *concepts: str) -> Option:
+        return Option(note=note, section=0, place=0, cost=10, worth=worth, shares={}, concepts=concepts)
+
+    alike = [option(0, 1.0, "a", "b", "c", "d"), option(1, 0.9, "a", "b", "c", "e")]
+    options = [*alike, option(2, 0.3, "x"), option(3, 1.0, "a", "b", "c", "d")]
+    limits = Limits(
+        budget=20, note=20, headers={(n, 0): 0 for n in range(4)}, gap=0, scale=0.7, query=0.2, least=0.001,
+    )  # fmt: skip
+    assert Chooser(options, [], limits).choose() == [0, 2]
+    assert Chooser(options, [], evolve(limits, kept=0.5)).choose() == [0, 1]
 
 
 def test_nothing_that_has_nothing_to_do_with_the_query_is_added() -> None:

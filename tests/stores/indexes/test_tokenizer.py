@@ -1,0 +1,57 @@
+"""Counting the pieces of the built-in tokenizer run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lithos.stores.indexes.tokenizer import LONGEST_KEPT, RunPieces, load_pieces, load_tokenizer
+
+TOKENIZER = load_tokenizer()
+PIECES = load_pieces()
+
+
+def whole(text: str) -> int:
+    """Pieces of a text that the tokenizer has seen at once."""
+    clean = text.encode("utf-8", "replace").decode()
+    return len(TOKENIZER.encode(clean, add_special_tokens=False).ids)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(
+        alphabet=st.one_of(st.characters(), st.sampled_from(" \n\t\r\x0b\x1c\x85\u2028\u0301,.'#a1")),
+        max_size=200,
+    )
+)
+@example("ab\x1ccd ef\x0bgh\u2028ij\u00a0kl\u200bmn")
+@example("[UNK] [PAD] ##ing " + "x" * 101 + " " + "y" * 100)
+@example("\u0301 \ud800 \ufffd \x00 日本語 Zürich ΟΔΟΣ")
+def test_run_by_run_a_text_has_as_many_pieces_as_at_once(text: str) -> None:
+    """behaviour 227"""
+    assert PIECES(text) == whole(text)
+    assert PIECES(text) == whole(text)  # from what is kept
+
+
+def test_what_is_kept_is_bounded_and_dropping_it_changes_no_count() -> None:
+    asked: list[str] = []
+
+    def lengths(runs: Sequence[str]) -> list[int]:
+        asked.extend(runs)
+        return [len(run) for run in runs]
+
+    pieces = RunPieces(lengths, kept=8)
+    for number in range(100):
+        text = f"often word{number} word{number + 1}\n\tand {'z' * (LONGEST_KEPT + number + 1)}"
+        assert pieces(text) == len("".join(text.split()))
+        assert pieces.kept <= 16
+    assert (asked.count("often"), asked.count("word50")) == (1, 1)  # what is used stays
+    assert sum("zz" in run for run in asked) == 100  # what is long is never kept
+
+
+@pytest.mark.parametrize("text", ["", " \n\t ", "\n"])
+def test_white_space_has_no_pieces(text: str) -> None:
+    assert PIECES(text) == 0
