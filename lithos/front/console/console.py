@@ -16,6 +16,7 @@ from attrs import frozen
 from quart import Blueprint, Response, g, redirect, request, send_from_directory
 from quart_trio import QuartTrio
 from werkzeug.datastructures import MultiDict
+from werkzeug.routing import PathConverter
 
 from lithos.actors.blocking import Threads
 from lithos.core.errors import LithosError
@@ -84,6 +85,12 @@ class Refused(Exception):
         self.message = message
         self.status = status
         self.code = code
+
+
+class WholePath(PathConverter):
+    """The rest of an address, in which there may be line breaks."""
+
+    regex = r"[^/](?s:.*?)"
 
 
 class Console:
@@ -178,10 +185,11 @@ class Console:
         async def static_file(name: str) -> Response:
             return await send_from_directory(STATIC, name, cache_timeout=STATIC_AGE)
 
-        @blueprint.get("/<path:rest>")
+        @blueprint.get("/<whole:rest>")
         async def missing(rest: str) -> Response:
             raise Refused("There is no such page. Look for it by the navigation or the search.", 404)
 
+        app.url_map.converters["whole"] = WholePath
         app.register_blueprint(blueprint)
 
         @app.get("/")

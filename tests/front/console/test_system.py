@@ -58,11 +58,11 @@ async def test_the_page_tells_the_state_and_runs_checks_only_when_asked(tmp_path
         assert str(person.lithos.server.coordinator.head) in page.text
         (run,) = [link for link in page.all("a", "button") if link.text == "Run the checks"]
         checked = read_page(await person.page(run.attributes["href"].partition("#")[0]))
-        rows = table_of(checked, "Results of the checks")
+        rows = table_of(checked, "What each check says")
         assert ["layout", "ok"] in [row[:2] for row in rows]
         assert {"data directory", "databases", "notes", "indexes", "clock"} <= {row[0] for row in rows}
         again = read_page(await person.page("/console/system"))
-        assert table_of(again, "Results of the checks") == rows
+        assert table_of(again, "What each check says") == rows
 
 
 async def test_samples_are_charts_with_a_table_beside(
@@ -161,7 +161,7 @@ async def test_no_secret_is_on_the_page(tmp_path: Path) -> None:
     ) as person:
         html = await person.page("/console/system?run=1")
         assert "a-secret" not in html
-        rows = table_of(read_page(html.replace("<details>", "").replace("</details>", "")), "Settings")
+        rows = table_of(read_page(html.replace("<details>", "").replace("</details>", "")), "Settings server")
         assert len(rows) > 1
 
 

@@ -40,7 +40,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
     """Add the list and the page of one agent."""
     pages = AgentPages(console)
     app.get("/agents")(pages.agents)
-    app.get("/agents/<path:agent>")(pages.agent)
+    app.get("/agents/<whole:agent>")(pages.agent)
 
 
 @frozen
