@@ -18,7 +18,7 @@ ENDPOINTS = (
     ("GET", "/mcp"),
     ("GET", "/sse"),
     ("POST", "/messages/"),
-    ("GET", "/"),
+    ("GET", "/nothing-like-it"),
     ("GET", "/events"),
 )
 
@@ -56,6 +56,13 @@ def test_without_the_token_every_endpoint_answers_401(guarded: Lithos, method: s
     """behaviour 201"""
     for wrong in ("", "Bearer ", f"Bearer {TOKEN}x", f"Basic {TOKEN}"):
         assert ask(guarded, method, path, Authorization=wrong) == (401, '{"error":"unauthorized"}')
+
+
+@pytest.mark.parametrize("path", ["/", "/console/", "/console/notes"])
+def test_the_console_leads_to_its_login_instead(guarded: Lithos, path: str) -> None:
+    status, body = ask(guarded, "GET", path)
+    assert status == 302
+    assert "/console/" in body
 
 
 def test_with_the_token_the_server_answers_and_health_needs_none(guarded: Lithos) -> None:

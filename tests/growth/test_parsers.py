@@ -23,6 +23,8 @@ EXCUSED: Mapping[str, str] = {
     "model.check_owned": "compares ids and names",
     "model.check_fence": "compares numbers and aspects",
     "model.check_completable": "compares ids and names",
+    "undo.is_undone": "compares versions and names",
+    "undo.since_by_others": "compares versions and names",
     **dict.fromkeys(
         (
             "versions.VersionReader.content",

@@ -76,10 +76,17 @@ async def test_a_look_lets_others_run(tmp_path: Path) -> None:
             return ()
 
         concerns, turns = Concerns(lithos.server.catalogue, slow, lithos.server.state.clock), 0
+
+        async def take_turns() -> None:
+            nonlocal turns
+            while True:
+                await trio.sleep(concerns_module.PAUSE / 2)
+                turns += 1
+
         async with trio.open_nursery() as nursery:
             nursery.start_soon(concerns.run)
+            nursery.start_soon(take_turns)
             while await concerns.report() is None:
-                turns += 1
-                await trio.sleep(concerns_module.PAUSE / 2)
+                await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
         assert turns >= 2
