@@ -153,10 +153,12 @@ def activity_text(lines: Sequence[str], most: int, count: Count) -> str:
 def left_out_text(left: Sequence[LeftOut], most: int, count: Count) -> str:
     """What had no room, and how to read it."""
     lines = [f"- {one_line(each.title, TITLE_SHOWN)} (`id={each.id}`, {each.tokens} tokens)" for each in left]
-    text = _list_of("## Left out: read with lithos_read", lines, most, count, "more: see `dropped`")
+    text = _list_of(
+        "## Left out: read with lithos_read", lines, most, count, "more: lithos_search finds them"
+    )
     if text or not left:
         return text
-    short = f"Left out: {len(left)} notes; see `dropped`."
+    short = f"Left out: {len(left)} notes; lithos_search finds them."
     return short if count(short) <= most else ""
 
 
