@@ -49,7 +49,7 @@ def test_a_person_logs_in_sees_nothing_before_and_logs_out(window: Browser, tmp_
         browser.shows("Log in")
 
 
-def test_an_expired_session_is_asked_to_log_in_again(window: Browser, tmp_path: Path) -> None:
+def test_a_browser_whose_session_is_gone_is_asked_to_log_in_again(window: Browser, tmp_path: Path) -> None:
     with running_lithos(tmp_path, env={"LITHOS_AUTH_TOKEN": TOKEN}) as server:
         browser = visit(window, server)
         browser.open("/console/login")
@@ -58,3 +58,4 @@ def test_an_expired_session_is_asked_to_log_in_again(window: Browser, tmp_path: 
         browser.driver.delete_all_cookies()
         browser.open("/console/identity")
         browser.shows("Log in")
+        assert browser.path.startswith("/console/login?next=/console/identity")

@@ -65,10 +65,10 @@ class Session:
     async def once(self, key: str, act: Callable[[], Awaitable[str]]) -> str:
         """Carry a submission out, or wait for the one that does; the location of its outcome.
 
-        `key` was made for the form. What raises may be submitted again.
+        `key` was made for the form. What raises may be submitted again: of several that waited for it, one
+        is carried out and the others wait for that. `act` has its own deadlines, so that waiting ends.
         """
-        known = self.submissions.get(key)
-        if known is not None:
+        while (known := self.submissions.get(key)) is not None:
             await known.done.wait()
             if known.location is not None:
                 return known.location
