@@ -1,0 +1,95 @@
+"""What an import reads: records (one becomes one note), attachments, and what could not be read.
+
+A source is read as a stream, so that a file of any size needs little memory (integration spec, 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from attrs import field, frozen
+
+
+@frozen
+class RecordEdge:
+    """A typed edge from the record to another: `target` is the other's `id`, else its title."""
+
+    relation: str
+    target: str
+
+
+@frozen
+class Record:
+    """One thing of a source that becomes one note.
+
+    `id` is unique in its source and the same whenever the source is read again; `hash` (hex) changes exactly
+    when something that is imported of the record changed. `position` names its place for a person (`line 12`,
+    `conversations[3]`, `folder/note.md`). `path` is the wished path below the folder that is imported into,
+    with `.md`; None leaves the file name to the title. `content` is Markdown without frontmatter.
+    `properties` are further frontmatter keys, kept as they are. Times are aware; None when unknown.
+    `text` is the whole file as it stands where the source is Markdown with frontmatter of its own, which is
+    then kept byte for byte but for what an import adds.
+    """
+
+    id: str
+    hash: str
+    position: str
+    title: str
+    content: str
+    path: str | None = None
+    tags: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    source_url: str | None = None
+    note_type: str | None = None
+    namespace: str | None = None
+    author: str | None = None
+    properties: Mapping[str, Any] = field(factory=dict)
+    edges: tuple[RecordEdge, ...] = ()
+    #: Wiki-links and Markdown links to notes in `content`, counted for the report.
+    links: int = 0
+    text: bytes | None = None
+
+
+@frozen
+class Attachment:
+    """A file that is no note and is copied beside the notes; `path` is relative, `file` where it lies."""
+
+    path: str
+    file: Path
+    size: int
+
+
+@frozen
+class Malformed:
+    """What could not be read: it is skipped, and told with its place and the reason."""
+
+    position: str
+    reason: str
+
+
+Item = Record | Attachment | Malformed
+
+
+class Source(Protocol):
+    """One kind of source. `kind` is its name on the command line."""
+
+    kind: str
+
+    def recognises(self, path: Path) -> bool:
+        """Whether a file or folder looks like this kind; reads a few kilobytes at most."""
+        ...
+
+    def read(self, path: Path) -> Iterator[Item]:
+        """Read item by item; called in a worker thread, pauses between items.
+
+        Raises `ImportRefused` when nothing of it can be read (it is no such source at all).
+        """
+        ...
+
+
+class ImportRefused(Exception):
+    """The source cannot be imported: the message says what, why and what to do next."""
