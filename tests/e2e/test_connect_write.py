@@ -225,7 +225,7 @@ def test_settings_that_a_person_added_to_the_entry_are_not_overwritten(person: P
     ("client", "content", "words"),
     [
         ("cursor", b'{\n  "mcpServers": {\n    "a": }\n}', "line 3, column 10"),
-        ("claude-code", b'{\n  // no comments here\n}', "line 2, column 3"),
+        ("claude-code", b"{\n  // no comments here\n}", "line 2, column 3"),
         ("codex", b'model = "x"\nbroken = = 1\n', "line 2, column 10"),
         ("codex", b"mcp_servers = { a = { command = 'x' } }\n", "cannot be added"),
         ("zed", b'{"context_servers": []}', "array"),
@@ -325,7 +325,9 @@ def test_what_the_client_saves_in_between_is_never_overwritten(
     assert person.records() == []
 
 
-def test_a_write_that_was_cut_short_is_found_by_the_next(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_was_cut_short_is_found_by_the_next(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = person.put("cursor", b'{"a": 1}')
 
     def killed(file: files.ConfigFile, data: bytes) -> None:

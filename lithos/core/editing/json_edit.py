@@ -174,7 +174,10 @@ def _place(text: str, root: Node, node: Node, member: Mapping[str, Any]) -> tupl
         begin = " " if _is_spaced(text) else ""
         written = _render(member, None, "", text)
     if last.comma is not None:
-        return _rest_end(text, last.comma), begin + written
+        offset = _rest_end(text, last.comma)
+        if "//" in text[last.comma : offset] and "\n" not in begin:
+            begin = newline + _indent_at(text, last.start)
+        return offset, begin + written
     if _COMMENT.match(text, last.end):  # it belongs to the member before it
         return _rest_end(text, node.start + 1), begin + written + ","
     return last.end, "," + begin + written
