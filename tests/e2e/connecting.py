@@ -1,4 +1,4 @@
-"""What tests of `lithos connect --write` share: a home of their own, sample configurations, and clients' eyes."""
+"""What tests of `lithos connect --write` share: a home, sample configurations, clients' eyes."""
 
 from __future__ import annotations
 

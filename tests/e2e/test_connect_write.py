@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from lithos.cli.connecting import files, writing
 from lithos.cli.connecting.clients import CLIENTS
+from lithos.stores.notes.system_calls import KernelCalls
 from tests.e2e.connecting import FILES, Person, make_person, read_as_client, servers_of
 
 ALL = sorted(FILES)
-#: Clients with a sample that has something of another in it.
-NOTES = ("serve", "--transport", "stdio")
+SERVES = ("serve", "--transport", "stdio")
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_a_file_is_written_as_the_client_reads_it_and_restored_to_the_byte(
         if way == "stdio":
             command = entry["command"]
             words = command if isinstance(command, list) else [command, *entry["args"]]
-            assert words[-5:] == ["--data-dir", str(person.home / "notes"), *NOTES]
+            assert words[-5:] == ["--data-dir", str(person.home / "notes"), *SERVES]
         assert Path(done["backup"]).read_bytes() == sample
         assert is_inserted(sample, path.read_bytes())
 
@@ -62,8 +64,8 @@ def test_a_file_is_written_as_the_client_reads_it_and_restored_to_the_byte(
 
 def is_inserted(old: bytes, new: bytes) -> bool:
     """Whether `new` is `old` with one piece more."""
-    begin = len(os.path.commonprefix([old, new]))
-    return old[begin:] == b"" or new.endswith(old[begin:])
+    begin = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), len(old))
+    return new.endswith(old[begin:])
 
 
 @pytest.mark.parametrize(("client", "scope"), ALL)
@@ -284,12 +286,82 @@ def test_permissions_stay_and_the_backup_is_the_persons_alone(person: Person) ->
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_the_owner_stays(person: Person) -> None:
+    path = person.put("cursor", b"{}")
+    os.chown(path, 12_345, 12_345)
+    person.connect("cursor", "--write")
+    assert (path.stat().st_uid, path.stat().st_gid) == (12_345, 12_345)
+
+
+def test_a_file_that_a_new_one_could_not_stand_for_is_written_in_place(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of a group that the person is not in, in a folder that they may write."""
+
+    def denied(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(files.shutil, "copystat", denied)
+    path = person.put("cursor", b"{}")
+    inode = path.stat().st_ino
+    person.connect("cursor", "--write")
+    assert "lithos" in servers_of("cursor", path.read_bytes())
+    assert path.stat().st_ino == inode
+
+
+def test_a_file_system_that_cannot_exchange_files_will_do(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(KernelCalls, "exchange", missing)
+    path = person.put("cursor", b"{}")
+    person.connect("cursor", "--write")
+    person.connect("cursor", "--remove")
+    assert path.read_bytes() == b"{}"
+
+
+def test_what_is_saved_while_a_new_file_is_removed_stays(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person.connect("cursor", "--write")
+    path, real = person.path_of("cursor"), writing.remove_config
+
+    def save_first(file: files.ConfigFile, folders: Sequence[Path]) -> None:
+        path.write_bytes(path.read_bytes().replace(b"{", b'{"mine": 1, ', 1))
+        real(file, folders)
+
+    monkeypatch.setattr(writing, "remove_config", save_first)
+    assert person.connect("cursor", "--remove")["action"] == "removed"
+    assert json.loads(path.read_bytes()).pop("mine") == 1
+    assert "lithos" not in str(path.read_bytes())
+
+
+def test_a_container_that_knows_this_machine_by_another_name_stays_connected(person: Person) -> None:
+    path = person.put("agent-zero", b'{"mcp_servers": ""}')
+    person.connect("agent-zero", "--write")
+    edited = path.read_bytes().replace(b"127.0.0.1", b"host.docker.internal")
+    path.write_bytes(edited)
+    assert person.connect("agent-zero", "--write")["action"] == "already connected"
+    assert path.read_bytes() == edited
+    person.connect("agent-zero", "--remove")
+    assert servers_of("agent-zero", path.read_bytes()) == {}
+
+
 def test_a_read_only_file_stays_as_it_is(person: Person) -> None:
     path = person.put("cursor", b"{}")
     path.chmod(0o444)
     assert "read-only" in person.connect("cursor", "--write", code=1)["error"]
     assert path.read_bytes() == b"{}"
     assert [name for name in person.files() if "lithos" in name] == []
+
+
+def test_what_is_no_file_is_refused(person: Person) -> None:
+    person.path_of("cursor").mkdir(parents=True)
+    assert "is no file" in person.connect("cursor", "--write", code=1)["error"]
+    assert person.connect("--list")["clients"]
 
 
 def test_a_huge_file_stays_as_it_is(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -198,7 +198,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             },
             ("cursor", "cursor-agent"), lambda around: (around.home / ".cursor",),
             _stdio(type="stdio"), _url(_DOLLAR_ENV),
-            then="Its settings list lithos under Tools & MCP; switch it on there if it is off.",
+            then="Restart it; Customize > MCPs (before: Settings > Tools & MCP) lists lithos; switch it on.",
         ),
         Client(
             "vscode", "VS Code", JsonFormat("jsonc", ("servers",)),
@@ -264,7 +264,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
             "agent-zero", "Agent Zero", EmbeddedFormat("mcp_servers", _MCP_SERVERS), _agent_zero_files,
             (), lambda around: [path.parent for path in _agent_zero_files(around).values() if path],
             _stdio(type="stdio"), _url(None, type="streamable-http"), knows_variables=False,
-            then="Stop it before you write, since it writes this file itself, and start it again.",
+            then="Stop it before you write, since it writes this file itself. In a container it reaches this "
+            "machine as host.docker.internal: put that in place of 127.0.0.1, and into server.allowed_hosts.",
         ),
     )
 }  # fmt: skip

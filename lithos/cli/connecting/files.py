@@ -63,9 +63,10 @@ def read_config(path: Path) -> ConfigFile:
         return ConfigFile(path, real, None)
     except OSError as error:
         raise CannotUse(f"{path} cannot be read: {error.strerror}.") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise CannotUse(f"{path} is no file.")
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise CannotUse(f"{path} is no file.")
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise CannotUse(

@@ -13,12 +13,16 @@ from urllib.parse import urlsplit
 from attrs import frozen
 
 from lithos.cli.session import Session
+from lithos.config.catalogue import Config
 from lithos.stores.owner_record import OwnerRecord, read_owner
 
 TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
 Transport = Literal["http", "stdio"]
 
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1", "0.0.0.0"})  # noqa: S104 - names to compare
+#: Names of this machine, the last two inside of containers; to compare, not to listen on.
+_LOOPBACK: Final = frozenset(
+    {"127.0.0.1", "localhost", "::1", "0.0.0.0", "host.docker.internal", "host.containers.internal"}  # noqa: S104
+)
 _DATA_OPTIONS: Final = ("--data-dir", "-d")
 
 
@@ -69,10 +73,10 @@ class Link:
 
     def is_as(self, other: Link) -> bool:
         """Whether both reach the same server in the same way."""
-        return (self.transport, self.command, self.url, self.token) == (
+        return (self.transport, self.command, _address(self.url), self.token) == (
             other.transport,
             other.command,
-            other.url,
+            _address(other.url),
             other.token,
         )
 
@@ -110,9 +114,14 @@ def find_target(session: Session) -> Target:
     return Target(
         (*_find_program(), *options, "serve", "--transport", "stdio"),
         f"{_served_url(read_owner(data / '.lithos' / 'lock')) or url}/mcp",
-        config.server.auth_token is not None,
+        _wants_token(config),
         data,
     )
+
+
+def _wants_token(config: Config) -> bool:
+    """Whether requests over HTTP need a token."""
+    return config.server.auth_token is not None
 
 
 def _served_url(owner: OwnerRecord | None) -> str | None:

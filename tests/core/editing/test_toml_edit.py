@@ -40,7 +40,8 @@ def test_it_comes_in_at_the_end_and_goes_again(text: str) -> None:
 
 
 def test_tables_below_it_and_in_the_middle_go_with_it() -> None:
-    text = "a = 1\n\n[mcp_servers.ours]\nx = 1 # mine\n\n# b's\n[b]\n[mcp_servers.ours.env]\ny = 1\n\n[c]\nz = 1\n"
+    text = "a = 1\n\n[mcp_servers.ours]\nx = 1 # mine\n\n# b's\n[b]\n"
+    text += "[mcp_servers.ours.env]\ny = 1\n\n[c]\nz = 1\n"
     left = remove_table(text, PATH)
     assert tomllib.loads(left) == {"a": 1, "b": {}, "c": {"z": 1}}
     assert "# b's\n[b]\n" in left
