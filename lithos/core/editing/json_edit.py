@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from attrs import frozen
@@ -37,9 +38,13 @@ class Insertion:
         return text[: self.offset] + self.text + text[self.offset :]
 
 
+#: An edit reads the old text and the new one, each several times.
+_read: Final = lru_cache(maxsize=2)(read_json)
+
+
 def find_entry(text: str, dialect: Dialect, path: Sequence[str]) -> Node | None:
     """The value at a path of keys. Raises `InvalidText`, and `CannotEdit` where a key is there twice."""
-    node = read_json(text, dialect)
+    node = _read(text, dialect)
     for key in path:
         found = [] if node is None else _only(node, key)
         if not found:
@@ -50,7 +55,7 @@ def find_entry(text: str, dialect: Dialect, path: Sequence[str]) -> Node | None:
 
 def insert_entry(text: str, dialect: Dialect, path: Sequence[str], value: Any) -> Insertion:
     """How to put in a value at a path that is not there. Raises `InvalidText` and `CannotEdit`."""
-    root = read_json(text, dialect)
+    root = _read(text, dialect)
     if root is None:
         document = json.dumps(_nested(path, value), indent=2, ensure_ascii=False)
         newline = _newline(text)
@@ -74,7 +79,7 @@ def insert_entry(text: str, dialect: Dialect, path: Sequence[str], value: Any) -
 
 def remove_entry(text: str, dialect: Dialect, path: Sequence[str]) -> str:
     """The text without the entry at the path, which is there; comments around it stay."""
-    node = read_json(text, dialect)
+    node = _read(text, dialect)
     assert node is not None
     for key in path[:-1]:
         node = _only(node, key)[0].value
@@ -101,7 +106,7 @@ def is_same_but(old: str, new: str, dialect: Dialect, path: Sequence[str], prune
 
     Order, the spelling of numbers and keys that are there twice count.
     """
-    before, after = read_json(old, dialect), read_json(new, dialect)
+    before, after = _read(old, dialect), _read(new, dialect)
     assert after is not None
     left = _without(after, path, prune)
     return bool(left == (("object", ()) if before is None else before.exact()))

@@ -8,7 +8,7 @@ Reading takes time in proportion to the text, and at most `DEEPEST` nested conta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from attrs import field, frozen
@@ -29,10 +29,11 @@ _NUMBER5: Final = (
 _WORD: Final = r"[^\W\d][\w$]*+|\$[\w$]*+"
 
 
-def _tokens_of(space: str, comment: str, string: str, number: str) -> re.Pattern[str]:
-    skipped = f"(?P<skip>{space}|{comment})" if comment else f"(?P<skip>{space})"
-    kinds = rf"(?P<string>{string})|(?P<number>{number})|(?P<word>{_WORD})|(?P<mark>[{{}}\[\]:,])"
-    return re.compile(f"{skipped}|{kinds}")
+def _tokens_of(space: str, comment: str, string: str, number: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What is skipped before a token, and a token with that."""
+    skipped = f"(?:{space}|{comment})*+" if comment else f"(?:{space})*+"
+    kinds = rf"(?P<mark>[{{}}\[\]:,])|(?P<string>{string})|(?P<number>{number})|(?P<word>{_WORD})|(?P<end>\Z)"
+    return re.compile(skipped), re.compile(f"{skipped}(?:{kinds})")
 
 
 _TOKENS: Final = {
@@ -112,21 +113,13 @@ class Node:
         return (self.kind, self.scalar)
 
 
-@frozen
-class _Token:
-    kind: str
-    start: int
-    end: int
-    text: str
-
-
 def read_json(text: str, dialect: Dialect) -> Node | None:
     """What the text holds; None for nothing but space and comments. Raises `InvalidText`."""
     reader = _Reader(text, dialect)
-    if reader.token.kind == "end":
+    if reader.kind == "end":
         return None
     node = reader.value(0)
-    if reader.token.kind != "end":
+    if reader.kind != "end":
         raise reader.refuse("something follows the end of the document")
     return node
 
@@ -148,94 +141,92 @@ def decode_escape(escape: str) -> str:
 
 
 class _Reader:
-    """The next token, and the values that begin there."""
+    """The token at hand (its `kind`, `text`, `start` and `end`), and the values that begin with it."""
 
     def __init__(self, text: str, dialect: Dialect) -> None:
-        self._text = text
+        self._source = text
         self._dialect = dialect
-        self._tokens = self._scan(1 if text.startswith("\ufeff") else 0)
-        self.token = next(self._tokens)
+        self._skipped, self._tokens = _TOKENS[dialect]
+        self.kind, self.text, self.start = "", "", 0
+        self.end = 1 if text.startswith("\ufeff") else 0
+        self._advance()
 
     def refuse(self, reason: str) -> InvalidText:
         """The refusal of the token."""
-        return InvalidText.at(self._text, self.token.start, reason)
+        return InvalidText.at(self._source, self.start, reason)
 
     def value(self, depth: int) -> Node:
         """The value that begins with the token."""
-        token = self.token
-        if token.text in ("{", "["):
+        kind, text, start, end = self.kind, self.text, self.start, self.end
+        if kind == "string":
+            node = Node("string", start, end, scalar=decode_string(text))
+        elif kind == "number":
+            node = Node("number", start, end, scalar=text)
+        elif text in ("{", "["):
             if depth >= DEEPEST:
                 raise self.refuse(f"more than {DEEPEST} values inside of each other")
             self._advance()
-            return self._object(token, depth) if token.text == "{" else self._array(token, depth)
-        if token.kind == "word" and token.text in _CONSTANTS:
-            node = Node("constant", token.start, token.end, scalar=_CONSTANTS[token.text])
-        elif token.kind == "string":
-            node = Node("string", token.start, token.end, scalar=decode_string(token.text))
-        elif token.kind == "number":
-            node = Node("number", token.start, token.end, scalar=token.text)
+            return self._object(start, depth) if text == "{" else self._array(start, depth)
+        elif text in _CONSTANTS:
+            node = Node("constant", start, end, scalar=_CONSTANTS[text])
         else:
-            raise self.refuse("the text ends here" if token.kind == "end" else "a value should be here")
+            raise self.refuse("the text ends here" if kind == "end" else "a value should be here")
         self._advance()
         return node
 
-    def _object(self, opening: _Token, depth: int) -> Node:
+    def _object(self, start: int, depth: int) -> Node:
         members: list[Member] = []
-        while self.token.text != "}":
-            key = self.token
-            if key.kind != "string" and not (key.kind == "word" and self._dialect == "json5"):
+        while self.text != "}":
+            kind, key, at = self.kind, self.text, self.start
+            if kind != "string" and not (kind == "word" and self._dialect == "json5"):
                 raise self.refuse("a key in double quotes should be here")
             self._advance()
-            if self.token.text != ":":
+            if self.text != ":":
                 raise self.refuse("a colon should be here")
             self._advance()
             value = self.value(depth + 1)
-            name = decode_string(key.text) if key.kind == "string" else key.text
-            members.append(Member(name, key.start, value, self._comma("}")))
-        return Node("object", opening.start, self._close(), members=members)
+            name = decode_string(key) if kind == "string" else key
+            members.append(Member(name, at, value, self._comma("}")))
+        return Node("object", start, self._close(), members=members)
 
-    def _array(self, opening: _Token, depth: int) -> Node:
+    def _array(self, start: int, depth: int) -> Node:
         items: list[Node] = []
-        while self.token.text != "]":
+        while self.text != "]":
             items.append(self.value(depth + 1))
             self._comma("]")
-        return Node("array", opening.start, self._close(), items=items)
+        return Node("array", start, self._close(), items=items)
 
     def _comma(self, closing: str) -> int | None:
-        if self.token.text != ",":
-            if self.token.text != closing:
+        if self.text != ",":
+            if self.text != closing:
                 raise self.refuse(f"a comma or {closing} should be here")
             return None
-        end = self.token.end
+        end = self.end
         self._advance()
-        if self.token.text == closing and self._dialect == "json":
+        if self.text == closing and self._dialect == "json":
             raise self.refuse("no comma may stand before the end of a list")
         return end
 
     def _close(self) -> int:
-        end = self.token.end
+        end = self.end
         self._advance()
         return end
 
     def _advance(self) -> None:
-        self.token = next(self._tokens)
+        found = self._tokens.match(self._source, self.end)
+        if found is None:
+            skipped = self._skipped.match(self._source, self.end)
+            self.start = self.end if skipped is None else skipped.end()
+            raise self.refuse(self._why())
+        self.kind = str(found.lastgroup)
+        self.text = found[self.kind]
+        self.start, self.end = found.span(self.kind)
 
-    def _scan(self, at: int) -> Iterator[_Token]:
-        text, match = self._text, _TOKENS[self._dialect].match
-        while at < len(text):
-            found = match(text, at)
-            if found is None:
-                raise InvalidText.at(text, at, self._why(at))
-            if found.lastgroup != "skip":
-                yield _Token(str(found.lastgroup), at, found.end(), found[0])
-            at = found.end()
-        yield _Token("end", at, at, "")
-
-    def _why(self, at: int) -> str:
-        begin = self._text[at : at + 2]
+    def _why(self) -> str:
+        begin = self._source[self.start : self.start + 2]
         if begin in ("//", "/*"):
-            closed = "this comment does not end"
-            return closed if self._dialect != "json" else "this file cannot have comments"
+            is_known = self._dialect != "json"
+            return "this comment does not end" if is_known else "this file cannot have comments"
         if begin[:1] in ('"', "'"):
             return "this string does not end, or has a character that must be escaped"
         return "this is not JSON"
