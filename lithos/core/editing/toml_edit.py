@@ -19,6 +19,8 @@ _PIECES: Final = re.compile(
     r"|(?P<open>[\[{])|(?P<close>[\]}])|(?P<newline>\n)|(?P<other>[^\"'#\[\]{}\n]++)|(?P<odd>.)"
 )
 _POSITION: Final = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$")
+#: A key of so many parts, for which the parser takes the square of their number.
+_ENDLESS: Final = re.compile(r"(?:\.[ \t]*+[A-Za-z0-9_-]{1,100}+[ \t]*+){500}")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -33,6 +35,9 @@ class _Table:
 
 def read_toml(text: str) -> dict[str, Any]:
     """What the text holds. Raises `InvalidText`."""
+    endless = _ENDLESS.search(text)
+    if endless is not None:
+        raise InvalidText.at(text, endless.start(), "a key of more than 500 parts")
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:

@@ -58,7 +58,10 @@ def test_an_entry_that_is_no_table_is_not_taken_out() -> None:
         remove_table("mcp_servers = { ours = { x = 1 }, b = 2 }\n", PATH)
 
 
-@pytest.mark.parametrize(("text", "line"), [("a = 1\nb = \n", 2), ('a = """', 1), ("[" * 5_000, 1)])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("a = 1\nb = \n", 2), ('a = """', 1), ("[" * 5_000, 1), ("b = 1\n" + "a." * 501 + "a = 1", 2)],
+)
 def test_what_is_no_toml_is_refused_with_its_place(text: str, line: int) -> None:
     with pytest.raises(InvalidText) as refusal:
         read_toml(text)
