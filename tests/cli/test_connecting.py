@@ -75,6 +75,12 @@ def test_what_is_neither_program_nor_address_is_no_link(entry: object) -> None:
     assert Link.of(entry) is None
 
 
+def test_where_an_entry_leads_is_told_without_its_secrets() -> None:
+    link = Link.of({"url": "http://ann:secret@host:1/mcp?token=secret"})
+    assert link is not None
+    assert link.place == "http://host:1/mcp"
+
+
 def test_the_second_version_of_opencode_has_no_switch_to_turn_on() -> None:
     entry = CLIENTS["opencode"].stdio(TARGET)
     text = OpencodeFormat()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ Transport = Literal["http", "stdio"]
 _LOOPBACK: Final = frozenset(
     {"127.0.0.1", "localhost", "::1", "0.0.0.0", "host.docker.internal", "host.containers.internal"}  # noqa: S104
 )
+_USER: Final = re.compile(r"//[^/@]*+@")
 _DATA_OPTIONS: Final = ("--data-dir", "-d")
 
 
@@ -97,7 +99,9 @@ class Link:
     @property
     def place(self) -> str:
         """Where it leads, for a person: never a token."""
-        return self.url.partition("?")[0] if self.transport == "http" else _data_of(self.command) or "?"
+        if self.transport == "stdio":
+            return _data_of(self.command) or self.command[0]
+        return _USER.sub("//", self.url.partition("?")[0])
 
 
 def find_target(session: Session) -> Target:
