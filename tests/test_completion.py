@@ -19,6 +19,8 @@ TYPED = {
     "lithos undo --ag": ["--agent"],
     "lithos history --de": ["--deleted"],
     "lithos connect cl": ["claude-code", "claude-desktop"],
+    "lithos connect cursor --scope p": ["project"],
+    "lithos connect --wr": ["--write"],
     "lithos serve --transport h": ["http"],
     "lithos inspect h": ["health"],
     "lithos search --hy": ["--hybrid"],

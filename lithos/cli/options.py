@@ -162,7 +162,10 @@ def _rank(text: str) -> int:
 
 
 #: Clients that `lithos connect` knows.
-CLIENTS = ("claude-code", "claude-desktop", "openclaw", "agent-zero", "cursor")
+CLIENTS = (
+    "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "windsurf", "zed", "opencode",
+    "openclaw", "agent-zero",
+)  # fmt: skip
 #: Shells that `lithos completion` knows.
 SHELLS = ("bash", "zsh")
 
@@ -239,7 +242,9 @@ def make_parser() -> argparse.ArgumentParser:
     add_backups(add)
     _add_top(add("top", "show what a running server does, live in the terminal"))
     _add_demo(add("demo", "watch two agents share notes and work, on a folder that is thrown away"))
-    _add_connect(add("connect", "print how to connect a client, ready to paste"))
+    _add_connect(
+        add("connect", "connect a client: print what it needs, or write it into its own configuration")
+    )
     _add_completion(add("completion", "print a script that completes commands and options in a shell"))
     return parser
 
@@ -390,7 +395,42 @@ def _add_top(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_connect(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("client", metavar="CLIENT", choices=CLIENTS, help=f"one of {', '.join(CLIENTS)}")
+    parser.description = (
+        "Print what a client needs to reach this server, ready to paste. With --write it is put into the "
+        "client's own configuration file, where every other byte stays; a backup is kept beside it, and "
+        "--remove gives the file back as it was."
+    )
+    parser.add_argument(
+        "client",
+        metavar="CLIENT",
+        nargs="?",
+        choices=CLIENTS,
+        default=None,  # a default that is left out counts as a wrong choice
+        help=f"one of {', '.join(CLIENTS)}",
+    )
+    does = parser.add_mutually_exclusive_group()
+    does.add_argument("--write", action="store_true", help="put the entry into the client's configuration")
+    does.add_argument("--remove", action="store_true", help="take the entry out again")
+    does.add_argument(
+        "--list", action="store_true", help="tell which clients are here, and what is connected"
+    )
+    parser.add_argument(
+        "--scope",
+        choices=("user", "project"),
+        help="whose configuration: yours, or that of the project in this folder (default: user)",
+    )
+    parser.add_argument(
+        "--transport",
+        choices=("http", "stdio"),
+        help="how it connects (default for --write: stdio; http in a project, and for agent-zero)",
+    )
+    parser.add_argument("--name", metavar="NAME", help="what the entry is called (default: lithos)")
+    parser.add_argument(
+        "--file", type=Path, metavar="PATH", help="the client's configuration file, where it is elsewhere"
+    )
+    parser.add_argument(
+        "--agent", metavar="ID", help="the agent id to use there (default: CLIENT@HOST of this machine)"
+    )
 
 
 def _add_completion(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,9 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from lithos.cli import main
+from lithos.cli.connecting.clients import CLIENTS as KNOWN
 from lithos.cli.options import CLIENTS
+from tests.e2e.connecting import servers_of
 
 SECRET = "a-secret-of-ours"
 
@@ -28,9 +30,14 @@ def words_of(client: str, text: str) -> list[str]:
     """The command of a stdio recipe."""
     if client == "claude-code":
         return shlex.split(text.partition(" -- ")[2])
-    document = json.loads(shlex.split(text)[-1] if client == "openclaw" else text)
-    entry = document["mcpServers"]["lithos"] if "mcpServers" in document else document
-    return [entry["command"], *entry["args"]]
+    if client == "openclaw":
+        entry = json.loads(shlex.split(text)[-1])
+    elif client == "agent-zero":
+        entry = json.loads(text)["mcpServers"]["lithos"]
+    else:
+        entry = servers_of(client, text.encode())["lithos"]
+    command: list[str] | str = entry["command"]
+    return command if isinstance(command, list) else [command, *entry["args"]]
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -53,6 +60,19 @@ def test_the_token_is_named_but_never_printed(
     assert SECRET not in json.dumps(printed)
     if client != "claude-desktop":
         assert "LITHOS_AUTH_TOKEN" in printed["http"]["text"]
+
+
+def test_the_clients_that_can_be_typed_are_those_that_are_known() -> None:
+    assert tuple(KNOWN) == CLIENTS
+
+
+def test_one_way_alone_is_printed_when_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["connect", "zed", "--transport", "http", "-d", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "/mcp" in printed
+    assert "stdio" not in printed
 
 
 def test_the_address_is_that_of_the_configuration(

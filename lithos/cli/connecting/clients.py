@@ -1,0 +1,271 @@
+"""The clients: where each keeps its configuration, and what an entry for this server looks like there.
+
+Paths and keys are those that the clients' own pages publish (docs/connect.md names what to expect of each).
+A token is referred to by the name of its variable, in the client's own way of doing so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from attrs import frozen
+
+from lithos.cli.connecting.formats import (
+    EmbeddedFormat,
+    Format,
+    JsonFormat,
+    OpencodeFormat,
+    TomlFormat,
+)
+from lithos.cli.connecting.target import TOKEN_VARIABLE, Target, Transport
+
+Scope = Literal["user", "project"]
+
+
+@frozen
+class Surroundings:
+    """Where to look: the system (`sys.platform`), the environment, the person's and the current folder."""
+
+    system: str
+    environment: Mapping[str, str]
+    home: Path
+    folder: Path
+
+    @classmethod
+    def here(cls) -> Surroundings:
+        """Those of this process."""
+        return cls(sys.platform, os.environ, Path.home(), Path.cwd())
+
+    def variable(self, name: str) -> Path | None:
+        """The folder that a variable of the environment names; a relative one counts for nothing."""
+        named = Path(self.environment.get(name, ""))
+        return named if named.is_absolute() else None
+
+    @property
+    def config(self) -> Path:
+        """`$XDG_CONFIG_HOME`."""
+        return self.variable("XDG_CONFIG_HOME") or self.home / ".config"
+
+    @property
+    def application(self) -> Path:
+        """Where applications with windows keep theirs (Electron's `appData`)."""
+        if self.system == "darwin":
+            return self.home / "Library" / "Application Support"
+        if self.system == "win32":
+            return self.variable("APPDATA") or self.home / "AppData" / "Roaming"
+        return self.config
+
+
+@frozen
+class Client:
+    """One client. `reference` spells a variable in a header; None where the client knows no such thing."""
+
+    name: str
+    title: str
+    format: Format
+    #: By scope; None where the client has no such file, or none that can be found.
+    files: Callable[[Surroundings], Mapping[Scope, Path | None]]
+    #: What gives away that it is installed: programs, and folders of the person's.
+    programs: Sequence[str]
+    folders: Callable[[Surroundings], Sequence[Path]]
+    stdio: Callable[[Target], dict[str, Any]]
+    #: None where it reaches no server over HTTP by itself.
+    http: Callable[[Target], dict[str, Any]] | None
+    knows_variables: bool = True
+    #: What to do in the client once the file is written.
+    then: str = ""
+
+    def default_transport(self, scope: Scope) -> Transport:
+        """Stdio for a person, since it needs neither a started server nor a token; HTTP in a project.
+
+        A project's file is committed, and paths of this machine mean nothing elsewhere. Agent Zero lives in a
+        container, where this program is not.
+        """
+        if self.http is None:
+            return "stdio"
+        return "http" if scope == "project" or self.name == "agent-zero" else "stdio"
+
+
+def _url(reference: str | None, **keys: str) -> Callable[[Target], dict[str, Any]]:
+    """An entry over HTTP; among `keys`, `url` is the name of the key for the address."""
+    address = keys.pop("url", "url")
+
+    def make(target: Target) -> dict[str, Any]:
+        return {**keys, address: target.url, **(target.headers(reference) if reference else {})}
+
+    return make
+
+
+def _stdio(**keys: str) -> Callable[[Target], dict[str, Any]]:
+    return lambda target: {**keys, **target.stdio}
+
+
+def _codex_http(target: Target) -> dict[str, Any]:
+    token = {"bearer_token_env_var": TOKEN_VARIABLE} if target.needs_token else {}
+    return {"url": target.url, **token}
+
+
+def _opencode_stdio(target: Target) -> dict[str, Any]:
+    return {"type": "local", "command": list(target.command), "enabled": True}
+
+
+def _opencode_http(target: Target) -> dict[str, Any]:
+    return _url(f"{{env:{TOKEN_VARIABLE}}}", type="remote")(target) | {"enabled": True}
+
+
+def _claude_code_files(around: Surroundings) -> Mapping[Scope, Path | None]:
+    moved = around.variable("CLAUDE_CONFIG_DIR") or around.home
+    return {"user": moved / ".claude.json", "project": around.folder / ".mcp.json"}
+
+
+def _claude_desktop_files(around: Surroundings) -> Mapping[Scope, Path | None]:
+    folder = around.application / "Claude"
+    store = around.variable("LOCALAPPDATA")
+    if around.system == "win32" and store is not None:  # installed from the store, it has a folder of its own
+        packaged = store / "Packages" / "Claude_pzs8sxrjxfjjc" / "LocalCache" / "Roaming" / "Claude"
+        folder = packaged if packaged.is_dir() else folder
+    return {"user": folder / "claude_desktop_config.json"}
+
+
+def _opencode_files(around: Surroundings) -> Mapping[Scope, Path | None]:
+    user, project = around.config / "opencode", around.folder
+    return {
+        "user": _with_comments(user / "opencode.json"),
+        "project": _with_comments(project / "opencode.json"),
+    }
+
+
+def _with_comments(path: Path) -> Path:
+    """The other name of a file, where only that exists."""
+    other = path.with_suffix(".jsonc")
+    return other if other.exists() else path
+
+
+def _openclaw_file(around: Surroundings) -> Path:
+    named = around.variable("OPENCLAW_CONFIG_PATH")
+    if named is not None:
+        return named
+    home = around.variable("OPENCLAW_HOME") or around.home
+    return (around.variable("OPENCLAW_STATE_DIR") or home / ".openclaw") / "openclaw.json"
+
+
+def _agent_zero_files(around: Surroundings) -> Mapping[Scope, Path | None]:
+    """Its settings are in the folder that it was put into, which only the person knows: a few are tried."""
+
+    def inside(folder: Path) -> Path | None:
+        # `usr` since version 0.9.8, before it `tmp`.
+        names = (folder / "usr" / "settings.json", folder / "tmp" / "settings.json")
+        return next((path for path in names if path.is_file()), None)
+
+    homes = (around.home / "agent-zero", around.home / "a0", Path("/a0"))
+    return {"user": next(filter(None, map(inside, homes)), None), "project": inside(around.folder)}
+
+
+def _zed_folder(around: Surroundings) -> Path:
+    if around.system == "win32":
+        return around.application / "Zed"
+    return around.home / ".config" / "zed" if around.system == "darwin" else around.config / "zed"
+
+
+_MCP_SERVERS: Final = ("mcpServers",)
+_DOLLAR: Final = f"${{{TOKEN_VARIABLE}}}"
+_DOLLAR_ENV: Final = f"${{env:{TOKEN_VARIABLE}}}"
+
+CLIENTS: Final[Mapping[str, Client]] = {
+    client.name: client
+    for client in (
+        Client(
+            "claude-code", "Claude Code", JsonFormat("json", _MCP_SERVERS), _claude_code_files,
+            ("claude",), lambda around: (around.variable("CLAUDE_CONFIG_DIR") or around.home / ".claude",),
+            _stdio(type="stdio"), _url(_DOLLAR, type="http"),
+            then="Start a new session and look at /mcp; of a project it asks first.",
+        ),
+        Client(
+            "claude-desktop", "Claude Desktop", JsonFormat("json", _MCP_SERVERS), _claude_desktop_files,
+            ("claude-desktop",), lambda around: (around.application / "Claude",),
+            _stdio(), None, knows_variables=False,
+            then="Quit it and start it again; Settings > Developer shows lithos as running.",
+        ),
+        Client(
+            "cursor", "Cursor", JsonFormat("jsonc", _MCP_SERVERS),
+            lambda around: {
+                "user": around.home / ".cursor" / "mcp.json",
+                "project": around.folder / ".cursor" / "mcp.json",
+            },
+            ("cursor", "cursor-agent"), lambda around: (around.home / ".cursor",),
+            _stdio(type="stdio"), _url(_DOLLAR_ENV),
+            then="Restart it; Customize > MCPs (before: Settings > Tools & MCP) lists lithos; switch it on.",
+        ),
+        Client(
+            "vscode", "VS Code", JsonFormat("jsonc", ("servers",)),
+            lambda around: {
+                "user": around.application / "Code" / "User" / "mcp.json",
+                "project": around.folder / ".vscode" / "mcp.json",
+            },
+            ("code",), lambda around: (around.application / "Code",),
+            _stdio(type="stdio"), _url(_DOLLAR_ENV, type="http"),
+            then="Run MCP: List Servers from the command palette and start lithos there.",
+        ),
+        Client(
+            "codex", "Codex", TomlFormat(("mcp_servers",)),
+            lambda around: {
+                "user": (around.variable("CODEX_HOME") or around.home / ".codex") / "config.toml",
+                "project": around.folder / ".codex" / "config.toml",
+            },
+            ("codex",), lambda around: (around.variable("CODEX_HOME") or around.home / ".codex",),
+            _stdio(), _codex_http,
+            then="codex mcp list shows it; of a project only once the project is trusted.",
+        ),
+        Client(
+            "gemini-cli", "Gemini CLI", JsonFormat("jsonc", _MCP_SERVERS),
+            lambda around: {
+                "user": around.home / ".gemini" / "settings.json",
+                "project": around.folder / ".gemini" / "settings.json",
+            },
+            ("gemini",), lambda around: (around.home / ".gemini",),
+            _stdio(), _url(_DOLLAR, url="httpUrl"),
+            then="Restart it; /mcp lists lithos with its tools.",
+        ),
+        Client(
+            "windsurf", "Windsurf", JsonFormat("jsonc", _MCP_SERVERS),
+            lambda around: {"user": around.home / ".codeium" / "windsurf" / "mcp_config.json"},
+            ("windsurf",), lambda around: (around.home / ".codeium" / "windsurf",),
+            _stdio(), _url(_DOLLAR_ENV, url="serverUrl"),
+            then="Press refresh under MCP servers in the settings of Cascade.",
+        ),
+        Client(
+            "zed", "Zed", JsonFormat("jsonc", ("context_servers",)),
+            lambda around: {
+                "user": _zed_folder(around) / "settings.json",
+                "project": around.folder / ".zed" / "settings.json",
+            },
+            ("zed", "zeditor"), lambda around: (_zed_folder(around),),
+            _stdio(), _url(None), knows_variables=False,
+            then="The settings of its agent panel show a green dot beside lithos at once.",
+        ),
+        Client(
+            "opencode", "opencode", OpencodeFormat(), _opencode_files,
+            ("opencode",), lambda around: (around.config / "opencode",),
+            _opencode_stdio, _opencode_http,
+            then="Restart it; opencode mcp list shows it.",
+        ),
+        Client(
+            "openclaw", "OpenClaw", JsonFormat("json5", ("mcp", "servers")),
+            lambda around: {"user": _openclaw_file(around)},
+            ("openclaw",), lambda around: (_openclaw_file(around).parent,),
+            _stdio(), _url(_DOLLAR, transport="streamable-http"),
+            then="Restart its gateway; openclaw mcp list shows it.",
+        ),
+        Client(
+            "agent-zero", "Agent Zero", EmbeddedFormat("mcp_servers", _MCP_SERVERS), _agent_zero_files,
+            (), lambda around: [path.parent for path in _agent_zero_files(around).values() if path],
+            _stdio(type="stdio"), _url(None, type="streamable-http"), knows_variables=False,
+            then="Stop it before you write, since it writes this file itself. In a container it reaches this "
+            "machine as host.docker.internal: put that in place of 127.0.0.1, and into server.allowed_hosts.",
+        ),
+    )
+}  # fmt: skip

@@ -1,0 +1,172 @@
+"""What a client is connected to: this server, as an address and as a command; and what an entry points to."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+from attrs import frozen
+
+from lithos.cli.session import Session
+from lithos.config.catalogue import Config
+from lithos.stores.owner_record import OwnerRecord, read_owner
+
+TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
+Transport = Literal["http", "stdio"]
+
+#: Names of this machine, the last two inside of containers; to compare, not to listen on.
+_LOOPBACK: Final = frozenset(
+    {"127.0.0.1", "localhost", "::1", "0.0.0.0", "host.docker.internal", "host.containers.internal"}  # noqa: S104
+)
+_USER: Final = re.compile(r"//[^/@]*+@")
+_DATA_OPTIONS: Final = ("--data-dir", "-d")
+
+
+@frozen
+class Target:
+    """What to connect to: `command` starts a server or bridges to the running one."""
+
+    command: tuple[str, ...]
+    url: str
+    needs_token: bool
+    data: Path
+
+    @property
+    def stdio(self) -> dict[str, Any]:
+        """The usual description of a local server."""
+        return {"command": self.command[0], "args": list(self.command[1:])}
+
+    def headers(self, token: str) -> dict[str, Any]:
+        """The header that carries the token, spelled so that the client fills it in."""
+        return {"headers": {"Authorization": f"Bearer {token}"}} if self.needs_token else {}
+
+
+@frozen
+class Link:
+    """What the entry of a client says, whatever its keys are called."""
+
+    transport: Transport
+    command: tuple[str, ...] = ()
+    url: str = ""
+    #: The header or variable that carries the token.
+    token: str = ""
+    is_off: bool = False
+
+    @classmethod
+    def of(cls, entry: object) -> Link | None:
+        """The entry as it is read, None for one that is neither of a program nor of an address."""
+        if not isinstance(entry, Mapping):
+            return None
+        is_off = entry.get("enabled") is False or entry.get("disabled") is True
+        url = next((entry[key] for key in ("httpUrl", "serverUrl", "url") if key in entry), None)
+        if isinstance(url, str):
+            return cls("http", url=url, token=_token_of(entry), is_off=is_off)
+        command = entry.get("command")
+        words = [command, *_list(entry.get("args"))] if isinstance(command, str) else _list(command)
+        if words and all(isinstance(word, str) for word in words):
+            return cls("stdio", command=tuple(words), is_off=is_off)
+        return None
+
+    def is_as(self, other: Link) -> bool:
+        """Whether both reach the same server in the same way."""
+        return (self.transport, self.command, _address(self.url), self.token) == (
+            other.transport,
+            other.command,
+            _address(other.url),
+            other.token,
+        )
+
+    def points_to(self, target: Target) -> bool:
+        """Whether it reaches this server: its address, or a server of its data directory."""
+        if self.transport == "http":
+            return _address(self.url) == _address(target.url)
+        data = _data_of(self.command)
+        return data is not None and os.path.realpath(data) == os.path.realpath(target.data)
+
+    @property
+    def is_lithos(self) -> bool:
+        """Whether it starts this program; of an address nobody can tell."""
+        return "serve" in self.command and any(
+            Path(word).name in ("lithos", "lithos-server") for word in self.command
+        )
+
+    @property
+    def place(self) -> str:
+        """Where it leads, for a person: never a token."""
+        if self.transport == "stdio":
+            return _data_of(self.command) or self.command[0]
+        return _USER.sub("//", self.url.partition("?")[0])
+
+
+def find_target(session: Session) -> Target:
+    """The server of this configuration."""
+    config = session.config
+    data = config.storage.data_dir.absolute()
+    options = ["--data-dir", str(data)]
+    if config.storage.vault is not None:
+        options += ["--vault", str(config.storage.vault)]
+    if session.invocation.config is not None:
+        options += ["--config", str(session.invocation.config.absolute())]
+    host = config.server.host if config.server.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
+    url = f"http://{f'[{host}]' if ':' in host else host}:{config.server.port or 8765}"
+    return Target(
+        (*_find_program(), *options, "serve", "--transport", "stdio"),
+        f"{_served_url(read_owner(data / '.lithos' / 'lock')) or url}/mcp",
+        _wants_token(config),
+        data,
+    )
+
+
+def _wants_token(config: Config) -> bool:
+    """Whether requests over HTTP need a token."""
+    return config.server.auth_token is not None
+
+
+def _served_url(owner: OwnerRecord | None) -> str | None:
+    """Where the running server answers clients over HTTP; None without one, and for one on stdio."""
+    if owner is None or owner.token is not None:  # a token of its own means stdio
+        return None
+    return owner.url
+
+
+def _find_program() -> tuple[str, ...]:
+    """How another program starts this one, wherever it is started from."""
+    beside = Path(sys.executable).with_name("lithos")
+    found = str(beside) if beside.exists() else shutil.which("lithos")
+    return (found,) if found else (sys.executable, "-m", "lithos")
+
+
+def _list(value: object) -> list[Any]:
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
+
+
+def _token_of(entry: Mapping[str, Any]) -> str:
+    variable = entry.get("bearer_token_env_var")
+    headers = entry.get("headers")
+    held = headers.get("Authorization") if isinstance(headers, Mapping) else None
+    return next((text for text in (variable, held) if isinstance(text, str)), "")
+
+
+def _address(url: str) -> tuple[str, int | None, str]:
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").lower()
+        return ("loopback" if host in _LOOPBACK else host, parts.port, parts.path.rstrip("/"))
+    except ValueError:
+        return (url, None, "")
+
+
+def _data_of(command: Sequence[str]) -> str | None:
+    """The data directory that a command line of this program names."""
+    for number, word in enumerate(command):
+        if word in _DATA_OPTIONS:
+            return command[number + 1] if number + 1 < len(command) else None
+        if word.startswith("--data-dir="):
+            return word.partition("=")[2]
+    return None

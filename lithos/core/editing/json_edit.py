@@ -1,0 +1,222 @@
+"""One entry of a JSON text put in or taken out; every other character stays (integration spec, 2).
+
+Entries are put in as one piece of text, so that taking out the same piece gives the text back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from attrs import frozen
+
+from lithos.core.editing.json_text import Dialect, Member, Node, read_json
+
+#: What stands behind a comma or a brace on its line: comments that end there.
+_REST: Final = re.compile(r"(?:[ \t]*+/\*[^\r\n*]*+\*/)*+(?:[ \t]*+//[^\r\n]*+)?")
+_COMMENT: Final = re.compile(r"[ \t]*+/[/*]")
+_INDENT: Final = re.compile(r"[ \t]*+")
+
+
+class CannotEdit(ValueError):
+    """The text cannot be edited without touching more than the entry; says what to do."""
+
+
+@frozen
+class Insertion:
+    """A piece of text to put in at `offset`; `parents` are the objects around the entry that it makes."""
+
+    offset: int
+    text: str
+    parents: int = 0
+
+    def apply(self, text: str) -> str:
+        """The text with the piece."""
+        return text[: self.offset] + self.text + text[self.offset :]
+
+
+#: An edit reads the old text and the new one, each several times.
+_read: Final = lru_cache(maxsize=2)(read_json)
+
+
+def find_entry(text: str, dialect: Dialect, path: Sequence[str]) -> Node | None:
+    """The value at a path of keys. Raises `InvalidText`, and `CannotEdit` where a key is there twice."""
+    node = _read(text, dialect)
+    for key in path:
+        found = [] if node is None else _only(node, key)
+        if not found:
+            return None
+        node = found[0].value
+    return node
+
+
+def insert_entry(text: str, dialect: Dialect, path: Sequence[str], value: Any) -> Insertion:
+    """How to put in a value at a path that is not there. Raises `InvalidText` and `CannotEdit`."""
+    root = _read(text, dialect)
+    if root is None:
+        document = json.dumps(_nested(path, value), indent=2, ensure_ascii=False)
+        newline = _newline(text)
+        begin = newline if text.strip("\ufeff \t") and not text.endswith("\n") else ""
+        lines = document.split("\n")
+        return Insertion(len(text), begin + newline.join(lines) + newline, len(path))
+    _check_object(root, ())
+    node, known = root, 0
+    while known < len(path) - 1:
+        found = _only(node, path[known])
+        if not found:
+            break
+        node, known = found[0].value, known + 1
+        _check_object(node, path[:known])
+    if _only(node, path[known]):
+        raise CannotEdit(f"There already is an entry {'.'.join(path[: known + 1])}.")
+    member = {path[known]: _nested(path[known + 1 :], value)}
+    offset, piece = _place(text, root, node, member)
+    return Insertion(offset, piece, len(path) - 1 - known)
+
+
+def remove_entry(text: str, dialect: Dialect, path: Sequence[str]) -> str:
+    """The text without the entry at the path, which is there; comments around it stay."""
+    node = _read(text, dialect)
+    assert node is not None
+    for key in path[:-1]:
+        node = _only(node, key)[0].value
+    member = _only(node, path[-1])[0]
+    number = list(node.members).index(member)
+    begin = _line_start(text, member.start)
+    if len(node.members) == 1:
+        end = member.comma or member.end
+        inner = text[node.start + 1 : begin] + text[end : node.end - 1]
+        if not inner.strip():
+            return text[: node.start + 1] + text[node.end - 1 :]
+        return text[:begin] + text[end:]
+    if member.comma is not None:
+        rest = text[member.comma :]
+        return text[:begin] + (rest if begin < member.start else rest.lstrip(" \t"))
+    before = node.members[number - 1]
+    assert before.comma is not None
+    begin = max(begin, before.comma)
+    return text[: before.comma - 1] + text[before.comma : begin] + text[member.end :]
+
+
+def is_same_but(old: str, new: str, dialect: Dialect, path: Sequence[str], prune: int = 0) -> bool:
+    """Whether `new` is `old` with an entry more; `prune` objects around it may be new as well.
+
+    Order, the spelling of numbers and keys that are there twice count.
+    """
+    before, after = _read(old, dialect), _read(new, dialect)
+    assert after is not None
+    left = _without(after, path, prune)
+    return bool(left == (("object", ()) if before is None else before.exact()))
+
+
+def _without(node: Node, path: Sequence[str], prune: int) -> Any:
+    pairs: list[tuple[str, Any]] = []
+    for member in node.members:
+        if member.key != path[0]:
+            pairs.append((member.key, member.value.exact()))
+        elif len(path) > 1:
+            rest = _without(member.value, path[1:], prune)
+            if rest != ("object", ()) or len(path) - 1 > prune:
+                pairs.append((member.key, rest))
+    return ("object", tuple(pairs))
+
+
+def _only(node: Node, key: str) -> list[Member]:
+    found = node.named(key)
+    if len(found) > 1:
+        raise CannotEdit(f"The key {key!r} is there {len(found)} times, and clients may read either one.")
+    return found
+
+
+def _check_object(node: Node, path: Sequence[str]) -> None:
+    if node.kind != "object":
+        what = ".".join(path) if path else "the document"
+        raise CannotEdit(f"Entries belong into an object, and {what} is of kind {node.kind}.")
+
+
+def _nested(path: Sequence[str], value: Any) -> Any:
+    for key in reversed(path):
+        value = {key: value}
+    return value
+
+
+def _newline(text: str) -> str:
+    first = text.find("\n")
+    return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
+
+
+def _line_start(text: str, offset: int) -> int:
+    """The line break before the offset, where only blanks lie between; else the offset."""
+    at = offset
+    while at and text[at - 1] in " \t":
+        at -= 1
+    if at and text[at - 1] == "\n":
+        return at - 2 if text[at - 2 : at - 1] == "\r" else at - 1
+    return offset
+
+
+def _place(text: str, root: Node, node: Node, member: Mapping[str, Any]) -> tuple[int, str]:
+    """Where a member goes into an object, and how it is written there."""
+    newline = _newline(text)
+    unit = _unit(text, root)
+    members = node.members
+    if not members:
+        offset = _rest_end(text, node.start + 1)
+        base = _indent_at(text, node.start)
+        begin = newline + base + unit
+        closing = "" if "\n" in text[offset : node.end - 1] else newline + base
+        if "\n" not in text and root is not node:
+            return node.start + 1, _render(member, None, "", text)
+        return offset, begin + _render(member, unit, begin, text) + closing
+    last = members[-1]
+    if "\n" in text[node.start : members[0].start]:
+        begin = newline + _indent_at(text, members[0].start)
+        written = _render(member, unit, begin, text)
+    else:
+        begin = " " if _is_spaced(text) else ""
+        written = _render(member, None, "", text)
+    if last.comma is not None:
+        offset = _rest_end(text, last.comma)
+        if "//" in text[last.comma : offset] and "\n" not in begin:
+            begin = newline + _indent_at(text, last.start)
+        return offset, begin + written
+    if _COMMENT.match(text, last.end):  # it belongs to the member before it
+        return _rest_end(text, node.start + 1), begin + written + ","
+    return last.end, "," + begin + written
+
+
+def _rest_end(text: str, offset: int) -> int:
+    """Behind the comments that follow an offset on its line."""
+    found = _REST.match(text, offset)
+    return found.end() if found is not None else offset
+
+
+def _unit(text: str, root: Node) -> str:
+    """One step of indentation: that of the first member which begins a line."""
+    if root.members and "\n" in text[root.start : root.members[0].start]:
+        inner, outer = _indent_at(text, root.members[0].start), _indent_at(text, root.start)
+        if len(inner) > len(outer):
+            return inner[len(outer) :]
+    return "  "
+
+
+def _indent_at(text: str, offset: int) -> str:
+    """The blanks that the line of an offset begins with."""
+    found = _INDENT.match(text, text.rfind("\n", 0, offset) + 1)
+    return found[0].lstrip("\ufeff") if found is not None else ""
+
+
+def _is_spaced(text: str) -> bool:
+    return '": ' in text or ", " in text
+
+
+def _render(member: Mapping[str, Any], unit: str | None, begin: str, text: str) -> str:
+    """The member without braces: on lines that begin like `begin`, or on one."""
+    if unit is None:
+        separators = (", ", ": ") if _is_spaced(text) else (",", ":")
+        return json.dumps(member, ensure_ascii=False, separators=separators)[1:-1]
+    lines = json.dumps(member, indent=unit, ensure_ascii=False).split("\n")[1:-1]
+    return begin.join(line[len(unit) :] for line in lines)

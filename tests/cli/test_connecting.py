@@ -1,0 +1,88 @@
+"""Where clients keep their configuration on each system, and how entries are recognised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lithos.cli.connecting.clients import CLIENTS, Surroundings
+from lithos.cli.connecting.formats import OpencodeFormat
+from lithos.cli.connecting.target import Link, Target
+
+HOME, HERE = Path("/home/ann"), Path("/home/ann/work")
+TARGET = Target(("/bin/lithos", "--data-dir", "/n", "serve"), "http://127.0.0.1:8765/mcp", False, Path("/n"))
+
+
+@pytest.mark.parametrize(
+    ("client", "system", "environment", "path"),
+    [
+        ("claude-code", "linux", {"CLAUDE_CONFIG_DIR": "/c"}, "/c/.claude.json"),
+        ("claude-desktop", "darwin", {}, "Library/Application Support/Claude/claude_desktop_config.json"),
+        ("claude-desktop", "win32", {"APPDATA": "/r"}, "/r/Claude/claude_desktop_config.json"),
+        ("claude-desktop", "linux", {"XDG_CONFIG_HOME": "/x"}, "/x/Claude/claude_desktop_config.json"),
+        ("vscode", "linux", {"XDG_CONFIG_HOME": "relative"}, ".config/Code/User/mcp.json"),
+        ("vscode", "darwin", {}, "Library/Application Support/Code/User/mcp.json"),
+        ("vscode", "win32", {}, "AppData/Roaming/Code/User/mcp.json"),
+        ("codex", "darwin", {"CODEX_HOME": "/k"}, "/k/config.toml"),
+        ("zed", "darwin", {"XDG_CONFIG_HOME": "/x"}, ".config/zed/settings.json"),
+        ("zed", "linux", {"XDG_CONFIG_HOME": "/x"}, "/x/zed/settings.json"),
+        ("zed", "win32", {"APPDATA": "/r"}, "/r/Zed/settings.json"),
+        ("opencode", "darwin", {}, ".config/opencode/opencode.json"),
+        ("openclaw", "linux", {"OPENCLAW_HOME": "/o"}, "/o/.openclaw/openclaw.json"),
+        ("openclaw", "linux", {"OPENCLAW_HOME": "/o", "OPENCLAW_STATE_DIR": "/s"}, "/s/openclaw.json"),
+        ("openclaw", "linux", {"OPENCLAW_CONFIG_PATH": "/f.json"}, "/f.json"),
+    ],
+)
+def test_the_file_is_where_the_client_looks(
+    client: str, system: str, environment: dict[str, str], path: str
+) -> None:
+    files = CLIENTS[client].files(Surroundings(system, environment, HOME, HERE))
+    assert files["user"] == HOME / path
+
+
+def test_the_file_with_comments_is_taken_where_it_is_the_one_that_is_there(tmp_path: Path) -> None:
+    files = CLIENTS["opencode"].files(Surroundings("linux", {}, HOME, tmp_path))
+    assert files["project"] == tmp_path / "opencode.json"
+    (tmp_path / "opencode.jsonc").touch()
+    files = CLIENTS["opencode"].files(Surroundings("linux", {}, HOME, tmp_path))
+    assert files["project"] == tmp_path / "opencode.jsonc"
+
+
+@pytest.mark.parametrize(
+    ("entry", "is_here"),
+    [
+        ({"url": "http://localhost:8765/mcp/"}, True),
+        ({"httpUrl": "http://[::1]:8765/mcp"}, True),
+        ({"serverUrl": "http://127.0.0.1:8766/mcp"}, False),
+        ({"url": "http://[broken/mcp"}, False),
+        ({"command": "lithos", "args": ["-d", "/n", "serve"]}, True),
+        ({"command": ["python", "-m", "lithos", "--data-dir=/n/.", "serve"]}, True),
+        ({"command": "lithos", "args": ["-d", "/other", "serve"]}, False),
+        ({"command": "lithos", "args": ["-d"]}, False),
+    ],
+)
+def test_an_entry_for_this_server_is_known_however_it_is_spelled(
+    entry: dict[str, object], is_here: bool
+) -> None:
+    link = Link.of(entry)
+    assert link is not None
+    assert link.points_to(TARGET) == is_here
+
+
+@pytest.mark.parametrize("entry", [None, "x", {}, {"command": 1}, {"command": "x", "args": [1]}, {"url": 2}])
+def test_what_is_neither_program_nor_address_is_no_link(entry: object) -> None:
+    assert Link.of(entry) is None
+
+
+def test_where_an_entry_leads_is_told_without_its_secrets() -> None:
+    link = Link.of({"url": "http://ann:secret@host:1/mcp?token=secret"})
+    assert link is not None
+    assert link.place == "http://host:1/mcp"
+
+
+def test_the_second_version_of_opencode_has_no_switch_to_turn_on() -> None:
+    entry = CLIENTS["opencode"].stdio(TARGET)
+    text = OpencodeFormat()
+    assert text.written('{"mcp": {"servers": {}}}', entry).keys() == {"type", "command"}
+    assert text.written('{"mcp": {"servers": {"type": "local", "command": []}}}', entry) == entry

@@ -1,0 +1,136 @@
+"""What tests of `lithos connect --write` share: a home, sample configurations, clients' eyes."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import frozen
+
+from lithos.cli import main
+
+SAMPLES = Path(__file__).parents[1] / "data" / "connect"
+#: Where the clients look, below the person's home or the project's folder, and the keys of their servers.
+FILES: Mapping[tuple[str, str], str] = {
+    ("claude-code", "user"): ".claude.json",
+    ("claude-code", "project"): ".mcp.json",
+    ("claude-desktop", "user"): ".config/Claude/claude_desktop_config.json",
+    ("cursor", "user"): ".cursor/mcp.json",
+    ("cursor", "project"): ".cursor/mcp.json",
+    ("vscode", "user"): ".config/Code/User/mcp.json",
+    ("vscode", "project"): ".vscode/mcp.json",
+    ("codex", "user"): ".codex/config.toml",
+    ("codex", "project"): ".codex/config.toml",
+    ("gemini-cli", "user"): ".gemini/settings.json",
+    ("gemini-cli", "project"): ".gemini/settings.json",
+    ("windsurf", "user"): ".codeium/windsurf/mcp_config.json",
+    ("zed", "user"): ".config/zed/settings.json",
+    ("zed", "project"): ".zed/settings.json",
+    ("opencode", "user"): ".config/opencode/opencode.json",
+    ("opencode", "project"): "opencode.json",
+    ("openclaw", "user"): ".openclaw/openclaw.json",
+    ("agent-zero", "user"): "agent-zero/usr/settings.json",
+    ("agent-zero", "project"): "tmp/settings.json",
+}
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "vscode": ("servers",),
+    "codex": ("mcp_servers",),
+    "zed": ("context_servers",),
+    "opencode": ("mcp",),
+    "openclaw": ("mcp", "servers"),
+}
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+#: What of JSON5 the sample has, as JSON: a reader of its own, for the one under test may be wrong.
+_JSON5 = (
+    (r"(?<!:)//[^\n]*", ""), (r"\\\n", ""), (r"\\'", "\u2019"), (r"'([^']*)'", r'"\1"'),
+    (r"([{,]\s*)([A-Za-z]\w*)\s*:", r'\1"\2":'), (r"\+Infinity", "Infinity"), (r"0xFF", "255"),
+    (r": \.5", ": 0.5"), (r",(\s*[}\]])", r"\1"),
+)  # fmt: skip
+
+
+def read_as_client(client: str, data: bytes) -> Any:
+    """The file as the client reads it, by a parser that is not the editor's."""
+    text = data.decode("utf-8-sig")
+    if client == "codex":
+        return tomllib.loads(text)
+    if client == "openclaw":
+        for pattern, replacement in _JSON5:
+            text = re.sub(pattern, replacement, text)
+        return json.loads(text)
+    if client in ("claude-code", "claude-desktop", "agent-zero"):
+        return json.loads(text)
+    text = _COMMENT.sub(lambda found: found[1] or "", text)
+    return json.loads(_TRAILING.sub(lambda found: found[1] or "", text))
+
+
+def servers_of(client: str, data: bytes) -> dict[str, Any]:
+    """The entries of servers that the client finds in the file."""
+    tree = read_as_client(client, data)
+    if client == "agent-zero":
+        tree = json.loads(tree["mcp_servers"] or "{}")
+    for key in KEYS.get(client, ("mcpServers",)):
+        tree = tree.get(key, {})
+    servers: dict[str, Any] = tree["servers"] if client == "opencode" and "servers" in tree else tree
+    return servers
+
+
+@frozen
+class Person:
+    """A person's home and project, and the command as they type it."""
+
+    home: Path
+    project: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def path_of(self, client: str, scope: str = "user") -> Path:
+        return (self.home if scope == "user" else self.project) / FILES[client, scope]
+
+    def sample(self, client: str, scope: str) -> bytes | None:
+        found = next((SAMPLES / client).glob(f"{scope}.*"), None)
+        return None if found is None else found.read_bytes()
+
+    def put(self, client: str, data: bytes, scope: str = "user") -> Path:
+        path = self.path_of(client, scope)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def connect(self, *typed: str, code: int = 0) -> dict[str, Any]:
+        """Type it with `--json`; what it prints, or under `error` what it says on stderr."""
+        self.capsys.readouterr()
+        got = main(["connect", *typed, "--data-dir", str(self.home / "notes"), "--json"])
+        printed = self.capsys.readouterr()
+        assert got == code, printed.err
+        if code:
+            return {"error": printed.err}
+        document: dict[str, Any] = json.loads(printed.out)
+        return document
+
+    def files(self) -> list[str]:
+        """Everything that is in the home and the project, but for the state folder."""
+        every = [*self.home.rglob("*"), *self.project.rglob("*")]
+        return sorted(str(path) for path in every if ".local" not in path.parts)
+
+    def records(self) -> list[Path]:
+        return list((self.home / ".local/state/lithos/connections").glob("*"))
+
+
+def make_person(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Person:
+    """A person with an empty home; nothing of the real one is seen."""
+    home, project = folder / "home", folder / "project"
+    home.mkdir()
+    project.mkdir()
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCLAW_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("OPENCLAW_STATE_DIR", "OPENCLAW_CONFIG_PATH", "LITHOS_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", str(folder / "no-programs"))
+    monkeypatch.chdir(project)
+    return Person(home, project, capsys)

@@ -1,0 +1,484 @@
+"""`lithos connect --write`, `--remove` and `--list`: the files of all clients, byte by byte."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from lithos.cli.connecting import files, writing
+from lithos.cli.connecting.clients import CLIENTS
+from lithos.stores.notes.system_calls import KernelCalls
+from tests.e2e.connecting import FILES, Person, make_person, read_as_client, servers_of
+
+ALL = sorted(FILES)
+SERVES = ("serve", "--transport", "stdio")
+
+
+@pytest.fixture
+def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Person:
+    return make_person(tmp_path, monkeypatch, capsys)
+
+
+def arguments(client: str, scope: str, *more: str) -> list[str]:
+    return [client, "--scope", scope, *more]
+
+
+def ways_of(client: str) -> list[str]:
+    return ["stdio"] if CLIENTS[client].http is None else ["http", "stdio"]
+
+
+@pytest.mark.parametrize(("client", "scope"), ALL)
+def test_a_file_is_written_as_the_client_reads_it_and_restored_to_the_byte(
+    client: str, scope: str, person: Person
+) -> None:
+    """Behaviour 243."""
+    sample = person.sample(client, scope)
+    assert sample is not None
+    path = person.put(client, sample, scope)
+    before = person.files()
+    for way in ways_of(client):
+        others = servers_of(client, sample)
+        done = person.connect(*arguments(client, scope, "--write", "--transport", way))
+        assert (done["action"], done["path"], done["transport"]) == ("connected", str(path), way)
+        servers = servers_of(client, path.read_bytes())
+        entry = servers.pop("lithos")
+        assert servers == others
+        assert ("http://127.0.0.1:8765/mcp" in entry.values()) == (way == "http")
+        if way == "stdio":
+            command = entry["command"]
+            words = command if isinstance(command, list) else [command, *entry["args"]]
+            assert words[-5:] == ["--data-dir", str(person.home / "notes"), *SERVES]
+        assert Path(done["backup"]).read_bytes() == sample
+        assert is_inserted(sample, path.read_bytes())
+
+        assert person.connect(*arguments(client, scope, "--remove"))["action"] == "removed"
+        assert path.read_bytes() == sample
+        assert (person.files(), person.records()) == (before, [])
+
+
+def is_inserted(old: bytes, new: bytes) -> bool:
+    """Whether `new` is `old` with one piece more."""
+    begin = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), len(old))
+    return new.endswith(old[begin:])
+
+
+@pytest.mark.parametrize(("client", "scope"), ALL)
+def test_a_second_write_changes_nothing(client: str, scope: str, person: Person) -> None:
+    """Behaviour 243."""
+    sample = person.sample(client, scope)
+    assert sample is not None
+    path = person.put(client, sample, scope)
+    person.connect(*arguments(client, scope, "--write"))
+    first, files_then = (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino), person.files()
+    assert person.connect(*arguments(client, scope, "--write"))["action"] == "already connected"
+    assert (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino) == first
+    assert person.files() == files_then
+
+
+@pytest.mark.parametrize(("client", "scope"), [pair for pair in ALL if pair[0] != "agent-zero"])
+def test_where_there_was_no_file_there_is_none_afterwards(client: str, scope: str, person: Person) -> None:
+    """Behaviour 243."""
+    person.connect(*arguments(client, scope, "--write"))
+    assert "lithos" in servers_of(client, person.path_of(client, scope).read_bytes())
+    person.connect(*arguments(client, scope, "--write", "--transport", ways_of(client)[0]))
+    person.connect(*arguments(client, scope, "--remove"))
+    assert (person.files(), person.records()) == ([], [])
+
+
+@pytest.mark.parametrize(("client", "scope"), ALL)
+def test_what_others_wrote_since_stays_to_the_byte(client: str, scope: str, person: Person) -> None:
+    """Behaviour 243: only the entry goes."""
+    sample = person.sample(client, scope)
+    assert sample is not None
+    path = person.put(client, sample, scope)
+    person.connect(*arguments(client, scope, "--write"))
+    comment = {"codex": b"# mine\n", "openclaw": b"// mine\n", "zed": b"// mine\n"}.get(client, b"  \n")
+    bom = b"\xef\xbb\xbf" if sample.startswith(b"\xef\xbb\xbf") else b""
+    path.write_bytes(bom + comment + path.read_bytes().removeprefix(bom))
+    assert person.connect(*arguments(client, scope, "--remove"))["action"] == "removed"
+    assert path.read_bytes() == bom + comment + sample.removeprefix(bom)
+    assert person.records() == []
+    assert [name for name in person.files() if "lithos" in name] == []
+
+
+@pytest.mark.parametrize("client", ["claude-code", "cursor", "codex", "zed", "openclaw"])
+def test_without_the_record_the_entry_alone_is_taken_out(client: str, person: Person) -> None:
+    sample = person.sample(client, "user")
+    assert sample is not None
+    path = person.put(client, sample)
+    done = person.connect(client, "--write")
+    for record in person.records():
+        record.unlink()
+    assert person.connect(client, "--remove")["action"] == "removed"
+    left = path.read_bytes()
+    assert read_as_client(client, left).keys() >= read_as_client(client, sample).keys()
+    assert servers_of(client, left) == servers_of(client, sample)
+    assert Path(done["backup"]).read_bytes() == sample  # nobody knows any more whose it is
+
+
+def test_a_client_that_rewrites_its_whole_file_loses_only_the_entry(person: Person) -> None:
+    """Claude Code does so at each start."""
+    sample = person.sample("claude-code", "user")
+    assert sample is not None
+    path = person.put("claude-code", sample)
+    person.connect("claude-code", "--write")
+    tree = json.loads(path.read_bytes())
+    tree["numStartups"] += 1
+    tree["mcpServers"]["another"] = {"command": "x"}
+    path.write_text(json.dumps(tree, indent=4))
+    person.connect("claude-code", "--remove")
+    del tree["mcpServers"]["lithos"]
+    assert path.read_text() == json.dumps(tree, indent=4)
+    assert [name for name in person.files() if "backup" in name] == []
+
+
+def test_a_backup_with_settings_that_the_file_lost_stays(person: Person) -> None:
+    sample = person.sample("gemini-cli", "user")
+    assert sample is not None
+    path = person.put("gemini-cli", sample)
+    done = person.connect("gemini-cli", "--write")
+    tree = read_as_client("gemini-cli", path.read_bytes())
+    path.write_text(json.dumps({"mcpServers": {"lithos": tree["mcpServers"]["lithos"]}}))
+    removed = person.connect("gemini-cli", "--remove")
+    assert removed["backup"] == done["backup"]
+    assert "stays" in removed["notes"][0]
+    assert Path(done["backup"]).read_bytes() == sample
+    assert json.loads(path.read_bytes()) == {"mcpServers": {}}
+
+
+def test_nothing_is_lost_when_it_is_written_edited_written_and_removed(person: Person) -> None:
+    sample = b'{\n  "mcpServers": {"a": {"command": "a"}}\n}\n'
+    path = person.put("windsurf", sample)
+    person.connect("windsurf", "--write")
+    edited = path.read_bytes().replace(b'"command": "a"', b'"command": "b"')
+    path.write_bytes(edited)
+    assert person.connect("windsurf", "--write", "--transport", "http")["action"] == "updated"
+    assert servers_of("windsurf", path.read_bytes())["lithos"] == {"serverUrl": "http://127.0.0.1:8765/mcp"}
+    person.connect("windsurf", "--remove")
+    assert path.read_bytes() == sample.replace(b'"command": "a"', b'"command": "b"')
+    assert [name for name in person.files() if "backup" in name] == []
+
+
+def test_a_file_that_somebody_deleted_leaves_its_backup(person: Person) -> None:
+    path = person.put("cursor", b'{"mcpServers": {"a": {"command": "a"}}}')
+    done = person.connect("cursor", "--write")
+    path.unlink()
+    assert person.connect("cursor", "--remove")["action"] == "not connected"
+    assert Path(done["backup"]).read_bytes() == b'{"mcpServers": {"a": {"command": "a"}}}'
+    assert person.connect("cursor", "--write")["action"] == "connected"
+    assert person.connect("cursor", "--remove")["action"] == "removed"
+    assert Path(done["backup"]).exists()
+
+
+def test_a_backup_of_the_persons_own_is_not_overwritten(person: Person) -> None:
+    path = person.put("cursor", b"{}")
+    own = path.with_name("mcp.json.lithos-backup")
+    own.write_text("mine")
+    assert person.connect("cursor", "--write")["backup"] == f"{own}-2"
+    person.connect("cursor", "--remove")
+    assert own.read_text() == "mine"
+    assert not Path(f"{own}-2").exists()
+
+
+def test_an_entry_that_leads_elsewhere_stays_and_another_name_is_offered(person: Person) -> None:
+    sample = b'{"mcpServers": {"lithos": {"command": "my-lithos", "args": []}}}'
+    path = person.put("cursor", sample)
+    for does in ("--write", "--remove"):
+        assert "--name" in person.connect("cursor", does, code=1)["error"]
+        assert path.read_bytes() == sample
+    person.connect("cursor", "--write", "--name", "notes")
+    assert set(servers_of("cursor", path.read_bytes())) == {"lithos", "notes"}
+    person.connect("cursor", "--remove", "--name", "notes")
+    assert path.read_bytes() == sample
+
+
+def test_two_names_in_one_file_come_and_go_in_any_order(person: Person) -> None:
+    sample = person.sample("cursor", "user")
+    assert sample is not None
+    path = person.put("cursor", sample)
+    for order in (("a", "b"), ("b", "a")):
+        for name in ("a", "b"):
+            person.connect("cursor", "--write", "--name", name)
+        for name in order:
+            person.connect("cursor", "--remove", "--name", name)
+        assert path.read_bytes() == sample
+    assert [name for name in person.files() if "backup" in name] == []
+
+
+def test_settings_that_a_person_added_to_the_entry_are_not_overwritten(person: Person) -> None:
+    path = person.put("windsurf", b"{}")
+    person.connect("windsurf", "--write")
+    tree = json.loads(path.read_bytes())
+    tree["mcpServers"]["lithos"]["disabledTools"] = ["lithos_delete"]
+    path.write_text(json.dumps(tree))
+    assert person.connect("windsurf", "--write")["action"] == "already connected"
+    refused = person.connect("windsurf", "--write", "--transport", "http", code=1)
+    assert "disabledTools" in refused["error"]
+    assert json.loads(path.read_bytes()) == tree
+
+
+@pytest.mark.parametrize(
+    ("client", "content", "words"),
+    [
+        ("cursor", b'{\n  "mcpServers": {\n    "a": }\n}', "line 3, column 10"),
+        ("claude-code", b"{\n  // no comments here\n}", "line 2, column 3"),
+        ("codex", b'model = "x"\nbroken = = 1\n', "line 2, column 10"),
+        ("codex", b"mcp_servers = { a = { command = 'x' } }\n", "cannot be added"),
+        ("zed", b'{"context_servers": []}', "array"),
+        ("zed", b'{"context_servers": {}, "context_servers": {}}', "2 times"),
+        ("cursor", b'{"mcpServers": {"lithos": {"url": "a"}, "lithos": {"url": "b"}}}', "twice"),
+        ("vscode", b'{"servers": {}} \xff', "not UTF-8"),
+        ("agent-zero", b'{"mcp_servers": "[{\'name\': 1}]"}', "line 1, column 3"),
+        ("agent-zero", b'{"mcp_servers": "[]"}', "array"),
+        ("gemini-cli", b"[" * 5_000, "more than 100"),
+    ],
+)
+def test_what_cannot_be_edited_safely_is_left_alone_with_a_reason(
+    client: str, content: bytes, words: str, person: Person
+) -> None:
+    path = person.put(client, content)
+    refused = person.connect(client, "--write", code=1)["error"]
+    assert words in refused
+    assert str(path) in refused
+    assert path.read_bytes() == content
+    assert [name for name in person.files() if "lithos" in name] == []
+    assert person.records() == []
+
+
+def test_a_link_stays_a_link_and_its_target_is_written(person: Person) -> None:
+    """As people have it who keep their dotfiles in a repository."""
+    target = person.home / "dotfiles" / "mcp.json"
+    target.parent.mkdir()
+    target.write_bytes(b'{"mcpServers": {}}\n')
+    link = person.path_of("cursor")
+    link.parent.mkdir()
+    link.symlink_to("../dotfiles/mcp.json")
+    person.connect("cursor", "--write")
+    assert link.is_symlink()
+    assert "lithos" in servers_of("cursor", target.read_bytes())
+    person.connect("cursor", "--remove")
+    assert (os.readlink(link), target.read_bytes()) == ("../dotfiles/mcp.json", b'{"mcpServers": {}}\n')
+
+
+def test_a_file_of_two_names_keeps_both(person: Person) -> None:
+    path = person.put("cursor", b"{}")
+    os.link(path, person.home / "same.json")
+    person.connect("cursor", "--write")
+    assert (person.home / "same.json").read_bytes() == path.read_bytes() != b"{}"
+    person.connect("cursor", "--remove")
+    assert path.read_bytes() == b"{}"
+    assert path.stat().st_nlink == 2
+
+
+def test_permissions_stay_and_the_backup_is_the_persons_alone(person: Person) -> None:
+    path = person.put("cursor", b"{}")
+    path.chmod(0o640)
+    done = person.connect("cursor", "--write")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert stat.S_IMODE(Path(done["backup"]).stat().st_mode) == 0o600
+    person.connect("cursor", "--remove")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_the_owner_stays(person: Person) -> None:
+    path = person.put("cursor", b"{}")
+    os.chown(path, 12_345, 12_345)
+    person.connect("cursor", "--write")
+    assert (path.stat().st_uid, path.stat().st_gid) == (12_345, 12_345)
+
+
+def test_a_file_that_a_new_one_could_not_stand_for_is_written_in_place(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of a group that the person is not in, in a folder that they may write."""
+
+    def denied(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(files.shutil, "copystat", denied)
+    path = person.put("cursor", b"{}")
+    inode = path.stat().st_ino
+    person.connect("cursor", "--write")
+    assert "lithos" in servers_of("cursor", path.read_bytes())
+    assert path.stat().st_ino == inode
+
+
+def test_a_file_system_that_cannot_exchange_files_will_do(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(KernelCalls, "exchange", missing)
+    path = person.put("cursor", b"{}")
+    person.connect("cursor", "--write")
+    person.connect("cursor", "--remove")
+    assert path.read_bytes() == b"{}"
+
+
+def test_what_is_saved_while_a_new_file_is_removed_stays(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person.connect("cursor", "--write")
+    path, real = person.path_of("cursor"), writing.remove_config
+
+    def save_first(file: files.ConfigFile, folders: Sequence[Path]) -> None:
+        path.write_bytes(path.read_bytes().replace(b"{", b'{"mine": 1, ', 1))
+        real(file, folders)
+
+    monkeypatch.setattr(writing, "remove_config", save_first)
+    assert person.connect("cursor", "--remove")["action"] == "removed"
+    assert json.loads(path.read_bytes()).pop("mine") == 1
+    assert "lithos" not in str(path.read_bytes())
+
+
+def test_a_container_that_knows_this_machine_by_another_name_stays_connected(person: Person) -> None:
+    path = person.put("agent-zero", b'{"mcp_servers": ""}')
+    person.connect("agent-zero", "--write")
+    edited = path.read_bytes().replace(b"127.0.0.1", b"host.docker.internal")
+    path.write_bytes(edited)
+    assert person.connect("agent-zero", "--write")["action"] == "already connected"
+    assert path.read_bytes() == edited
+    person.connect("agent-zero", "--remove")
+    assert servers_of("agent-zero", path.read_bytes()) == {}
+
+
+def test_a_read_only_file_stays_as_it_is(person: Person) -> None:
+    path = person.put("cursor", b"{}")
+    path.chmod(0o444)
+    assert "read-only" in person.connect("cursor", "--write", code=1)["error"]
+    assert path.read_bytes() == b"{}"
+    assert [name for name in person.files() if "lithos" in name] == []
+
+
+def test_what_is_no_file_is_refused(person: Person) -> None:
+    person.path_of("cursor").mkdir(parents=True)
+    assert "is no file" in person.connect("cursor", "--write", code=1)["error"]
+    assert person.connect("--list")["clients"]
+
+
+def test_a_huge_file_stays_as_it_is(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LARGEST", 100)
+    path = person.put("cursor", b"{}" + b" " * 99)
+    assert "larger" in person.connect("cursor", "--write", code=1)["error"]
+    assert len(path.read_bytes()) == 101
+
+
+@pytest.mark.parametrize("times", [1, 100])
+def test_what_the_client_saves_in_between_is_never_overwritten(
+    times: int, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = person.put("cursor", b'{"count": 0}')
+    real, saved = writing.replace_config, []
+
+    def save_first(file: files.ConfigFile, data: bytes) -> None:
+        if len(saved) < times:
+            saved.append(len(saved) + 1)
+            path.write_bytes(b'{"count": %d}' % saved[-1])
+        real(file, data)
+
+    monkeypatch.setattr(writing, "replace_config", save_first)
+    if times == 1:
+        person.connect("cursor", "--write")
+        assert json.loads(path.read_bytes())["count"] == 1
+        person.connect("cursor", "--remove")
+        assert path.read_bytes() == b'{"count": 1}'
+    else:
+        assert "changed 5 times" in person.connect("cursor", "--write", code=1)["error"]
+        assert path.read_bytes() == b'{"count": 5}'
+    assert [name for name in person.files() if "lithos" in name] == []
+    assert person.records() == []
+
+
+def test_a_write_that_was_cut_short_is_found_by_the_next(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = person.put("cursor", b'{"a": 1}')
+
+    def killed(file: files.ConfigFile, data: bytes) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(writing, "replace_config", killed)
+        person.connect("cursor", "--write", code=130)
+    assert person.connect("cursor", "--remove")["action"] == "not connected"
+    assert [name for name in person.files() if "lithos" in name] == []
+    assert path.read_bytes() == b'{"a": 1}'
+
+
+@pytest.mark.parametrize(("client", "scope"), ALL)
+def test_a_token_is_never_written_only_its_variable(
+    client: str, scope: str, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITHOS_AUTH_TOKEN", "a-secret-of-ours")
+    sample = person.sample(client, scope)
+    assert sample is not None
+    path = person.put(client, sample, scope)
+    knows = CLIENTS[client].knows_variables
+    done = person.connect(*arguments(client, scope, "--write", "--transport", "http"), code=int(not knows))
+    assert (b"LITHOS_AUTH_TOKEN" in path.read_bytes()) == knows
+    if not knows:
+        assert "stdio" in done["error"]
+    person.connect(*arguments(client, scope, "--write", "--transport", "stdio"))
+    assert b"LITHOS_AUTH_TOKEN" not in path.read_bytes()
+    kept = [Path(name) for name in person.files()] + person.records()
+    assert [name for name in kept if name.is_file() and b"a-secret" in name.read_bytes()] == []
+
+
+def test_a_project_has_http_and_a_person_stdio_unless_told_otherwise(person: Person) -> None:
+    assert person.connect("cursor", "--write", "--scope", "project")["transport"] == "http"
+    assert person.connect("cursor", "--write")["transport"] == "stdio"
+
+
+def test_the_agent_id_of_a_client_is_the_same_in_every_session(person: Person) -> None:
+    notes = person.connect("cursor", "--write")["notes"]
+    assert person.connect("cursor", "--write")["notes"][-1] == notes[-1]
+    assert '"cursor@' in notes[-1]
+    assert '"ann"' in person.connect("cursor", "--write", "--agent", "ann")["notes"][-1]
+
+
+def test_the_list_tells_what_is_installed_and_connected(person: Person) -> None:
+    person.put("cursor", b"{}")
+    person.put("zed", b'{"context_servers": {"lithos": {"url": "http://other:1/mcp"}}}')
+    person.put("gemini-cli", b'{"mcpServers": ')
+    person.connect("claude-code", "--write", "--scope", "project")
+    person.connect("cursor", "--write", "--name", "notes")
+    rows = person.connect("--list")["clients"]
+    told = {(row["client"], row["scope"]): row for row in rows}
+    assert told.keys() == FILES.keys()
+    assert told["cursor", "user"]["state"] == "connected"
+    assert (told["cursor", "user"]["name"], told["cursor", "user"]["transport"]) == ("notes", "stdio")
+    assert told["cursor", "project"]["state"] == "no file"
+    assert told["claude-code", "project"]["transport"] == "http"
+    assert told["zed", "user"]["state"] == "another server"
+    assert told["zed", "user"]["leads_to"] == "http://other:1/mcp"
+    assert "line 1, column 16" in told["gemini-cli", "user"]["trouble"]
+    installed = {row["client"] for row in rows if row["installed"]}
+    assert installed == {"cursor", "zed", "gemini-cli"}
+
+
+def test_an_unknown_place_is_asked_for(person: Person) -> None:
+    assert "--file" in person.connect("agent-zero", "--write", code=1)["error"]
+    path = person.home / "elsewhere.json"
+    path.write_bytes(b'{"mcp_servers": ""}')
+    person.connect("agent-zero", "--write", "--file", str(path))
+    assert "lithos" in servers_of("agent-zero", path.read_bytes())
+    person.connect("agent-zero", "--remove", "--file", str(path))
+    assert path.read_bytes() == b'{"mcp_servers": ""}'
+
+
+@pytest.mark.parametrize("typed", [["--name", "a b", "cursor", "--write"], [], ["cursor", "--scope", "user"]])
+def test_what_makes_no_sense_is_a_usage_error(typed: list[str], person: Person) -> None:
+    person.connect(*typed, code=2)
+
+
+def test_only_a_client_with_such_a_file_has_the_scope(person: Person) -> None:
+    refused = person.connect("windsurf", "--write", "--scope", "project", code=1)
+    assert "it knows user" in refused["error"]
