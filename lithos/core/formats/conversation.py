@@ -1,0 +1,200 @@
+"""A conversation as Markdown: a heading per message with its role and time, in parts that fit into a note."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from lithos.core.text.markdown import code_fences
+from lithos.core.text.pieces import line_pieces, matches_in_lines
+
+_HEADING: Final = re.compile(r"^ {0,3}(#{1,6})(?=[ \t])", re.MULTILINE)
+_TICKS: Final = re.compile(r"`{3,}", re.MULTILINE)
+_FENCE: Final = re.compile(r"`{3,}|~{3,}")
+_INFO: Final = re.compile(r"[^\w+#.-]")
+_NOT_LINKED: Final = str.maketrans("[]|#^\n", "()/-- ")
+#: Levels by which the headings of a message go below its own.
+_LOWERED: Final = 2
+#: Bytes of a part kept free for what links it to the others.
+_MARGIN: Final = 4_096
+
+
+@frozen
+class Message:
+    """One message that is shown: who wrote it, when, and its text as Markdown."""
+
+    role: str
+    text: str
+    at: datetime | None = None
+
+
+@frozen(kw_only=True)
+class Conversation:
+    """One conversation of an export; `branches` and `hidden` count what is not shown of it.
+
+    `hidden` are messages on other branches than the shown one.
+    """
+
+    id: str
+    title: str
+    messages: tuple[Message, ...]
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    model: str | None = None
+    branches: int = 0
+    hidden: int = 0
+    remarks: tuple[str, ...] = ()
+    properties: dict[str, Any] = field(factory=dict)
+
+
+def fence(text: str, info: str = "") -> str:
+    """`text` as a code block that nothing inside closes."""
+    longest = max((len(found[0]) for found in matches_in_lines(_TICKS, text, 0)), default=2)
+    ticks = "`" * max(3, longest + 1)
+    return f"{ticks}{_INFO.sub('', info[:40])}\n{text.rstrip()}\n{ticks}"
+
+
+def nest(text: str) -> str:
+    """A message below its heading: its own headings lowered, its last code block closed."""
+    text = text.strip("\n")
+    if "#" not in text and "```" not in text and "~~~" not in text:
+        return text
+    parts: list[str] = []
+    done = 0
+    # A paragraph behind everything shows whether the last code block is open.
+    probe = text + "\n\n."
+    closing = ""
+    for start, end in code_fences(probe):
+        parts.append(_lower(text[done:start]))
+        parts.append(text[start:end])
+        if end == len(probe):
+            opened = _FENCE.search(text, start)
+            closing = "\n" + (opened[0] if opened else "```")
+        done = min(end, len(text))
+    parts.append(_lower(text[done:]))
+    return "".join(parts) + closing
+
+
+def _lower(text: str) -> str:
+    if "#" not in text:
+        return text
+    parts: list[str] = []
+    done = 0
+    for found in matches_in_lines(_HEADING, text, 0):
+        parts.append(text[done : found.start(1)])
+        parts.append("#" * min(6, len(found[1]) + _LOWERED))
+        done = found.end(1)
+    return "".join([*parts, text[done:]])
+
+
+def heading_of(message: Message) -> str:
+    """`## User, 2024-01-15 08:30 UTC`."""
+    return f"## {message.role}" + (f", {message.at:%Y-%m-%d %H:%M} UTC" if message.at else "")
+
+
+def linkable(title: str) -> str:
+    """The title without the characters that no wiki-link may have."""
+    return " ".join(title.translate(_NOT_LINKED).split())
+
+
+def blocks_of(conversation: Conversation) -> list[str]:
+    """The Markdown of a conversation, what is to stay together as one text."""
+    intro = list(conversation.remarks)
+    if conversation.hidden:
+        intro.append(
+            f"*Shown is the branch that was open last; {_count(conversation.hidden, 'message')} on "
+            f"{_count(conversation.branches, 'other branch', 'other branches')} "
+            f"{'is' if conversation.hidden == 1 else 'are'} left out.*"
+        )
+    blocks = ["\n\n".join(intro)] if intro else []
+    blocks += (f"{heading_of(message)}\n\n{nest(message.text)}".rstrip() for message in conversation.messages)
+    return blocks
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def split_blocks(blocks: Sequence[str], most_bytes: int, joint: str = "\n\n") -> list[str]:
+    """The blocks joined by `joint` into texts of at most `most_bytes` of UTF-8, margin left.
+
+    A block that does not fit by itself is cut between paragraphs, else lines, else anywhere.
+    """
+    most = max(most_bytes - _MARGIN, 64)
+    parts: list[list[str]] = [[]]
+    size = 0
+    for block in _fitting(blocks, most):
+        length = len(block.encode("utf-8", "replace")) + 2
+        if parts[-1] and size + length > most:
+            parts.append([])
+            size = 0
+        parts[-1].append(block)
+        size += length
+    return [joint.join(part) for part in parts]
+
+
+def _fitting(blocks: Sequence[str], most: int) -> Iterator[str]:
+    for block in blocks:
+        if 4 * len(block) + 2 <= most or len(block.encode("utf-8", "replace")) + 2 <= most:
+            yield block
+        else:
+            yield from _cut(block, most)
+
+
+def _cut(block: str, most: int) -> Iterator[str]:
+    """The block in pieces; a code block that is cut goes on as one in the next piece."""
+    first, _, _ = block.partition("\n")
+    title = f"{first} (continued)" if first.startswith("## ") else ""
+    opening = ""
+    pending: list[str] = []
+    size = 0
+    for piece in _small_pieces(block, max(most // 8, 16)):
+        length = len(piece.encode("utf-8", "replace"))
+        if pending and size + length + len(opening) + len(title.encode()) + 32 > most:
+            text = "".join(pending)
+            opening = _open_fence(text)
+            yield text.rstrip("\n") + (f"\n{_FENCE.match(opening)[0]}" if opening else "")  # type: ignore[index]
+            pending = [f"{title}\n\n"] if title else []
+            pending += [f"{opening}\n"] if opening else []
+            size = sum(len(each.encode("utf-8", "replace")) for each in pending)
+        pending.append(piece)
+        size += length
+    yield "".join(pending)
+
+
+def _small_pieces(text: str, most: int) -> Iterator[str]:
+    """Lines, the long ones cut, so that each has at most `most` bytes."""
+    most = max(most // 4, 4)
+    for start, end in line_pieces(text, 0, len(text), keeps=""):
+        for line in text[start:end].splitlines(keepends=True):
+            yield from (line[at : at + most] for at in range(0, len(line), most))
+
+
+def _open_fence(text: str) -> str:
+    """The line that opens a code block which the text does not close, or ""."""
+    probe = text + "\n\n."
+    for start, end in code_fences(probe):
+        if end == len(probe):
+            found = _FENCE.search(text, start)
+            return text[found.start() :].partition("\n")[0] if found else ""
+    return ""
+
+
+def link_parts(texts: Sequence[str], titles: Sequence[str]) -> Iterator[str]:
+    """The parts with a link to the one before and the one behind."""
+    for number, text in enumerate(texts):
+        before = f"*Continues [[{titles[number - 1]}]].*\n\n" if number else ""
+        behind = f"\n\n*Continued in [[{titles[number + 1]}]].*" if number + 1 < len(texts) else ""
+        yield f"{before}{text}{behind}"
+
+
+def part_titles(title: str, count: int) -> list[str]:
+    """`title`, `title (part 2)` and so on; of several parts each can be linked to."""
+    if count <= 1:
+        return [title]
+    name = linkable(title) or "Conversation"
+    return [name, *(f"{name} (part {number})" for number in range(2, count + 1))]
