@@ -99,8 +99,8 @@ def _block(block: Any) -> str:
     if kind == "tool_use":
         return _tool_use(block)
     if kind == "tool_result":
-        text = _result(block)
-        return f"Result of {clean_line(block.get('name'), 100) or 'a tool'}:\n\n{fence(text)}" if text else ""
+        said = _result(block)
+        return f"Result of {clean_line(block.get('name'), 100) or 'a tool'}:\n\n{fence(said)}" if said else ""
     for key in ("text", "title"):
         if isinstance(text := block.get(key), str) and text.strip():
             return clean(text)

@@ -167,11 +167,16 @@ def _cut(block: str, most: int) -> Iterator[str]:
 
 
 def _small_pieces(text: str, most: int) -> Iterator[str]:
-    """Lines, the long ones cut, so that each has at most `most` bytes."""
+    """Lines, the long ones cut behind a space or anywhere, so that each has at most `most` bytes."""
     most = max(most // 4, 4)
     for start, end in line_pieces(text, 0, len(text), keeps=""):
         for line in text[start:end].splitlines(keepends=True):
-            yield from (line[at : at + most] for at in range(0, len(line), most))
+            at = 0
+            while len(line) - at > most:
+                stop = line.rfind(" ", at, at + most) + 1 or at + most
+                yield line[at:stop]
+                at = stop
+            yield line[at:]
 
 
 def _open_fence(text: str) -> str:

@@ -74,7 +74,7 @@ def parse_moment(value: Any) -> datetime | None:
     if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_DATE:
         return None
     text = value.strip()
-    for read in (parse_time, _number, _mail_date, _other_date):
+    for read in (parse_time, _number, _other_date, _mail_date):
         try:
             found = read(text)
         except (ValueError, TypeError, IndexError, OverflowError):

@@ -72,8 +72,8 @@ class ClaudeMemory:
         waiting = deque(_find(path))
         if not waiting:
             raise ImportRefused(
-                f"{path} has no memory files: no CLAUDE.md, CLAUDE.local.md or AGENTS.md, no .claude/rules and "
-                "no projects/<project>/memory. Name a project, ~/.claude, or one memory folder."
+                f"{path} has no memory files: no CLAUDE.md, CLAUDE.local.md, AGENTS.md, .claude/rules or "
+                "projects/<project>/memory. Name a project, ~/.claude, or one memory folder."
             )
         known = {each.name for each in waiting}
         while waiting:
@@ -126,8 +126,7 @@ def _is_note(root: Path, target: str) -> bool:
 def _find(path: Path) -> Iterator[_File]:
     """The memory files of the source, in order."""
     if path.is_file():
-        scope = _scope_of_one(path)
-        yield _File(path.name, path, scope)
+        yield _File(path.name, path, _scope_of_one(path))
         return
     if not path.is_dir():
         return
