@@ -125,7 +125,7 @@ def _message(node: Mapping[str, Any]) -> Message | None:
     if not isinstance(message, dict):
         return None
     author, content, metadata = (_mapping(message.get(key)) for key in ("author", "content", "metadata"))
-    role, kind = author.get("role"), content.get("content_type")
+    role, kind = author.get("role"), clean_line(content.get("content_type"), 60)
     if role not in ("user", "assistant", "tool") or kind in _HIDDEN_TYPES:
         return None
     if metadata.get("is_visually_hidden_from_conversation") or metadata.get("is_user_system_message"):

@@ -32,8 +32,8 @@ def read_claude(value: Any) -> Conversation:
     on_path = {id(each) for each in path}
     others = [each for each in every if id(each) not in on_path and _message(each) is not None]
     shown = [message for each in path if (message := _message(each)) is not None]
-    parents = {each.get("uuid") for each in others}
-    branches = sum(each.get("parent_message_uuid") not in parents for each in others)
+    parents = {clean_line(each.get("uuid"), ID) for each in others}
+    branches = sum(clean_line(each.get("parent_message_uuid"), ID) not in parents for each in others)
     times = [message.at for message in shown if message.at is not None]
     summary = value.get("summary")
     project = value.get("project")
@@ -93,7 +93,7 @@ def _block(block: Any) -> str:
         return clean(block)
     if not isinstance(block, dict):
         return ""
-    kind = block.get("type")
+    kind = clean_line(block.get("type"), 60)
     if kind in _SILENT:
         return ""
     if kind == "tool_use":
@@ -104,7 +104,7 @@ def _block(block: Any) -> str:
     for key in ("text", "title"):
         if isinstance(text := block.get(key), str) and text.strip():
             return clean(text)
-    name = clean_line(kind, 60).replace("_", " ")
+    name = kind.replace("_", " ")
     return f"[{name}]" if name and kind != "text" else ""
 
 
