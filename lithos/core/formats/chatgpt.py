@@ -59,7 +59,7 @@ def read_chatgpt(value: Any) -> Conversation:
         created_at=parse_moment(value.get("create_time")) or min(times, default=None),
         updated_at=parse_moment(value.get("update_time")) or max(times, default=None),
         model=_model(value, [nodes[key] for key in path]),
-        branches=len(forks),
+        branches=max(len(forks - {""}), bool(others)),
         hidden=len(others),
         remarks=() if is_whole else ("*The beginning of this conversation is missing in the export.*",),
         properties=_properties(value),

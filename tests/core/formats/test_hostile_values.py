@@ -15,10 +15,15 @@ from lithos.core.formats.conversation import Conversation, blocks_of
 from lithos.core.formats.knowledge_graph import Entity, NoGraphLine, Relation, read_line
 
 SCRAPS = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["a", "b", "text", "\ud800", "", "user"])
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["a", "b", "text", "\ud800", "", "user"])
 )
 ANY = st.recursive(
-    SCRAPS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+    SCRAPS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
 )
 
 
@@ -29,7 +34,8 @@ def maybe(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
 
 KEYS = st.sampled_from("abcd")
 PARTS = st.lists(
-    ANY | maybe(content_type=st.just("image_asset_pointer"), metadata=maybe(dalle=maybe(prompt=ANY))), max_size=3
+    ANY | maybe(content_type=st.just("image_asset_pointer"), metadata=maybe(dalle=maybe(prompt=ANY))),
+    max_size=3,
 )
 NODE = maybe(
     parent=KEYS,
@@ -41,14 +47,18 @@ NODE = maybe(
         ),
         create_time=st.floats(),
         recipient=ANY,
-        metadata=maybe(model_slug=ANY, attachments=st.lists(maybe(name=ANY)), content_references=st.lists(ANY)),
+        metadata=maybe(
+            model_slug=ANY, attachments=st.lists(maybe(name=ANY)), content_references=st.lists(ANY)
+        ),
     ),
 )
 CHATGPT = st.fixed_dictionaries(
     {"mapping": st.dictionaries(KEYS, NODE | ANY, max_size=4)},
     optional={"current_node": KEYS | ANY, "title": ANY, "id": ANY, "create_time": ANY},
 )
-BLOCK = maybe(type=st.sampled_from(["text", "tool_use", "tool_result", "thinking"]), text=ANY, input=ANY, content=ANY)
+BLOCK = maybe(
+    type=st.sampled_from(["text", "tool_use", "tool_result", "thinking"]), text=ANY, input=ANY, content=ANY
+)
 CLAUDE = st.fixed_dictionaries(
     {
         "chat_messages": st.lists(

@@ -27,9 +27,7 @@ def split(data: bytes, chunk: int = 65_536, most: int = 10_000_000) -> list[Piec
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(VALUES, max_size=6), st.integers(1, 9), st.booleans())
-def test_items_are_those_of_json_whatever_the_chunks(
-    values: list[object], chunk: int, escapes: bool
-) -> None:
+def test_items_are_those_of_json_whatever_the_chunks(values: list[object], chunk: int, escapes: bool) -> None:
     """behaviour 240"""
     data = json.dumps(values, ensure_ascii=escapes, indent=1).encode("utf-8", "surrogatepass")
     pieces = split(data, chunk)
@@ -132,7 +130,8 @@ def test_what_exports_have_is_let_pass(data: bytes, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"[1,]", b"[" * 100_000, b"{" + b" " * 70_000 + b"1: 2}", b"[1" + b" " * 70_000 + b",]x"]
+    "data",
+    [b"", b"{", b"[1,]", b"[" * 100_000, b"{" + b" " * 70_000 + b"1: 2}", b"[1" + b" " * 70_000 + b",]x"],
 )
 def test_what_is_no_json_is_refused_with_a_reason(data: bytes) -> None:
     """behaviour 241"""

@@ -49,7 +49,9 @@ def test_an_observation_gives_its_tags(item: str, tags: tuple[str, ...] | None) 
         ("uses [[A]] #bm:links_to", None),
     ],
 )
-def test_a_relation_is_a_type_a_target_and_perhaps_a_context(item: str, relation: tuple[str, str] | None) -> None:
+def test_a_relation_is_a_type_a_target_and_perhaps_a_context(
+    item: str, relation: tuple[str, str] | None
+) -> None:
     """behaviour 240"""
     assert read_relation(item) == relation
 
@@ -66,4 +68,8 @@ def test_list_items_count_wherever_they_stand_but_in_code_and_quotes() -> None:
 
 def test_a_permalink_is_found_by_address_and_title() -> None:
     """behaviour 240"""
-    assert permalink_of("memory://specs/Search Design") == permalink_of("specs/search_design.md") == "specs/search-design"
+    assert (
+        permalink_of("memory://specs/Search Design")
+        == permalink_of("specs/search_design.md")
+        == "specs/search-design"
+    )

@@ -51,8 +51,21 @@ def test_a_moment_is_read_however_it_is_written(value: object) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, "", "yesterday", "2024-02-30", float("nan"), float("inf"), 1e300, 10**400, -1e30,
-     [], {}, "9" * 500],
+    [
+        None,
+        True,
+        "",
+        "yesterday",
+        "2024-02-30",
+        float("nan"),
+        float("inf"),
+        1e300,
+        10**400,
+        -1e30,
+        [],
+        {},
+        "9" * 500,
+    ],
 )
 def test_what_is_no_moment_is_none(value: object) -> None:
     """behaviour 241"""

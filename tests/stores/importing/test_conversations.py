@@ -26,7 +26,13 @@ def node(key: str, parent: str | None, text: str, **more: Any) -> dict[str, Any]
 
 def chat(key: str, *nodes: dict[str, Any], **more: Any) -> dict[str, Any]:
     mapping = {each["id"]: each for each in nodes}
-    return {"conversation_id": key, "title": "Talk", "mapping": mapping, "current_node": nodes[-1]["id"], **more}
+    return {
+        "conversation_id": key,
+        "title": "Talk",
+        "mapping": mapping,
+        "current_node": nodes[-1]["id"],
+        **more,
+    }
 
 
 def write(folder: Path, *values: Any, name: str = "conversations.json") -> Path:
@@ -74,7 +80,9 @@ def test_blocks_and_attachments_of_claude_are_told() -> None:
     assert found.properties["other_branches"] == 1
     assert found.created_at == datetime(2025, 1, 18, 9, 30, 12, 345_678, UTC)
     trains = records(read("claude", DATA / "claude"))["b2d7a6c0-3f0e-4b52-8f0c-9e1f5a2c7d02"]
-    assert trains.content.startswith("No train goes there; the bus from Narvik does.\n\n## User, 2024-05-31 22:00 UTC")
+    assert trains.content.startswith(
+        "No train goes there; the bus from Narvik does.\n\n## User, 2024-05-31 22:00 UTC"
+    )
     assert trains.properties["project"] == "Travels"
 
 
@@ -137,9 +145,9 @@ def test_each_sort_of_content_is_told(more: dict[str, Any], text: str, tmp_path:
 )
 def test_what_nobody_saw_is_left_out(more: dict[str, Any], tmp_path: Path) -> None:
     """behaviour 240"""
-    assert only(write(tmp_path, chat("x", node("a", None, "shown"), node("b", "a", "no", **more)))).content.endswith(
-        "\n\nshown"
-    )
+    assert only(
+        write(tmp_path, chat("x", node("a", None, "shown"), node("b", "a", "no", **more)))
+    ).content.endswith("\n\nshown")
 
 
 def test_a_long_conversation_goes_on_in_parts_that_link_to_each_other(tmp_path: Path) -> None:
@@ -222,7 +230,9 @@ def test_a_damaged_archive_gives_what_is_before_the_damage(tmp_path: Path) -> No
 def test_an_export_in_another_encoding_is_read(encoding: str, tmp_path: Path) -> None:
     """behaviour 241"""
     path = tmp_path / "conversations.json"
-    path.write_bytes(json.dumps([chat("x", node("a", None, "Rösten 🌿"))], ensure_ascii=False).encode(encoding))
+    path.write_bytes(
+        json.dumps([chat("x", node("a", None, "Rösten 🌿"))], ensure_ascii=False).encode(encoding)
+    )
     assert SOURCES["chatgpt"].recognises(path)
     assert only(path).content.endswith("Rösten 🌿")
 

@@ -65,7 +65,12 @@ def test_a_note_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 def test_bytes_that_are_no_utf8_become_utf8_and_others_stay(tmp_path: Path) -> None:
     """behaviour 241"""
     head = "---\npermalink: a\ntype: note\n---\n"
-    put(tmp_path, wide_md=f"{head}Rösten".encode("utf-16"), nul_md=f"{head}a\0b", crlf_md=f"{head}a\nb".replace("\n", "\r\n"))
+    put(
+        tmp_path,
+        wide_md=f"{head}Rösten".encode("utf-16"),
+        nul_md=f"{head}a\0b",
+        crlf_md=f"{head}a\nb".replace("\n", "\r\n"),
+    )
     found = records(read("basic-memory", tmp_path))
     assert found["wide.md"].text == f"{head}Rösten".encode()
     assert found["nul.md"].text == f"{head}ab".encode()
@@ -125,7 +130,9 @@ def test_a_home_gives_the_memories_of_the_person_and_of_each_project() -> None:
         ("claude-memory/shop/CLAUDE.md", "shop", 3),
     ],
 )
-def test_a_folder_or_file_by_itself_has_the_scope_of_where_it_lies(path: str, namespace: str, count: int) -> None:
+def test_a_folder_or_file_by_itself_has_the_scope_of_where_it_lies(
+    path: str, namespace: str, count: int
+) -> None:
     """behaviour 240"""
     found = records(read("claude-memory", DATA / path))
     assert {record.namespace for record in found.values()} == {namespace}

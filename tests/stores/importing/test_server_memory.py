@@ -48,19 +48,25 @@ def test_a_relation_that_begins_nowhere_is_told_and_one_that_ends_nowhere_stays(
     """behaviour 241"""
     items = read("server-memory", write(tmp_path, relation("b", "a"), entity("a"), relation("a", "gone")))
     assert records(items)["a"].edges == (RecordEdge("knows", "gone"),)
-    assert skipped(items) == {"line 1": "the relation knows to 'a' begins at 'b', of which there is no entity"}
+    assert skipped(items) == {
+        "line 1": "the relation knows to 'a' begins at 'b', of which there is no entity"
+    }
 
 
 def test_observations_of_forks_are_read(tmp_path: Path) -> None:
     """behaviour 240"""
-    path = write(tmp_path, entity("a", {"content": "dated", "timestamp": "2024"}, 5, None, {"x": 1}, "", "a\0b"))
+    path = write(
+        tmp_path, entity("a", {"content": "dated", "timestamp": "2024"}, 5, None, {"x": 1}, "", "a\0b")
+    )
     assert records(read("server-memory", path))["a"].content == '- dated\n- 5\n- {"x": 1}\n- ab'
 
 
 def test_a_change_of_a_relation_changes_the_note_where_it_begins(tmp_path: Path) -> None:
     """behaviour 240"""
     before = records(read("server-memory", write(tmp_path, entity("a"), entity("b"), relation("a", "b"))))
-    after = records(read("server-memory", write(tmp_path, entity("a"), entity("b"), relation("a", "b", "likes"))))
+    after = records(
+        read("server-memory", write(tmp_path, entity("a"), entity("b"), relation("a", "b", "likes")))
+    )
     assert [before[key].hash == after[key].hash for key in "ab"] == [False, True]
 
 
@@ -68,7 +74,9 @@ def test_a_change_of_a_relation_changes_the_note_where_it_begins(tmp_path: Path)
 def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
     """behaviour 241"""
     path = tmp_path / "memory.json"
-    text = "\n".join(json.dumps(each, ensure_ascii=False) for each in (entity("Zürich", "schön"), entity("b")))
+    text = "\n".join(
+        json.dumps(each, ensure_ascii=False) for each in (entity("Zürich", "schön"), entity("b"))
+    )
     path.write_bytes(text.encode(encoding))
     assert SOURCES["server-memory"].recognises(tmp_path)
     assert records(read("server-memory", tmp_path))["Zürich"].content == "- schön"
@@ -76,7 +84,9 @@ def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
 
 def test_a_long_entity_goes_on_in_parts(tmp_path: Path) -> None:
     """behaviour 240"""
-    path = write(tmp_path, entity("a", *(f"fact{number} {'x' * 90}" for number in range(200))), relation("a", "b"))
+    path = write(
+        tmp_path, entity("a", *(f"fact{number} {'x' * 90}" for number in range(200))), relation("a", "b")
+    )
     parts = [item for item in ServerMemory(12_000).read(path) if isinstance(item, Record)]
     assert [part.id for part in parts] == ["a", "a#2", "a#3"]
     assert parts[1].edges == (RecordEdge("continues", "a"),)
