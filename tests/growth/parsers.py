@@ -278,7 +278,7 @@ def _chatgpt_of(given: str) -> object:
     whole = {
         "mapping": {"a": {"message": {"author": {"role": "user"}, "content": {"parts": ["\ue200", given]}}}}
     }
-    return conversation.blocks_of(chatgpt.read_chatgpt(value)), chatgpt.read_chatgpt(whole)
+    return list(conversation.blocks_of(chatgpt.read_chatgpt(value))), chatgpt.read_chatgpt(whole)
 
 
 def _claude_of(given: str) -> object:
@@ -316,17 +316,17 @@ def _split_of(given: str, chunk: int = 64) -> object:
 PARSERS: Final[Mapping[str, Parse]] = {
     "chatgpt.read_chatgpt": _chatgpt_of,
     "claude_chats.read_claude": _claude_of,
-    "conversation.blocks_of": lambda t: conversation.blocks_of(_message_of(t)),
+    "conversation.blocks_of": lambda t: list(conversation.blocks_of(_message_of(t))),
     "conversation.fence": lambda t: conversation.fence(t, t),
     "conversation.linkable": conversation.linkable,
     "conversation.nest": conversation.nest,
-    "conversation.part_titles": lambda t: conversation.part_titles(t, 3),
-    "conversation.split_blocks": lambda t: conversation.split_blocks([f"## a\n\n{t}", *_many(t)], 4_400),
-    "conversation.link_parts": lambda t: list(conversation.link_parts(_many(t), _many(t))),
+    "conversation.part_title": lambda t: conversation.part_title(t, 3),
+    "conversation.split_blocks": lambda t: list(conversation.split_blocks([f"## a\n\n{t}", *_many(t)], 4_400)),
+    "conversation.parts_of": lambda t: list(conversation.parts_of(lambda: _many(t), t, 4_400)),
     "json_items.ItemSplitter.feed": _split_of,
     "json_items.ItemSplitter.feed of a string": lambda t: _split_of('"' + t),
     "json_items.ItemSplitter.feed behind damage": lambda t: _split_of("[}" + t),
-    "json_items.split_whole": lambda t: list(json_items.split_whole(_bytes("[" + t))),
+    "json_items.split_whole": lambda t: list(json_items.split_whole(_bytes("[" + t), 0, len(t))),
     "json_items.read_json": lambda t: json_items.read_json(_bytes("[" + t)),
     "json_items.read_json of a string": lambda t: json_items.read_json(_bytes('"' + t)),
     "knowledge_graph.read_line": _graph_of,

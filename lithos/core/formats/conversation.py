@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 from attrs import field, frozen
@@ -101,7 +102,7 @@ def linkable(title: str) -> str:
     return " ".join(title.translate(_NOT_LINKED).split())
 
 
-def blocks_of(conversation: Conversation) -> list[str]:
+def blocks_of(conversation: Conversation) -> Iterator[str]:
     """The Markdown of a conversation, what is to stay together as one text."""
     intro = list(conversation.remarks)
     if conversation.hidden:
@@ -110,34 +111,35 @@ def blocks_of(conversation: Conversation) -> list[str]:
             f"{_count(conversation.branches, 'other branch', 'other branches')} "
             f"{'is' if conversation.hidden == 1 else 'are'} left out.*"
         )
-    blocks = ["\n\n".join(intro)] if intro else []
-    blocks += (f"{heading_of(message)}\n\n{nest(message.text)}".rstrip() for message in conversation.messages)
-    return blocks
+    if intro:
+        yield "\n\n".join(intro)
+    for message in conversation.messages:
+        yield f"{heading_of(message)}\n\n{nest(message.text)}".rstrip()
 
 
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def split_blocks(blocks: Sequence[str], most_bytes: int, joint: str = "\n\n") -> list[str]:
-    """The blocks joined by `joint` into texts of at most `most_bytes` of UTF-8, margin left.
+def split_blocks(blocks: Iterable[str], most_bytes: int, joint: str = "\n\n") -> Iterator[str]:
+    """The blocks joined by `joint` into texts of at most `most_bytes` of UTF-8, margin left; at least one.
 
-    A block that does not fit by itself is cut between paragraphs, else lines, else anywhere.
+    A block that does not fit by itself is cut between lines, else words, else anywhere.
     """
     most = max(most_bytes - _MARGIN, 64)
-    parts: list[list[str]] = [[]]
+    part: list[str] = []
     size = 0
     for block in _fitting(blocks, most):
         length = len(block.encode("utf-8", "replace")) + 2
-        if parts[-1] and size + length > most:
-            parts.append([])
-            size = 0
-        parts[-1].append(block)
+        if part and size + length > most:
+            yield joint.join(part)
+            part, size = [], 0
+        part.append(block)
         size += length
-    return [joint.join(part) for part in parts]
+    yield joint.join(part)
 
 
-def _fitting(blocks: Sequence[str], most: int) -> Iterator[str]:
+def _fitting(blocks: Iterable[str], most: int) -> Iterator[str]:
     for block in blocks:
         if 4 * len(block) + 2 <= most or len(block.encode("utf-8", "replace")) + 2 <= most:
             yield block
@@ -189,17 +191,39 @@ def _open_fence(text: str) -> str:
     return ""
 
 
-def link_parts(texts: Sequence[str], titles: Sequence[str]) -> Iterator[str]:
-    """The parts with a link to the one before and the one behind."""
-    for number, text in enumerate(texts):
-        before = f"*Continues [[{titles[number - 1]}]].*\n\n" if number else ""
-        behind = f"\n\n*Continued in [[{titles[number + 1]}]].*" if number + 1 < len(texts) else ""
-        yield f"{before}{text}{behind}"
+@frozen
+class Part:
+    """One note of several, or the only one: its number from 1, how many there are, its title and text.
+
+    `said` is the text without the links to the parts before and behind.
+    """
+
+    number: int
+    count: int
+    title: str
+    said: str
+    text: str
 
 
-def part_titles(title: str, count: int) -> list[str]:
-    """`title`, `title (part 2)` and so on; of several parts each can be linked to."""
-    if count <= 1:
-        return [title]
+def parts_of(
+    blocks: Callable[[], Iterable[str]], title: str, most_bytes: int, joint: str = "\n\n"
+) -> Iterator[Part]:
+    """The parts into which the blocks fit, each with a link to the one before and the one behind.
+
+    `blocks` is called again to count the parts, so that they need not all be held.
+    """
+    few = list(islice(split_blocks(blocks(), most_bytes, joint), 2))
+    if len(few) == 1:
+        yield Part(1, 1, title, few[0], few[0])
+        return
+    count = sum(1 for _ in split_blocks(blocks(), most_bytes, joint))
     name = linkable(title) or "Conversation"
-    return [name, *(f"{name} (part {number})" for number in range(2, count + 1))]
+    for number, said in enumerate(split_blocks(blocks(), most_bytes, joint), 1):
+        before = f"*Continues [[{part_title(name, number - 1)}]].*\n\n" if number > 1 else ""
+        behind = f"\n\n*Continued in [[{part_title(name, number + 1)}]].*" if number < count else ""
+        yield Part(number, count, part_title(name, number), said, f"{before}{said}{behind}")
+
+
+def part_title(name: str, number: int) -> str:
+    """`name`, then `name (part 2)` and so on."""
+    return name if number == 1 else f"{name} (part {number})"

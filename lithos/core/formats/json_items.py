@@ -19,8 +19,9 @@ from attrs import define, field, frozen
 
 from lithos.core.formats.texts import decode
 
-#: Bytes of one item: more than any conversation has; a larger one is not kept.
-MOST_BYTES: Final = 64 * 1024 * 1024
+#: Bytes of one item: more than any conversation has; a larger one is not kept. Reading one takes some six
+#: times as much memory where its texts need four bytes a character.
+MOST_BYTES: Final = 32 * 1024 * 1024
 #: Brackets inside brackets.
 MOST_DEPTH: Final = 200
 #: Bytes for one call of a regular expression or of `json`.
@@ -40,17 +41,19 @@ _SPACE: Final = b" \t\r\n"
 _QUOTE, _COMMA = b'",'
 _CLOSERS: Final = {b"["[0]: b"]"[0], b"{"[0]: b"}"[0]}
 _BACKSLASH: Final = b"\\"[0]
+_LIST: Final = b"["[0]
 
 
 @frozen
 class Piece:
-    """One item: its number from 0, where it begins in bytes, and its JSON, or why there is none.
+    """One item: its number from 0, where it begins and ends in bytes, and its JSON, or why there is none.
 
     `is_cut` says that the text ends in it.
     """
 
     index: int
     offset: int
+    end: int
     data: bytes | None
     reason: str = ""
     is_cut: bool = False
@@ -61,12 +64,15 @@ class ItemSplitter:
     """Splits an array, or the members of an object, that is fed to it in chunks of at most `WINDOW` bytes."""
 
     most_bytes: int = MOST_BYTES
+    #: Whether items have their data; else where they begin and end is all.
+    keeps: bool = True
     _closers: bytearray = field(factory=bytearray, init=False)
     _depth: int = field(default=0, init=False)
     _in_string: bool = field(default=False, init=False)
     _is_escaped: bool = field(default=False, init=False)
     _item: bytearray = field(factory=bytearray, init=False)
     _started: int | None = field(default=None, init=False)
+    _ended: int = field(default=0, init=False)
     _problem: str = field(default="", init=False)
     _consumed: int = field(default=0, init=False)
     _index: int = field(default=0, init=False)
@@ -125,14 +131,14 @@ class ItemSplitter:
     def finish(self) -> Iterator[Piece]:
         """What is left at the end of the text."""
         if self._garbage is not None:
-            yield Piece(self._index, self._garbage, None, "what stands here is no JSON list")
+            yield Piece(self._index, self._garbage, self._consumed, None, "what stands here is no JSON list")
         if self._depth == 0 or self._lost is not None:
             return
-        if self._depth == 1 and not self._in_string and self._item.strip(_SPACE):
+        if self._depth == 1 and not self._in_string and self._started is not None:
             yield from self._end_item(is_last=True)
         begin = self._consumed if self._started is None else self._started
         reason = f"the text ends in the middle (byte {self._consumed:,})"
-        yield Piece(self._index, begin, None, reason, is_cut=True)
+        yield Piece(self._index, begin, self._consumed, None, reason, is_cut=True)
 
     def _open(self, chunk: bytes, position: int) -> int:
         """Where the bracket stands with which everything begins; another list may follow behind its end."""
@@ -187,8 +193,9 @@ class ItemSplitter:
             self._problem = f"it has more than {self.most_bytes // (1024 * 1024)} MB"
         if self._problem:
             self._item.clear()
-        else:
+        elif self.keeps:
             self._item += chunk[start:end]
+        self._ended = self._consumed + end
 
     def _end_item(self, *, is_last: bool) -> Iterator[Piece]:
         started, self._started = self._started, None
@@ -196,12 +203,13 @@ class ItemSplitter:
         problem, self._problem = self._problem, ""
         if started is None:
             if not is_last:
-                yield Piece(self._index, self._consumed, None, "nothing stands between two commas")
+                where = self._consumed
+                yield Piece(self._index, where, where, None, "nothing stands between two commas")
                 self._index += 1
             return
         if not self._first_key and (key := _FIRST_KEY.match(data[: 2 * _LONGEST_KEY])):
             self._first_key = key[1]
-        yield Piece(self._index, started, None if problem else data, problem)
+        yield Piece(self._index, started, self._ended, None if problem else data, problem)
         self._index += 1
 
     def _damage(self, position: int) -> Piece:
@@ -213,7 +221,7 @@ class ItemSplitter:
         self._item, self._started, self._problem = bytearray(), None, ""
         self._lost = b""
         self._index += 1
-        return Piece(self._index - 1, started, None, f"its brackets do not match (byte {begin:,})")
+        return Piece(self._index - 1, started, begin, None, f"its brackets do not match (byte {begin:,})")
 
     def _find_next(self, chunk: bytes, position: int) -> int:
         """Where the next item begins in the chunk, or its end; then all is well again."""
@@ -255,11 +263,11 @@ class ItemSplitter:
                 position += 1
 
 
-def split_whole(data: bytes) -> Iterator[Piece]:
-    """The items of an array or the members of an object that is in memory."""
-    splitter = ItemSplitter(most_bytes=len(data))
-    for start in range(0, len(data), WINDOW):
-        yield from splitter.feed(data[start : start + WINDOW])
+def split_whole(data: bytes, start: int, end: int) -> Iterator[Piece]:
+    """The items of an array or the members of an object in `data[start:end]`, without their data."""
+    splitter = ItemSplitter(keeps=False, most_bytes=end - start)
+    for at in range(start, end, WINDOW):
+        yield from splitter.feed(data[at : min(at + WINDOW, end)])
     yield from splitter.finish()
 
 
@@ -269,27 +277,34 @@ def read_json(data: bytes) -> Any:
     Control characters in strings, NaN and large integers are let pass; of equal keys the last one counts.
     Raises `ValueError` with the reason.
     """
-    data = data.strip(_SPACE)
-    if len(data) > WINDOW and data[:1] in (b"[", b"{"):
-        return _read_large(data)
+    return _read(data, 0, len(data))
+
+
+def _read(data: bytes, start: int, end: int) -> Any:
+    """The value in `data[start:end]`. Raises `ValueError`."""
+    while start < end and data[start] in _SPACE:
+        start += 1
+    if end - start > WINDOW and data[start] in _CLOSERS:
+        return _read_large(data, start, end)
     try:
-        return json.loads(decode(data), strict=False)
+        return json.loads(decode(data[start:end]), strict=False)
     except RecursionError:
         raise ValueError(f"it nests deeper than {MOST_DEPTH} levels") from None
 
 
-def _read_large(data: bytes) -> Any:
+def _read_large(data: bytes, start: int, end: int) -> Any:
     """Raises `ValueError`."""
-    is_list = data[:1] == b"["
+    is_list = data[start] == _LIST
     items: list[Any] = []
     members: dict[str, Any] = {}
-    for piece in split_whole(data):
-        if piece.data is None:
+    for piece in split_whole(data, start, end):
+        begin, stop = start + piece.offset, start + piece.end
+        if piece.reason:
             raise ValueError(piece.reason)
         if is_list:
-            items.append(read_json(piece.data))
-        elif key := _KEY.match(piece.data):
-            members[str(json.loads(decode(key[1]), strict=False))] = read_json(piece.data[key.end() :])
+            items.append(_read(data, begin, stop))
+        elif key := _KEY.match(data, begin, stop):
+            members[str(json.loads(decode(key[1]), strict=False))] = _read(data, key.end(), stop)
         else:
-            raise ValueError(f"a key is missing (byte {piece.offset:,})")
+            raise ValueError(f"a key is missing (byte {begin:,})")
     return items if is_list else members

@@ -2,7 +2,7 @@
 
 Read are `conversations.json`, the numbered files that newer exports of ChatGPT have instead, a folder with
 either, and the .zip as it was downloaded. The files are read as streams: what is in memory at a time is one
-conversation of at most 64 MB.
+conversation of at most 32 MB.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from attrs import define, evolve, field, frozen
 
 from lithos.core.formats import chatgpt, claude_chats
 from lithos.core.formats.chatgpt import NoConversation
-from lithos.core.formats.conversation import Conversation, blocks_of, link_parts, part_titles, split_blocks
+from lithos.core.formats.conversation import Conversation, blocks_of, parts_of
 from lithos.core.formats.json_items import MOST_BYTES, WINDOW, ItemSplitter, Piece, read_json
 from lithos.core.formats.texts import digest
 from lithos.core.importing import ImportRefused, Item, Malformed, Record, RecordEdge
@@ -207,17 +207,15 @@ class _Reading:
         splitter = ItemSplitter()
         chunk = first
         while chunk:
-            for piece in splitter.feed(chunk):
-                yield from self._piece(name, piece)
+            yield from self._pieces(name, splitter.feed(chunk))
             chunk = file.read(WINDOW)
-        for piece in splitter.finish():
-            yield from self._piece(name, piece)
+        yield from self._pieces(name, splitter.finish())
 
     def _read_object(self, name: str, first: bytes, file: IO[bytes]) -> Iterator[Item]:
         """A file of one conversation, or with a list of them under a key."""
         data = first + file.read(MOST_BYTES)
         if len(data) > MOST_BYTES:
-            yield Malformed(name, "it is one JSON object of more than 64 MB, no list of conversations")
+            yield Malformed(name, "it is one JSON object of more than 32 MB, no list of conversations")
             return
         try:
             value = read_json(data)
@@ -229,21 +227,29 @@ class _Reading:
         for number, each in enumerate(values):
             yield from self._value(f"{name}[{number}]", each)
 
-    def _piece(self, name: str, piece: Piece) -> Iterator[Item]:
-        position = f"{name}[{piece.index}]"
+    def _pieces(self, name: str, pieces: Iterator[Piece]) -> Iterator[Item]:
+        for piece in pieces:
+            position = f"{name}[{piece.index}]"
+            found = self._parse(position, piece)
+            del piece  # its bytes are not held while the records are made
+            if isinstance(found, Malformed):
+                yield found
+            elif found:
+                yield from self._value(position, found.pop())
+
+    def _parse(self, position: str, piece: Piece) -> Malformed | list[Any]:
+        """The value in a list that gives it up; an empty one for what goes without saying."""
         if piece.data is None:
-            if not self._is_lost or piece.is_cut:
-                what = "the export is cut off here: " if piece.is_cut else ""
-                yield Malformed(position, what + piece.reason)
+            is_told = not self._is_lost or piece.is_cut
             self._is_lost = self._is_lost or "brackets" in piece.reason
-            return
+            what = "the export is cut off here: " if piece.is_cut else ""
+            return Malformed(position, what + piece.reason) if is_told else []
         try:
-            value = read_json(piece.data)
+            return [read_json(piece.data)]
         except ValueError as error:
-            if not self._is_lost:
-                yield Malformed(position, f"it is no JSON ({error}; byte {piece.offset:,} on)")
-            return
-        yield from self._value(position, value)
+            if self._is_lost:
+                return []
+            return Malformed(position, f"it is no JSON ({error}; byte {piece.offset:,} on)")
 
     def _value(self, position: str, value: Any) -> Iterator[Item]:
         try:
@@ -256,6 +262,7 @@ class _Reading:
             elif not self._is_lost:
                 yield Malformed(position, str(error))
             return
+        del value
         self._is_lost = False
         if not conversation.messages:
             yield Malformed(position, "it has no message that was shown")
@@ -268,9 +275,8 @@ class _Reading:
         yield from self._records(position, conversation)
 
     def _records(self, position: str, conversation: Conversation) -> Iterator[Record]:
-        texts = split_blocks(blocks_of(conversation), self._most_content)
         said = _title_of(conversation)
-        titles = part_titles(self._unique(said, conversation), len(texts))
+        title = self._unique(said, conversation)
         properties: dict[str, Any] = {"conversation_id": conversation.id, **conversation.properties}
         if conversation.model:
             properties["model"] = conversation.model
@@ -281,24 +287,22 @@ class _Reading:
             format_optional(conversation.created_at) or "",
             format_optional(conversation.updated_at) or "",
         ]
-        for number, text in enumerate(link_parts(texts, titles), 1):
-            is_first = number == 1
-            if len(texts) > 1:
-                properties = {**properties, "part": number, "parts": len(texts)}
+        for part in parts_of(lambda: blocks_of(conversation), title, self._most_content):
+            if part.count > 1:
+                properties = {**properties, "part": part.number, "parts": part.count}
+            before = conversation.id if part.number == 2 else f"{conversation.id}#{part.number - 1}"
             yield Record(
-                id=conversation.id if is_first else f"{conversation.id}#{number}",
-                hash=digest(
-                    (said, texts[number - 1], str(len(texts)), *times, repr(sorted(properties.items())))
-                ),
+                id=conversation.id if part.number == 1 else f"{conversation.id}#{part.number}",
+                hash=digest((said, part.said, str(part.count), *times, repr(sorted(properties.items())))),
                 position=position,
-                title=titles[number - 1],
-                content=text,
+                title=part.title,
+                content=part.text,
                 created_at=conversation.created_at,
                 updated_at=conversation.updated_at,
-                source_url=self._address(conversation.id) if is_first else None,
+                source_url=self._address(conversation.id) if part.number == 1 else None,
                 properties=properties,
-                edges=() if is_first else (RecordEdge(CONTINUES, _part_id(conversation.id, number - 1)),),
-                links=len(scan_targets(text)),
+                edges=(RecordEdge(CONTINUES, before),) if part.number > 1 else (),
+                links=len(scan_targets(part.text)),
             )
 
     def _address(self, identity: str) -> str | None:
@@ -312,10 +316,6 @@ class _Reading:
             if _is_new(self._slugs, slug_of(each, conversation.id)):
                 return each
         return f"{dated} {conversation.id}"
-
-
-def _part_id(identity: str, number: int) -> str:
-    return identity if number == 1 else f"{identity}#{number}"
 
 
 def _is_new(known: set[bytes], text: str) -> bool:

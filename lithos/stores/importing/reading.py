@@ -126,7 +126,7 @@ def walk(root: Path, *, hidden: frozenset[str] = frozenset()) -> Iterator[tuple[
 
 
 def read_whole(path: Path) -> bytes:
-    """The bytes of a text file; raises `OSError`, and `ValueError` for one of more than 64 MB."""
+    """The bytes of a text file; raises `OSError`, and `ValueError` for one of more than 32 MB."""
     with path.open("rb") as file:
         data = file.read(MOST_OF_A_FILE + 1)
     if len(data) > MOST_OF_A_FILE:

@@ -14,7 +14,7 @@ from typing import IO, Final
 import apsw
 from attrs import define, field
 
-from lithos.core.formats.conversation import link_parts, part_titles, split_blocks
+from lithos.core.formats.conversation import parts_of
 from lithos.core.formats.json_items import read_json
 from lithos.core.formats.knowledge_graph import Entity, NoGraphLine, Relation, entity_blocks, read_line
 from lithos.core.formats.texts import digest, relation_type, tags_of
@@ -89,24 +89,21 @@ class ServerMemory:
         name = entities[0].name
         observations = dict.fromkeys(text for entity in entities for text in entity.observations)
         kinds = tuple(dict.fromkeys(entity.kind for entity in entities if entity.kind))
-        texts = split_blocks(entity_blocks(observations, relations), self.most_content, "\n")
-        titles = part_titles(name, len(texts))
         edges = dict.fromkeys(RecordEdge(relation_type(kind), target) for kind, target in relations)
         properties = {"entity_type": ", ".join(kinds)} if kinds else {}
-        for number, text in enumerate(link_parts(texts, titles), 1):
-            is_first = number == 1
-            before = name if number == 2 else f"{name}#{number - 1}"
-            said = texts[number - 1]
+        stated = [f"{kind}>{target}" for kind, target in relations]
+        for part in parts_of(lambda: entity_blocks(observations, relations), name, self.most_content, "\n"):
+            before = name if part.number == 2 else f"{name}#{part.number - 1}"
             yield Record(
-                id=name if is_first else f"{name}#{number}",
-                hash=digest((name, *kinds, "", said, *(f"{kind}>{target}" for kind, target in relations))),
+                id=name if part.number == 1 else f"{name}#{part.number}",
+                hash=digest((name, *kinds, "", part.said, *stated)),
                 position=f"line {line}",
-                title=titles[number - 1],
-                content=text.strip(),
+                title=part.title,
+                content=part.text.strip(),
                 tags=tags_of(kinds),
                 properties=properties,
-                edges=tuple(edges) if is_first else (RecordEdge(CONTINUES, before),),
-                links=len(scan_targets(text)),
+                edges=tuple(edges) if part.number == 1 else (RecordEdge(CONTINUES, before),),
+                links=len(scan_targets(part.text)),
             )
 
 
@@ -147,7 +144,7 @@ def _store(
 def _read(line: Line) -> Entity | Relation | Malformed:
     position = f"line {line.number}"
     if line.data is None:
-        return Malformed(position, "it has more than 64 MB")
+        return Malformed(position, "it has more than 32 MB")
     try:
         return read_line(read_json(line.data))
     except NoGraphLine as error:

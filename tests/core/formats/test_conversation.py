@@ -11,7 +11,7 @@ from lithos.core.formats.conversation import (
     fence,
     linkable,
     nest,
-    part_titles,
+    parts_of,
     split_blocks,
 )
 from lithos.core.text.markdown import code_fences
@@ -40,8 +40,9 @@ def test_nothing_in_a_code_block_closes_it() -> None:
 def test_a_conversation_within_the_limit_is_one_part() -> None:
     """behaviour 240"""
     conversation = Conversation(id="1", title="t", messages=(Message("User", "hello"),))
-    assert split_blocks(blocks_of(conversation), 1_000_000) == ["## User\n\nhello"]
-    assert part_titles("t [x]", 1) == ["t [x]"]
+    assert list(split_blocks(blocks_of(conversation), 1_000_000)) == ["## User\n\nhello"]
+    (part,) = parts_of(lambda: blocks_of(conversation), "t [x]", 1_000_000)
+    assert (part.title, part.text) == ("t [x]", "## User\n\nhello")
 
 
 def test_no_word_is_lost_between_parts_and_each_fits() -> None:
@@ -52,7 +53,7 @@ def test_no_word_is_lost_between_parts_and_each_fits() -> None:
         *(Message("Assistant", f"{words[n]} {words[n + 1]}") for n in range(3_000, 6_000, 2)),
         Message("User", "\n".join(words[6_000:])),
     )
-    parts = split_blocks(blocks_of(Conversation(id="1", title="t", messages=messages)), 24_096)
+    parts = list(split_blocks(blocks_of(Conversation(id="1", title="t", messages=messages)), 24_096))
     assert len(parts) > 4
     assert all(len(part.encode()) <= 20_000 for part in parts)
     joined = "".join(parts).replace("\n\n", "\n")
@@ -64,7 +65,7 @@ def test_a_code_block_that_is_cut_goes_on_as_one() -> None:
     """behaviour 240"""
     code = "\n".join(f"line{number} = {number}" for number in range(3_000))
     message = Message("Assistant", f"See:\n\n```python\n{code}\n```\n\nDone.")
-    parts = split_blocks(blocks_of(Conversation(id="1", title="t", messages=(message,))), 14_096)
+    parts = list(split_blocks(blocks_of(Conversation(id="1", title="t", messages=(message,))), 14_096))
     assert len(parts) > 3
     for part in parts:
         ((start, end),) = code_fences(part)
@@ -76,5 +77,9 @@ def test_a_code_block_that_is_cut_goes_on_as_one() -> None:
 
 def test_titles_of_parts_can_be_linked_to() -> None:
     """behaviour 240"""
-    assert part_titles("a [b] | c#d", 2) == ["a (b) / c-d", "a (b) / c-d (part 2)"]
+    parts = list(parts_of(lambda: ["x" * 90, "y" * 90], "a [b] | c#d", 4_200))
+    assert [part.title for part in parts] == ["a (b) / c-d", "a (b) / c-d (part 2)"]
+    assert [part.text.partition("*")[2] for part in parts] == [
+        "Continued in [[a (b) / c-d (part 2)]].*", "Continues [[a (b) / c-d]].*\n\n" + "y" * 90,
+    ]  # fmt: skip
     assert linkable("[]") == "()"

@@ -59,7 +59,7 @@ def test_a_note_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     os.symlink(tmp_path, tmp_path / "circle")
     items = read("basic-memory", tmp_path)
     assert list(records(items)) == ["a.md"]
-    assert "more than 64 MB" in skipped(items)["huge.md"]
+    assert "more than 32 MB" in skipped(items)["huge.md"]
 
 
 def test_bytes_that_are_no_utf8_become_utf8_and_others_stay(tmp_path: Path) -> None:
