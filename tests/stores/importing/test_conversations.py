@@ -118,19 +118,23 @@ def test_a_tree_with_circles_and_gaps_is_read_as_far_as_it_goes(
 
 
 @pytest.mark.parametrize(
-    ("more", "text"),
+    ("content", "text"),
     [
-        ({"content": {"content_type": "multimodal_text", "parts": [{"content_type": "audio_transcription", "text": "spoken"}]}}, "spoken"),
-        ({"content": {"content_type": "multimodal_text", "parts": [{"content_type": "image_asset_pointer"}, "b"]}}, "[image]\n\nb"),
-        ({"content": {"content_type": "tether_quote", "url": "https://e.org", "title": "T", "text": "q"}}, "From T <https://e.org>:\n\nq"),
-        ({"content": {"content_type": "code", "language": "sql", "text": "SELECT 1"}}, "```sql\nSELECT 1\n```"),
-        ({"content": {"content_type": "new_thing", "result": "r"}}, "r"),
-        ({"content": {"content_type": "text", "parts": ["a\u0000b", None, 7, {"content_type": "x"}]}}, "ab\n\n[x]"),
+        ({"parts": [{"content_type": "audio_transcription", "text": "spoken"}]}, "spoken"),
+        ({"parts": [{"content_type": "image_asset_pointer"}, "b"]}, "[image]\n\nb"),
+        (
+            {"content_type": "tether_quote", "url": "https://e.org", "title": "T", "text": "q"},
+            "From T <https://e.org>:\n\nq",
+        ),
+        ({"content_type": "code", "language": "sql", "text": "SELECT 1"}, "```sql\nSELECT 1\n```"),
+        ({"content_type": "new_thing", "result": "r"}, "r"),
+        ({"content_type": "text", "parts": ["a\u0000b", None, 7, {"content_type": "x"}]}, "ab\n\n[x]"),
     ],
-)  # fmt: skip
-def test_each_sort_of_content_is_told(more: dict[str, Any], text: str, tmp_path: Path) -> None:
+)
+def test_each_sort_of_content_is_told(content: dict[str, Any], text: str, tmp_path: Path) -> None:
     """behaviour 240"""
-    assert only(write(tmp_path, chat("x", node("a", None, "", **more)))).content.partition("\n\n")[2] == text
+    found = only(write(tmp_path, chat("x", node("a", None, "", content=content))))
+    assert found.content.partition("\n\n")[2] == text
 
 
 @pytest.mark.parametrize(

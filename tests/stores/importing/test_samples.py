@@ -1,4 +1,4 @@
-"""Each sample is read with the counts listed, and is told from those of the other kinds (behaviours 240, 241)."""
+"""Each sample has the counts that are listed, and is told from the other kinds (behaviours 240, 241)."""
 
 from __future__ import annotations
 
@@ -105,11 +105,13 @@ def test_what_is_no_such_source_at_all_is_refused_with_a_way_out(kind: str, tmp_
         b"[",
         b"{}\n[]\n",
         b"[null, 1, [], {}]",
-        b'{"type": "entity"}\n{"type": "relation", "from": 1}\n{"type": "entity", "name": "x", "observations": 5}',
+        b'{"type": "entity"}\n{"type": "relation", "from": 1}\n{"type": "entity", "name": "x", '
+        b'"observations": 5}',
         b'{"mapping": {"a": {"parent": {}, "children": 3, "message": []}}, "current_node": []}',
         b'[{"mapping": {"a": {"message": {"author": 1, "content": [], "metadata": 2}}}}]',
         b'[{"chat_messages": [1, null, {"content": [1, {"type": []}], "files": 4, "uuid": []}]}]',
-        b'[{"chat_messages": [{"sender": {}, "text": "\\ud800\\u0000", "uuid": "a"}], "name": 5, "created_at": {}}]',
+        b'[{"chat_messages": [{"sender": {}, "text": "\\ud800\\u0000", "uuid": "a"}], "name": 5, '
+        b'"created_at": {}}]',
         b"[" * 100_000,
         b'{"a":' * 100_000,
         b"[" + b"\x00" * 1000,
