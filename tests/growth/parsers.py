@@ -321,7 +321,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "conversation.linkable": conversation.linkable,
     "conversation.nest": conversation.nest,
     "conversation.part_title": lambda t: conversation.part_title(t, 3),
-    "conversation.split_blocks": lambda t: list(conversation.split_blocks([f"## a\n\n{t}", *_many(t)], 4_400)),
+    "conversation.split_blocks": lambda t: list(
+        conversation.split_blocks([f"## a\n\n{t}", *_many(t)], 4_400)
+    ),
     "conversation.parts_of": lambda t: list(conversation.parts_of(lambda: _many(t), t, 4_400)),
     "json_items.ItemSplitter.feed": _split_of,
     "json_items.ItemSplitter.feed of a string": lambda t: _split_of('"' + t),
@@ -337,7 +339,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "memory_files.title_of": lambda t: memory_files.title_of(t, f"{t}.md", t),
     "memory_files.visible_path": memory_files.visible_path,
     "observations.read_statements": observations.read_statements,
-    "observations.read_statements of items": lambda t: observations.read_statements(f"- [a] {t}\n- a [[b]] ({t}"),
+    "observations.read_statements of items": lambda t: observations.read_statements(
+        f"- [a] {t}\n- a [[b]] ({t}"
+    ),
     "observations.read_observation": observations.read_observation,
     "observations.read_relation": lambda t: observations.read_relation(f"a [[b]] {t}"),
     "observations.permalink_of": observations.permalink_of,

@@ -56,20 +56,23 @@ CHATGPT = st.fixed_dictionaries(
     {"mapping": st.dictionaries(KEYS, NODE | ANY, max_size=4)},
     optional={"current_node": KEYS | ANY, "title": ANY, "id": ANY, "create_time": ANY},
 )
-BLOCK = maybe(
-    type=st.sampled_from(["text", "tool_use", "tool_result", "thinking"]), text=ANY, input=ANY, content=ANY
-)
+TYPES = st.sampled_from(["text", "tool_use", "tool_result", "thinking"])
+BLOCK = maybe(type=TYPES, text=ANY, input=ANY, content=ANY)
 CLAUDE = st.fixed_dictionaries(
     {
         "chat_messages": st.lists(
             maybe(
-                uuid=KEYS, parent_message_uuid=KEYS, sender=ANY, text=ANY, content=st.lists(BLOCK), created_at=ANY,
+                uuid=KEYS, parent_message_uuid=KEYS, sender=ANY, text=ANY, content=st.lists(BLOCK),
+                created_at=ANY,
                 attachments=st.lists(maybe(file_name=ANY, extracted_content=ANY)),
             ),
             max_size=5,
         )
     },
-    optional={"name": ANY, "uuid": ANY, "summary": ANY, "project": maybe(name=ANY), "current_leaf_message_uuid": KEYS},
+    optional={
+        "name": ANY, "uuid": ANY, "summary": ANY, "project": maybe(name=ANY),
+        "current_leaf_message_uuid": KEYS,
+    },
 )  # fmt: skip
 
 
@@ -101,21 +104,20 @@ def test_a_claude_conversation_is_read_or_refused(value: Any) -> None:
 @settings(max_examples=200, deadline=None)
 @given(
     maybe(
-        type=st.sampled_from(["entity", "relation"]), name=ANY, entityType=ANY, observations=st.lists(ANY, max_size=3),
-        relationType=ANY, to=ANY,
+        type=st.sampled_from(["entity", "relation"]), name=ANY, entityType=ANY,
+        observations=st.lists(ANY, max_size=3), relationType=ANY, to=ANY,
     ) | ANY
 )  # fmt: skip
 def test_a_line_of_a_graph_is_read_or_refused(value: Any) -> None:
     """behaviour 241"""
     try:
         found = read_line(value)
-    except NoGraphLine as error:
-        assert str(error)
-    else:
-        assert isinstance(found, (Entity, Relation))
+    except NoGraphLine:
+        return
+    assert isinstance(found, (Entity, Relation))
 
 
-def test_json_text_with_every_value_is_hashable_nowhere() -> None:
+def test_messages_that_are_no_list_are_refused() -> None:
     """behaviour 241"""
     with pytest.raises(NoConversation):
         read_claude({"chat_messages": {}})

@@ -59,7 +59,8 @@ def test_a_relation_is_a_type_a_target_and_perhaps_a_context(
 def test_list_items_count_wherever_they_stand_but_in_code_and_quotes() -> None:
     """behaviour 240"""
     found = read_statements(
-        "text #no\n\n* [a] x\n  - uses [[B]]\n+ [c] y #d\n\n> - [e] quoted\n\n```\n- [f] z\n```\n`- [g] z`\n- uses [[B]]"
+        "text #no\n\n* [a] x\n  - uses [[B]]\n+ [c] y #d\n\n> - [e] quoted\n\n"
+        "```\n- [f] z\n```\n`- [g] z`\n- uses [[B]]"
     )
     assert found.tags == ("a", "c", "d")
     assert found.relations == (("uses", "B"),)
