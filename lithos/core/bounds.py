@@ -36,6 +36,9 @@ _CALL: Final = Bound("a call's, ends with it", "what the call was given or found
 _CONNECTIONS: Final = Bound("one per open connection or request", "some kilobytes each")
 _MAILBOX: Final = Bound("the capacity that each actor gives", "the messages, whose askers wait")
 _ROWS_TO_SETTLE: Final = Bound("changes within `actors.writing.recording.TIDY_AFTER`", "a number each")
+_IMPORT: Final = Bound(
+    "one per conversation of an export, ends with the import", "12 bytes each, some 100 in a set"
+)
 _LIBRARY: Final = Bound("one per note file", _IDS)
 
 #: `<database>.<table>`.
@@ -125,6 +128,8 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
         "`events.subscriber_queue_size`", "shared events"
     ),
     "catalogue.catalogue.Catalogue._by_id": _PER_NOTE,
+    "stores.importing.conversations._Reading._ids": _IMPORT,
+    "stores.importing.conversations._Reading._slugs": _IMPORT,
     "catalogue.catalogue.Catalogue._by_path": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue._by_serial": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue._nameless": _PER_NOTE_ID,

@@ -52,6 +52,8 @@ class Record:
     #: Wiki-links and Markdown links to notes in `content`, counted for the report.
     links: int = 0
     text: bytes | None = None
+    #: Further names by which the source links to it, such as a permalink.
+    aliases: tuple[str, ...] = ()
 
 
 @frozen

@@ -20,6 +20,16 @@ from lithos.core.editing import embedded_edit, json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
+from lithos.core.formats import (
+    chatgpt,
+    claude_chats,
+    conversation,
+    json_items,
+    knowledge_graph,
+    memory_files,
+    observations,
+    texts,
+)
 from lithos.core.history import changes, differences, line_matching, merging, outline, section_edit
 from lithos.core.learning import inference, lead, questions, ranking
 from lithos.core.notes import (
@@ -80,6 +90,7 @@ _ANALYZER: Final = fulltext_schema.make_analyzer()
 _TRANSLATOR: Final = fulltext_query.QueryTranslator(fulltext_schema.make_schema(), _ANALYZER)
 _REFUSALS: Final = (
     knowledge_tests.UnusableTests, baseline.UnusableBaseline,
+    chatgpt.NoConversation, knowledge_graph.NoGraphLine,
     LithosError, inference.UnusableAnswer, document.UnreadableNote, query.QuerySyntaxError, ValueError,
 )  # fmt: skip
 
@@ -303,6 +314,102 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "toml_edit.remove_table": lambda t: toml_edit.remove_table(f"[a.b]\nx = \"\"\"{t}\"\"\"\n", _ENTRY),
     "embedded_edit.insert_embedded": _edit_embedded,
     "embedded_edit.read_embedded": lambda t: embedded_edit.read_embedded(t, "k"),
+def _chatgpt_of(given: str) -> object:
+    """A tree whose nodes, edges, texts and citations are those of the text."""
+    parts = _many(given)
+    nodes = {
+        str(at): {
+            "parent": str(at - 1 if at % 3 else at - 2),
+            "message": {
+                "author": {"role": "user"},
+                "content": {
+                    "content_type": "code" if at % 7 == 0 else "text",
+                    "parts": [part, {"text": part}],
+                },
+                "metadata": {"content_references": [{"matched_text": part}], "attachments": [{"name": part}]},
+            },
+        }
+        for at, part in enumerate(parts)
+    }
+    value = {"mapping": nodes, "title": given, "id": given, "create_time": given}
+    whole = {
+        "mapping": {"a": {"message": {"author": {"role": "user"}, "content": {"parts": ["\ue200", given]}}}}
+    }
+    return list(conversation.blocks_of(chatgpt.read_chatgpt(value))), chatgpt.read_chatgpt(whole)
+
+
+def _claude_of(given: str) -> object:
+    messages = [
+        {
+            "uuid": str(at),
+            "parent_message_uuid": str(at - 1 if at % 3 else at - 2),
+            "sender": part,
+            "content": [{"type": "text", "text": part}, {"type": "tool_use", "input": {"content": part}}],
+            "attachments": [{"file_name": part, "extracted_content": part}],
+        }
+        for at, part in enumerate(_many(given))
+    ]
+    return claude_chats.read_claude({"chat_messages": messages, "name": given, "summary": given})
+
+
+def _graph_of(given: str) -> object:
+    found = knowledge_graph.read_line(
+        {"type": "entity", "name": given, "entityType": given, "observations": [given, {"content": given}]}
+    )
+    return knowledge_graph.entity_blocks([given], [(given, given)]), found
+
+
+def _message_of(given: str) -> conversation.Conversation:
+    return conversation.Conversation(id="a", title=given, messages=(conversation.Message(given, given),))
+
+
+def _split_of(given: str, chunk: int = 64) -> object:
+    splitter = json_items.ItemSplitter()
+    data = b'[{"title": 1}, ' + _bytes(given)
+    pieces = [list(splitter.feed(data[at : at + chunk])) for at in range(0, len(data), chunk)]
+    return pieces, list(splitter.finish())
+
+
+PARSERS: Final[Mapping[str, Parse]] = {
+    "chatgpt.read_chatgpt": _chatgpt_of,
+    "claude_chats.read_claude": _claude_of,
+    "conversation.blocks_of": lambda t: list(conversation.blocks_of(_message_of(t))),
+    "conversation.fence": lambda t: conversation.fence(t, t),
+    "conversation.linkable": conversation.linkable,
+    "conversation.nest": conversation.nest,
+    "conversation.part_title": lambda t: conversation.part_title(t, 3),
+    "conversation.split_blocks": lambda t: list(
+        conversation.split_blocks([f"## a\n\n{t}", *_many(t)], 4_400)
+    ),
+    "conversation.parts_of": lambda t: list(conversation.parts_of(lambda: _many(t), t, 4_400)),
+    "json_items.ItemSplitter.feed": _split_of,
+    "json_items.ItemSplitter.feed of a string": lambda t: _split_of('"' + t),
+    "json_items.ItemSplitter.feed behind damage": lambda t: _split_of("[}" + t),
+    "json_items.split_whole": lambda t: list(json_items.split_whole(_bytes("[" + t), 0, len(t))),
+    "json_items.read_json": lambda t: json_items.read_json(_bytes("[" + t)),
+    "json_items.read_json of a string": lambda t: json_items.read_json(_bytes('"' + t)),
+    "knowledge_graph.read_line": _graph_of,
+    "knowledge_graph.entity_blocks": _graph_of,
+    "knowledge_graph.link_to": knowledge_graph.link_to,
+    "memory_files.imports_of": lambda t: list(memory_files.imports_of(t, "a/b.md")),
+    "memory_files.scope_of": lambda t: memory_files.scope_of(f"{t}/CLAUDE.md", t, is_home=False),
+    "memory_files.title_of": lambda t: memory_files.title_of(t, f"{t}.md", t),
+    "memory_files.visible_path": memory_files.visible_path,
+    "observations.read_statements": observations.read_statements,
+    "observations.read_statements of items": lambda t: observations.read_statements(
+        f"- [a] {t}\n- a [[b]] ({t}"
+    ),
+    "observations.read_observation": observations.read_observation,
+    "observations.read_relation": lambda t: observations.read_relation(f"a [[b]] {t}"),
+    "observations.permalink_of": observations.permalink_of,
+    "texts.clean": texts.clean,
+    "texts.clean_line": texts.clean_line,
+    "texts.decode": lambda t: texts.decode(_bytes(t)),
+    "texts.digest": lambda t: texts.digest(_many(t)),
+    "texts.parse_moment": texts.parse_moment,
+    "texts.relation_type": texts.relation_type,
+    "texts.tag_of": texts.tag_of,
+    "texts.tags_of": lambda t: texts.tags_of(_many(t)),
     "briefing.compose": _brief,
     "passages.split_note": lambda t: passages.split_note("A title", t, 500, 1_000),
     "tokens.fitting_length": lambda t: tokens.fitting_length(t, 100, tokens.count_safely),

@@ -1,0 +1,207 @@
+"""A conversation of a ChatGPT export: a tree of messages, of which the branch that was open last is shown.
+
+`mapping` holds the nodes by id, each with `parent`, `children` and perhaps a `message`; `current_node` is the
+leaf that was open. The format is not published: what is read here is what exports of 2023 to 2026 have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from lithos.core.formats.conversation import Conversation, Message, fence
+from lithos.core.formats.texts import clean, clean_line, parse_moment
+from lithos.core.limits import ID
+
+_ROLES: Final = {"user": "User", "assistant": "Assistant"}
+#: What the person never saw as a message: instructions, memory, the model's own notes.
+_HIDDEN_TYPES: Final = frozenset(
+    ("user_editable_context", "model_editable_context", "thoughts", "reasoning_recap", "system_error_hidden")
+)
+_CODE_TYPES: Final = frozenset(("code", "execution_output"))
+#: The markers of citations in the text: private-use characters around what the page replaces.
+_CITATION: Final = re.compile("\ue200[^\ue200\ue201]{0,4000}\ue201")
+#: Keys under which one sort of content or another has its text.
+_TEXT_KEYS: Final = ("text", "result", "content", "summary")
+
+
+class NoConversation(Exception):
+    """The value is no conversation of this format; the message says why."""
+
+
+def is_chatgpt(value: Any) -> bool:
+    """Whether a JSON value is a conversation of ChatGPT."""
+    return isinstance(value, dict) and isinstance(value.get("mapping"), dict)
+
+
+def read_chatgpt(value: Any) -> Conversation:
+    """The conversation; raises `NoConversation`."""
+    if not is_chatgpt(value):
+        raise NoConversation("it has no `mapping` of messages, as a ChatGPT conversation has")
+    nodes = {key: node for key, node in value["mapping"].items() if isinstance(node, dict)}
+    leaf = value.get("current_node")
+    if not isinstance(leaf, str) or leaf not in nodes:
+        leaf = _newest(nodes)
+    path, is_whole = walk_up(leaf, {key: node.get("parent") for key, node in nodes.items()})
+    shown = [message for key in path if (message := _message(nodes[key])) is not None]
+    on_path = frozenset(path)
+    others = [key for key in nodes if key not in on_path and _message(nodes[key]) is not None]
+    forks = {_fork(key, nodes, on_path) for key in others}
+    times = [message.at for message in shown if message.at is not None]
+    identity = next(
+        (text for key in ("conversation_id", "id") if (text := clean_line(value.get(key), ID))), ""
+    )
+    return Conversation(
+        id=identity,
+        title=clean_line(value.get("title")),
+        messages=tuple(shown),
+        created_at=parse_moment(value.get("create_time")) or min(times, default=None),
+        updated_at=parse_moment(value.get("update_time")) or max(times, default=None),
+        model=_model(value, [nodes[key] for key in path]),
+        branches=max(len(forks - {""}), bool(others)),
+        hidden=len(others),
+        remarks=() if is_whole else ("*The beginning of this conversation is missing in the export.*",),
+        properties=_properties(value),
+    )
+
+
+def walk_up(leaf: str | None, parents: Mapping[str, Any]) -> tuple[list[str], bool]:
+    """The ids from the root to `leaf`, and whether the root was reached: no circle, no missing node."""
+    path: dict[str, None] = {}
+    at: Any = leaf
+    while isinstance(at, str) and at in parents and at not in path:
+        path[at] = None
+        at = parents[at]
+    return [*reversed(path)], not at
+
+
+def _fork(key: str, nodes: Mapping[str, dict[str, Any]], on_path: frozenset[str]) -> str:
+    """The topmost node of the branch that `key` is on, followed for a bounded way."""
+    for _ in range(_LONGEST_WALK):
+        parent = nodes[key].get("parent")
+        if not isinstance(parent, str) or parent in on_path or parent not in nodes or parent == key:
+            return key
+        key = parent
+    return ""
+
+
+#: Steps up a branch; more only tell that there is one.
+_LONGEST_WALK: Final = 200
+
+
+def _newest(nodes: dict[str, dict[str, Any]]) -> str | None:
+    """The leaf with the latest message; of equal ones the last."""
+    best: tuple[float, str] | None = None
+    for key, node in nodes.items():
+        children = node.get("children")
+        if isinstance(children, list) and any(isinstance(each, str) and each in nodes for each in children):
+            continue
+        message = node.get("message")
+        at = parse_moment(message.get("create_time")) if isinstance(message, dict) else None
+        rank = at.timestamp() if at is not None else float("-inf")
+        if best is None or rank >= best[0]:
+            best = rank, key
+    return best[1] if best else next(reversed(nodes), None)
+
+
+def _model(value: Mapping[str, Any], path: list[dict[str, Any]]) -> str | None:
+    for node in reversed(path):
+        message = node.get("message")
+        metadata = message.get("metadata") if isinstance(message, dict) else None
+        if isinstance(metadata, dict) and (name := clean_line(metadata.get("model_slug"), ID)):
+            return name
+    return clean_line(value.get("default_model_slug"), ID) or None
+
+
+def _properties(value: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"gizmo_id": clean_line(value.get("gizmo_id"), ID)}
+    return {key: text for key, text in found.items() if text}
+
+
+def _message(node: Mapping[str, Any]) -> Message | None:
+    """The message of a node if a person saw it, and it says something."""
+    message = node.get("message")
+    if not isinstance(message, dict):
+        return None
+    author, content, metadata = (_mapping(message.get(key)) for key in ("author", "content", "metadata"))
+    role, kind = author.get("role"), clean_line(content.get("content_type"), 60)
+    if role not in ("user", "assistant", "tool") or kind in _HIDDEN_TYPES:
+        return None
+    if metadata.get("is_visually_hidden_from_conversation") or metadata.get("is_user_system_message"):
+        return None
+    text = _cite("\n\n".join(filter(None, _texts(content))), metadata)
+    if kind in _CODE_TYPES and text.strip():
+        text = fence(text, clean_line(content.get("language"), 40).removeprefix("unknown"))
+    text = "\n\n".join(filter(None, (text.strip("\n"), *_attachments(metadata))))
+    if not text.strip():
+        return None
+    return Message(_role(str(role), author, message), text, parse_moment(message.get("create_time")))
+
+
+def _role(role: str, author: Mapping[str, Any], message: Mapping[str, Any]) -> str:
+    """`User`, `Assistant`, `Assistant to python`, `Tool (browser)`."""
+    if role == "tool":
+        name = clean_line(author.get("name"), 100)
+        return f"Tool ({name})" if name else "Tool"
+    to = clean_line(message.get("recipient"), 100)
+    return _ROLES[role] + (f" to {to}" if role == "assistant" and to not in ("", "all") else "")
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(content: Mapping[str, Any]) -> Iterator[str]:
+    """The text of each part; of what has none, what it is."""
+    parts = content.get("parts")
+    if isinstance(parts, list):
+        for part in parts:
+            yield _part(part)
+    elif content.get("content_type") == "tether_quote":
+        title, url = clean_line(content.get("title")), clean_line(content.get("url"))
+        yield f"From {title} {f'<{url}>' if url else ''}".rstrip() + ":"
+        yield _text_of(content)
+    else:
+        yield _text_of(content)
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return clean(part)
+    if not isinstance(part, dict):
+        return ""
+    if text := _text_of(part):
+        return text
+    kind = clean_line(part.get("content_type"), 60)
+    name = kind.removesuffix("_asset_pointer").replace("_", " ")
+    dalle = _mapping(_mapping(part.get("metadata")).get("dalle"))
+    prompt = clean_line(dalle.get("prompt"), 2_000)
+    return f"[{name}{f': {prompt}' if prompt else ''}]" if name else ""
+
+
+def _text_of(content: Mapping[str, Any]) -> str:
+    for key in _TEXT_KEYS:
+        if isinstance(text := content.get(key), str) and text.strip():
+            return clean(text)
+    return ""
+
+
+def _attachments(metadata: Mapping[str, Any]) -> Iterator[str]:
+    found = metadata.get("attachments")
+    for each in found if isinstance(found, list) else ():
+        if name := clean_line(_mapping(each).get("name"), 300):
+            yield f"Attachment: {name}"
+
+
+def _cite(text: str, metadata: Mapping[str, Any]) -> str:
+    """The markers of citations replaced by their links."""
+    if "\ue200" not in text:
+        return text
+    references = metadata.get("content_references")
+    links = {
+        each["matched_text"]: clean(each["alt"]) if isinstance(each.get("alt"), str) else ""
+        for each in (references if isinstance(references, list) else ())
+        if isinstance(each, dict) and isinstance(each.get("matched_text"), str)
+    }
+    return _CITATION.sub(lambda found: links.get(found[0], ""), text)

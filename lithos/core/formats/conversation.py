@@ -1,0 +1,229 @@
+"""A conversation as Markdown: a heading per message with its role and time, in parts that fit into a note."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from lithos.core.text.markdown import code_fences
+from lithos.core.text.pieces import line_pieces, matches_in_lines
+
+_HEADING: Final = re.compile(r"^ {0,3}(#{1,6})(?=[ \t])", re.MULTILINE)
+_TICKS: Final = re.compile(r"`{3,}", re.MULTILINE)
+_FENCE: Final = re.compile(r"`{3,}|~{3,}")
+_INFO: Final = re.compile(r"[^\w+#.-]")
+_NOT_LINKED: Final = str.maketrans("[]|#^\n", "()/-- ")
+#: Levels by which the headings of a message go below its own.
+_LOWERED: Final = 2
+#: Bytes of a part kept free for what links it to the others.
+_MARGIN: Final = 4_096
+
+
+@frozen
+class Message:
+    """One message that is shown: who wrote it, when, and its text as Markdown."""
+
+    role: str
+    text: str
+    at: datetime | None = None
+
+
+@frozen(kw_only=True)
+class Conversation:
+    """One conversation of an export; `branches` and `hidden` count what is not shown of it.
+
+    `hidden` are messages on other branches than the shown one.
+    """
+
+    id: str
+    title: str
+    messages: tuple[Message, ...]
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    model: str | None = None
+    branches: int = 0
+    hidden: int = 0
+    remarks: tuple[str, ...] = ()
+    properties: dict[str, Any] = field(factory=dict)
+
+
+def fence(text: str, info: str = "") -> str:
+    """`text` as a code block that nothing inside closes."""
+    longest = max((len(found[0]) for found in matches_in_lines(_TICKS, text, 0)), default=2)
+    ticks = "`" * max(3, longest + 1)
+    return f"{ticks}{_INFO.sub('', info[:40])}\n{text.rstrip()}\n{ticks}"
+
+
+def nest(text: str) -> str:
+    """A message below its heading: its own headings lowered, its last code block closed."""
+    text = text.strip("\n")
+    if "#" not in text and "```" not in text and "~~~" not in text:
+        return text
+    parts: list[str] = []
+    done = 0
+    # A paragraph behind everything shows whether the last code block is open.
+    probe = text + "\n\n."
+    closing = ""
+    for start, end in code_fences(probe):
+        parts.append(_lower(text[done:start]))
+        parts.append(text[start:end])
+        if end == len(probe):
+            opened = _FENCE.search(text, start)
+            closing = "\n" + (opened[0] if opened else "```")
+        done = min(end, len(text))
+    parts.append(_lower(text[done:]))
+    return "".join(parts) + closing
+
+
+def _lower(text: str) -> str:
+    if "#" not in text:
+        return text
+    parts: list[str] = []
+    done = 0
+    for found in matches_in_lines(_HEADING, text, 0):
+        parts.append(text[done : found.start(1)])
+        parts.append("#" * min(6, len(found[1]) + _LOWERED))
+        done = found.end(1)
+    return "".join([*parts, text[done:]])
+
+
+def heading_of(message: Message) -> str:
+    """`## User, 2024-01-15 08:30 UTC`."""
+    return f"## {message.role}" + (f", {message.at:%Y-%m-%d %H:%M} UTC" if message.at else "")
+
+
+def linkable(title: str) -> str:
+    """The title without the characters that no wiki-link may have."""
+    return " ".join(title.translate(_NOT_LINKED).split())
+
+
+def blocks_of(conversation: Conversation) -> Iterator[str]:
+    """The Markdown of a conversation, what is to stay together as one text."""
+    intro = list(conversation.remarks)
+    if conversation.hidden:
+        intro.append(
+            f"*Shown is the branch that was open last; {_count(conversation.hidden, 'message')} on "
+            f"{_count(conversation.branches, 'other branch', 'other branches')} "
+            f"{'is' if conversation.hidden == 1 else 'are'} left out.*"
+        )
+    if intro:
+        yield "\n\n".join(intro)
+    for message in conversation.messages:
+        yield f"{heading_of(message)}\n\n{nest(message.text)}".rstrip()
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def split_blocks(blocks: Iterable[str], most_bytes: int, joint: str = "\n\n") -> Iterator[str]:
+    """The blocks joined by `joint` into texts of at most `most_bytes` of UTF-8, margin left; at least one.
+
+    A block that does not fit by itself is cut between lines, else words, else anywhere.
+    """
+    most = max(most_bytes - _MARGIN, 64)
+    part: list[str] = []
+    size = 0
+    for block in _fitting(blocks, most):
+        length = len(block.encode("utf-8", "replace")) + 2
+        if part and size + length > most:
+            yield joint.join(part)
+            part, size = [], 0
+        part.append(block)
+        size += length
+    yield joint.join(part)
+
+
+def _fitting(blocks: Iterable[str], most: int) -> Iterator[str]:
+    for block in blocks:
+        if 4 * len(block) + 2 <= most or len(block.encode("utf-8", "replace")) + 2 <= most:
+            yield block
+        else:
+            yield from _cut(block, most)
+
+
+def _cut(block: str, most: int) -> Iterator[str]:
+    """The block in pieces; a code block that is cut goes on as one in the next piece."""
+    first, _, _ = block.partition("\n")
+    title = f"{first} (continued)" if first.startswith("## ") else ""
+    opening = ""
+    pending: list[str] = []
+    size = 0
+    for piece in _small_pieces(block, max(most // 8, 16)):
+        length = len(piece.encode("utf-8", "replace"))
+        if pending and size + length + len(opening) + len(title.encode()) + 32 > most:
+            text = "".join(pending)
+            opening = _open_fence(text)
+            yield text.rstrip("\n") + (f"\n{_FENCE.match(opening)[0]}" if opening else "")  # type: ignore[index]
+            pending = [f"{title}\n\n"] if title else []
+            pending += [f"{opening}\n"] if opening else []
+            size = sum(len(each.encode("utf-8", "replace")) for each in pending)
+        pending.append(piece)
+        size += length
+    yield "".join(pending)
+
+
+def _small_pieces(text: str, most: int) -> Iterator[str]:
+    """Lines, the long ones cut behind a space or anywhere, so that each has at most `most` bytes."""
+    most = max(most // 4, 4)
+    for start, end in line_pieces(text, 0, len(text), keeps=""):
+        for line in text[start:end].splitlines(keepends=True):
+            at = 0
+            while len(line) - at > most:
+                stop = line.rfind(" ", at, at + most) + 1 or at + most
+                yield line[at:stop]
+                at = stop
+            yield line[at:]
+
+
+def _open_fence(text: str) -> str:
+    """The line that opens a code block which the text does not close, or ""."""
+    probe = text + "\n\n."
+    for start, end in code_fences(probe):
+        if end == len(probe):
+            found = _FENCE.search(text, start)
+            return text[found.start() :].partition("\n")[0] if found else ""
+    return ""
+
+
+@frozen
+class Part:
+    """One note of several, or the only one: its number from 1, how many there are, its title and text.
+
+    `said` is the text without the links to the parts before and behind.
+    """
+
+    number: int
+    count: int
+    title: str
+    said: str
+    text: str
+
+
+def parts_of(
+    blocks: Callable[[], Iterable[str]], title: str, most_bytes: int, joint: str = "\n\n"
+) -> Iterator[Part]:
+    """The parts into which the blocks fit, each with a link to the one before and the one behind.
+
+    `blocks` is called again to count the parts, so that they need not all be held.
+    """
+    few = list(islice(split_blocks(blocks(), most_bytes, joint), 2))
+    if len(few) == 1:
+        yield Part(1, 1, title, few[0], few[0])
+        return
+    count = sum(1 for _ in split_blocks(blocks(), most_bytes, joint))
+    name = linkable(title) or "Conversation"
+    for number, said in enumerate(split_blocks(blocks(), most_bytes, joint), 1):
+        before = f"*Continues [[{part_title(name, number - 1)}]].*\n\n" if number > 1 else ""
+        behind = f"\n\n*Continued in [[{part_title(name, number + 1)}]].*" if number < count else ""
+        yield Part(number, count, part_title(name, number), said, f"{before}{said}{behind}")
+
+
+def part_title(name: str, number: int) -> str:
+    """`name`, then `name (part 2)` and so on."""
+    return name if number == 1 else f"{name} (part {number})"

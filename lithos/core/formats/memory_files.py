@@ -1,0 +1,127 @@
+"""Memory files of coding agents: which file is one, in what scope it counts, what it imports.
+
+Known are `CLAUDE.md`, `CLAUDE.local.md` and `AGENTS.md` in any folder of a project, `.claude/rules`, the
+notes that Claude Code keeps of a project (`projects/<project>/memory`), and those of its subagents
+(`.claude/agent-memory/<agent>`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from posixpath import dirname, join, normpath
+from typing import Final
+
+from attrs import frozen
+
+from lithos.core.text.markdown import mask_code
+from lithos.core.text.pieces import matches_in_lines
+
+INSTRUCTIONS: Final = frozenset(("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md"))
+INDEX: Final = "MEMORY.md"
+_AGENT_FOLDERS: Final = frozenset(("agent-memory", "agent-memory-local"))
+#: Namespace of what counts in every project of a person.
+USER: Final = "user"
+#: `@path` as Claude Code reads it: at the beginning of a line or behind a blank; it has a dot or a slash.
+_IMPORT: Final = re.compile(r"(?<![^\s(])@((?:~/|\.{1,2}/|/)?[\w.\-/\\]{1,400})")
+#: Titles that say nothing.
+_VAGUE: Final = frozenset(
+    (
+        "claude.md",
+        "agents.md",
+        "claude.local.md",
+        "memory.md",
+        "memory",
+        "memory index",
+        "claude",
+        "agents",
+        "",
+    )
+)
+
+
+@frozen
+class Scope:
+    """Where a memory counts: kind (`user`, `project`, `local`, `rules`, `auto`, `agent`) and namespace."""
+
+    kind: str
+    namespace: str
+
+
+def scope_of(path: str, root: str, *, is_home: bool) -> Scope | None:
+    """The scope of the file at `path`, relative to a folder named `root`; None for what is no memory.
+
+    `is_home`: the folder is a person's `.claude`, not a project.
+    """
+    folders, name = path.split("/")[:-1], path.rpartition("/")[2]
+    if not name.endswith(".md"):
+        return None
+    if "memory" in folders and "projects" in folders[: folders.index("memory")]:
+        at = folders.index("memory")
+        return Scope("auto", _project_name(folders[at - 1]))
+    agent = next((at for at, each in enumerate(folders) if each in _AGENT_FOLDERS), None)
+    if agent is not None and (is_home or ".claude" in folders[:agent]):
+        inner = "/".join(folders[agent + 1 : agent + 2])
+        base = USER if is_home else _joined(root, folders[: folders.index(".claude")])
+        return Scope("agent", "/".join(filter(None, (base, "agents", inner))))
+    where = _instruction_folder(folders, name, is_home=is_home)
+    if where is None:
+        return None
+    kind, inside = where
+    return Scope(kind, USER if is_home else _joined(root, inside))
+
+
+def _instruction_folder(folders: list[str], name: str, *, is_home: bool) -> tuple[str, list[str]] | None:
+    """Kind and project folder of an instruction or rules file."""
+    if is_home and folders[:1] == ["rules"]:
+        return "rules", []
+    if ".claude" in folders:
+        at = folders.index(".claude")
+        if folders[at + 1 : at + 2] == ["rules"]:
+            return "rules", folders[:at]
+        if folders[at + 1 :] or name not in INSTRUCTIONS:
+            return None
+        folders = folders[:at]
+    if name not in INSTRUCTIONS or (is_home and folders):
+        return None
+    return (USER if is_home else "local" if name == "CLAUDE.local.md" else "project"), folders
+
+
+def _joined(root: str, folders: list[str]) -> str:
+    return "/".join([root.lstrip(".") or "project", *folders])
+
+
+def _project_name(folder: str) -> str:
+    """`-home-ann-work-shop`, the path of a project with dashes, without the first dash."""
+    return folder.strip("-") or "project"
+
+
+def title_of(heading: str | None, name: str, namespace: str) -> str:
+    """A title that tells the file from those of other scopes."""
+    said = (heading or "").strip()
+    stem = name.removesuffix(".md")
+    if said.lower() in _VAGUE:
+        said = name if name in INSTRUCTIONS or name == INDEX else stem
+    return f"{said} ({namespace})" if name in INSTRUCTIONS or name == INDEX else said
+
+
+def imports_of(content: str, path: str) -> Iterator[str]:
+    """The files that `@path` names in the text of the file at `path`, from the same folder on; code has none.
+
+    Paths of a person's home or outside of the folder are left out.
+    """
+    seen: set[str] = set()
+    masked = mask_code(content)
+    for found in matches_in_lines(_IMPORT, masked, 0):
+        written = found[1].rstrip(".,;:)").replace("\\", "/")
+        if written.startswith(("~", "/")) or not ("." in written or "/" in written):
+            continue
+        target = normpath(join(dirname(path), written))
+        if not target.startswith("..") and target not in seen:
+            seen.add(target)
+            yield target
+
+
+def visible_path(path: str) -> str:
+    """The path without the dots that hide its folders, as a knowledge base does not read hidden ones."""
+    return "/".join(part.lstrip(".") or "_" for part in path.split("/"))

@@ -1,0 +1,144 @@
+"""Texts, names and dates as other programs write them: any encoding, any date, any relation type."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from lithos.core.limits import NAME, TITLE
+from lithos.core.notes.healing import one_line
+from lithos.core.times import parse_time
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: The longest text that may be a date.
+_LONGEST_DATE: Final = 64
+_DATE_FORMATS: Final = (
+    "%Y/%m/%d %H:%M:%S", "%Y/%m/%d", "%Y-%m-%d %H:%M:%S %Z", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M",
+    "%d.%m.%Y", "%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y %I:%M %p", "%B %d, %Y at %I:%M %p",
+)  # fmt: skip
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_REPLACED: Final = "\ufffd"
+_NOT_WORD: Final = re.compile(r"[^\w]+")
+_SPACE: Final = re.compile(r"\s+")
+#: What other programs call the relation for which Lithos has a name of its own.
+_RELATIONS: Final = {"relates_to": "related_to", "related": "related_to", "is_related_to": "related_to"}
+_UNNAMED: Final = "related_to"
+#: How an epoch of milliseconds, microseconds or nanoseconds is told from one of seconds, largest first.
+_EPOCH_UNITS: Final = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
+
+
+def decode(data: bytes) -> str:
+    """UTF-8, else UTF-16 with its byte-order mark, else Windows-1252 (a superset of printable Latin-1).
+
+    Never fails: bytes without a meaning become U+FFFD.
+    """
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def clean(text: str) -> str:
+    """`text` as a note can hold it: without NUL, lone surrogates as U+FFFD, line breaks as `\\n`."""
+    if "\0" in text:
+        text = text.replace("\0", "")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text if text.isascii() else _SURROGATE.sub(_REPLACED, text)
+
+
+def clean_line(value: Any, limit: int = TITLE) -> str:
+    """A text on one line of at most `limit` characters; "" for what is no text."""
+    if not isinstance(value, str):
+        return ""
+    return one_line(clean(value[: 8 * limit]))[:limit].rstrip()
+
+
+def parse_moment(value: Any) -> datetime | None:
+    """A time in UTC of an epoch (seconds to nanoseconds), ISO 8601, RFC 2822 or a common date; else None.
+
+    Without a zone it counts as UTC.
+    """
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, (int, float)):
+        return _of_epoch(value)
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_DATE:
+        return None
+    text = value.strip()
+    for read in (parse_time, _number, _other_date, _mail_date):
+        try:
+            found = read(text)
+        except (ValueError, TypeError, IndexError, OverflowError):
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def _of_epoch(number: float) -> datetime | None:
+    try:
+        seconds = float(number)
+        for least, divisor in _EPOCH_UNITS:
+            if abs(seconds) >= least:
+                seconds /= divisor
+                break
+        return _EPOCH + timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        return None
+
+
+def _number(text: str) -> datetime | None:
+    return _of_epoch(float(text))
+
+
+def _mail_date(text: str) -> datetime | None:
+    moment = parsedate_to_datetime(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _other_date(text: str) -> datetime | None:
+    for pattern in _DATE_FORMATS:
+        try:
+            return datetime.strptime(text, pattern).replace(tzinfo=UTC)
+        except ValueError:
+            continue
+    return None
+
+
+def relation_type(text: str) -> str:
+    """A relation as the type of an edge: lower case, words joined by `_`, at most `NAME` characters.
+
+    `Relates to` is `related_to`, which Lithos knows; a name without letters is that as well.
+    """
+    name = _NOT_WORD.sub("_", clean(text[: 2 * NAME]).strip().lower()).strip("_")[:NAME].rstrip("_")
+    return _RELATIONS.get(name, name) or _UNNAMED
+
+
+def tag_of(text: str) -> str:
+    """A name as a tag, without blanks, a leading `#` or brackets; "" when nothing is left."""
+    name = _SPACE.sub("-", clean(text[: 2 * NAME]).strip().lstrip("#").strip())
+    return name.strip("[](){},;:\"'").strip("-")[:NAME]
+
+
+def tags_of(names: Iterable[str]) -> tuple[str, ...]:
+    """The names as tags, each once, without empty ones."""
+    return tuple(dict.fromkeys(tag for name in names if (tag := tag_of(name))))
+
+
+def digest(parts: Iterable[str]) -> str:
+    """A hash in hexadecimal that changes with any of the parts or their borders."""
+    found = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        found.update(len(data).to_bytes(8, "little"))
+        found.update(data)
+    return found.hexdigest()[:32]

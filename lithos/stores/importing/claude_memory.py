@@ -1,0 +1,182 @@
+"""Memory files of coding agents: `CLAUDE.md` and `AGENTS.md` trees, rules, and notes of Claude Code.
+
+Read are the files that `core/formats/memory_files` knows, and those that they import with `@path`. Other
+Markdown of a project stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from attrs import define, field, frozen
+
+from lithos.core.formats.memory_files import (
+    INDEX,
+    INSTRUCTIONS,
+    Scope,
+    imports_of,
+    scope_of,
+    title_of,
+    visible_path,
+)
+from lithos.core.formats.texts import digest, parse_moment
+from lithos.core.importing import ImportRefused, Item, Malformed, Record, RecordEdge
+from lithos.core.notes.links import scan_targets
+from lithos.stores.importing.markdown_file import MarkdownFile, read_markdown
+from lithos.stores.importing.reading import walk
+
+#: The folder of settings and memories, in a project and in a person's home.
+_FOLDER: Final = ".claude"
+_MEMORY: Final = "memory"
+_SUFFIX: Final = ".md"
+#: Imports of imports that are followed, as Claude Code does.
+_DEPTH: Final = 5
+_IMPORTS: Final = "imports"
+#: Folders by which another program or another kind of source is known.
+_OTHERS: Final = (".obsidian", ".lithos", "logseq")
+
+
+@frozen
+class _File:
+    """A file to read: its path in the source, where it lies, its scope, and how deep it is imported."""
+
+    name: str
+    path: Path
+    scope: Scope
+    depth: int = 0
+
+
+@define
+class ClaudeMemory:
+    """The kind `claude-memory`."""
+
+    kind: str = field(default="claude-memory", init=False)
+
+    def recognises(self, path: Path) -> bool:
+        """Whether it is such a file, or such files are at the top of the folder."""
+        if path.is_file():
+            return path.name in INSTRUCTIONS or path.name == INDEX
+        if not path.is_dir() or any((path / other).exists() for other in _OTHERS):
+            return False
+        if any((path / name).is_file() for name in (*INSTRUCTIONS, INDEX)):
+            return True
+        folder = path if path.name == _FOLDER else path / _FOLDER
+        return _has_memory(folder) or (_is_home(path) and _has_memory(path))
+
+    def read(self, path: Path) -> Iterator[Item]:
+        """Raises `ImportRefused`."""
+        root = path.parent if path.is_file() else path
+        waiting = deque(_find(path))
+        if not waiting:
+            raise ImportRefused(
+                f"{path} has no memory files: no CLAUDE.md, CLAUDE.local.md, AGENTS.md, .claude/rules or "
+                "projects/<project>/memory. Name a project, ~/.claude, or one memory folder."
+            )
+        known = {each.name for each in waiting}
+        while waiting:
+            file = waiting.popleft()
+            try:
+                found = read_markdown(file.path, file.name)
+            except (OSError, ValueError) as error:
+                yield Malformed(file.name, f"it cannot be read ({error})")
+                continue
+            targets = [target for target in imports_of(found.content, file.name) if _is_note(root, target)]
+            for target in targets:
+                if target not in known and file.depth < _DEPTH:
+                    known.add(target)
+                    waiting.append(_File(target, root / target, file.scope, file.depth + 1))
+            yield _record(file, found, [target for target in targets if target in known])
+
+
+def _has_memory(folder: Path) -> bool:
+    """Whether a `.claude` folder has rules, instructions or notes of projects."""
+    if any((folder / name).is_file() for name in INSTRUCTIONS) or (folder / "rules").is_dir():
+        return True
+    return any((folder / name).is_dir() for name in ("agent-memory", "agent-memory-local")) or _has_projects(
+        folder
+    )
+
+
+def _has_projects(folder: Path) -> bool:
+    try:
+        return any((each / _MEMORY).is_dir() for each in sorted((folder / "projects").iterdir())[:200])
+    except OSError:
+        return False
+
+
+def _is_home(path: Path) -> bool:
+    """Whether the folder is a person's `.claude`, under whatever name it was copied."""
+    return _has_projects(path) or (path.name == _FOLDER and not (path.parent / ".git").exists())
+
+
+def _is_note(root: Path, target: str) -> bool:
+    """Whether an import names a Markdown file within the folder, links followed."""
+    if not target.endswith(_SUFFIX):
+        return False
+    try:
+        file = (root / target).resolve()
+        return file.is_file() and file.is_relative_to(root.resolve())
+    except (OSError, RuntimeError):
+        return False
+
+
+def _find(path: Path) -> Iterator[_File]:
+    """The memory files of the source, in order."""
+    if path.is_file():
+        yield _File(path.name, path, _scope_of_one(path))
+        return
+    if not path.is_dir():
+        return
+    is_home = _is_home(path)
+    is_memory = (path / INDEX).is_file()
+    for name, file in walk(path, hidden=frozenset((_FOLDER,))):
+        scope = scope_of(name, path.resolve().name, is_home=is_home)
+        if scope is None and is_memory and name.endswith(_SUFFIX):
+            scope = _scope_of_one(path / INDEX)
+        if scope is not None:
+            yield _File(name, file, scope)
+
+
+def _scope_of_one(file: Path) -> Scope:
+    """The scope of a file or memory folder that is named by itself, by the folders above it."""
+    whole = file.resolve()
+    parents = whole.parts[:-1]
+    if _FOLDER in parents:
+        at = len(parents) - 1 - parents[::-1].index(_FOLDER)
+        name = "/".join(whole.parts[at + 1 :])
+        is_home = _is_home(Path(*parents[: at + 1]))
+        base = name if is_home else f"{_FOLDER}/{name}"
+        inner = scope_of(base, parents[at - 1] if at else "", is_home=is_home)
+        if inner is not None:
+            return inner
+    folder = parents[-2] if len(parents) > 1 and parents[-1] == _MEMORY else parents[-1]
+    found = scope_of(whole.name, folder, is_home=False)
+    return found or Scope("auto", folder.strip("-") or "project")
+
+
+def _record(file: _File, found: MarkdownFile, targets: list[str]) -> Record:
+    name = file.name.rpartition("/")[2]
+    title = title_of(found.name or found.heading, name, file.scope.namespace)
+    metadata = found.extra.get("metadata")
+    kinds = [found.extra.get("type"), metadata.get("type") if isinstance(metadata, dict) else None]
+    kind = next((each for each in kinds if isinstance(each, str) and each.strip()), None)
+    text = (found.text or found.content.encode("utf-8", "replace")).decode("utf-8", "replace")
+    return Record(
+        id=file.name,
+        hash=digest((text, title, file.scope.kind, file.scope.namespace)),
+        position=file.name,
+        title=title,
+        content=found.content,
+        path=visible_path(file.name),
+        tags=tuple(dict.fromkeys((*found.tags, *((kind.strip(),) if kind else ())))),
+        created_at=found.created_at or parse_moment(found.extra.get("created_at")),
+        updated_at=found.updated_at,
+        namespace=file.scope.namespace,
+        properties={"memory_scope": file.scope.kind},
+        edges=tuple(RecordEdge(_IMPORTS, target) for target in dict.fromkeys(targets) if target != file.name),
+        links=len(scan_targets(found.content, file.name)),
+        text=found.text,
+    )

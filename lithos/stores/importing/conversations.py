@@ -1,0 +1,350 @@
+"""Exported conversations of ChatGPT and Claude: one note each, a long one in several parts.
+
+Read are `conversations.json`, the numbered files that newer exports of ChatGPT have instead, a folder with
+either, and the .zip as it was downloaded. The files are read as streams: what is in memory at a time is one
+conversation of at most 32 MB.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Final
+
+from attrs import define, evolve, field, frozen
+
+from lithos.core.formats import chatgpt, claude_chats
+from lithos.core.formats.chatgpt import NoConversation
+from lithos.core.formats.conversation import Conversation, blocks_of, parts_of
+from lithos.core.formats.json_items import MOST_BYTES, WINDOW, ItemSplitter, Piece, read_json
+from lithos.core.formats.texts import digest
+from lithos.core.importing import ImportRefused, Item, Malformed, Record, RecordEdge
+from lithos.core.notes.links import scan_targets
+from lithos.core.notes.paths import slug_of
+from lithos.core.times import format_optional
+from lithos.stores.importing.reading import open_as_utf8, read_head
+
+#: What a part of a conversation says of the one before it.
+CONTINUES: Final = "continues"
+#: Default of `storage.max_content_size_bytes`.
+MOST_CONTENT: Final = 1_000_000
+#: Bytes in which the first conversation shows whose it is: its summary may come before its messages.
+_HEAD: Final = 16_384
+_EXPORT: Final = re.compile(r"conversations(-\d+)?\.json")
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_TITLE_LENGTH: Final = 80
+#: What stands for an image and the like.
+_MARK: Final = re.compile(r"^\[[^\]\n]*\]$", re.MULTILINE)
+_READ_FAILED: Final = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+
+
+@frozen
+class _Kind:
+    """What differs between the two programs."""
+
+    name: str
+    program: str
+    #: A key that its conversations have, in the bytes of the file, and one that those of the other have.
+    key: bytes
+    address: str
+    read: Callable[[Any], Conversation]
+    is_other: Callable[[Any], bool]
+    other: str
+
+
+_CHATGPT: Final = _Kind(
+    "chatgpt", "ChatGPT", b'"mapping"', "https://chatgpt.com/c/", chatgpt.read_chatgpt,
+    claude_chats.is_claude, "claude",
+)  # fmt: skip
+_CLAUDE: Final = _Kind(
+    "claude", "Claude", b'"chat_messages"', "https://claude.ai/chat/", claude_chats.read_claude,
+    chatgpt.is_chatgpt, "chatgpt",
+)  # fmt: skip
+_KINDS: Final = (_CHATGPT, _CLAUDE)
+
+
+@define
+class Conversations:
+    """The source of one program. A note has at most `most_content` bytes of text."""
+
+    _kind: _Kind
+    most_content: int = MOST_CONTENT
+
+    @property
+    def kind(self) -> str:
+        """`chatgpt` or `claude`."""
+        return self._kind.name
+
+    def recognises(self, path: Path) -> bool:
+        """Whether the first conversation of the export is of this program."""
+        try:
+            exports = _find_exports(path)
+            head = exports[0].head() if exports else b""
+        except _READ_FAILED:
+            return False
+        return _program_of(head) is self._kind
+
+    def read(self, path: Path) -> Iterator[Item]:
+        """Raises `ImportRefused`."""
+        exports = self._open(path)
+        reading = _Reading(self._kind, self.most_content)
+        for export in exports:
+            try:
+                with export.open() as file:
+                    yield from reading.read(export.name, file)
+            except _READ_FAILED as error:
+                yield Malformed(
+                    export.name, f"it cannot be read any further ({error or type(error).__name__})"
+                )
+
+    def _open(self, path: Path) -> list[_Export]:
+        try:
+            exports = _find_exports(path)
+            heads = [export.head() for export in exports]
+        except _READ_FAILED as error:
+            raise ImportRefused(
+                f"{path} cannot be read ({error or type(error).__name__}). Download the export again, "
+                "or unpack it and name the folder."
+            ) from error
+        if not any(head.lstrip()[:1] in (b"[", b"{") for head in heads):
+            raise ImportRefused(
+                f"{path} is no export of {self._kind.program}: there is no conversations.json with a list of "
+                "conversations. Name that file, the folder it is in, or the .zip as it was downloaded."
+            )
+        return exports
+
+
+def chatgpt_source(most_content: int = MOST_CONTENT) -> Conversations:
+    """The kind `chatgpt`."""
+    return Conversations(_CHATGPT, most_content)
+
+
+def claude_source(most_content: int = MOST_CONTENT) -> Conversations:
+    """The kind `claude`."""
+    return Conversations(_CLAUDE, most_content)
+
+
+def _program_of(head: bytes) -> _Kind | None:
+    """Whose conversation the text begins with."""
+    if head.lstrip()[:1] not in (b"[", b"{"):
+        return None
+    places = [(place, number) for number, kind in enumerate(_KINDS) if (place := head.find(kind.key)) >= 0]
+    return _KINDS[min(places)[1]] if places else None
+
+
+@frozen
+class _Export:
+    """One file of conversations: in a folder, or `member` of a .zip."""
+
+    path: Path
+    member: str | None = None
+
+    @property
+    def name(self) -> str:
+        """`conversations`, for positions."""
+        return PurePosixPath(self.member or self.path.name).stem
+
+    def head(self) -> bytes:
+        """The first bytes."""
+        if self.member is None:
+            return read_head(self.path, _HEAD)
+        with self.open() as file:
+            return file.read(_HEAD)
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """The bytes in UTF-8."""
+        if self.member is None:
+            with open_as_utf8(self.path) as file:
+                yield file
+            return
+        with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as inner:
+            yield inner
+
+
+def _find_exports(path: Path) -> list[_Export]:
+    """The files of conversations, in order. Raises what reading raises."""
+    if path.is_dir():
+        return [
+            _Export(each)
+            for each in sorted(path.iterdir())
+            if _EXPORT.fullmatch(each.name) and each.is_file()
+        ]
+    if not path.is_file():
+        return []
+    if not zipfile.is_zipfile(path):
+        return [_Export(path)]
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if _EXPORT.fullmatch(PurePosixPath(name).name)]
+    return [_Export(path, name) for name in sorted(names)]
+
+
+@define
+class _Reading:
+    """The reading of one export: which ids and titles there were already."""
+
+    _kind: _Kind
+    _most_content: int
+    _ids: set[bytes] = field(factory=set, init=False)
+    _slugs: set[bytes] = field(factory=set, init=False)
+    #: Behind damage, until the next conversation: what follows may be the rest of the damaged one.
+    _is_lost: bool = field(default=False, init=False)
+
+    def read(self, name: str, file: IO[bytes]) -> Iterator[Item]:
+        """The conversations of one file."""
+        first = file.read(WINDOW).removeprefix(b"\xef\xbb\xbf")
+        while first and not first.strip():
+            first = file.read(WINDOW)
+        self._is_lost = False
+        if first.lstrip()[:1] == b"{":
+            yield from self._read_object(name, first, file)
+            return
+        splitter = ItemSplitter()
+        chunk = first
+        while chunk:
+            yield from self._pieces(name, splitter.feed(chunk))
+            chunk = file.read(WINDOW)
+        yield from self._pieces(name, splitter.finish())
+
+    def _read_object(self, name: str, first: bytes, file: IO[bytes]) -> Iterator[Item]:
+        """A file of one conversation, or with a list of them under a key."""
+        data = first + file.read(MOST_BYTES)
+        if len(data) > MOST_BYTES:
+            yield Malformed(name, "it is one JSON object of more than 32 MB, no list of conversations")
+            return
+        try:
+            value = read_json(data)
+        except ValueError as error:
+            yield Malformed(name, f"it is no JSON ({error})")
+            return
+        inner = value.get("conversations") if isinstance(value, dict) else None
+        values = inner if isinstance(inner, list) else [value]
+        for number, each in enumerate(values):
+            yield from self._value(f"{name}[{number}]", each)
+
+    def _pieces(self, name: str, pieces: Iterator[Piece]) -> Iterator[Item]:
+        for piece in pieces:
+            position = f"{name}[{piece.index}]"
+            found = self._parse(position, piece)
+            del piece  # its bytes are not held while the records are made
+            if isinstance(found, Malformed):
+                yield found
+            elif found:
+                yield from self._value(position, found.pop())
+
+    def _parse(self, position: str, piece: Piece) -> Malformed | list[Any]:
+        """The value in a list that gives it up; an empty one for what goes without saying."""
+        if piece.data is None:
+            is_told = not self._is_lost or piece.is_cut
+            self._is_lost = self._is_lost or "brackets" in piece.reason
+            what = "the export is cut off here: " if piece.is_cut else ""
+            return Malformed(position, what + piece.reason) if is_told else []
+        try:
+            return [read_json(piece.data)]
+        except ValueError as error:
+            if self._is_lost:
+                return []
+            return Malformed(position, f"it is no JSON ({error}; byte {piece.offset:,} on)")
+
+    def _value(self, position: str, value: Any) -> Iterator[Item]:
+        try:
+            conversation = self._kind.read(value)
+        except NoConversation as error:
+            if self._kind.is_other(value):
+                yield Malformed(
+                    position, f"it is of another program: import it with --from {self._kind.other}"
+                )
+            elif not self._is_lost:
+                yield Malformed(position, str(error))
+            return
+        del value
+        self._is_lost = False
+        if not conversation.messages:
+            yield Malformed(position, "it has no message that was shown")
+            return
+        if not conversation.id:
+            conversation = evolve(conversation, id=_derived_id(conversation))
+        if not _is_new(self._ids, conversation.id):
+            yield Malformed(position, f"the conversation {conversation.id} was there already")
+            return
+        yield from self._records(position, conversation)
+
+    def _records(self, position: str, conversation: Conversation) -> Iterator[Record]:
+        said = _title_of(conversation)
+        title = self._unique(said, conversation)
+        properties: dict[str, Any] = {"conversation_id": conversation.id, **conversation.properties}
+        if conversation.model:
+            properties["model"] = conversation.model
+        properties["messages"] = len(conversation.messages)
+        if conversation.hidden:
+            properties |= {"other_branches": conversation.branches, "hidden_messages": conversation.hidden}
+        times = [
+            format_optional(conversation.created_at) or "",
+            format_optional(conversation.updated_at) or "",
+        ]
+        for part in parts_of(lambda: blocks_of(conversation), title, self._most_content):
+            if part.count > 1:
+                properties = {**properties, "part": part.number, "parts": part.count}
+            before = conversation.id if part.number == 2 else f"{conversation.id}#{part.number - 1}"
+            yield Record(
+                id=conversation.id if part.number == 1 else f"{conversation.id}#{part.number}",
+                hash=digest((said, part.said, str(part.count), *times, repr(sorted(properties.items())))),
+                position=position,
+                title=part.title,
+                content=part.text,
+                created_at=conversation.created_at,
+                updated_at=conversation.updated_at,
+                source_url=self._address(conversation.id) if part.number == 1 else None,
+                properties=properties,
+                edges=(RecordEdge(CONTINUES, before),) if part.number > 1 else (),
+                links=len(scan_targets(part.text)),
+            )
+
+    def _address(self, identity: str) -> str | None:
+        return self._kind.address + identity if _UUID.fullmatch(identity) else None
+
+    def _unique(self, title: str, conversation: Conversation) -> str:
+        """The title, with the date, else the id of the conversation behind it where another one has it."""
+        at = conversation.created_at
+        dated = f"{title} ({at:%Y-%m-%d})" if at else title
+        for each in (title, dated, f"{dated} {conversation.id[:8]}"):
+            if _is_new(self._slugs, slug_of(each, conversation.id)):
+                return each
+        return f"{dated} {conversation.id}"
+
+
+def _is_new(known: set[bytes], text: str) -> bool:
+    """Whether the text was not there yet; 12 bytes are kept of it."""
+    short = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+    if short in known:
+        return False
+    known.add(short)
+    return True
+
+
+def _derived_id(conversation: Conversation) -> str:
+    first = conversation.messages[0]
+    return digest(
+        (conversation.title, format_optional(conversation.created_at) or "", first.role, first.text)
+    )
+
+
+def _title_of(conversation: Conversation) -> str:
+    """The title, else the beginning of what the person said first, else the date."""
+    if conversation.title:
+        return conversation.title
+    asked = next((message.text for message in conversation.messages if message.role == "User"), "")
+    words = " ".join(_MARK.sub("", asked[: 4 * _TITLE_LENGTH]).split())
+    if words:
+        return (
+            words
+            if len(words) <= _TITLE_LENGTH
+            else words[:_TITLE_LENGTH].rpartition(" ")[0] or words[:_TITLE_LENGTH]
+        )
+    at = conversation.created_at
+    return f"Conversation of {at:%Y-%m-%d}" if at else "Conversation without a title"

@@ -1,0 +1,1 @@
+"""How other programs' formats are read as values."""

@@ -1,0 +1,1 @@
+"""How sources of an import are read into records."""

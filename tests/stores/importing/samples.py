@@ -1,0 +1,37 @@
+"""The samples of `tests/data/import`, and sources by the names that the command line has for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from lithos.core.importing import Item, Malformed, Record, Source
+from lithos.stores.importing.basic_memory import BasicMemory
+from lithos.stores.importing.claude_memory import ClaudeMemory
+from lithos.stores.importing.conversations import chatgpt_source, claude_source
+from lithos.stores.importing.server_memory import ServerMemory
+
+DATA: Final = Path(__file__).parents[2] / "data" / "import"
+EXPECTED: Final[Mapping[str, Any]] = json.loads((DATA / "EXPECTED.json").read_text(encoding="utf-8"))
+SOURCES: Final[Mapping[str, Source]] = {
+    source.kind: source
+    for source in (BasicMemory(), ServerMemory(), ClaudeMemory(), chatgpt_source(), claude_source())
+}
+
+
+def read(kind: str, path: Path) -> list[Item]:
+    return list(SOURCES[kind].read(path))
+
+
+def records(items: Sequence[Item]) -> dict[str, Record]:
+    """By id; each has one of its own."""
+    found = [item for item in items if isinstance(item, Record)]
+    assert len({record.id for record in found}) == len(found)
+    return {record.id: record for record in found}
+
+
+def skipped(items: Sequence[Item]) -> dict[str, str]:
+    """Reason by position."""
+    return {item.position: item.reason for item in items if isinstance(item, Malformed)}

@@ -1,0 +1,111 @@
+"""The file of the MCP memory server (behaviours 240, 241)."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.core.importing import Record, RecordEdge
+from lithos.stores.importing.server_memory import ServerMemory
+from tests.stores.importing.samples import DATA, SOURCES, read, records, skipped
+
+
+def write(folder: Path, *values: Any, name: str = "memory.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps(value) + "\n" for value in values))
+    return path
+
+
+def entity(name: str, *observations: Any, kind: str = "thing") -> dict[str, Any]:
+    return {"type": "entity", "name": name, "entityType": kind, "observations": [*observations]}
+
+
+def relation(source: str, target: str, kind: str = "knows") -> dict[str, Any]:
+    return {"type": "relation", "from": source, "to": target, "relationType": kind}
+
+
+def test_an_entity_is_a_note_with_its_observations_and_relations() -> None:
+    """behaviour 240"""
+    found = records(read("server-memory", DATA / "server-memory"))
+    ada = found["Ada Lindqvist"]
+    assert ada.content == (
+        "- Speaks Swedish and Portuguese\n- Prefers meetings before ten\n  and none on Friday\n"
+        "- Ruft Zürich jeden Dienstag an\n- Designed the interlocking in 2019\n\n"
+        "## Relations\n\n- works at [[Northwind Rail]]\n- wants_to_visit [[Lisbon]]"
+    )
+    assert ada.tags == ("person", "engineer")
+    assert ada.edges == (RecordEdge("works_at", "Northwind Rail"), RecordEdge("wants_to_visit", "Lisbon"))
+    assert found["Northwind Rail"].edges == (RecordEdge("operates", "Signal [Box] 7"),)
+    assert "- operates Signal [Box] 7" in found["Northwind Rail"].content
+    assert found["Signal [Box] 7"].content == "*No observations.*"
+
+
+def test_a_relation_that_begins_nowhere_is_told_and_one_that_ends_nowhere_stays(tmp_path: Path) -> None:
+    """behaviour 241"""
+    items = read("server-memory", write(tmp_path, relation("b", "a"), entity("a"), relation("a", "gone")))
+    assert records(items)["a"].edges == (RecordEdge("knows", "gone"),)
+    assert skipped(items) == {
+        "line 1": "the relation knows to 'a' begins at 'b', of which there is no entity"
+    }
+
+
+def test_observations_of_forks_are_read(tmp_path: Path) -> None:
+    """behaviour 240"""
+    path = write(
+        tmp_path, entity("a", {"content": "dated", "timestamp": "2024"}, 5, None, {"x": 1}, "", "a\0b")
+    )
+    assert records(read("server-memory", path))["a"].content == '- dated\n- 5\n- {"x": 1}\n- ab'
+
+
+def test_a_change_of_a_relation_changes_the_note_where_it_begins(tmp_path: Path) -> None:
+    """behaviour 240"""
+    before = records(read("server-memory", write(tmp_path, entity("a"), entity("b"), relation("a", "b"))))
+    after = records(
+        read("server-memory", write(tmp_path, entity("a"), entity("b"), relation("a", "b", "likes")))
+    )
+    assert [before[key].hash == after[key].hash for key in "ab"] == [False, True]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
+    """behaviour 241"""
+    path = tmp_path / "memory.json"
+    text = "\n".join(
+        json.dumps(each, ensure_ascii=False) for each in (entity("Zürich", "schön"), entity("b"))
+    )
+    path.write_bytes(text.encode(encoding))
+    assert SOURCES["server-memory"].recognises(tmp_path)
+    assert records(read("server-memory", tmp_path))["Zürich"].content == "- schön"
+
+
+def test_a_long_entity_goes_on_in_parts(tmp_path: Path) -> None:
+    """behaviour 240"""
+    path = write(
+        tmp_path, entity("a", *(f"fact{number} {'x' * 90}" for number in range(200))), relation("a", "b")
+    )
+    parts = [item for item in ServerMemory(12_000).read(path) if isinstance(item, Record)]
+    assert [part.id for part in parts] == ["a", "a#2", "a#3"]
+    assert parts[1].edges == (RecordEdge("continues", "a"),)
+    assert all(f"- fact{number} " in "".join(part.content for part in parts) for number in range(200))
+
+
+def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
+    """behaviour 241: names and relations are not held."""
+    path = tmp_path / "memory.jsonl"
+    with path.open("w") as file:
+        for number in range(30_000):
+            file.write(json.dumps(entity(f"entity {number}", "observed " * 40)) + "\n")
+            file.write(json.dumps(relation(f"entity {number}", f"entity {number // 2}")) + "\n")
+    assert path.stat().st_size > 14_000_000
+    tracemalloc.start()
+    try:
+        found = sum(isinstance(item, Record) for item in ServerMemory().read(path))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found == 30_000
+    assert peak < 8_000_000
