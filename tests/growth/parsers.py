@@ -294,26 +294,6 @@ def _edit_embedded(given: str) -> object:
     return embedded_edit.read_embedded(json.dumps({"k": given}), "k")
 
 
-PARSERS: Final[Mapping[str, Parse]] = {
-    "json_text.read_json": lambda t: json_text.read_json(t, "json5"),
-    "json_text.read_json of a string": lambda t: json_text.read_json(f'"{t}"', "json5"),
-    "json_text.read_json of an object": lambda t: json_text.read_json(f'{{"a": {t}', "jsonc"),
-    "json_text.decode_string": lambda t: json_text.decode_string(f'"{t}"'),
-    "json_edit.insert_entry": _edit_json,
-    "json_edit.insert_entry into an object": lambda t: _edit_json(f'{{"a": {{}}, /*{t}*/}}'),
-    "json_edit.find_entry": lambda t: json_edit.find_entry(f"[{t}]", "jsonc", _ENTRY),
-    "json_edit.remove_entry": lambda t: json_edit.remove_entry(
-        f'{{"a": {{"b": 1, "c": {json.dumps(t)} }} //{t[:1]}\n}}', "json5", _ENTRY
-    ),
-    "json_edit.is_same_but": lambda t: json_edit.is_same_but(f'{{"x": "{t}"}}', "{}", "json5", _ENTRY),
-    "toml_edit.read_toml": toml_edit.read_toml,
-    "toml_edit.insert_table": _edit_toml,
-    "toml_edit.insert_table of lines": lambda t: _edit_toml("".join(f"# {line}\n" for line in t.split("\n"))),
-    "toml_edit.find_table": lambda t: toml_edit.find_table(f"x = {json.dumps(t)}\n[y]\n", _ENTRY),
-    "toml_edit.is_same_table_but": lambda t: toml_edit.is_same_table_but(f"x = '{t}'", f"x = '{t}'", _ENTRY),
-    "toml_edit.remove_table": lambda t: toml_edit.remove_table(f"[a.b]\nx = \"\"\"{t}\"\"\"\n", _ENTRY),
-    "embedded_edit.insert_embedded": _edit_embedded,
-    "embedded_edit.read_embedded": lambda t: embedded_edit.read_embedded(t, "k"),
 def _chatgpt_of(given: str) -> object:
     """A tree whose nodes, edges, texts and citations are those of the text."""
     parts = _many(given)
@@ -371,6 +351,25 @@ def _split_of(given: str, chunk: int = 64) -> object:
 
 
 PARSERS: Final[Mapping[str, Parse]] = {
+    "json_text.read_json": lambda t: json_text.read_json(t, "json5"),
+    "json_text.read_json of a string": lambda t: json_text.read_json(f'"{t}"', "json5"),
+    "json_text.read_json of an object": lambda t: json_text.read_json(f'{{"a": {t}', "jsonc"),
+    "json_text.decode_string": lambda t: json_text.decode_string(f'"{t}"'),
+    "json_edit.insert_entry": _edit_json,
+    "json_edit.insert_entry into an object": lambda t: _edit_json(f'{{"a": {{}}, /*{t}*/}}'),
+    "json_edit.find_entry": lambda t: json_edit.find_entry(f"[{t}]", "jsonc", _ENTRY),
+    "json_edit.remove_entry": lambda t: json_edit.remove_entry(
+        f'{{"a": {{"b": 1, "c": {json.dumps(t)} }} //{t[:1]}\n}}', "json5", _ENTRY
+    ),
+    "json_edit.is_same_but": lambda t: json_edit.is_same_but(f'{{"x": "{t}"}}', "{}", "json5", _ENTRY),
+    "toml_edit.read_toml": toml_edit.read_toml,
+    "toml_edit.insert_table": _edit_toml,
+    "toml_edit.insert_table of lines": lambda t: _edit_toml("".join(f"# {line}\n" for line in t.split("\n"))),
+    "toml_edit.find_table": lambda t: toml_edit.find_table(f"x = {json.dumps(t)}\n[y]\n", _ENTRY),
+    "toml_edit.is_same_table_but": lambda t: toml_edit.is_same_table_but(f"x = '{t}'", f"x = '{t}'", _ENTRY),
+    "toml_edit.remove_table": lambda t: toml_edit.remove_table(f"[a.b]\nx = \"\"\"{t}\"\"\"\n", _ENTRY),
+    "embedded_edit.insert_embedded": _edit_embedded,
+    "embedded_edit.read_embedded": lambda t: embedded_edit.read_embedded(t, "k"),
     "chatgpt.read_chatgpt": _chatgpt_of,
     "claude_chats.read_claude": _claude_of,
     "conversation.blocks_of": lambda t: list(conversation.blocks_of(_message_of(t))),
