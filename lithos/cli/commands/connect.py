@@ -15,8 +15,9 @@ from typing import Any
 
 from attrs import frozen
 
-from lithos.cli.output import print_json
-from lithos.cli.session import Session
+from lithos.cli.output import print_json, print_line
+from lithos.cli.plugin.writing import ForeignFolder, PluginTarget, write_plugin
+from lithos.cli.session import CommandFailed, Session
 from lithos.stores.owner_record import read_owner
 
 TOKEN_VARIABLE = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
@@ -51,6 +52,8 @@ class Target:
 def run_connect(session: Session) -> int:
     """Print both ways for the chosen client."""
     client = session.invocation.typed["client"]
+    if "plugin" in session.invocation.typed:
+        return _write_plugin(session)
     target = _find_target(session)
     recipes = _RECIPES[client](target)
     if session.invocation.as_json:
@@ -66,6 +69,29 @@ def run_connect(session: Session) -> int:
     return 0
 
 
+def _write_plugin(session: Session) -> int:
+    """Write the plugin of Claude Code and say how to try it."""
+    typed = session.invocation.typed
+    if typed["client"] != "claude-code":
+        raise CommandFailed("--plugin is for claude-code; print what others need without it.", 2)
+    directory = Path(typed["plugin"]).absolute()
+    target = PluginTarget(_find_program(), _find_options(session))
+    try:
+        files = write_plugin(directory, target)
+    except ForeignFolder as foreign:
+        raise CommandFailed(str(foreign), 2) from foreign
+    if session.invocation.as_json:
+        print_json(
+            {"client": "claude-code", "plugin": str(directory), "files": [str(file) for file in files]}
+        )
+        return 0
+    for file in files:
+        print_line(f"  {file.relative_to(directory)}")
+    print_line(f"The plugin is in {directory}. Start Claude Code with it:")
+    print_line(f"  claude --plugin-dir {shlex.quote(str(directory))}")
+    return 0
+
+
 def _present(way: str, recipe: Recipe) -> str:
     heading = {
         "http": "Over HTTP, to the one server that all share (lithos serve --transport http):",
@@ -78,21 +104,27 @@ def _present(way: str, recipe: Recipe) -> str:
 def _find_target(session: Session) -> Target:
     config = session.config
     data = config.storage.data_dir.absolute()
-    options = ["--data-dir", str(data)]
-    if config.storage.vault is not None:
-        options += ["--vault", str(config.storage.vault)]
-    if session.invocation.config is not None:
-        options += ["--config", str(session.invocation.config.absolute())]
     owner = read_owner(data / ".lithos" / "lock")
     host = config.server.host if config.server.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
     url = f"http://{f'[{host}]' if ':' in host else host}:{config.server.port or 8765}"
     if owner is not None and owner.url and owner.token is None:  # a token of its own means stdio
         url = owner.url
     return Target(
-        (*_find_program(), *options, "serve", "--transport", "stdio"),
+        (*_find_program(), *_find_options(session), "serve", "--transport", "stdio"),
         f"{url}/mcp",
         config.server.auth_token is not None,
     )
+
+
+def _find_options(session: Session) -> tuple[str, ...]:
+    """The global options that lead to this data directory from wherever the program is started."""
+    storage = session.config.storage
+    options = ["--data-dir", str(storage.data_dir.absolute())]
+    if storage.vault is not None:
+        options += ["--vault", str(storage.vault)]
+    if session.invocation.config is not None:
+        options += ["--config", str(session.invocation.config.absolute())]
+    return tuple(options)
 
 
 def _find_program() -> tuple[str, ...]:
