@@ -33,11 +33,13 @@ TYPED = {
     "restore": ("restore copy --force", 0),
     "export": ("export", 0),
     "connect": ("connect cursor", 0),
+    "skill": ("skill", 0),
+    "bundle": ("bundle forms", 0),
     "completion": ("completion bash", 0),
     "demo": ("demo", 0),
 }
 #: What asks a running server and cannot do without one.
-ASKING = {"top": "top", "brief": "brief raft"}
+ASKING = {"top": "top", "brief": "brief raft", "checkpoint": "checkpoint --text kept"}
 #: Streams may have nothing to tell.
 MAY_BE_EMPTY = {"events", "wait"}
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 from typing import Final
 
 _BEFORE: Final = """\
-Keep in the summary, under the heading "To store in Lithos", what this session learned and has not stored in \
-Lithos yet: facts with their sources, decisions with their reasons, what was tried and failed. Keep the ids of \
-notes and tasks in use, and of each claim its task id, aspect, fence and expiry. Write "nothing" where there is \
-nothing.
+Keep in the summary, under the heading "To store in Lithos", what this session learned and has not stored in
+Lithos yet: facts with their sources, decisions with their reasons, what was tried and failed. Keep the ids of
+notes and tasks in use, and of each claim its task id, aspect, fence and expiry. Write "nothing" where
+there is nothing.
 """
 _AFTER: Final = """\
-The conversation was shortened. What the summary lists under "To store in Lithos", store now, before you go on: \
-one topic a note, with lithos_write, or with lithos_note_edit where a note of the topic exists (look with \
-lithos_search). Renew the claims you still need with lithos_task_renew.
+The conversation was shortened. What the summary lists under "To store in Lithos", store now, before you go
+on: one topic a note, with lithos_write, or with lithos_note_edit where a note of the topic exists (look
+with lithos_search). Renew the claims you still need with lithos_task_renew.
 """
 _ANYTIME: Final = """\
-Before this session's context is lost, store in Lithos what it learned and others will need: one topic a note, \
-with lithos_write, or with lithos_note_edit where a note of the topic exists (look with lithos_search). Post \
+Before this session's context is lost, store in Lithos what it learned and others will need: one topic a note,
+with lithos_write, or with lithos_note_edit where a note of the topic exists (look with lithos_search). Post
 results of tasks with lithos_finding_post.
 """
 #: By the name of the event; other clients have others.
