@@ -29,7 +29,7 @@ def checkpoint_of(
     return Checkpoint(
         text=text,
         agent=agent_of(typed, os.environ),
-        session=typed.get("session", session),
+        session=typed.get("session") or session,
         project=name_of(repository_of(folder_of(folder)).name),
         at=time.gmtime(),
     )

@@ -17,7 +17,7 @@ FOLDER: Final = "checkpoints"
 LONGEST_TEXT: Final = 16_000
 #: Checkpoints of one session; their note has 1 MB at most.
 MOST: Final = 50
-_TRIES: Final = 4
+_TRIES: Final = 8
 _LONGEST_SLUG: Final = 40
 _LONGEST_PROJECT: Final = 100
 _DIGEST: Final = 12
