@@ -11,8 +11,10 @@ BRIDGE = (
     "lithos.cli.session, lithos.cli.failures, lithos.cli.commands.serve, "
     "lithos.front.bridge.bridge, lithos.front.bridge.link"
 )
-#: What `lithos brief --hook` loads in all; a client waits for it (behaviour 244).
-HOOK = "lithos.cli, lithos.cli.briefing.hook, lithos.cli.printable, lithos.stores.lock, lithos.stores.told"
+#: What `lithos brief --hook` and `lithos checkpoint --hook` load in all; a client waits (behaviour 244).
+HOOK = (
+    "lithos.cli, lithos.cli.briefing.hook, lithos.cli.checkpoint.hook, lithos.stores.lock, lithos.stores.told"
+)
 HEAVY = (
     "mcp",
     "mcp_types",

@@ -39,15 +39,20 @@ _RUNNERS = {
     "backup": ("commands.backup", "run_backup"),
     "restore": ("commands.backup", "run_restore"),
     "export": ("commands.backup", "run_export"),
+    "checkpoint": ("checkpoint.command", "run_checkpoint"),
+    "bundle": ("bundle.command", "run_bundle"),
     "connect": ("connecting.command", "run_connect"),
     "demo": ("demo.play", "run_demo"),
     "top": ("top", "run_top"),
 }
 
+#: Commands that are hooks as well, and the modules that run these.
+_HOOKS = {"brief": "briefing.hook", "checkpoint": "checkpoint.hook"}
+
 
 def is_hook(argv: Sequence[str]) -> bool:
     """Whether a client runs this as its hook."""
-    return "--hook" in argv and "brief" in argv
+    return "--hook" in argv and any(command in argv for command in _HOOKS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,12 +75,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_hook(argv: Sequence[str]) -> int:
     """A hook of a client: silent in every failure, wrong arguments among them, which would stop a client."""
-    from lithos.cli.briefing.hook import promise_silence, run_hook
+    from lithos.cli.hooks.silence import promise_silence
 
     promise_silence()
     try:
         with open(os.devnull, "w") as silence, redirect_stderr(silence):
-            return run_hook(parse_arguments(argv))
+            invocation = parse_arguments(argv)
+            code: int = import_module(f"lithos.cli.{_HOOKS[invocation.command]}").run_hook(invocation)
+            return code
     except SystemExit:  # of the parser; --help has printed
         return 0
 
@@ -99,6 +106,10 @@ def _run(invocation: Invocation) -> int:
             from lithos.cli.commands.completion import run_completion
 
             return run_completion(invocation)
+        if invocation.command == "skill":  # the same for every configuration
+            from lithos.cli.plugin.skill import run_skill
+
+            return run_skill(invocation)
         session = load_session(invocation)
         if serves:
             from lithos.cli.output import log_bugs

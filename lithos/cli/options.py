@@ -229,6 +229,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_serve(add("serve", "serve the notes to agents over MCP"))
     _add_search(add("search", "search the notes"))
     _add_brief(add("brief", "print a briefing of the running server: what its notes say, within a budget"))
+    _add_checkpoint(add("checkpoint", "keep what a session learned as a note of the running server"))
     add("stats", "print numbers about the notes and their indexes")
     _add_inspect(add("inspect", "look at the state of the server, its agents, tasks or one note"))
     _add_audit(add("audit", "tell who read which note"))
@@ -244,6 +245,10 @@ def make_parser() -> argparse.ArgumentParser:
     _add_demo(add("demo", "watch two agents share notes and work, on a folder that is thrown away"))
     _add_connect(
         add("connect", "connect a client: print what it needs, or write it into its own configuration")
+    )
+    add("skill", "print the skill (SKILL.md) that teaches an agent to use Lithos")
+    _add_bundle(
+        add("bundle", "write the published forms: server.json, the .mcpb bundle, the plugin marketplace")
     )
     _add_completion(add("completion", "print a script that completes commands and options in a shell"))
     return parser
@@ -314,6 +319,40 @@ def _add_brief(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--session", metavar="ID", help="never repeat to this session what was printed before"
     )
+    _add_client(parser)
+
+
+def _add_client(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--client", metavar="NAME", help="the client's name: without --agent the agent is NAME@HOST"
+    )
+
+
+def _add_checkpoint(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Keep a text as a note below checkpoints/: one note for each session, each text once. "
+        "Give it with --text, in a FILE, or on stdin."
+    )
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the text; - for stdin")
+    parser.add_argument("--text", metavar="TEXT", help="the text, at most 16,000 characters")
+    parser.add_argument("--session", metavar="ID", help="whose note it joins (default: the agent's of today)")
+    parser.add_argument("--agent", metavar="NAME", help="who keeps it (default: CLIENT@HOST)")
+    _add_client(parser)
+    parser.add_argument(
+        "--hook",
+        action="store_true",
+        help="for a client: keep the text, or without one remind the agent; silent without a server, exit 0",
+    )
+
+
+def _add_bundle(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "directory", metavar="DIR", help="where to; empty, absent, or written by this command"
+    )
+    parser.add_argument(
+        "--name", metavar="NAME", help="the name in the MCP registry, as io.github.OWNER/NAME"
+    )
+    parser.add_argument("--image", metavar="REFERENCE", help="the container image, with its tag")
 
 
 def _add_inspect(parser: argparse.ArgumentParser) -> None:
@@ -430,6 +469,9 @@ def _add_connect(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--agent", metavar="ID", help="the agent id to use there (default: CLIENT@HOST of this machine)"
+    )
+    does.add_argument(
+        "--plugin", metavar="DIR", help="write a plugin there: server, skill and hooks (claude-code)"
     )
 
 

@@ -9,7 +9,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,11 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from lithos.stores.lock import OwnerLock
-from lithos.stores.owner_record import OwnerRecord
+from tests.e2e.owners import owning
 from tests.e2e.process import LITHOS, clean_environment, running_lithos, start_lithos
 
 #: Seconds that a hook may take (integration spec, section 2).
 BOUND = 1.0
-STARTED = "2026-01-01T00:00:00+00:00"
 
 
 def briefing(text: str = "# Briefing", **more: Any) -> dict[str, Any]:
@@ -83,18 +80,6 @@ def serve(stub: Stub) -> ThreadingHTTPServer:
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     return server
-
-
-@contextmanager
-def owning(data: Path, url: str | None, token: str | None = "s3cret") -> Iterator[None]:
-    (data / ".lithos").mkdir(parents=True, exist_ok=True)
-    lock = OwnerLock(data / ".lithos" / "lock")
-    lock.acquire(STARTED)
-    try:
-        lock.publish(OwnerRecord(os.getpid(), socket.gethostname(), url, STARTED, token))
-        yield
-    finally:
-        lock.release()
 
 
 @pytest.fixture

@@ -36,11 +36,13 @@ TYPED = {
     "connect --list": ("connect --list", 0),
     "connect --write": ("connect cursor --write --scope project", 0),
     "connect --remove": ("connect cursor --remove --scope project", 0),
+    "skill": ("skill", 0),
+    "bundle": ("bundle forms", 0),
     "completion": ("completion bash", 0),
     "demo": ("demo", 0),
 }
 #: What asks a running server and cannot do without one.
-ASKING = {"top": "top", "brief": "brief raft"}
+ASKING = {"top": "top", "brief": "brief raft", "checkpoint": "checkpoint --text kept"}
 #: Streams may have nothing to tell.
 MAY_BE_EMPTY = {"events", "wait"}
 

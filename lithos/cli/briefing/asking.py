@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from lithos.cli.hooks.places import name_of, repository_of
+
 TOOL: Final = "lithos_context"
-#: Tokens that a hook prints at most (integration spec, section 2).
-HOOK_BUDGET: Final = 800
-#: UTF-8 bytes that are a token at least.
-TOKEN_BYTES: Final = 4
 #: Options and the parameters they are.
 _PARAMETERS: Final = {"query": "query", "task": "task_id", "budget": "budget", "agent": "agent_id"}
 _LONGEST_CONCERN: Final = 300
@@ -26,8 +23,6 @@ def arguments_of(typed: Mapping[str, Any], since: str | None) -> dict[str, Any]:
 
 def concern_of(folder: Path) -> str:
     """What a project is called, to ask about it: its repository, and the folders from there down to here."""
-    root = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
+    root = repository_of(folder)
     parts = (root.name, *folder.relative_to(root).parts)
-    name = " ".join(part for part in parts if part)
-    # The names of folders are bytes; the server wants characters.
-    return os.fsencode(name).decode(errors="replace")[:_LONGEST_CONCERN]
+    return name_of(" ".join(part for part in parts if part))[:_LONGEST_CONCERN]

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from lithos.cli.connecting.clients import CLIENTS, Client, Scope, Surroundings
 from lithos.cli.connecting.listing import Entry, list_clients
+from lithos.cli.connecting.plugging import run_plugin
 from lithos.cli.connecting.recipes import Recipe, make_recipes
 from lithos.cli.connecting.target import TOKEN_VARIABLE, Target, find_target
 from lithos.cli.connecting.writing import Outcome, Place, Refused, remove_entry, wanted_entry, write_entry
@@ -22,8 +23,10 @@ _DEFAULT_NAME: Final = "lithos"
 
 
 def run_connect(session: Session) -> int:
-    """Print both ways for the chosen client, or edit its file, or list all. Raises `CommandFailed`."""
+    """Print both ways for a client, edit its file, write a plugin, or list all. Raises `CommandFailed`."""
     typed = session.invocation.typed
+    if "plugin" in typed:
+        return run_plugin(session)
     target, around = find_target(session), Surroundings.here()
     name = typed.get("name", _DEFAULT_NAME)
     if not _NAME.fullmatch(name):

@@ -108,15 +108,10 @@ def find_target(session: Session) -> Target:
     """The server of this configuration."""
     config = session.config
     data = config.storage.data_dir.absolute()
-    options = ["--data-dir", str(data)]
-    if config.storage.vault is not None:
-        options += ["--vault", str(config.storage.vault)]
-    if session.invocation.config is not None:
-        options += ["--config", str(session.invocation.config.absolute())]
     host = config.server.host if config.server.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
     url = f"http://{f'[{host}]' if ':' in host else host}:{config.server.port or 8765}"
     return Target(
-        (*_find_program(), *options, "serve", "--transport", "stdio"),
+        (*find_program(), *find_options(session), "serve", "--transport", "stdio"),
         f"{_served_url(read_owner(data / '.lithos' / 'lock')) or url}/mcp",
         _wants_token(config),
         data,
@@ -135,7 +130,18 @@ def _served_url(owner: OwnerRecord | None) -> str | None:
     return owner.url
 
 
-def _find_program() -> tuple[str, ...]:
+def find_options(session: Session) -> tuple[str, ...]:
+    """The global options that lead to this data directory from wherever the program is started."""
+    storage = session.config.storage
+    options = ["--data-dir", str(storage.data_dir.absolute())]
+    if storage.vault is not None:
+        options += ["--vault", str(storage.vault)]
+    if session.invocation.config is not None:
+        options += ["--config", str(session.invocation.config.absolute())]
+    return tuple(options)
+
+
+def find_program() -> tuple[str, ...]:
     """How another program starts this one, wherever it is started from."""
     beside = Path(sys.executable).with_name("lithos")
     found = str(beside) if beside.exists() else shutil.which("lithos")

@@ -1,0 +1,91 @@
+"""`lithos checkpoint`: keep a text as a note of the running server, with words for a person."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from lithos.cli.checkpoint.giving import LARGEST_FILE, checkpoint_of, read_file
+from lithos.cli.checkpoint.storing import LONGEST_TEXT, Checkpoint, NotStored, Stored, storing
+from lithos.cli.commands.asking import Asker
+from lithos.cli.commands.queries import find_owner
+from lithos.cli.output import print_json, print_line
+from lithos.cli.session import CommandFailed, Session
+
+_LONGEST_SESSION = 1_000
+
+
+def run_checkpoint(session: Session) -> int:
+    """Store the text and say where. Raises `CommandFailed`."""
+    typed = session.invocation.typed
+    name = typed.get("session")
+    if name is not None and not 0 < len(name) <= _LONGEST_SESSION:
+        raise CommandFailed(f"A session's id has 1 to {_LONGEST_SESSION:,} characters.", 2)
+    checkpoint = checkpoint_of(_read_text(typed), typed, name, None)
+    stored = trio.run(partial(_store, session, checkpoint))
+    if session.invocation.as_json:
+        print_json(stored._asdict())
+    elif stored.status == "stored":
+        print_line(f"Stored in {stored.path} (version {stored.version}).")
+    else:
+        print_line(f"It is in {stored.path} already; nothing was changed.")
+    return 0
+
+
+def _read_text(typed: dict[str, Any]) -> str:
+    file = typed.get("file")
+    if "text" in typed and file is not None:
+        raise CommandFailed("Give the text with --text or in a FILE, not both.", 2)
+    if "text" in typed:
+        text = str(typed["text"]).strip()
+    elif file is not None and file != "-":
+        try:
+            text = read_file(Path(file))
+        except OSError as failure:
+            raise CommandFailed(
+                f"Cannot read {file}: {failure.strerror}. Name a file that exists.", 2
+            ) from failure
+    elif sys.stdin is None or os.isatty(0):
+        raise CommandFailed("Say what to keep: --text TEXT, a FILE, or text on stdin.", 2)
+    else:
+        text = sys.stdin.buffer.read(LARGEST_FILE).decode("utf-8", "replace").strip()
+    if not text:
+        raise CommandFailed("There is no text to keep. Give it with --text, in a FILE, or on stdin.", 2)
+    if len(text) > LONGEST_TEXT:
+        raise CommandFailed(
+            f"A checkpoint has at most {LONGEST_TEXT:,} characters, and this text has {len(text):,}. Keep "
+            "what matters, or write notes of their own with lithos_write.",
+            2,
+        )
+    return text
+
+
+async def _store(session: Session, checkpoint: Checkpoint) -> Stored:
+    owner = await find_owner(session)
+    if owner is None:
+        storage = session.config.storage
+        vault = "" if storage.vault is None else f"--vault {storage.vault} "
+        raise CommandFailed(
+            f"No server owns {storage.data_dir} now, and a running one keeps checkpoints. Start it with: "
+            f"lithos -d {storage.data_dir} {vault}serve -t http"
+        )
+    return await _drive(owner, checkpoint)
+
+
+async def _drive(owner: Asker, checkpoint: Checkpoint) -> Stored:
+    calls = storing(checkpoint)
+    tool, arguments = next(calls)
+    while True:
+        answer = await owner.call(tool, arguments) or {}
+        try:
+            tool, arguments = calls.send(answer)
+        except StopIteration as end:
+            stored: Stored = end.value
+            return stored
+        except NotStored as refusal:
+            raise CommandFailed(str(refusal)) from refusal

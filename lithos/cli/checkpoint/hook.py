@@ -1,0 +1,72 @@
+"""`lithos checkpoint --hook`: keep the text that it is given, else remind the agent; or nothing at all.
+
+The promise of `lithos.cli.hooks.silence` holds; what it stores it does not tell.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lithos.cli.checkpoint.giving import checkpoint_of, read_file
+from lithos.cli.checkpoint.reminder import reminder_for
+from lithos.cli.checkpoint.storing import LONGEST_TEXT, Checkpoint, NotStored, storing
+from lithos.cli.hooks.owner import HookOwner, find_hook_owner
+from lithos.cli.hooks.payload import Payload, read_payload
+from lithos.cli.hooks.silence import DEADLINE, FAILURES, print_text, printable
+
+if TYPE_CHECKING:
+    from lithos.cli.options import Invocation
+
+
+def run_hook(invocation: Invocation) -> int:
+    """Keep or remind, and return 0 whatever comes of it."""
+    with suppress(NotStored, *FAILURES):
+        _checkpoint(invocation)
+    return 0
+
+
+def _checkpoint(invocation: Invocation) -> None:
+    _, owner = find_hook_owner(invocation, time.monotonic() + DEADLINE)
+    told = read_payload()
+    text = _text_of(invocation, told)
+    if text:
+        _store(owner, checkpoint_of(text, invocation.typed, told.session, told.cwd))
+        return
+    words = reminder_for(told.event)
+    if words:
+        owner.check_health()
+        words = printable(words)
+        print_text(json.dumps({"text": words}) if invocation.as_json else words)
+
+
+def _text_of(invocation: Invocation, told: Payload) -> str:
+    typed = invocation.typed
+    if "text" in typed:
+        text = str(typed["text"])
+    elif typed.get("file", "-") != "-":
+        with suppress(FileNotFoundError):
+            return _shorten(read_file(Path(typed["file"])))
+        return ""
+    else:
+        text = told.text or ""
+    return _shorten(text.strip())
+
+
+def _shorten(text: str) -> str:
+    """The beginning, with a word that it is one: nobody is there to make it shorter."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    note = f"\n\n(Cut: the first {LONGEST_TEXT:,} of {len(text):,} characters.)"
+    return text[: LONGEST_TEXT - len(note)] + note
+
+
+def _store(owner: HookOwner, checkpoint: Checkpoint) -> None:
+    calls = storing(checkpoint)
+    with suppress(StopIteration):
+        tool, arguments = next(calls)
+        while True:
+            tool, arguments = calls.send(owner.call(tool, arguments))

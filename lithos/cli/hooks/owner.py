@@ -1,0 +1,123 @@
+"""The server that owns the data directory, as a hook asks it: found and called with little to import."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from lithos.cli.hooks.silence import NothingToTell
+
+if TYPE_CHECKING:
+    from lithos.cli.options import Invocation
+
+#: Bytes of an answer: the text, and what is told of each of its notes.
+_LARGEST_ANSWER: Final = 1_000_000
+_LARGEST_RECORD: Final = 65_536
+
+
+class HookOwner:
+    """The running server at `url`; every call ends at `until` (of `time.monotonic`)."""
+
+    def __init__(self, url: str, token: str | None, until: float) -> None:
+        self._url = url
+        self._token = token
+        self._until = until
+
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The structured answer of a tool, also a refusal. Raises `FAILURES` (`silence`)."""
+        message = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": tool, "arguments": dict(arguments)},
+        }
+        status, content = self._exchange("POST", "/mcp", json.dumps(message))
+        if status != 200:
+            raise NothingToTell(f"the server answered {status}")
+        result = json.loads(content)["result"]
+        if result.get("isError"):
+            raise NothingToTell("the server refused")
+        answer: dict[str, Any] = result["structuredContent"]
+        return answer
+
+    def check_health(self) -> None:
+        """Raises `FAILURES` unless a Lithos server answers; a degraded one does."""
+        _, content = self._exchange("GET", "/health", None)
+        if not isinstance(json.loads(content)["status"], str):
+            raise NothingToTell("the answer is of another shape")
+
+    def _exchange(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
+        import http.client
+        from urllib.parse import urlsplit
+
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        parts = urlsplit(self._url)
+        left = max(0.01, self._until - time.monotonic())
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=left)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            content = response.read(_LARGEST_ANSWER + 1)
+        except http.client.HTTPException as failure:
+            raise NothingToTell(str(failure)) from failure
+        finally:
+            connection.close()
+        if len(content) > _LARGEST_ANSWER:
+            raise NothingToTell("the answer is too large")
+        return response.status, content
+
+
+def find_hook_owner(invocation: Invocation, until: float) -> tuple[Path, HookOwner]:
+    """The data directory, and the server that owns it now. Raises `FAILURES` (`silence`)."""
+    data, token = _find_data(invocation)
+    url, own_token = _read_owner(data)
+    return data, HookOwner(url, own_token or token, until)
+
+
+def _find_data(invocation: Invocation) -> tuple[Path, str | None]:
+    """The data directory and the configured token, as the configuration has them.
+
+    A data directory that is named wins over everything else, so that nothing need be read to know it.
+    """
+    token = os.environ.get("LITHOS_SERVER__AUTH_TOKEN") or os.environ.get("LITHOS_AUTH_TOKEN")
+    if invocation.data_dir is not None:
+        return invocation.data_dir.expanduser(), token
+    for name in ("LITHOS_STORAGE__DATA_DIR", "LITHOS_DATA_DIR"):
+        if os.environ.get(name, "").strip():
+            return Path(os.environ[name]).expanduser(), token
+    vaults = ("LITHOS_STORAGE__VAULT", "LITHOS_VAULT")
+    if invocation.config is None and "vault" not in invocation.typed and not any(map(os.environ.get, vaults)):
+        return Path("data"), token
+    return _load_configured(invocation)
+
+
+def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
+    from lithos.config.load import load_config
+    from lithos.config.sources import ConfigError
+
+    typed = {"storage.vault": invocation.typed["vault"]} if "vault" in invocation.typed else {}
+    try:
+        config = load_config(config_path=invocation.config, environment=os.environ, overrides=typed).config
+    except ConfigError as error:
+        raise NothingToTell(str(error)) from error
+    return config.storage.data_dir, config.server.auth_token
+
+
+def _read_owner(data: Path) -> tuple[str, str | None]:
+    """Address and token of the server that owns the data directory now; a record may be of one that died."""
+    lock = data / ".lithos" / "lock"
+    with lock.open("rb") as file:
+        record = json.loads(file.read(_LARGEST_RECORD))
+    if not isinstance(record.get("url"), str):
+        raise NothingToTell("the owner has no address")
+    from lithos.stores.lock import is_owned
+
+    if not is_owned(lock):
+        raise NothingToTell("the owner has gone")
+    return record["url"], record.get("token")

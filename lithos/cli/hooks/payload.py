@@ -1,0 +1,91 @@
+"""What a client tells its hook on stdin: a JSON object, or a text to keep; read within bounds.
+
+The fields are those of Claude Code's hooks, which other clients took over: `hook_event_name`, `source` (of a
+session's start), `session_id`, `cwd`, and after a compaction `compact_summary`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+#: Bytes that are read; a hook's JSON has a kilobyte, a summary some twenty.
+LARGEST: Final = 262_144
+#: Seconds to wait for the next piece; a client writes before it starts the hook, or at once.
+_PATIENCE: Final = 0.15
+_LONGEST_NAME: Final = 1_000
+
+
+class Payload(NamedTuple):
+    """What was told; None where nothing was, or nothing that can be used."""
+
+    event: str | None = None
+    source: str | None = None
+    session: str | None = None
+    cwd: Path | None = None
+    text: str | None = None
+
+
+def read_payload(descriptor: int = 0) -> Payload:
+    """What is on stdin; a terminal, a closed stdin and a pipe that says nothing tell nothing."""
+    return parse_payload(_read(descriptor))
+
+
+def parse_payload(data: bytes) -> Payload:
+    """The payload of these bytes: of a JSON object its fields, of another text the text itself."""
+    text = data.decode("utf-8", "replace").strip()
+    if not text.startswith("{"):
+        return Payload(text=text or None)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return Payload()  # the rest of a larger object is no text to keep
+    cwd = _name(found, "cwd")
+    return Payload(
+        event=_name(found, "hook_event_name"),
+        source=_name(found, "source"),
+        session=_name(found, "session_id"),
+        cwd=None if cwd is None or "\0" in cwd else Path(cwd),
+        text=_text(found, "compact_summary"),
+    )
+
+
+def _text(found: Mapping[str, Any], key: str) -> str | None:
+    value = found.get(key)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _name(found: Mapping[str, Any], key: str) -> str | None:
+    value = _text(found, key)
+    return value if value is not None and len(value) <= _LONGEST_NAME else None
+
+
+def _read(descriptor: int) -> bytes:
+    if sys.stdin is None or os.isatty(descriptor):
+        return b""
+    found = bytearray()
+    until = time.monotonic() + _PATIENCE
+    while len(found) <= LARGEST:
+        ready, _, _ = select.select([descriptor], [], [], max(0.0, until - time.monotonic()))
+        piece = os.read(descriptor, 65_536) if ready else b""
+        if not piece:
+            break
+        found += piece
+        # Not every client closes the pipe.
+        if found.startswith(b"{") and found.rstrip().endswith(b"}") and _is_whole(found):
+            break
+    return bytes(found[:LARGEST])
+
+
+def _is_whole(data: bytearray) -> bool:
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,126 @@
+"""Write a plugin into a folder: never over what somebody else put there; the same again changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import frozen
+
+from lithos import __version__
+from lithos.cli.plugin.hooks import make_hooks, make_portable_hooks
+from lithos.cli.plugin.skill import SKILL, make_skill
+
+NAME: Final = "lithos"
+MANIFEST: Final = Path(".claude-plugin", "plugin.json")
+DESCRIPTION: Final = (
+    "Knowledge and tasks that your agents share: a briefing when a session starts, notes over MCP, a "
+    "reminder to store what was learned."
+)
+AUTHOR: Final = {"name": "The Lithos developers"}
+KEYWORDS: Final = ("mcp", "memory", "knowledge-base", "markdown", "tasks")
+_LARGEST_MANIFEST: Final = 65_536
+
+
+class ForeignFolder(Exception):
+    """The folder holds what is not ours; the message says what to do."""
+
+
+@frozen
+class PluginTarget:
+    """How the plugin starts Lithos: `program` and global `options` of this installation."""
+
+    program: Sequence[str]
+    options: Sequence[str]
+
+
+def write_plugin(directory: Path, target: PluginTarget) -> list[Path]:
+    """Write the plugin for this installation; the files. Raises `ForeignFolder`, `OSError`."""
+    command = [*target.program, *target.options, "serve", "--transport", "stdio"]
+    entry = {"type": "stdio", "command": command[0], "args": command[1:]}
+    return _write(directory, entry, make_hooks(target.program, target.options))
+
+
+def write_portable_plugin(directory: Path) -> list[Path]:
+    """Write the plugin as it is published: uvx starts the server, on LITHOS_DATA_DIR or ~/Lithos.
+
+    Raises `ForeignFolder`, `OSError`.
+    """
+    entry = {
+        "type": "stdio",
+        "command": "uvx",
+        "args": [f"lithos-server@{__version__}", "serve", "--transport", "stdio"],
+        # The client knows no default within a default, and Lithos knows the tilde.
+        "env": {"LITHOS_DATA_DIR": "${LITHOS_DATA_DIR:-~/Lithos}"},
+    }
+    return _write(directory, entry, make_portable_hooks())
+
+
+def describe_plugin() -> dict[str, Any]:
+    """The manifest, which is also what a marketplace says of the plugin."""
+    return {
+        "name": NAME,
+        "version": __version__,
+        "description": DESCRIPTION,
+        "author": AUTHOR,
+        "license": "MIT",
+        "keywords": list(KEYWORDS),
+    }
+
+
+def _write(directory: Path, entry: Mapping[str, Any], hooks: Mapping[str, Any]) -> list[Path]:
+    files = {
+        MANIFEST: to_json(describe_plugin()),
+        Path(".mcp.json"): to_json({"mcpServers": {NAME: entry}}),
+        Path("skills", SKILL, "SKILL.md"): make_skill(),
+        Path("hooks", "hooks.json"): to_json(hooks),
+    }
+    check_ours(directory, MANIFEST, NAME)
+    return write_files(directory, files)
+
+
+def to_json(document: Mapping[str, Any]) -> str:
+    """A JSON file."""
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def check_ours(directory: Path, manifest: Path, name: str) -> None:
+    """Raises `ForeignFolder` unless the folder is absent, empty, or holds the manifest of that name."""
+    if directory.is_dir() and not any(directory.iterdir()):
+        return
+    if not directory.exists() and not directory.is_symlink():
+        return
+    if not directory.is_dir():
+        raise ForeignFolder(f"{directory} is no folder. Name an empty or a new one.")
+    try:
+        with (directory / manifest).open("rb") as file:
+            found = json.loads(file.read(_LARGEST_MANIFEST))
+    except (OSError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.get("name") != name:
+        raise ForeignFolder(
+            f"{directory} has files that are not of this command: its {manifest} does not name {name}. "
+            "Nothing was written. Name an empty or a new folder."
+        )
+
+
+def write_files(directory: Path, files: Mapping[Path, str | bytes]) -> list[Path]:
+    """Write what differs, each file whole or not at all; all paths. Raises `ForeignFolder`, `OSError`."""
+    for relative, content in files.items():
+        path = directory / relative
+        data = content.encode() if isinstance(content, str) else content
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink() or not path.parent.resolve().is_relative_to(directory.resolve()):
+            raise ForeignFolder(f"{path} leads out of the folder by a link. Take the link away.")
+        if path.is_file() and path.read_bytes() == data:
+            continue
+        fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+        try:
+            fresh.write_bytes(data)
+            os.replace(fresh, path)
+        finally:
+            fresh.unlink(missing_ok=True)
+    return [directory / relative for relative in files]

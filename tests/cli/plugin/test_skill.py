@@ -1,0 +1,116 @@
+"""The skill names only what there is, and is as the Agent Skills format wants it (behaviour 244)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from docs.interface import list_errors, list_tools
+from lithos.cli import main
+from lithos.cli.checkpoint.reminder import reminder_for
+from lithos.cli.plugin.skill import SKILL, make_skill
+from lithos.tools.contract.arguments import schema_of
+
+ROOT = Path(__file__).parents[3]
+TOOLS = {tool.name: set(schema_of(tool.arguments)["properties"]) for tool, _ in list_tools()}
+REFERENCE = (ROOT / "docs" / "reference" / "tools.md").read_text(encoding="utf-8")
+#: Backticked words that are no parameter and no key of an answer.
+COMMANDS = {'lithos checkpoint --text "..."'}
+
+
+def answer_keys(tool: str | None) -> set[str]:
+    """Keys in the examples of the reference, which were made by running them."""
+    page = REFERENCE
+    if tool is not None:
+        page = page.partition(f"### {tool}\n")[2].partition("\n##")[0]
+    return set(re.findall(r'"(\w+)":', page))
+
+
+def blocks_of(text: str) -> Iterator[str]:
+    """Paragraphs and list items, lines joined."""
+    for part in re.split(r"\n\n|\n(?=\* |\d+\. )", text):
+        yield " ".join(part.split())
+
+
+def unknown_words(text: str) -> list[str]:
+    """What the text names and Lithos has not: tools, and backticked words of a block beside its tools."""
+    codes = {each.code for each in list_errors()}
+    wrong = [name for name in re.findall(r"lithos_\w+", text) if name not in TOOLS]
+    for block in blocks_of(text):
+        named = [tool for tool in re.findall(r"lithos_\w+", block) if tool in TOOLS]
+        known = codes | set().union(*(TOOLS[tool] | answer_keys(tool) for tool in named or TOOLS))
+        if not named:
+            known |= answer_keys(None) | {"kind", "distance", "code", "message", "warnings", "status"}
+        for word in re.findall(r"`([^`]+)`", block):
+            if word not in known and word not in TOOLS and word not in COMMANDS:
+                wrong.append(f"{word} in: {block}")
+    return wrong
+
+
+def test_the_skill_names_only_tools_and_parameters_that_exist() -> None:
+    """Behaviour 244."""
+    text = make_skill()
+    assert len(set(re.findall(r"lithos_\w+", text))) > 15
+    assert len(re.findall(r"`([^`]+)`", text)) > 40
+    assert unknown_words(text) == []
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"), [("`expected_version`", "`version_expected`"), ("lithos_task_next", "lithos_task_nxt")]
+)
+def test_a_wrong_name_in_the_skill_is_found(good: str, bad: str) -> None:
+    """Behaviour 244."""
+    text = make_skill()
+    assert good in text
+    assert unknown_words(text.replace(good, bad)) != []
+    # A parameter of another tool is as wrong: the fence is not one of lithos_read.
+    assert unknown_words("* `lithos_read` with `fence`") != []
+
+
+def test_the_reminders_name_only_tools_that_exist() -> None:
+    """Behaviour 244."""
+    for event in ("PreCompact", "SessionStart", None):
+        assert unknown_words(reminder_for(event)) == []
+
+
+def test_the_skill_is_as_the_format_wants_it() -> None:
+    """Agent Skills: name, description, and only the keys of the specification."""
+    _, front, body = make_skill().split("---\n", 2)
+    head = yaml.safe_load(front)
+    assert head.keys() <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+    assert head["name"] == SKILL
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", head["name"])
+    assert len(head["name"]) <= 64
+    assert 0 < len(head["description"]) <= 1_024
+    assert "<" not in head["description"]
+    assert all(isinstance(value, str) for value in head["metadata"].values())
+    assert body.lstrip().startswith("# Lithos\n")
+
+
+def test_an_agent_can_afford_to_read_the_skill() -> None:
+    """At most 1,500 tokens, of 3.5 bytes as models count English."""
+    assert len(make_skill().encode()) / 3.5 <= 1_500
+
+
+def test_the_kinds_of_warnings_are_those_there_are() -> None:
+    page = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
+    kinds = {*re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE), "cut"} - {"kind"}
+    section = make_skill().partition("## Warnings")[2].partition("\n## ")[0]
+    told = re.findall(r"^\* ([a-z, ]+):", section, re.MULTILINE)
+    assert {kind for line in told for kind in line.split(", ")} == kinds
+
+
+def test_the_command_prints_the_skill(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the configuration: it is the same for all."""
+    monkeypatch.setenv("LITHOS_PORT", "no number")
+    assert main(["skill"]) == 0
+    assert capsys.readouterr().out == make_skill()
+    assert main(["skill", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"name": "lithos", "text": make_skill()}

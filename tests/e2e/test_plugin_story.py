@@ -1,0 +1,110 @@
+"""A plugin as written: its server starts, its hooks tell the model what it should know (behaviour 244)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from lithos.cli import main
+from tests.e2e.process import clean_environment
+from tests.e2e.stdio import StdioServer
+
+
+def start_entry(entry: dict[str, Any], errors: Path, **env: str) -> StdioServer:
+    """Start an entry of `.mcp.json`."""
+    with errors.open("wb") as log:
+        process = subprocess.Popen(
+            [entry["command"], *entry["args"]],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            env=clean_environment(entry.get("env", {}) | env),
+        )  # fmt: skip
+    return StdioServer(process)
+
+
+def end(server: StdioServer) -> None:
+    """Close its stdin, as a client that ends; by force if it stays."""
+    process = server.process
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(10)
+        raise
+    finally:
+        process.stdout.close()
+
+
+def run_hooks(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
+    """What the hooks of an event print, run as Claude Code does: those whose matcher fits."""
+    groups = json.loads((plugin / "hooks" / "hooks.json").read_text())["hooks"][event]
+    value = told.get("source", told.get("trigger", ""))
+    printed = []
+    message = {"session_id": "s1", "cwd": str(folder), "hook_event_name": event, **told}
+    for group in groups:
+        if group.get("matcher") and value not in group["matcher"].split("|"):
+            continue
+        for hook in group["hooks"]:
+            done = subprocess.run(
+                ["sh", "-c", hook["command"]],
+                input=json.dumps(message), capture_output=True, text=True, cwd=folder, timeout=30,
+                check=False, env=clean_environment({"XDG_STATE_HOME": str(plugin.parent / "state")}),
+            )  # fmt: skip
+            assert (done.returncode, done.stderr) == (0, "")
+            assert len(done.stdout.encode()) <= 3_200
+            printed.append(done.stdout)
+    return printed
+
+
+def expect_words(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
+    """What the hooks print, each something; on a busy machine they may have no time for it at once."""
+    printed: list[str] = []
+    for _ in range(6):
+        again = run_hooks(plugin, event, folder, **told)
+        printed = [new or old for new, old in zip(again, printed or again, strict=True)]
+        if all(printed):
+            break
+    return printed
+
+
+def test_a_session_with_the_plugin(tmp_path: Path) -> None:
+    """Behaviour 244: silence before there is a server; then a briefing once, and again after a compaction."""
+    plugin, folder = tmp_path / "plugin", tmp_path / "raft"
+    folder.mkdir()
+    assert main(["-d", str(tmp_path / "data"), "connect", "claude-code", "--plugin", str(plugin)]) == 0
+    assert run_hooks(plugin, "SessionStart", folder, source="startup") == [""]
+    entry = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["lithos"]
+    server = start_entry(entry, tmp_path / "stderr")
+    try:
+        server.greet()
+        server.call(
+            1, "lithos_write", agent="ann", title="Raft", content="A raft log is replicated.", tags=["raft"]
+        )
+        assert server.answer()["result"]["structuredContent"]["status"] == "created"
+        server.call(2, "lithos_search", query="raft log")
+        assert server.answer()["id"] == 2  # it is indexed
+        (told,) = expect_words(plugin, "SessionStart", folder, source="startup")
+        assert "A raft log is replicated." in told
+        assert run_hooks(plugin, "SessionStart", folder, source="resume") == [""]
+        (kept,) = expect_words(plugin, "PreCompact", folder, trigger="auto")
+        assert kept.startswith("Keep in the summary")
+        again, reminded = expect_words(plugin, "SessionStart", folder, source="compact")
+        assert "A raft log is replicated." in again
+        assert reminded.startswith("The conversation was shortened.")
+        assert run_hooks(plugin, "SessionEnd", folder, reason="clear") == [""]
+        host = os.uname().nodename.partition(".")[0]
+        checkpoints = tmp_path / "data" / "knowledge" / "checkpoints"
+        for _ in range(6):
+            assert run_hooks(plugin, "SessionEnd", folder, compact_summary="The end.") == [""]
+            if checkpoints.exists():
+                break
+        (kept_file,) = checkpoints.iterdir()
+        assert f"author: claude-code@{host}\n" in kept_file.read_text()
+    finally:
+        end(server)
+    assert run_hooks(plugin, "SessionStart", folder, source="startup") == [""]

@@ -1,0 +1,174 @@
+"""Wheel, sdist, plugin and bundle as people get them: each installs and its server answers (behaviour 245).
+
+What is missing to build and install comes from the package index that pip and uv are configured with; without
+one these tests are left out, and say why.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from lithos import __version__
+from lithos.cli import main
+from tests.e2e.process import clean_environment
+from tests.e2e.stdio import StdioServer
+from tests.e2e.test_plugin_story import end
+
+ROOT = Path(__file__).parents[2]
+WITHIN = 300.0
+SERVE = ("serve", "--transport", "stdio")
+
+pytestmark = pytest.mark.slow
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """An environment in which only what was installed is found."""
+    kept = clean_environment(extra)
+    for name in ("PYTHONPATH", "VIRTUAL_ENV"):
+        kept.pop(name, None)
+    return kept
+
+
+def run(*words: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        list(map(str, words)),
+        capture_output=True, text=True, timeout=WITHIN, check=False, env=environment(env), cwd=ROOT.anchor,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{words}: {done.stdout[-2_000:]} {done.stderr[-2_000:]}"
+    return done
+
+
+def find_uv(folder: Path) -> Path:
+    """uv: that of this environment or of the machine, else one that pip installs."""
+    found = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if found:
+        return Path(found)
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    done = subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "uv"],
+        capture_output=True, text=True, timeout=WITHIN, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        pytest.skip(f"uv is not here and pip cannot install it: {done.stderr.strip().splitlines()[-1]}")
+    return folder / "bin" / "uv"
+
+
+@pytest.fixture(scope="module")
+def uv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return find_uv(tmp_path_factory.mktemp("uv"))
+
+
+@pytest.fixture(scope="module")
+def built(uv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with wheel and sdist; the wheel is built from the sdist."""
+    folder = tmp_path_factory.mktemp("dist")
+    reach = subprocess.run(
+        [uv, "tool", "run", "--quiet", "--from", "hatchling", "hatchling", "version", "--help"],
+        capture_output=True, text=True, timeout=WITHIN, check=False, env=environment(),
+    )  # fmt: skip
+    if reach.returncode:
+        pytest.skip(f"no package index gives hatchling: {reach.stderr.strip()[-300:]}")
+    run(uv, "build", "--quiet", "--out-dir", folder, ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    (found,) = built.glob("*.whl")
+    return found
+
+
+def expect_server(words: Sequence[str | Path], folder: Path, **env: str) -> None:
+    """The program speaks MCP on stdio, and a note that it writes is in the folder."""
+    with (folder / "stderr").open("wb") as log:
+        process = subprocess.Popen(
+            list(map(str, words)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=folder,
+            env=environment(env | {"LITHOS_DATA_DIR": str(folder / "data")}),
+        )  # fmt: skip
+    server = StdioServer(process)
+    try:
+        server.greet()
+        server.call(1, "lithos_write", agent="ann", title="Raft", content="A log.")
+        assert server.answer()["result"]["structuredContent"]["status"] == "created"
+    finally:
+        end(server)
+    assert (folder / "data" / "knowledge" / "raft.md").exists()
+
+
+def test_wheel_and_sdist_pass_the_check_of_the_index(uv: Path, built: Path) -> None:
+    """Behaviour 245."""
+    files = sorted(file for file in built.iterdir() if file.name != ".gitignore")
+    assert [file.suffix for file in files] == [".whl", ".gz"]
+    assert "FAILED" not in run(uv, "tool", "run", "--quiet", "twine", "check", "--strict", *files).stdout
+    with zipfile.ZipFile(next(file for file in files if file.suffix == ".whl")) as archive:
+        names = archive.namelist()
+        scripts = archive.read(f"lithos_server-{__version__}.dist-info/entry_points.txt").decode()
+    assert "lithos/cli/plugin/skill.md" in names
+    assert "lithos-server = lithos.cli:main" in scripts
+    assert not [name for name in names if name.startswith(("tests/", "docs/", "bench/"))]
+
+
+def test_pip_installs_it_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    """Behaviour 245: and what it installed writes the plugin, which starts what was installed."""
+    venv.create(tmp_path / "empty", with_pip=True)
+    programs = tmp_path / "empty" / "bin"
+    run(programs / "python", "-m", "pip", "install", "--quiet", wheel)
+    expect_server([programs / "lithos-server", *SERVE], tmp_path)
+    run(
+        programs / "lithos",
+        "-d",
+        tmp_path / "data",
+        "connect",
+        "claude-code",
+        "--plugin",
+        tmp_path / "plugin",
+    )
+    entry = json.loads((tmp_path / "plugin" / ".mcp.json").read_text())["mcpServers"]["lithos"]
+    assert entry["command"] == str(programs / "lithos")
+    (tmp_path / "data" / "knowledge" / "raft.md").unlink()
+    expect_server([entry["command"], *entry["args"]], tmp_path)
+
+
+def test_uvx_starts_it(uv: Path, wheel: Path, tmp_path: Path) -> None:
+    """Behaviour 245."""
+    expect_server([uv, "tool", "run", "--quiet", "--from", wheel, "lithos-server", *SERVE], tmp_path)
+
+
+def test_pipx_installs_it(uv: Path, wheel: Path, tmp_path: Path) -> None:
+    """Behaviour 245."""
+    homes = {f"PIPX_{name}": str(tmp_path / name.lower()) for name in ("HOME", "BIN_DIR", "MAN_DIR")}
+    run(uv, "tool", "run", "--quiet", "pipx", "install", "--quiet", wheel, **homes)
+    expect_server([tmp_path / "bin_dir" / "lithos-server", *SERVE], tmp_path)
+
+
+def test_the_published_plugin_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
+    """Behaviour 245: with the wheel where the index would have it."""
+    assert main(["bundle", str(tmp_path / "forms")]) == 0
+    plugin = tmp_path / "forms" / "plugins" / "lithos"
+    entry = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["lithos"]
+    assert entry["command"] == "uvx"
+    command = [uv, "tool", "run", "--quiet", *entry["args"]]
+    expect_server(command, tmp_path, UV_FIND_LINKS=str(built))
+
+
+def test_the_unpacked_bundle_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
+    """Behaviour 245: by the command of its manifest, with the wheel where the index would have it."""
+    assert main(["bundle", str(tmp_path / "forms")]) == 0
+    unpacked = tmp_path / "unpacked"
+    with zipfile.ZipFile(tmp_path / "forms" / f"lithos-{__version__}.mcpb") as archive:
+        archive.extractall(unpacked)
+    started = json.loads((unpacked / "manifest.json").read_text())["server"]["mcp_config"]
+    assert started["command"] == "uv"
+    words = [word.replace("${__dirname}", str(unpacked)) for word in started["args"]]
+    expect_server([uv, *words], tmp_path, UV_FIND_LINKS=str(built))
