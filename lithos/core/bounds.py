@@ -40,7 +40,9 @@ _LIBRARY: Final = Bound("one per note file", _IDS)
 
 #: `<database>.<table>`.
 TABLES: Final[Mapping[str, Bound]] = {
-    "coordination.access_log": Bound("`events.audit_rows`, `events.audit_days`", "some 200 bytes each"),
+    "coordination.access_log": Bound(
+        "`events.audit_rows`, `events.audit_days`; those that upstream stored stay", "some 200 bytes each"
+    ),
     "coordination.agents": Bound(
         "`services.tasks.retention.AGENTS`, idle ones a year, more only with something to their name",
         "`services.tasks.retention.AGENT_BYTES`",
@@ -65,6 +67,7 @@ TABLES: Final[Mapping[str, Bound]] = {
     "coordination.ready_tasks": Bound("one per task that is ready", _IDS),
     "coordination.task_edges": _USERS,
     "coordination.tasks": _USERS,
+    "coordination.unreadable_times": Bound("times of an older file that were none, once", "a value each"),
     "coordination.timers": Bound("one per open timer gate", _IDS),
     "edges.applied_lessons": Bound("one per lesson that waits", _IDS),
     "edges.consolidation_ops": _LEDGER,

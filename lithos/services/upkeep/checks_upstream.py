@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+import apsw
+
 from lithos.config.catalogue import OLDER_NAMES
 from lithos.core.findings import Finding, ok, warn
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.learning.edges import EdgeStore
+from lithos.stores.learning.stats import StatsStore
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 
 #: Files and folders that this server never makes, from the data directory on.
@@ -23,8 +29,15 @@ _COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
         "access_log": "accesses",
     },
     "edges.db": {"edges": "edges between notes"},
-    "stats.db": {"node_stats": "notes with salience"},
+    "stats.db": {"node_stats": "notes with salience", "receipts": "receipts"},
 }
+_LAYOUTS: Final = {
+    "coordination.db": CoordinationStore.layout,
+    "edges.db": EdgeStore.layout,
+    "stats.db": StatsStore.layout,
+}
+#: Unknown tables and columns that are named.
+_NAMED: Final = 20
 PAGE: Final = "docs/from-upstream.md"
 
 
@@ -53,8 +66,11 @@ def check_upstream(data: Path, *, is_live: bool, outcomes: str) -> Iterator[Find
             "There is a coordination.db in the data directory and one in .lithos; only the latter is served.",
             "Look which has the tasks you want. To serve the other, stop the server and exchange them.",
         )
-    counts = _counts(data, is_live=is_live)
+    counts, unknown = _look_into(data, is_live=is_live)
     found = f" Found: {', '.join(counts)}." if counts else ""
+    if unknown:
+        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        found += f" Not known here, and left as they are: {', '.join(unknown[:_NAMED])}{more}."
     yield ok(
         f"Upstream Lithos used this directory ({', '.join(signs)}). It is served as it is: nothing of it is "
         f"lost or rewritten, and columns that this server does not know stay.{found} Its indexes (.chroma, "
@@ -67,8 +83,10 @@ def check_upstream(data: Path, *, is_live: bool, outcomes: str) -> Iterator[Find
         )
 
 
-def _counts(data: Path, *, is_live: bool) -> list[str]:
+def _look_into(data: Path, *, is_live: bool) -> tuple[list[str], list[str]]:
+    """The rows that are counted, and the tables and columns that this server does not know."""
     told: list[str] = []
+    unknown: list[str] = []
     for name, tables in _COUNTED.items():
         inside = data / ".lithos" / name
         path = inside if inside.exists() else data / name
@@ -76,9 +94,36 @@ def _counts(data: Path, *, is_live: bool) -> list[str]:
             with snapshot(path, is_live=is_live and path == inside) as connection:
                 if connection is not None:
                     told += _rows(connection, tables)
+                    unknown += _unknown(name, _columns(connection))
         except (CorruptDatabase, DatabaseFailed, OSError):
             continue  # the check of the databases says so
-    return told
+    return told, unknown
+
+
+def _unknown(database: str, found: Mapping[str, set[str]]) -> Iterator[str]:
+    """Tables, and columns as `table.column`, that this server does not make."""
+    with closing(apsw.Connection(":memory:")) as ours:
+        ours.execute(_LAYOUTS[database].tables)
+        known = _columns(ours)
+    known.get("tasks", set()).add("completed_at")
+    for table in sorted(found):
+        if table not in known:
+            yield table
+        else:
+            yield from (f"{table}.{column}" for column in sorted(found[table] - known[table]))
+
+
+def _columns(connection: Any) -> dict[str, set[str]]:
+    """The columns of each table, but for those of SQLite itself."""
+    rows = connection.execute(
+        "SELECT tables.name, columns.name FROM sqlite_schema AS tables,"
+        " pragma_table_info(tables.name) AS columns WHERE tables.type='table'"
+        " AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    )
+    found: dict[str, set[str]] = {}
+    for table, column in rows:
+        found.setdefault(str(table), set()).add(str(column))
+    return found
 
 
 def _rows(connection: Any, tables: Mapping[str, str]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from lithos.core.tasks.commands import NextTask
 from lithos.core.tasks.graph import opens_at
 from lithos.core.tasks.model import Claim, Task, aspect_key
 from lithos.core.times import format_time, parse_time
+from lithos.stores.database import EPOCH, stored_time
 from lithos.stores.sqlite import load_object, load_texts
 
 #: Without statistics SQLite would take the index of the status, which is larger.
@@ -115,7 +116,8 @@ class ReadyRows:
     def add(self, task_id: str) -> None:
         """Remember that a task is ready, and told so."""
         self.connection.execute(
-            "INSERT OR IGNORE INTO ready_tasks SELECT id,created_at,rowid FROM tasks WHERE id=?", (task_id,)
+            "INSERT OR IGNORE INTO ready_tasks SELECT id,COALESCE(created_at,?),rowid FROM tasks WHERE id=?",
+            (format_time(EPOCH), task_id),
         )
 
     def remove(self, task_id: str) -> None:
@@ -217,7 +219,7 @@ class WaitingCounts:
 
 def _claim(row: Sequence[Any]) -> Claim:
     return Claim(
-        task_id=row[0], agent=row[1], aspect=row[2], expires_at=parse_time(row[3]), fence=int(row[4])
+        task_id=row[0], agent=row[1], aspect=row[2], expires_at=stored_time(row[3]), fence=int(row[4] or 0)
     )
 
 

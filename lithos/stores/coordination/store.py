@@ -31,7 +31,7 @@ from lithos.stores.coordination.schema import (
     upgrade,
 )
 from lithos.stores.coordination.tasks import TaskRows
-from lithos.stores.database import Database, Layout
+from lithos.stores.database import Database, Layout, stored_time
 from lithos.stores.sqlite import load_object, open_reader
 
 #: An event about a time is looked for among so many from a moment before it on.
@@ -130,10 +130,12 @@ class CoordinationStore(Database):
             self.old_rows().drop(DropEvents(through=int(row[0]), most=most))
 
     def put_agents(self, agents: Iterable[Agent]) -> None:
-        """Insert or replace agents."""
+        """Insert or update agents; columns that this version does not know keep their values."""
         self._writer.executemany(
-            "INSERT OR REPLACE INTO agents(id,name,type,first_seen_at,last_seen_at,metadata)"
-            " VALUES(?,?,?,?,?,?)",
+            "INSERT INTO agents(id,name,type,first_seen_at,last_seen_at,metadata) VALUES(?,?,?,?,?,?)"
+            " ON CONFLICT(id) DO UPDATE SET name=excluded.name, type=excluded.type,"
+            " first_seen_at=excluded.first_seen_at, last_seen_at=excluded.last_seen_at,"
+            " metadata=excluded.metadata",
             [
                 (
                     agent.id, agent.name, agent.type, format_time(agent.first_seen_at),
@@ -172,8 +174,8 @@ class CoordinationStore(Database):
                 id=id,
                 name=name,
                 type=type,
-                first_seen_at=parse_time(first),
-                last_seen_at=parse_time(last),
+                first_seen_at=stored_time(first),
+                last_seen_at=stored_time(last),
                 metadata=load_object(metadata),
             )
             for id, name, type, first, last, metadata in rows
@@ -314,7 +316,7 @@ class CoordinationStore(Database):
         }
         given = {condition: value for condition, value in conditions.items() if value is not None}
         where = f" WHERE {' AND '.join(given)}" if given else ""
-        columns = "id,agent_id,doc_id,operation,timestamp"
+        columns = "id,IFNULL(agent_id,'unknown'),doc_id,operation,timestamp"
         rows = self._reader.execute(
             f"SELECT {columns} FROM access_log{where} ORDER BY id DESC LIMIT ?",  # noqa: S608 - constants
             (*given.values(), limit),

@@ -198,9 +198,14 @@ CREATE INDEX IF NOT EXISTS edges_to ON edges(to_id);
 CREATE INDEX IF NOT EXISTS edges_type ON edges(type);
 CREATE INDEX IF NOT EXISTS edges_namespace ON edges(namespace);
 """
+#: What upserts go by: a constraint of the table but where an older file had no namespaces.
+_KEY: Final = ("from_id", "namespace", "to_id", "type")
+_KEY_INDEX: Final = "CREATE UNIQUE INDEX IF NOT EXISTS edges_key ON edges(from_id,to_id,type,namespace)"
 #: Columns that older files may lack, with their definitions.
 _LATER_COLUMNS: Final = {
     "weight": "REAL NOT NULL DEFAULT 1.0",
+    "namespace": "TEXT NOT NULL DEFAULT 'default'",
+    "created_at": "TEXT",
     "updated_at": "TEXT NOT NULL DEFAULT ''",
     "provenance_actor": "TEXT",
     "provenance_type": "TEXT",
@@ -236,6 +241,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def _upgrade(connection: apsw.Connection, _: datetime) -> None:
     add_missing_columns(connection, {"edges": _LATER_COLUMNS})
     connection.execute(_INDEXES)
+    indexes = connection.execute("PRAGMA index_list('edges')").fetchall()
+    keys = (connection.execute(f"PRAGMA index_info({json.dumps(row[1])})") for row in indexes if row[2])
+    if _KEY not in (tuple(sorted(str(column[2]) for column in columns)) for columns in keys):
+        connection.execute(_KEY_INDEX)
 
 
 class EdgeStore(LearningDatabase):

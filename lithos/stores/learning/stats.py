@@ -128,7 +128,10 @@ _COLUMNS: Final = (
     "decay_rate,spaced_rep_strength,cited_count,last_decay_applied_at"
 )
 #: All columns are given, since those of older files may have no defaults.
-_PUT: Final = f"INSERT OR REPLACE INTO node_stats({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?)"
+_PUT: Final = (
+    f"INSERT INTO node_stats({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(node_id) DO UPDATE SET "
+    + ", ".join(f"{name}=excluded.{name}" for name in _COLUMNS.split(",")[1:])
+)
 _RETRIEVED: Final = (
     f"INSERT INTO node_stats({_COLUMNS}) VALUES(?,{INITIAL_SALIENCE},1,?,NULL,0,0,0,0,0,NULL)"
     " ON CONFLICT(node_id) DO UPDATE SET retrieval_count=IFNULL(retrieval_count,0)+1,"

@@ -397,8 +397,8 @@ def test_what_an_older_file_left_is_no_news(path: Path) -> None:
     assert dump(path) == before
 
 
-def test_of_claims_on_aspects_that_are_equal_now_the_later_one_stays(path: Path) -> None:
-    """behaviour 126"""
+def test_of_claims_on_aspects_that_are_equal_now_the_later_one_holds_it_and_all_are_shown(path: Path) -> None:
+    """behaviours 126, 242"""
     make_old(
         path,
         "INSERT INTO tasks(id,title,created_by,created_at) VALUES('a','A','ann','2025-01-01')",
@@ -409,10 +409,16 @@ def test_of_claims_on_aspects_that_are_equal_now_the_later_one_stays(path: Path)
     for _ in range(2):
         with opened(path) as rows:
             held = {claim.aspect: claim.agent for claim in rows.claims_of("a", START)}
-            assert held == {"code": "bob", "docs": "cy"}
+            assert held == {" Code": "ann", "code": "bob", "docs": "cy"}
             found = rows.claim("a", "CODE ")
             assert found is not None
             assert found.agent == "bob"
+    with closing(CoordinationStore.open(path, START)) as store, store.transaction():
+        until = parse_time("2099-02-01")
+        claim = Claim(task_id="a", agent="dee", aspect=" Code", expires_at=until, fence=9)
+        store.task_rows().put_claim(claim, START)  # spelled as the one that is shown only
+        held = {claim.aspect: claim.agent for claim in store.task_rows().claims_of("a", START)}
+        assert held == {" Code": "dee", "docs": "cy"}
 
 
 def test_what_an_older_version_changed_meanwhile_is_followed(path: Path) -> None:
