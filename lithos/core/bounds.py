@@ -30,6 +30,7 @@ _PER_NOTE_ID: Final = Bound("one per note", _IDS)
 _USERS: Final = Bound("a user's: tasks and findings are kept", "`tools.contract.bounds` for every text")
 _GONE: Final = Bound("one per note, and `services.enrich.worker.GONE_NOTES`", _IDS)
 _LEDGER: Final = Bound("tasks of `services.enrich.worker.LEDGERS`, their pairs of retrieved notes", _IDS)
+_IMPORTED: Final = Bound("one per row that an import carried over", _IDS)
 _PER_EDGE: Final = Bound("one per edge of a lineage, and per unresolved contradiction", _IDS)
 _FIXED: Final = Bound("fixed when the server starts", "fixed")
 _CALL: Final = Bound("a call's, ends with it", "what the call was given or found")
@@ -56,6 +57,7 @@ TABLES: Final[Mapping[str, Bound]] = {
     "coordination.cursors": Bound("`services.tasks.retention.CURSORS`, idle ones a year", "a name each"),
     "coordination.events": Bound("`events.journal_size`", "2,560 times `events.journal_size`"),
     "coordination.findings": _USERS,
+    "coordination.imported_rows": _IMPORTED,
     "coordination.lessons": Bound(
         "`stores.coordination.tasks.KEPT`, dropped when learned", "2 lists of ids each"
     ),
@@ -72,6 +74,7 @@ TABLES: Final[Mapping[str, Bound]] = {
     "edges.applied_lessons": Bound("one per lesson that waits", _IDS),
     "edges.consolidation_ops": _LEDGER,
     "edges.edges": Bound("a user's, or one per pair of notes cited together", "64 kB of evidence each"),
+    "edges.imported_rows": _IMPORTED,
     "edges.outbox": Bound("edges whose event is not journalled yet", "the event"),
     "history.contents": Bound(
         "at most one per version, and 49 that others are differences to", "`storage.max_content_size_bytes`"
@@ -95,6 +98,7 @@ TABLES: Final[Mapping[str, Bound]] = {
     ),
     "stats.enrich_queue": Bound("changes of `lcma.wm_eviction_days`; given up ones a year", _IDS),
     "stats.extracted_entities": _GONE,
+    "stats.imported_rows": _IMPORTED,
     "stats.llm_budget": Bound("one per day of a year", _IDS),
     "stats.node_stats": _GONE,
     "stats.question_memory": Bound(

@@ -1,4 +1,4 @@
-"""Directories of upstream 0.2 to 0.4, served in place by a real server: each row and column is there after."""
+"""Directories of upstream 0.2 to 0.4, served in place by a real server: each row and column is there."""
 
 from __future__ import annotations
 

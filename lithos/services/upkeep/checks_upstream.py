@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-import apsw
-
 from lithos.config.catalogue import OLDER_NAMES
 from lithos.core.findings import Finding, ok, warn
-from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.learning.edges import EdgeStore
-from lithos.stores.learning.stats import StatsStore
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
+from lithos.stores.upstream.unknown import unknown_columns
 
 #: Files and folders that this server never makes, from the data directory on.
 _SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")
@@ -30,11 +25,6 @@ _COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "edges.db": {"edges": "edges between notes"},
     "stats.db": {"node_stats": "notes with salience", "receipts": "receipts"},
-}
-_LAYOUTS: Final = {
-    "coordination.db": CoordinationStore.layout,
-    "edges.db": EdgeStore.layout,
-    "stats.db": StatsStore.layout,
 }
 #: Unknown tables and columns that are named.
 _NAMED: Final = 20
@@ -94,36 +84,10 @@ def _look_into(data: Path, *, is_live: bool) -> tuple[list[str], list[str]]:
             with snapshot(path, is_live=is_live and path == inside) as connection:
                 if connection is not None:
                     told += _rows(connection, tables)
-                    unknown += _unknown(name, _columns(connection))
+                    unknown += unknown_columns(name, connection)
         except (CorruptDatabase, DatabaseFailed, OSError):
             continue  # the check of the databases says so
     return told, unknown
-
-
-def _unknown(database: str, found: Mapping[str, set[str]]) -> Iterator[str]:
-    """Tables, and columns as `table.column`, that this server does not make."""
-    with closing(apsw.Connection(":memory:")) as ours:
-        ours.execute(_LAYOUTS[database].tables)
-        known = _columns(ours)
-    known.get("tasks", set()).add("completed_at")
-    for table in sorted(found):
-        if table not in known:
-            yield table
-        else:
-            yield from (f"{table}.{column}" for column in sorted(found[table] - known[table]))
-
-
-def _columns(connection: Any) -> dict[str, set[str]]:
-    """The columns of each table, but for those of SQLite itself."""
-    rows = connection.execute(
-        "SELECT tables.name, columns.name FROM sqlite_schema AS tables,"
-        " pragma_table_info(tables.name) AS columns WHERE tables.type='table'"
-        " AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    )
-    found: dict[str, set[str]] = {}
-    for table, column in rows:
-        found.setdefault(str(table), set()).add(str(column))
-    return found
 
 
 def _rows(connection: Any, tables: Mapping[str, str]) -> Iterator[str]:

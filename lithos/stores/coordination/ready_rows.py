@@ -170,6 +170,17 @@ class ReadyRows:
             (claim.task_id, aspect_key(claim.aspect), claim.aspect, format_time(claim.expires_at)),
         )
 
+    def follow_carried(self, claim: Claim, *, is_told: bool) -> None:
+        """A claim was carried over; where another holds the aspect already, it is shown only."""
+        self.connection.execute(
+            "INSERT INTO claim_ends VALUES(?,?,?,?,?) ON CONFLICT(task_id, aspect_key) DO UPDATE SET"
+            " expires_at=excluded.expires_at, is_told=excluded.is_told WHERE aspect=excluded.aspect",
+            (
+                claim.task_id, aspect_key(claim.aspect), claim.aspect, format_time(claim.expires_at),
+                int(is_told),
+            ),
+        )  # fmt: skip
+
     def untold(self, task_id: str, key: str | None, now: datetime) -> list[Claim]:
         """Expired claims of a task, or on one of its aspects, that are not told yet."""
         rows = self._rows(

@@ -19,6 +19,7 @@ from lithos.core.events import Event, EventDraft, event_size
 from lithos.core.tasks.commands import DropEvents
 from lithos.core.tasks.model import Agent, AuditRow
 from lithos.core.times import format_time, parse_time
+from lithos.stores.carrying import LEDGER_TABLE
 from lithos.stores.coordination.board_rows import BoardRows
 from lithos.stores.coordination.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
 from lithos.stores.coordination.schema import (
@@ -80,7 +81,7 @@ def _upgrade(writer: apsw.Connection, now: datetime) -> None:
 class CoordinationStore(Database):
     """A damaged one is refused: tasks and claims are authoritative, so the caller must not go on."""
 
-    layout = Layout(TASK_TABLES + _TABLES + READ_COUNTS + NOTE_TABLES, _upgrade)
+    layout = Layout(TASK_TABLES + _TABLES + READ_COUNTS + NOTE_TABLES + LEDGER_TABLE, _upgrade)
 
     @classmethod
     def open_read_only(cls, path: Path) -> CoordinationStore:

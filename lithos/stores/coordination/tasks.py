@@ -78,6 +78,11 @@ class TaskRows:
         self._connection = connection
 
     @property
+    def connection(self) -> apsw.Connection:
+        """What rows of any table are merged over."""
+        return self._connection
+
+    @property
     def lessons(self) -> LessonRows:
         return LessonRows(self._connection)
 
