@@ -71,7 +71,15 @@ class Malformed:
     reason: str
 
 
-Item = Record | Attachment | Malformed
+@frozen
+class Degraded:
+    """What was read, but not all of it as it was meant: told with its place and the reason."""
+
+    position: str
+    reason: str
+
+
+Item = Record | Attachment | Malformed | Degraded
 
 
 class Source(Protocol):
