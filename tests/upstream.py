@@ -317,6 +317,12 @@ def make(path: Path, tables: Mapping[str, str], rows: Rows) -> None:
                 connection.execute(f"INSERT INTO {table}({names}) VALUES({marks})", tuple(row.values()))
 
 
+def run(path: Path, statement: str) -> None:
+    """Change a database."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
 def dump(path: Path) -> dict[str, list[dict[str, Any]]]:
     """Every table of a database: its rows by column."""
     with closing(sqlite3.connect(path)) as connection:

@@ -149,6 +149,19 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "catalogue.catalogue.Catalogue.tags": _PER_NOTE,
     "catalogue.catalogue.UniqueKeys._claimants": _PER_NOTE_ID,
     "catalogue.catalogue.Sites._ids_by_host": _PER_NOTE_ID,
+    "services.importing.report.Report.tables": _FIXED,
+    "services.importing.tables.Remembered.renamed": Bound(
+        "`services.importing.tables.MOST_REMEMBERED`, until the import ends", "2 ids each"
+    ),
+    "services.importing.tables.Remembered.taken": Bound(
+        "tasks of the source whose ids are taken here, until the import ends", _IDS
+    ),
+    "services.importing.tables.Remembered.tasks": Bound(
+        "`services.importing.tables.MOST_REMEMBERED`, until the import ends", _IDS
+    ),
+    "stores.carrying.RowMerger._uniques": _CALL,
+    "stores.carrying.RowMerger.created": _CALL,
+    "stores.carrying.RowMerger.updated": _CALL,
     "actors.coordinating.coordinator.Coordinator._audit": Bound(
         "`actors.coordinating.coordinator.AUDIT_BACKLOG`", _IDS
     ),

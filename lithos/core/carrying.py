@@ -228,11 +228,25 @@ TABLES: Final[Mapping[str, CarriedTable]] = {
 
 
 @frozen
+class RowBatch:
+    """Some rows of one table. `source` tells logs of accesses apart.
+
+    `is_look`: nothing is written, it is only looked at which of their keys are taken.
+    """
+
+    table: CarriedTable
+    rows: tuple[Row, ...] = field(repr=False)
+    source: str = ""
+    is_look: bool = False
+
+
+@frozen
 class KeptRow:
-    """A row that was not carried: its key as JSON, and why."""
+    """A row that was not carried: its key, and why. `is_taken`: something else here has the key."""
 
     key: str
     reason: str
+    is_taken: bool = False
 
 
 @frozen

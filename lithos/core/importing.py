@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 from attrs import field, frozen
 
+from lithos.core.carrying import RowBatch
+
 
 @frozen
 class RecordEdge:
@@ -79,7 +81,7 @@ class Degraded:
     reason: str
 
 
-Item = Record | Attachment | Malformed | Degraded
+Item = Record | Attachment | Malformed | Degraded | RowBatch
 
 
 class Source(Protocol):

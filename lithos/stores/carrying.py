@@ -61,7 +61,7 @@ class RowMerger:
             if reason is None:
                 same += 1
             elif reason:
-                kept.append(KeptRow(key_text(self._table.key(row)), reason))
+                kept.append(KeptRow(key_text(self._table.key(row)), reason, reason is _TAKEN))
         return Carried(len(self.created), len(self.updated), same, tuple(kept))
 
     def _merge(self, row: Row) -> str | None:
@@ -132,13 +132,7 @@ def merge_agents(connection: apsw.Connection, rows: Iterable[Row], *, dry_run: b
         found: list[Any] = connection.execute(
             "SELECT id,name,type,first_seen_at,last_seen_at,metadata FROM agents WHERE id=?", (row[0],)
         ).fetchall()
-        seen = [moment for moment in (row[3], row[4]) if moment is not None]
-        theirs = (*row[:3], *((seen and (min(seen), max(seen))) or (None, None)), row[5])  # type: ignore[type-var]
-        merged = (
-            united(found[0], theirs)
-            if found
-            else (*theirs[:3], *(at or EPOCH_TEXT for at in theirs[3:5]), row[5])
-        )
+        merged = united(found[0] if found else (row[0], None, None, None, None, None), row)
         if found and merged == tuple(found[0]):
             same += 1
             continue
@@ -156,17 +150,16 @@ def merge_agents(connection: apsw.Connection, rows: Iterable[Row], *, dry_run: b
 
 
 def united(here: Row, theirs: Row) -> Row:
-    """An agent's row from two: ours where both tell, the earliest and latest times."""
-    firsts = [str(row[3]) for row in (here, theirs) if row[3] is not None]
-    lasts = [str(row[4]) for row in (here, theirs) if row[4] is not None]
-    metadata = here[5] if here[5] not in (None, "", "{}") else theirs[5]
+    """An agent's row from two: ours where both tell, the earliest and the latest time."""
+    times = [str(moment) for moment in (*here[3:5], *theirs[3:5]) if moment is not None] or [EPOCH_TEXT]
+    lasts = [str(row[4]) for row in (here, theirs) if row[4] is not None] or [max(times)]
     return (
         here[0],
         here[1] if here[1] is not None else theirs[1],
         here[2] if here[2] is not None else theirs[2],
-        min(firsts, default=None),
-        max(lasts, default=None),
-        metadata,
+        min(times),
+        max(lasts),
+        here[5] if here[5] not in (None, "", "{}") else theirs[5],
     )
 
 

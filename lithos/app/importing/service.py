@@ -8,6 +8,7 @@ from functools import partial
 from lithos.actors.blocking import Threads
 from lithos.app.actors import Actors
 from lithos.services.importing.importing import Importing
+from lithos.services.importing.tables import Tables
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
@@ -25,6 +26,7 @@ def make_importing(actors: Actors, knowledge: Knowledge, edges: Edges, texts: No
         ImportLedger(storage.data_dir / ".lithos"),
         Threads(),
         actors.clock,
+        tables=Tables(actors.coordinator.mailbox, actors.memory.mailbox),
         notes_folder=files.root.absolute(),
         ignored=files.ignored,
         content_limit=storage.max_content_size_bytes,

@@ -20,7 +20,17 @@ from lithos.services.importing.records import (
     UNCHANGED,
     UPDATED,
 )
-from lithos.services.importing.report import ATTACHMENT, CONFLICT, COPIED, EDGE, EQUAL, NOTICE, Report
+from lithos.services.importing.report import (
+    ATTACHMENT,
+    CONFLICT,
+    COPIED,
+    EDGE,
+    EQUAL,
+    NOTICE,
+    ROW,
+    TABLE_RESULTS,
+    Report,
+)
 
 #: Rows printed of each kind.
 SHOWN: Final = 20
@@ -35,6 +45,7 @@ _HEADINGS: Final[Mapping[str, str]] = {
     FAILED: "Could not be written",
     NOTICE: "Not kept quite as it was",
     ATTACHMENT: "Attachments that were not copied",
+    ROW: "Rows that were left out",
     EDGE: "Relations to what was not imported",
 }
 
@@ -65,6 +76,7 @@ def print_report(report: Report) -> None:
             f"Relations: {report.edges[EDGE_MADE]:,} {would}made, {report.edges[EDGE_THERE]:,} there already, "
             f"{report.edges[EDGE_MISSING]:,} lead to what was not imported"
         )
+    _print_tables(report)
     for what, rows in report.listed.items():
         print_line("")
         print_line(f"{_HEADINGS[what]}:")
@@ -77,3 +89,12 @@ def print_report(report: Report) -> None:
     if options.dry_run:
         print_line("")
         print_line("Dry run: nothing was changed.")
+
+
+def _print_tables(report: Report) -> None:
+    """What became of the rows of databases, a line a table."""
+    if report.tables:
+        print_line("Rows of its databases:")
+    for name, counts in report.tables.items():
+        told = ", ".join(f"{counts[result]:,} {result}" for result in TABLE_RESULTS if counts[result])
+        print_line(f"  {name}: {told or 'none'}")

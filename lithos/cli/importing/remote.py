@@ -12,9 +12,11 @@ from typing import Any, Final
 from attrs import frozen
 
 from lithos.cli.session import CommandFailed
+from lithos.core.carrying import Carried, KeptRow, RowBatch
 from lithos.core.importing import Record
 from lithos.front.bridge.client import OwnerClient
 from lithos.services.importing.records import Begun, Options, Outcome, SourceEdge, record_to_json
+from lithos.services.importing.tables import batch_to_json
 from lithos.stores.imported import KEY_NAME
 
 #: Seconds for a batch, above the deadline of a single write.
@@ -67,6 +69,11 @@ class RemoteWriter:
         sent = [[edge.source, edge.relation, edge.target] for edge in edges]
         answer = await self._ask("edges", session=session_id, edges=sent)
         return [str(result) for result in answer["results"]]
+
+    async def carry(self, session_id: str, batch: RowBatch) -> Carried:
+        answer = await self._ask("rows", session=session_id, **batch_to_json(batch))
+        kept = tuple(KeptRow(*row) for row in answer["kept"])
+        return Carried(answer["created"], answer["updated"], answer["same"], kept)
 
     async def end(self, session_id: str) -> None:
         await self._ask("end", session=session_id)

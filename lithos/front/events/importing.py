@@ -16,6 +16,7 @@ from lithos.core.errors import InvalidInput, LithosError
 from lithos.front.events.monitoring import RouteModule, json_response
 from lithos.services.importing.importing import Importing, NoImport
 from lithos.services.importing.records import Options, SourceEdge, record_from_json
+from lithos.services.importing.tables import batch_from_json
 
 PATH: Final = "/import"
 KEY_HEADER: Final = "X-Lithos-Import-Key"
@@ -24,7 +25,7 @@ ReadKey = Callable[[], Awaitable[str | None]]
 
 
 def import_route(importing: Importing, read_key: ReadKey) -> RouteModule:
-    """Add `/import`: a `step` of begin, notes, edges or end, with the answer to it."""
+    """Add `/import`: a `step` of begin, notes, edges, rows or end, with the answer to it."""
 
     def add_routes(app: QuartTrio) -> None:
         @app.post(PATH)
@@ -75,6 +76,11 @@ async def _answer(importing: Importing, given: Any) -> Mapping[str, Any]:
     if step == "edges":
         edges = [SourceEdge(str(one), str(relation), str(other)) for one, relation, other in given["edges"]]
         return {"results": await importing.connect(session, edges)}
+    if step == "rows":
+        carried = await importing.carry(session, batch_from_json(given))
+        kept = [[row.key, row.reason, row.is_taken] for row in carried.kept]
+        counts = {name: getattr(carried, name) for name in ("created", "updated", "same")}
+        return {**counts, "kept": kept}
     if step == "end":
         await importing.end(session)
         return {}

@@ -22,6 +22,7 @@ from attrs import define, field, frozen
 from lithos.actors.blocking import Blocking, slices
 from lithos.actors.writing.messages import ImportNote
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.carrying import Carried, RowBatch
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
 from lithos.core.importing import Record
 from lithos.core.learning.edges import UpsertEdge
@@ -48,6 +49,7 @@ from lithos.services.importing.records import (
     excess_of,
 )
 from lithos.services.importing.rendering import Rendered, Target, hash_of, read_mark, render
+from lithos.services.importing.tables import Remembered, Tables
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
@@ -87,6 +89,8 @@ class _Session:
     titles: dict[int, str] = field(factory=dict)
     #: Hashes of the ids that files of this run name themselves.
     own_ids: set[int] = field(factory=set)
+    #: What is remembered of rows of tables.
+    remembered: Remembered = field(factory=Remembered)
 
 
 @frozen
@@ -113,6 +117,7 @@ class Importing:
         working: Blocking,
         clock: Callable[[], datetime],
         *,
+        tables: Tables,
         notes_folder: Path,
         ignored: Ignored,
         content_limit: int,
@@ -128,6 +133,7 @@ class Importing:
         self._notes_folder = notes_folder
         self._ignored = ignored
         self._content_limit = content_limit
+        self._tables = tables
         self._session: _Session | None = None
 
     async def begin(self, options: Options) -> Begun:
@@ -204,9 +210,17 @@ class Importing:
                 results.append(await self._upsert(session.options.agent, source, edge.relation, target))
         return results
 
+    async def carry(self, session_id: str, batch: RowBatch) -> Carried:
+        """Merge rows of a table, or tell what would become of them. Raises `NoImport`, `StorageFailed`."""
+        session = self._find(session_id)
+        options = session.options
+        return await self._tables.carry(session.remembered, batch, options.agent, dry_run=options.dry_run)
+
     async def end(self, session_id: str) -> None:
-        """End an import. Raises `NoImport`."""
-        self._find(session_id)
+        """End an import: carried tasks that are ready are announced. Raises `NoImport`."""
+        session = self._find(session_id)
+        if not session.options.dry_run:
+            await self._tables.settle(session.remembered, session.options.agent)
         self._session = None
 
     def _find(self, session_id: str) -> _Session:
@@ -268,6 +282,8 @@ class Importing:
             planned = self._plan_new(session, record, key)
         if isinstance(planned, _Step):
             note_id = planned.target.note_id
+        if note_id and (said := _said_id(record)) is not None:
+            session.remembered.rename(said, note_id)
         if planned.__class__ is _Step or entry is not None:
             self._remember(session, record, key, "" if options.dry_run and entry is None else note_id or "")
         return planned

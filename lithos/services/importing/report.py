@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
+from lithos.core.carrying import Carried
 from lithos.core.importing import Record
 from lithos.services.importing.records import (
     CHANGED_HERE,
@@ -38,7 +39,13 @@ ATTACHMENT_RESULTS: Final = (COPIED, EQUAL, CONFLICT, FAILED)
 NOTICE: Final = "notice"
 ATTACHMENT: Final = "attachment"
 EDGE: Final = "edge"
-_LISTED: Final = (CREATED, UPDATED, CHANGED_HERE, DELETED_HERE, DUPLICATE, MALFORMED, FAILED, NOTICE, ATTACHMENT, EDGE)  # fmt: skip
+ROW: Final = "row"
+#: Of rows of tables, besides created, updated and unchanged: not carried, as the list says why.
+KEPT: Final = "left"
+TABLE_RESULTS: Final = (CREATED, UPDATED, UNCHANGED, KEPT)
+_LISTED: Final = (
+    CREATED, UPDATED, CHANGED_HERE, DELETED_HERE, DUPLICATE, MALFORMED, FAILED, NOTICE, ATTACHMENT, EDGE, ROW,
+)  # fmt: skip
 
 
 @frozen
@@ -71,6 +78,8 @@ class Report:
     edges: Counter[str] = field(factory=Counter)
     #: Links, tags and dates of the notes that were created, updated or are there unchanged.
     carried: Counter[str] = field(factory=Counter)
+    #: Rows of tables, by what became of them.
+    tables: dict[str, Counter[str]] = field(factory=dict)
     listed: dict[str, list[Row]] = field(factory=dict)
     counted: Counter[str] = field(factory=Counter)
 
@@ -105,6 +114,16 @@ class Report:
         self.edges[result] += 1
         if result == EDGE_MISSING:
             self._list(Row(EDGE, position, None, described))
+
+    def add_rows(self, table: str, carried: Carried) -> None:
+        """Count what became of the rows of a table; those that were not carried are listed."""
+        counts = self.tables.setdefault(table, Counter())
+        counts[CREATED] += carried.created
+        counts[UPDATED] += carried.updated
+        counts[UNCHANGED] += carried.same
+        counts[KEPT] += len(carried.kept)
+        for row in carried.kept:
+            self._list(Row(ROW, f"{table} {row.key}", None, row.reason))
 
     def _list(self, row: Row) -> None:
         self.counted[row.what] += 1
@@ -156,6 +175,10 @@ class Report:
             "carried": {name: self.carried[name] for name in ("links", "tags", "dates")},
             "attachments": {result: self.attachments[result] for result in ATTACHMENT_RESULTS},
             "edges": {result.replace(" ", "_"): self.edges[result] for result in EDGE_RESULTS},
+            "tables": {
+                name: {result: counts[result] for result in TABLE_RESULTS}
+                for name, counts in self.tables.items()
+            },
             "rows": [row.to_json() for row in self.rows()],
             "unlisted": {what.replace(" ", "_"): number for what, number in self.unlisted().items()},
         }

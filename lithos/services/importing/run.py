@@ -16,6 +16,7 @@ from typing import IO, Final, Protocol
 import trio
 from attrs import define, field
 
+from lithos.core.carrying import Carried, RowBatch
 from lithos.core.importing import Attachment, Degraded, Item, Malformed, Record, Source
 from lithos.services.importing.records import (
     MALFORMED,
@@ -49,6 +50,10 @@ class Writer(Protocol):
 
     async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
         """Upsert typed edges."""
+        ...
+
+    async def carry(self, session_id: str, batch: RowBatch) -> Carried:
+        """Merge rows of a table."""
         ...
 
     async def end(self, session_id: str) -> None:
@@ -111,14 +116,22 @@ class ImportRun:
             for edge in record.edges:  # until all notes exist; there may be more than fit into memory
                 spool.write(json.dumps([record.id, edge.relation, edge.target, record.position]) + "\n")
         for item in items:
-            if isinstance(item, Malformed):
-                self.report.add_malformed(item.position, item.reason)
-            elif isinstance(item, Degraded):
-                self.report.add_notice(item.position, item.reason)
-            elif isinstance(item, Attachment):
-                await self._copy(begun, item)
+            await self._take_other(begun, item)
         self._done += len(items)
         self.told(self._done)
+
+    async def _take_other(self, begun: Begun, item: Item) -> None:
+        """What is no record."""
+        if isinstance(item, Malformed):
+            self.report.add_malformed(item.position, item.reason)
+        elif isinstance(item, RowBatch):
+            carried = await self.writer.carry(begun.session, item)
+            if not item.is_look:
+                self.report.add_rows(item.table.name, carried)
+        elif isinstance(item, Degraded):
+            self.report.add_notice(item.position, item.reason)
+        elif isinstance(item, Attachment):
+            await self._copy(begun, item)
 
     async def _copy(self, begun: Begun, item: Attachment) -> None:
         path = f"{self.options.into}/{item.path}" if self.options.into else item.path
@@ -136,13 +149,18 @@ class ImportRun:
                 self.report.add_edge(row[3], result, described)
 
 
+def _size_of(item: Item) -> int:
+    """A batch of rows is sent by itself."""
+    return BATCH_BYTES if isinstance(item, RowBatch) else 500
+
+
 def _next_batch(items: Iterator[Item]) -> list[Item]:
     """The next items, in the order of the source; empty at its end. Blocks."""
     batch: list[Item] = []
     size = 0
     for item in items:
         batch.append(item)
-        size += size_of(item) if isinstance(item, Record) else 500
+        size += size_of(item) if isinstance(item, Record) else _size_of(item)
         if len(batch) >= BATCH or size >= BATCH_BYTES:
             break
     return batch

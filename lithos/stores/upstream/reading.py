@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import apsw
-from attrs import frozen
+from attrs import evolve
 
 from lithos.core.carrying import (
     ACCESSES,
@@ -24,10 +24,12 @@ from lithos.core.carrying import (
     TASKS,
     CarriedTable,
     Column,
+    Database,
     Row,
+    RowBatch,
     Value,
 )
-from lithos.core.importing import ImportRefused, Malformed
+from lithos.core.importing import Degraded, ImportRefused, Malformed
 from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA
 from lithos.core.times import format_time
 from lithos.stores.database import read_time
@@ -43,29 +45,13 @@ ROW_BYTES: Final = 16 * 1024 * 1024
 BUILT_ANEW: Final = (
     ".chroma", "graph.pickle", ".graph", ".tantivy", ".usearch", ".lithos/manifest.db", ".lithos/history.db",
 )  # fmt: skip
+#: Edges before tasks: no task that waits is taken for ready when the import ends in between.
+_ORDER: Final = (TASK_EDGES, *(table for table in TABLES.values() if table is not TASK_EDGES))
 _WHOLE_RANGE: Final = range(-(2**63), 2**63)
 #: Tables that are known and not carried: they are learned or counted anew.
 _LEFT: Final = frozenset(
     ("enrich_queue", "llm_budget", "edge_inference_log", "events", "cursors", "meta", "counters")
 )
-
-
-@frozen
-class RowBatch:
-    """Some rows of one table. `source` tells logs of accesses apart."""
-
-    table: CarriedTable
-    rows: tuple[Row, ...]
-    source: str = ""
-
-
-@frozen
-class NotCarried:
-    """A file or table that an import leaves, and why; `count` is how many rows, None for a file."""
-
-    name: str
-    reason: str
-    count: int | None = None
 
 
 def database_path(data: Path, name: str) -> Path:
@@ -74,28 +60,31 @@ def database_path(data: Path, name: str) -> Path:
     return inside if inside.exists() else data / name
 
 
-def read_tables(data: Path) -> Iterator[RowBatch | NotCarried | Malformed]:
-    """All that is carried, table by table in the order of `TABLES`, then what is not. Blocks between items.
+def read_tables(data: Path) -> Iterator[RowBatch | Degraded | Malformed]:
+    """All that is carried, table by table edges of tasks first, then what is not. Blocks between items.
 
     A damaged database is one `Malformed`. Raises `ImportRefused` when another program writes one meanwhile.
     """
-    left: list[NotCarried] = []
-    for name in dict.fromkeys(table.database for table in TABLES.values()):
+    left: list[Degraded] = []
+    names: dict[Database, None] = {table.database: None for table in TABLES.values()}
+    for name in names:
         path = database_path(data, name)
         try:
             with _reading(path) as connection:
                 if connection is not None:
                     columns = columns_of(connection)
-                    for table in TABLES.values():
+                    if name == TASKS.database:
+                        yield from _look_at_tasks(connection, columns)
+                    for table in _ORDER:
                         if table.database == name:
                             yield from _read_table(connection, table, columns)
                     left += _leftovers(connection, name, columns)
         except (CorruptDatabase, DatabaseFailed, OSError) as damage:
             yield Malformed(name, f"it cannot be read: {damage}")
     yield from left
-    for name in BUILT_ANEW:
-        if (data / name).exists():
-            yield NotCarried(name, "indexes and caches are built anew from the notes")
+    for built in BUILT_ANEW:
+        if (data / built).exists():
+            yield Degraded(built, "it is not carried over: indexes and caches are built anew from the notes")
 
 
 @contextmanager
@@ -119,6 +108,13 @@ def _state(path: Path) -> list[tuple[int, int] | None]:
         except FileNotFoundError:
             found.append(None)
     return found
+
+
+def _look_at_tasks(connection: apsw.Connection, columns: dict[str, set[str]]) -> Iterator[RowBatch]:
+    """The tasks before anything that refers to them, to see whose ids are taken."""
+    for batch in _read_table(connection, TASKS, columns):
+        if isinstance(batch, RowBatch):
+            yield evolve(batch, is_look=True)
 
 
 def _read_table(
@@ -247,7 +243,7 @@ def _name_of_log(connection: apsw.Connection, columns: dict[str, set[str]]) -> s
     return hashlib.blake2b(repr(first).encode(), digest_size=12).hexdigest()
 
 
-def _leftovers(connection: apsw.Connection, database: str, columns: dict[str, set[str]]) -> list[NotCarried]:
+def _leftovers(connection: apsw.Connection, database: str, columns: dict[str, set[str]]) -> list[Degraded]:
     """Tables that are not carried and hold something."""
     left = []
     for table in sorted(columns.keys() - TABLES.keys()):
@@ -255,5 +251,5 @@ def _leftovers(connection: apsw.Connection, database: str, columns: dict[str, se
         ((count,),) = connection.execute(f'SELECT COUNT(*) FROM "{quoted}"').fetchall()  # noqa: S608
         if count:
             known = "this server makes its own" if table in _LEFT else "this server does not know it"
-            left.append(NotCarried(f"{database}, {table}", known, int(str(count))))
+            left.append(Degraded(f"{database}, {table}", f"its {count} rows are not carried over: {known}"))
     return left
