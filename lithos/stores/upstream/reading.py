@@ -34,7 +34,7 @@ from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA
 from lithos.core.times import format_time
 from lithos.stores.database import read_time
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, load_object, snapshot
-from lithos.stores.upstream.unknown import columns_of
+from lithos.stores.upstream.unknown import columns_of, unknown_columns
 
 #: Rows of one batch, and bytes after which it ends.
 BATCH: Final = 250
@@ -48,10 +48,6 @@ BUILT_ANEW: Final = (
 #: Edges before tasks: no task that waits is taken for ready when the import ends in between.
 _ORDER: Final = (TASK_EDGES, *(table for table in TABLES.values() if table is not TASK_EDGES))
 _WHOLE_RANGE: Final = range(-(2**63), 2**63)
-#: Tables that are known and not carried: they are learned or counted anew.
-_LEFT: Final = frozenset(
-    ("enrich_queue", "llm_budget", "edge_inference_log", "events", "cursors", "meta", "counters")
-)
 
 
 def database_path(data: Path, name: str) -> Path:
@@ -244,12 +240,15 @@ def _name_of_log(connection: apsw.Connection, columns: dict[str, set[str]]) -> s
 
 
 def _leftovers(connection: apsw.Connection, database: str, columns: dict[str, set[str]]) -> list[Degraded]:
-    """Tables that are not carried and hold something."""
+    """Tables that are not carried and hold something, and columns that this server does not know."""
     left = []
+    unknown = set(unknown_columns(database, connection))
     for table in sorted(columns.keys() - TABLES.keys()):
         quoted = table.replace('"', '""')
         ((count,),) = connection.execute(f'SELECT COUNT(*) FROM "{quoted}"').fetchall()  # noqa: S608
         if count:
-            known = "this server makes its own" if table in _LEFT else "this server does not know it"
-            left.append(Degraded(f"{database}, {table}", f"its {count} rows are not carried over: {known}"))
+            why = "this server does not know it" if table in unknown else "this server makes its own"
+            left.append(Degraded(f"{database}, {table}", f"its {count} rows are not carried over: {why}"))
+    for name in sorted(unknown - columns.keys()):
+        left.append(Degraded(f"{database}, {name}", "this column is not carried over: it is not known here"))
     return left

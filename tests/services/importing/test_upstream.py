@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -93,7 +95,12 @@ async def test_all_of_an_upstream_directory_is_carried_and_a_second_run_changes_
         assert lithos.server.coordinator.head == first
         assert {name: (lithos.knowledge / name).read_bytes() for name in lithos.files()} == files
         notices = {row.position for row in report.rows() if row.what == "notice"}
-        assert {".chroma", ".graph", "coordination.db, their_table", "stats.db, their_stats"} <= notices
+        assert {
+            ".chroma",
+            ".graph",
+            "coordination.db, their_table",
+            "coordination.db, tasks.theirs",
+        } <= notices
     assert fingerprint(source) == before
 
 
@@ -303,3 +310,20 @@ async def test_an_import_that_ends_anywhere_is_completed_by_the_next(tmp_path: P
         async with serving(data) as lithos:
             await import_from(lithos, source)
         assert state(data) == state(tmp_path / "whole"), after
+
+
+async def test_rows_of_a_write_ahead_log_are_read_and_the_source_stays(tmp_path: Path) -> None:
+    """behaviour 241: the other server was killed."""
+    source = upstream.build(tmp_path / "theirs")
+    script = (
+        "import os,sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('PRAGMA journal_mode=WAL');"
+        "c.execute(\"INSERT INTO agents(id) VALUES('late')\"); c.commit(); os.kill(os.getpid(), 9)"
+    )
+    database = source / ".lithos" / "coordination.db"
+    subprocess.run([sys.executable, "-c", script, str(database)], check=False)
+    before = fingerprint(source)
+    assert before[".lithos/coordination.db-wal"] != hashlib.sha256(b"").hexdigest()
+    async with serving(tmp_path / "ours") as lithos:
+        await import_from(lithos, source)
+        assert "late" in {agent["id"] for agent in (await lithos.call("lithos_agent_list"))["agents"]}
+    assert fingerprint(source) == before
