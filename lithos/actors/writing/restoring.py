@@ -150,15 +150,15 @@ class RestorePreparation:
         if (
             source is None
             or entry.path != request.path
-            or not source.digest == entry.digest == request.expected
-            or made.document.note.version <= entry.note.version
+            or source.digest != request.expected
+            or made.document.note.version <= self._current(entry, source).version
         ):
             raise VersionConflict(
                 f"The note at {entry.path} changed while it was imported. Import again.",
                 current_version=entry.note.version,
                 warnings=[],
             )
-        put = Put(entry.path, made.data, source.digest)
+        put = Put(entry.path, made.data, source.digest, saves_old=source.digest != entry.digest)
         return self._prepared(request, made, put, entry.serial, created=False)
 
     def _prepared(

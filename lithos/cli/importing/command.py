@@ -35,8 +35,8 @@ def run_import(session: Session) -> int:
     """Import a source; 1 when something could not be written. Raises `CommandFailed`."""
     typed = session.invocation.typed
     path = Path(typed["source"])
-    source = _find_source(path, typed.get("kind"))
     _refuse_own(path, session.config)
+    source = _find_source(path, typed.get("kind"))
     options = Options(
         kind=source.kind,
         agent=str(typed.get("agent", AGENT)).strip(),
@@ -131,7 +131,12 @@ async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
         return
     from lithos.app import running_server  # not before it is needed: its libraries load slowly
 
-    config = attrs.evolve(session.config, server=attrs.evolve(session.config.server, watch_files=False))
+    config = attrs.evolve(
+        session.config,
+        server=attrs.evolve(session.config.server, watch_files=False),
+        # The accurate tier takes a tenth of a second of all cores for a note; the next server does it.
+        search=attrs.evolve(session.config.search, tier="static"),
+    )
     storage = config.storage
     with tempfile.TemporaryDirectory(prefix="lithos-import-") as folder:
         if options.dry_run and storage.vault is None and not storage.notes_folder.is_dir():

@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
+import trio
+from attrs import field, frozen
 
 from lithos.cli.session import CommandFailed
 from lithos.core.carrying import Carried, KeptRow, RowBatch
@@ -48,6 +49,8 @@ class RemoteWriter:
 
     client: OwnerClient
     key: str
+    #: Batches go one after another: which comes first decides of duplicates and paths.
+    _turn: trio.Lock = field(factory=trio.Lock)
 
     async def begin(self, options: Options) -> Begun:
         answer = await self._ask(
@@ -79,7 +82,8 @@ class RemoteWriter:
         await self._ask("end", session=session_id)
 
     async def _ask(self, step: str, **given: Any) -> Mapping[str, Any]:
-        answer = await self.client.import_step({"step": step, **given}, self.key)
+        async with self._turn:
+            answer = await self.client.import_step({"step": step, **given}, self.key)
         if answer.get("error") == "not_found":
             raise CommandFailed(
                 "The running server is of an earlier version and takes no imports. Restart it, or stop it "

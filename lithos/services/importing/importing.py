@@ -54,6 +54,7 @@ from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
 from lithos.stores.imported import ImportLedger, key_of
+from lithos.stores.notes.values import digest_of
 
 #: Of the ids of imported notes: UUIDv5 of kind and id of the record.
 _NAMESPACE: Final = uuid.UUID("5f0f4c52-8c14-5c6e-9d0c-6a4f3b6f1c7e")
@@ -91,6 +92,8 @@ class _Session:
     own_ids: set[int] = field(factory=set)
     #: What is remembered of rows of tables.
     remembered: Remembered = field(factory=Remembered)
+    #: Batches are planned one after another, each against what those before it promised.
+    planning: trio.Lock = field(factory=trio.Lock)
 
 
 @frozen
@@ -100,7 +103,8 @@ class _Step:
     record: Record
     target: Target
     key: int
-    replaced: Entry | None
+    #: The digest of the file that is replaced; None for a new note.
+    replaced: str | None
     notices: tuple[str, ...] = ()
 
 
@@ -169,12 +173,13 @@ class Importing:
         session = self._find(session_id)
         outcomes: list[Outcome | None] = [None] * len(records)
         steps: dict[int, _Step] = {}
-        for number, record in enumerate(records):
-            planned = await self._plan(session, record)
-            if isinstance(planned, Outcome):
-                outcomes[number] = planned
-            else:
-                steps[number] = planned
+        async with session.planning:
+            for number, record in enumerate(records):
+                planned = await self._plan(session, record)
+                if isinstance(planned, Outcome):
+                    outcomes[number] = planned
+                else:
+                    steps[number] = planned
         if session.options.dry_run:
             return [outcomes[number] or _would_be(steps[number]) for number in range(len(records))]
         now = self._clock()
@@ -309,11 +314,11 @@ class Importing:
             note_id=entry.note.id,
             path=entry.path,
             mark_id=mark.id,
-            version=max(entry.note.version, loaded.document.note.version) + 1,
+            version=loaded.document.note.version + 1,
             created_at=None if record.created_at is not None else entry.note.created_at,
             refuses_id=frozenset(filter(None, (_said_id(record),))) - {entry.note.id},
         )
-        return _Step(record, target, key, entry)
+        return _Step(record, target, key, digest_of(loaded.source.data))
 
     def _plan_new(self, session: _Session, record: Record, key: int) -> Outcome | _Step:
         """The note of a record that has none: its id and path."""
@@ -432,7 +437,7 @@ class Importing:
                 data=made.data,
                 document=made.document,
                 identified=made.identified,
-                expected=step.replaced.digest if step.replaced is not None else None,
+                expected=step.replaced,
             )
         )
         if note_id != step.target.note_id:  # the file names its own

@@ -30,7 +30,7 @@ from lithos.core.notes.yaml_nodes import UnreadableNote
 MARK: Final = "imported_from"
 _OWNED: Final = frozenset(OWNED_KEYS)
 #: What changes without anybody having changed what the note says.
-_NOT_SAID: Final = frozenset(("id", "version", "updated_at", "contributors"))
+_NOT_SAID: Final = frozenset(("id", "version", "created_at", "updated_at", "contributors"))
 _FOUND: Final = frozenset(("entities", "entities_extractor"))
 
 

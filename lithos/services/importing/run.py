@@ -33,6 +33,8 @@ from lithos.stores.importing.attachments import copy_attachment
 #: Records of one batch, and bytes, of which one record may have more.
 BATCH: Final = 64
 BATCH_BYTES: Final = 1_000_000
+#: Batches on their way at once: one is planned while the other is written.
+AHEAD: Final = 2
 #: Edges sent at once.
 EDGES: Final = 100
 
@@ -87,9 +89,14 @@ class ImportRun:
         with tempfile.TemporaryFile("w+", encoding="utf-8") as spool:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._read, send)
+                before, ahead = trio.Event(), trio.CapacityLimiter(AHEAD)
+                before.set()
                 async with receive:
                     async for items in receive:
-                        await self._take(begun, items, spool)
+                        after = trio.Event()
+                        await ahead.acquire_on_behalf_of(after)
+                        await nursery.start(self._take, begun, items, spool, before, after, ahead)
+                        before = after
             await self._connect(begun, spool)
         await self.writer.end(begun.session)
         return self.report
@@ -100,7 +107,18 @@ class ImportRun:
             while batch := await trio.to_thread.run_sync(_next_batch, items):
                 await send.send(batch)
 
-    async def _take(self, begun: Begun, items: Sequence[Item], spool: IO[str]) -> None:
+    async def _take(
+        self,
+        begun: Begun,
+        items: Sequence[Item],
+        spool: IO[str],
+        before: trio.Event,
+        after: trio.Event,
+        ahead: trio.CapacityLimiter,
+        *,
+        task_status: trio.TaskStatus[None],
+    ) -> None:
+        """Have a batch written, and report it after the one before it."""
         records: list[Record] = []
         for item in items:
             if not isinstance(item, Record):
@@ -110,7 +128,9 @@ class ImportRun:
                 self.report.add(Outcome(item.position, MALFORMED, reason=too_large))
             else:
                 records.append(item)
+        task_status.started()  # the next one comes after this one
         outcomes = await self.writer.take(begun.session, records) if records else []
+        await before.wait()
         for record, outcome in zip(records, outcomes, strict=True):
             self.report.add(outcome, record)
             for edge in record.edges:  # until all notes exist; there may be more than fit into memory
@@ -119,6 +139,8 @@ class ImportRun:
             await self._take_other(begun, item)
         self._done += len(items)
         self.told(self._done)
+        after.set()
+        ahead.release_on_behalf_of(after)
 
     async def _take_other(self, begun: Begun, item: Item) -> None:
         """What is no record."""
