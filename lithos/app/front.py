@@ -67,12 +67,14 @@ async def serve_front(
 
 def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None:
     """Add what Quart serves; it is loaded only once the server listens."""
+    from lithos.front.events.importing import import_route  # noqa: PLC0415
     from lithos.front.events.monitoring import audit_route, metrics_route, reconcile_route  # noqa: PLC0415 - Quart loads late
     from lithos.front.events.ws import WsEndpoint  # noqa: PLC0415
 
     metrics_route(server.gauges.scrape)(app)
     audit_route(server.access_log, server.catalogue)(app)
     reconcile_route(server.live_check)(app)
+    import_route(server.importing, server.import_key)(app)
     WsEndpoint(server.streams, server.cursors, websockets).add_routes(app)
 
 

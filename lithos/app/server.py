@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 import trio
@@ -28,6 +28,7 @@ from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment
+from lithos.services.importing.importing import Importing
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import Moving
@@ -74,6 +75,9 @@ class Server:
     board: Board
     dossiers: Dossiers
     timelines: Timelines
+    importing: Importing
+    #: Reads the key that `lithos import` left for this server.
+    import_key: Callable[[], Awaitable[str | None]]
     entities: EntityExtraction
     projection: Projection
     live_check: LiveCheck

@@ -42,6 +42,7 @@ _RUNNERS = {
     "checkpoint": ("checkpoint.command", "run_checkpoint"),
     "bundle": ("bundle.command", "run_bundle"),
     "connect": ("connecting.command", "run_connect"),
+    "import": ("importing.command", "run_import"),
     "demo": ("demo.play", "run_demo"),
     "top": ("top", "run_top"),
 }

@@ -107,6 +107,19 @@ def add_backups(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
     )
 
 
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SOURCE", help="a file or folder; its kind is recognised")
+    parser.add_argument("--from", dest="kind", metavar="KIND", help="its kind; an unknown one lists them all")
+    parser.add_argument("--into", metavar="FOLDER", help="folder below the notes (default: the top)")
+    parser.add_argument(
+        "--agent", metavar="NAME", help="who imports, for events and history (default: import)"
+    )
+    parser.add_argument(
+        "--recreate", action="store_true", help="also what was imported before and deleted here"
+    )
+    _add_dry_run(parser)
+
+
 def add_checks(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
     """Add the commands; `add` makes the parser for a name and a help text."""
     validate = add("validate", "look for mistakes in the note files; nothing is changed without --fix")
@@ -241,6 +254,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_maintenance(add)
     add_checks(add)
     add_backups(add)
+    _add_import(add("import", "bring notes of another program in; the source stays as it is"))
     _add_top(add("top", "show what a running server does, live in the terminal"))
     _add_demo(add("demo", "watch two agents share notes and work, on a folder that is thrown away"))
     _add_connect(

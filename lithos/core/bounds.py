@@ -30,6 +30,7 @@ _PER_NOTE_ID: Final = Bound("one per note", _IDS)
 _USERS: Final = Bound("a user's: tasks and findings are kept", "`tools.contract.bounds` for every text")
 _GONE: Final = Bound("one per note, and `services.enrich.worker.GONE_NOTES`", _IDS)
 _LEDGER: Final = Bound("tasks of `services.enrich.worker.LEDGERS`, their pairs of retrieved notes", _IDS)
+_IMPORTED: Final = Bound("one per row that an import carried over", _IDS)
 _PER_EDGE: Final = Bound("one per edge of a lineage, and per unresolved contradiction", _IDS)
 _FIXED: Final = Bound("fixed when the server starts", "fixed")
 _CALL: Final = Bound("a call's, ends with it", "what the call was given or found")
@@ -43,7 +44,9 @@ _LIBRARY: Final = Bound("one per note file", _IDS)
 
 #: `<database>.<table>`.
 TABLES: Final[Mapping[str, Bound]] = {
-    "coordination.access_log": Bound("`events.audit_rows`, `events.audit_days`", "some 200 bytes each"),
+    "coordination.access_log": Bound(
+        "`events.audit_rows`, `events.audit_days`; those that upstream stored stay", "some 200 bytes each"
+    ),
     "coordination.agents": Bound(
         "`services.tasks.retention.AGENTS`, idle ones a year, more only with something to their name",
         "`services.tasks.retention.AGENT_BYTES`",
@@ -57,6 +60,7 @@ TABLES: Final[Mapping[str, Bound]] = {
     "coordination.cursors": Bound("`services.tasks.retention.CURSORS`, idle ones a year", "a name each"),
     "coordination.events": Bound("`events.journal_size`", "2,560 times `events.journal_size`"),
     "coordination.findings": _USERS,
+    "coordination.imported_rows": _IMPORTED,
     "coordination.lessons": Bound(
         "`stores.coordination.tasks.KEPT`, dropped when learned", "2 lists of ids each"
     ),
@@ -68,10 +72,12 @@ TABLES: Final[Mapping[str, Bound]] = {
     "coordination.ready_tasks": Bound("one per task that is ready", _IDS),
     "coordination.task_edges": _USERS,
     "coordination.tasks": _USERS,
+    "coordination.unreadable_times": Bound("times of an older file that were none, once", "a value each"),
     "coordination.timers": Bound("one per open timer gate", _IDS),
     "edges.applied_lessons": Bound("one per lesson that waits", _IDS),
     "edges.consolidation_ops": _LEDGER,
     "edges.edges": Bound("a user's, or one per pair of notes cited together", "64 kB of evidence each"),
+    "edges.imported_rows": _IMPORTED,
     "edges.outbox": Bound("edges whose event is not journalled yet", "the event"),
     "history.contents": Bound(
         "at most one per version, and 49 that others are differences to", "`storage.max_content_size_bytes`"
@@ -95,6 +101,7 @@ TABLES: Final[Mapping[str, Bound]] = {
     ),
     "stats.enrich_queue": Bound("changes of `lcma.wm_eviction_days`; given up ones a year", _IDS),
     "stats.extracted_entities": _GONE,
+    "stats.imported_rows": _IMPORTED,
     "stats.llm_budget": Bound("one per day of a year", _IDS),
     "stats.node_stats": _GONE,
     "stats.question_memory": Bound(
@@ -147,6 +154,19 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "catalogue.catalogue.Catalogue.tags": _PER_NOTE,
     "catalogue.catalogue.UniqueKeys._claimants": _PER_NOTE_ID,
     "catalogue.catalogue.Sites._ids_by_host": _PER_NOTE_ID,
+    "services.importing.report.Report.tables": _FIXED,
+    "services.importing.tables.Remembered.renamed": Bound(
+        "`services.importing.tables.MOST_REMEMBERED`, until the import ends", "2 ids each"
+    ),
+    "services.importing.tables.Remembered.taken": Bound(
+        "tasks of the source whose ids are taken here, until the import ends", _IDS
+    ),
+    "services.importing.tables.Remembered.tasks": Bound(
+        "`services.importing.tables.MOST_REMEMBERED`, until the import ends", _IDS
+    ),
+    "stores.carrying.RowMerger._uniques": _CALL,
+    "stores.carrying.RowMerger.created": _CALL,
+    "stores.carrying.RowMerger.updated": _CALL,
     "actors.coordinating.coordinator.Coordinator._audit": Bound(
         "`actors.coordinating.coordinator.AUDIT_BACKLOG`", _IDS
     ),

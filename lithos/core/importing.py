@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 from attrs import field, frozen
 
+from lithos.core.carrying import RowBatch
+
 
 @frozen
 class RecordEdge:
@@ -73,7 +75,15 @@ class Malformed:
     reason: str
 
 
-Item = Record | Attachment | Malformed
+@frozen
+class Degraded:
+    """What was read, but not all of it as it was meant: told with its place and the reason."""
+
+    position: str
+    reason: str
+
+
+Item = Record | Attachment | Malformed | Degraded | RowBatch
 
 
 class Source(Protocol):

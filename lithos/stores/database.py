@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar, Final, Self
 
@@ -32,6 +32,8 @@ from lithos.stores.sqlite import (
 )
 from lithos.telemetry import get_logger
 
+#: What a missing or unreadable time reads as where there must be one.
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: The writing and the reading one, which may be the same.
 Connections = tuple[apsw.Connection, apsw.Connection]
 
@@ -47,6 +49,8 @@ class Layout:
     has_reader: bool = True
     #: What is logged when a damaged file makes way for a new one; without it, it cannot be opened.
     set_aside: str | None = None
+    #: Whether references are enforced. Those of upstream's tables never were: its rows may break them.
+    has_references: bool = False
 
 
 class Database:
@@ -110,6 +114,8 @@ class Database:
         layout = self.layout
         writer = open_database(self._path, layout.tables, layout.durability, read_whole=self._read_whole())
         try:
+            if not layout.has_references:
+                writer.execute("PRAGMA foreign_keys=OFF")
             with transaction(writer):
                 layout.upgrade(writer, now)
             self._connections = (writer, open_reader(self._path) if layout.has_reader else writer)
@@ -147,6 +153,11 @@ def read_time(text: object) -> datetime | None:
         return parse_time(text) if isinstance(text, str) else None
     except ValueError:
         return None
+
+
+def stored_time(text: object) -> datetime:
+    """A time that there must be; what is none reads as the epoch (coordination spec, section 1)."""
+    return read_time(text) or EPOCH
 
 
 #: Bytes of a file that is read as a whole when it is opened: some 0.2 s, on a slow disk a second. What

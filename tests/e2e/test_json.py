@@ -32,6 +32,7 @@ TYPED = {
     "backup": ("backup copy", 0),
     "restore": ("restore copy --force", 0),
     "export": ("export", 0),
+    "import": ("import memories.jsonl", 0),
     "connect": ("connect cursor", 0),
     "connect --list": ("connect --list", 0),
     "connect --write": ("connect cursor --write --scope project", 0),
@@ -54,6 +55,7 @@ def test_every_command_prints_one_json_document_a_line_and_nothing_else(tmp_path
     assert commands
     put_note(tmp_path / "data", "raft.md", "# Raft\n\nSee [[Paxos]].\n")
     (tmp_path / "tests.yaml").write_text("- question: raft\n  expect: [raft.md]\n")
+    (tmp_path / "memories.jsonl").write_text('{"text": "Agents vote."}\n')
     assert commands.keys() <= {"serve", *TYPED, *ASKING}
     for typed, code in [TYPED[name] for name in TYPED if name.split()[0] in commands]:
         expect_json(typed, tmp_path, code)

@@ -32,6 +32,7 @@ from lithos.actors.coordinating.messages import (
 from lithos.actors.coordinating.task_board import TaskBoard
 from lithos.actors.kit import Inbox, Mailbox, run_batches
 from lithos.catalogue.note_records import NoteRecords
+from lithos.core.carrying import Carried
 from lithos.core.errors import StorageFailed
 from lithos.core.events import AGENT_REGISTERED, Event, EventDraft, event_size
 from lithos.core.tasks.commands import DropAgents, ForgetReads
@@ -219,6 +220,9 @@ class Coordinator:
                 self._on_commit(committed.events, perf_counter() - began)
         self.on_unjournalled(committed.unjournalled)
         self._forget_dropped(steps)
+        for reply in committed.replies:
+            if isinstance(reply, Carried):
+                self._take_over(reply)
         self._note_growth(sum(map(size_of, new_agents.values())) + sum(map(event_size, committed.events)))
         return committed.replies
 
@@ -273,6 +277,12 @@ class Coordinator:
         seen = self.agents.get(agent.id)
         last_seen = max(agent.last_seen_at, seen.last_seen_at) if seen else agent.last_seen_at
         self.agents[agent.id] = attrs.evolve(agent, last_seen_at=last_seen)
+
+    def _take_over(self, carried: Carried) -> None:
+        """Have agents and reads that were carried over in memory too; an agent may have acted meanwhile."""
+        for agent in carried.agents:
+            self._enter(agent)
+        self._reads.update(carried.reads)
 
     def _keep_for_later(self, steps: Sequence[Step], failure: Exception) -> list[object]:
         """Refuse what is not stored; keep the events of changes that are, so nothing overtakes them."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from lithos.actors.coordinating.carrying import Carrying
 from lithos.actors.coordinating.readiness import Looked, Readiness
 from lithos.actors.coordinating.reverifying import Reverifying
 from lithos.actors.coordinating.task_choice import TaskChoice
@@ -144,6 +145,7 @@ class TaskBoard:
             OpenReverification: Reverifying(rows, self._create).open,
             PostFinding: self._post,
             DropLesson: self._drop_lesson,
+            **Carrying(rows, self.readiness).handlers,
         }
 
     def execute(self, command: TaskCommand[R], now: datetime) -> Done[R]:

@@ -13,6 +13,7 @@ from enum import Enum
 import attrs
 
 from lithos.actors.remembering.question_steps import QuestionUpkeep
+from lithos.core.carrying import TABLES, Carried, CarryLearned
 from lithos.core.commands import Done, Handlers, carry_out
 from lithos.core.errors import LithosError
 from lithos.core.events import ENRICH_AGENT, ENRICHMENT, EventDraft
@@ -179,6 +180,7 @@ class Steps:
             Consolidate: self._consolidate,
             ProjectProvenance: self._project,
             RecordInference: self._record_inference,
+            CarryLearned: self._carry,
             **Upkeep(stats, settings).handlers,
         }
 
@@ -204,6 +206,10 @@ class Steps:
             return _BOTH if has_edges else _STATS
         if isinstance(command, RecordInference):
             return _BOTH if command.edges else _STATS
+        if isinstance(command, CarryLearned):
+            is_edges = TABLES[command.table].database == "edges.db"
+            is_there = has_edges if is_edges else has_stats
+            return _NONE if command.dry_run and not is_there else _EDGES if is_edges else _STATS
         if isinstance(command, RecordRetrieval | Enqueue | SpendTokens | RecordEntities):
             return _STATS
         return _STATS if has_stats else _NONE
@@ -229,6 +235,15 @@ class Steps:
         if not self._edges.is_there:
             return Done(ProjectionOutcome(created=len(wanted_edges(command.desired))))
         return Done(self._edges.learned.project(command, self._new_edge_id, now))
+
+    def _carry(self, command: CarryLearned, now: datetime) -> Done[Carried]:
+        if command.dry_run and not self.needs(command):
+            return Done(Carried(created=len(command.rows)))  # there is no database yet
+        if TABLES[command.table].database == "stats.db":
+            return Done(self._stats.carry(command))
+        carried, edges = self._edges.carry(command)
+        events = (announce_edge(edge, command.agent, uuid.uuid4().hex) for edge in edges)
+        return Done(carried, tuple(events))
 
     # -- retrieval and feedback ----------------------------------------------------------------
 

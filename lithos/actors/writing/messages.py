@@ -181,6 +181,24 @@ class RestoreNote(Command[Accepted]):
 
 
 @frozen(kw_only=True)
+class ImportNote(Command[Accepted]):
+    """Create the note with this id at `path` with the bytes of an import, or replace its bytes.
+
+    `document` is what `data` reads as, `identified` whether it names its id itself. `expected` is the digest
+    of the file that is replaced, whose next version `document` has; None creates. As among files, another
+    note may have the same title or address.
+    """
+
+    id: str
+    agent: str
+    path: str
+    data: bytes = field(repr=False)
+    document: Document = field(repr=False)
+    identified: bool = True
+    expected: str | None = None
+
+
+@frozen(kw_only=True)
 class MoveNote(Command[Accepted]):
     """Rename a note's file to `path`: a folder, or a file ending in `.md`.
 
@@ -211,4 +229,4 @@ class RelinkNote(Command[Accepted]):
 
 
 UpdateRequest = WriteNote | PatchNote
-WriteRequest = UpdateRequest | EditNote | DeleteNote | MoveNote | RelinkNote | RestoreNote
+WriteRequest = UpdateRequest | EditNote | DeleteNote | MoveNote | RelinkNote | RestoreNote | ImportNote

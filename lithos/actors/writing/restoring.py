@@ -1,4 +1,4 @@
-"""Preparation of a restoring: earlier bytes of a note as its next version, or a deleted note at its path.
+"""Preparation of given bytes: a restoring (earlier bytes of a note as its next version), and an import.
 
 Of the bytes only id, version, `updated_at` and, where they lack it, `created_at` change. Bytes whose
 frontmatter cannot be edited are written as they are, with a version that the file does not say: as after an
@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from lithos.actors.writing.messages import RestoreNote, WriteOutcome
+from lithos.actors.writing.messages import ImportNote, RestoreNote, WriteOutcome
 from lithos.actors.writing.preparation import Prepared, explain_unreadable
 from lithos.actors.writing.write_rules import check_unique, check_version, no_such_note, path_collision
 from lithos.catalogue.catalogue import Catalogue, Entry
@@ -135,8 +135,34 @@ class RestorePreparation:
         document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
         return _Bytes(data, document, identified, says_version=False)
 
+    def prepare_import(self, request: ImportNote, source: ReadFile | Exception | None) -> Prepared:
+        """Prepare the note that an import makes, or the next version of one that it made before."""
+        entry = self._catalogue.get(request.id)
+        made = _Bytes(request.data, request.document, request.identified, says_version=True)
+        if entry is None:
+            self._refuse(request.path)
+            if self._catalogue.at_path(request.path) is not None:
+                raise path_collision(request.path, self._catalogue)
+            put, serial = Put(request.path, made.data, None), self._catalogue.take_serial()
+            return self._prepared(request, made, put, serial, created=True)
+        if isinstance(source, Exception):
+            raise explain_unreadable(entry.path, source)
+        if (
+            source is None
+            or entry.path != request.path
+            or source.digest != request.expected
+            or made.document.note.version <= self._current(entry, source).version
+        ):
+            raise VersionConflict(
+                f"The note at {entry.path} changed while it was imported. Import again.",
+                current_version=entry.note.version,
+                warnings=[],
+            )
+        put = Put(entry.path, made.data, source.digest, saves_old=source.digest != entry.digest)
+        return self._prepared(request, made, put, entry.serial, created=False)
+
     def _prepared(
-        self, request: RestoreNote, made: _Bytes, operation: Put, serial: int, *, created: bool
+        self, request: RestoreNote | ImportNote, made: _Bytes, operation: Put, serial: int, *, created: bool
     ) -> Prepared:
         note = made.document.note
         entry = Entry(
@@ -158,5 +184,11 @@ class RestorePreparation:
         )
         outcome = WriteOutcome("created" if created else "updated", note.id, entry.path, note.version)
         return Prepared(
-            operation, entry, made.document, outcome, event, says_version=made.says_version, op=RESTORED
+            operation,
+            entry,
+            made.document,
+            outcome,
+            event,
+            says_version=made.says_version,
+            op=RESTORED if isinstance(request, RestoreNote) else None,
         )

@@ -17,6 +17,7 @@ from attrs import frozen
 from lithos.actors.writing.messages import (
     DeleteNote,
     EditNote,
+    ImportNote,
     MoveNote,
     PatchNote,
     RelinkNote,
@@ -74,6 +75,8 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
         return keys
     if isinstance(request, MoveNote):
         return keys | {("path", request.path.rstrip("/"))}
+    if isinstance(request, ImportNote):
+        return keys | {("path", request.path)}
     if request.title is not None:
         keys.add(("slug", slug_of(request.title, "")))
     if isinstance(request, PatchNote):

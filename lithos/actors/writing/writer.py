@@ -25,6 +25,7 @@ from lithos.actors.writing.messages import (
     Change,
     DeleteNote,
     EditNote,
+    ImportNote,
     MoveNote,
     Publication,
     RelinkNote,
@@ -298,6 +299,8 @@ class Writer:
             return self._moving.prepare_relinking(job.request, job.source, job.rewritten)
         if isinstance(job.request, RestoreNote):
             return self._restoring.prepare(job.request, job.source)
+        if isinstance(job.request, ImportNote):
+            return self._restoring.prepare_import(job.request, job.source)
         if isinstance(job.request, EditNote):
             return self._editing.prepare_edit(job.request, job.source, job.edited)
         if isinstance(job.request, WriteNote) and job.request.id is None:

@@ -15,6 +15,7 @@ from lithos.cli.output import print_json
 _PATHS: Final[Mapping[str, Any]] = {
     "PATH": shtab.FILE,
     "FILE": shtab.FILE,
+    "SOURCE": shtab.FILE,
     "DIR-or-TAR": shtab.FILE,
     "DIR": shtab.DIRECTORY,
 }

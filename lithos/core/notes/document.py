@@ -270,6 +270,41 @@ def amend_document(
     )
 
 
+def adopt_document(
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    decide: Callable[[Document, frozenset[str]], tuple[Note, frozenset[str]]],
+    style: VaultStyle = PLAIN,
+) -> tuple[bytes, Document, bool]:
+    """`data` of somebody else with further values in its frontmatter; every other byte stays.
+
+    `decide` gets what the file says and the owned keys of which it gives a usable value; it returns the note
+    as it shall be, and the owned keys to write. Returns the bytes, what they read as, and what
+    `is_identified` says of them. Raises `UnreadableNote` when `data` is unreadable or no edit would read
+    back right.
+    """
+    old = _read(data, path, modified_at, None, evolve(style, serves_broken=False))
+    wanted, keys = decide(old.document, frozenset(old.healed))
+    expected = evolve(old.document, note=wanted)
+    written, extra = written_values(wanted), _changes_of_extra(old, wanted)
+    values = {key: written[key] for key in written if key in keys} | dict(extra.values)
+    body = old.layout.text[old.layout.body_start :]
+    for head in apply_changes(
+        old.mapping, Changes(values=values, removed=extra.removed), old.layout.newline, _item_reader(old)
+    ):
+        result = _encode(_assemble(old.layout, head, body))
+        try:
+            new = _read(result, path, modified_at, None, evolve(style, serves_broken=False))
+        except UnreadableNote:
+            continue
+        if _same(new.document, expected):
+            return result, new.document, "id" in new.healed
+    raise UnreadableNote(
+        "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
+    )
+
+
 def _expected(note: Note, content: str, style: VaultStyle) -> Document:
     """What a file with these values and this content reads back as."""
     tags = scan_tags(content) if style.inline_tags else ()

@@ -75,6 +75,12 @@ class OwnerClient:
         results: list[dict[str, Any]] = answer["results"]
         return results
 
+    async def import_step(self, given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        """The answer to a step of an import, `error` and `message` in it. Raises `OwnerUnreachable`."""
+        body = json.dumps(given, ensure_ascii=False)
+        headers = {"X-Lithos-Import-Key": key}
+        return await trio.to_thread.run_sync(self._exchange, "POST", "/import", body, headers)
+
     async def metrics(self) -> str:
         """The text of `/metrics`. Raises `OwnerUnreachable`."""
         status, content = await trio.to_thread.run_sync(self._fetch, "GET", "/metrics", None)
@@ -87,8 +93,10 @@ class OwnerClient:
     async def _request(self, method: str, path: str, body: str | None) -> dict[str, Any]:
         return await trio.to_thread.run_sync(self._exchange, method, path, body)
 
-    def _exchange(self, method: str, path: str, body: str | None) -> dict[str, Any]:
-        status, content = self._fetch(method, path, body)
+    def _exchange(
+        self, method: str, path: str, body: str | None, further: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        status, content = self._fetch(method, path, body, further)
         try:
             answer: dict[str, Any] = json.loads(content)
         except ValueError as failure:
@@ -97,15 +105,18 @@ class OwnerClient:
             ) from failure
         return answer
 
-    def _fetch(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
-        """Status and body of an answer; blocks."""
+    def _fetch(
+        self, method: str, path: str, body: str | None, further: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """Status and body of an answer; `further` are headers. Blocks."""
         parts = urlsplit(self._url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=self._timeout)
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        headers |= further or {}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
-            connection.request(method, path, body, headers)
+            connection.request(method, path, None if body is None else body.encode(), headers)
             response = connection.getresponse()
             content = response.read()
         except (OSError, http.client.HTTPException) as failure:

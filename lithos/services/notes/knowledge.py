@@ -17,6 +17,7 @@ from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.messages import (
     DeleteNote,
     EditNote,
+    ImportNote,
     NoteBusy,
     OutlineNeeded,
     PatchNote,
@@ -218,6 +219,11 @@ class Knowledge:
 
     async def delete(self, request: DeleteNote) -> WriteOutcome:
         """Delete a note; returns as `write` does."""
+        self._coordinator.touch(request.agent)
+        return await self._submit(request)
+
+    async def take_in(self, request: ImportNote) -> WriteOutcome:
+        """Create or replace a note by an import; returns as `write` does."""
         self._coordinator.touch(request.agent)
         return await self._submit(request)
 

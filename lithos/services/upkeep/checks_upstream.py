@@ -9,6 +9,7 @@ from typing import Any, Final
 from lithos.config.catalogue import OLDER_NAMES
 from lithos.core.findings import Finding, ok, warn
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
+from lithos.stores.upstream.unknown import unknown_columns
 
 #: Files and folders that this server never makes, from the data directory on.
 _SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")
@@ -23,8 +24,10 @@ _COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
         "access_log": "accesses",
     },
     "edges.db": {"edges": "edges between notes"},
-    "stats.db": {"node_stats": "notes with salience"},
+    "stats.db": {"node_stats": "notes with salience", "receipts": "receipts"},
 }
+#: Unknown tables and columns that are named.
+_NAMED: Final = 20
 PAGE: Final = "docs/from-upstream.md"
 
 
@@ -53,8 +56,11 @@ def check_upstream(data: Path, *, is_live: bool, outcomes: str) -> Iterator[Find
             "There is a coordination.db in the data directory and one in .lithos; only the latter is served.",
             "Look which has the tasks you want. To serve the other, stop the server and exchange them.",
         )
-    counts = _counts(data, is_live=is_live)
+    counts, unknown = _look_into(data, is_live=is_live)
     found = f" Found: {', '.join(counts)}." if counts else ""
+    if unknown:
+        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        found += f" Not known here, and left as they are: {', '.join(unknown[:_NAMED])}{more}."
     yield ok(
         f"Upstream Lithos used this directory ({', '.join(signs)}). It is served as it is: nothing of it is "
         f"lost or rewritten, and columns that this server does not know stay.{found} Its indexes (.chroma, "
@@ -67,8 +73,10 @@ def check_upstream(data: Path, *, is_live: bool, outcomes: str) -> Iterator[Find
         )
 
 
-def _counts(data: Path, *, is_live: bool) -> list[str]:
+def _look_into(data: Path, *, is_live: bool) -> tuple[list[str], list[str]]:
+    """The rows that are counted, and the tables and columns that this server does not know."""
     told: list[str] = []
+    unknown: list[str] = []
     for name, tables in _COUNTED.items():
         inside = data / ".lithos" / name
         path = inside if inside.exists() else data / name
@@ -76,9 +84,10 @@ def _counts(data: Path, *, is_live: bool) -> list[str]:
             with snapshot(path, is_live=is_live and path == inside) as connection:
                 if connection is not None:
                     told += _rows(connection, tables)
+                    unknown += unknown_columns(name, connection)
         except (CorruptDatabase, DatabaseFailed, OSError):
             continue  # the check of the databases says so
-    return told
+    return told, unknown
 
 
 def _rows(connection: Any, tables: Mapping[str, str]) -> Iterator[str]:

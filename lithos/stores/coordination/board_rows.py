@@ -17,6 +17,7 @@ from attrs import frozen
 from lithos.core.tasks.model import BLOCKING_TYPES, PARENT_CHILD, Claim
 from lithos.core.times import format_time, parse_time
 from lithos.stores.coordination.ready_rows import needle
+from lithos.stores.database import read_time, stored_time
 from lithos.stores.sqlite import load_object, load_texts
 
 #: Events at the end of the journal among which those of a task or of an agent are looked for.
@@ -135,9 +136,9 @@ class BoardRows:
             task_id,
         ):
             claim = Claim(
-                task_id=task, agent=agent, aspect=aspect, expires_at=parse_time(ends), fence=int(fence)
+                task_id=task, agent=agent, aspect=aspect, expires_at=stored_time(ends), fence=int(fence or 0)
             )
-            held = HeldClaim(claim, None if not begun else parse_time(begun))
+            held = HeldClaim(claim, read_time(begun))
             found.setdefault(task, []).append(held)
         return found
 

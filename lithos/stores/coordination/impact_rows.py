@@ -16,6 +16,7 @@ from attrs import frozen
 
 from lithos.core.tasks.model import READ
 from lithos.core.times import format_time, parse_time
+from lithos.stores.database import stored_time
 
 CITATION_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS citations(
@@ -95,7 +96,7 @@ class ImpactRows:
         """At most so many tasks, the newest finding or citation first; a finding counts more."""
         cited: dict[str, str] = dict(self._rows(_CITED, note_id, most))
         found: dict[str, str] = dict(self._rows(_FOUND, note_id, most))
-        newest = {task: max(found.get(task, ""), cited.get(task, "")) for task in (*found, *cited)}
+        newest = {task: max(found.get(task) or "", cited.get(task) or "") for task in (*found, *cited)}
         chosen = sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]
         rows = {row[0]: row for row in self._rows(_TASKS, json.dumps(chosen))}
         return [
@@ -104,7 +105,7 @@ class ImpactRows:
                 title=rows[task][1],
                 status=rows[task][2],
                 how="finding" if task in found else "cited",
-                at=parse_time(newest[task]),
+                at=stored_time(newest[task]),
             )
             for task in chosen
             if task in rows
@@ -113,7 +114,7 @@ class ImpactRows:
     def readers(self, note_id: str, most: int) -> list[Reader]:
         """At most so many agents, who read it last first."""
         return [
-            Reader(agent, parse_time(at), reads) for agent, at, reads in self._rows(_READERS, note_id, most)
+            Reader(agent, stored_time(at), reads) for agent, at, reads in self._rows(_READERS, note_id, most)
         ]
 
     def reverification(self, note_id: str) -> list[str]:

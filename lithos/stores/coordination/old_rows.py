@@ -39,10 +39,26 @@ COUNT_READS: Final = (
     "SELECT doc_id, SUM(reads) FROM (SELECT doc_id, COUNT(*) AS reads FROM access_log"
     " WHERE operation='read' GROUP BY doc_id UNION ALL SELECT doc_id, reads FROM read_counts) GROUP BY doc_id"
 )
+
+
+def _before(name: str) -> str:
+    """The highest rowid of what an upstream server stored, which stays; a scalar subquery."""
+    return f"(SELECT COALESCE(MAX(value), 0) FROM meta WHERE name='{name}')"  # noqa: S608 - our names
+
+
 _SURPLUS_AUDIT: Final = (
-    "SELECT id FROM access_log WHERE id<=(SELECT MAX(id) FROM access_log)-? ORDER BY id LIMIT ?"
+    "SELECT id FROM access_log WHERE id<=(SELECT MAX(id) FROM access_log)-?"  # noqa: S608 - constants
+    f" AND id>{_before('old_accesses')} ORDER BY id LIMIT ?"
 )
-_OLD_AUDIT: Final = "SELECT id FROM access_log WHERE timestamp<? ORDER BY timestamp LIMIT ?"
+_OLD_AUDIT: Final = (
+    f"SELECT id FROM access_log WHERE timestamp<? AND id>{_before('old_accesses')}"  # noqa: S608 - constants
+    " ORDER BY timestamp LIMIT ?"
+)
+#: Agents of upstream stay.
+_OLD_AGENTS: Final = (
+    "SELECT id FROM agents WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - constants
+    f" AND rowid<={_before('old_agents')}"
+)
 _COUNT_DROPPED: Final = (
     "INSERT INTO read_counts SELECT doc_id, COUNT(*) FROM access_log"
     " WHERE operation='read' AND id IN (SELECT value FROM json_each(?)) GROUP BY doc_id"
@@ -85,9 +101,9 @@ class OldRows:
     # -- reading -------------------------------------------------------------------------------
 
     def owners(self, agent_ids: list[str]) -> set[str]:
-        """Those of these agents that own a task, claim, finding, task edge or cursor (references)."""
+        """Those of these agents that own a task, claim, finding, task edge or cursor, or are of upstream."""
         given = (json.dumps(agent_ids),)
-        return {str(row[0]) for sql in _OWNERS for row in self.connection.execute(sql, given)}
+        return {str(row[0]) for sql in (*_OWNERS, _OLD_AGENTS) for row in self.connection.execute(sql, given)}
 
     def surplus_events(self, size: int, keep: int) -> int | None:
         """The newest seq that is not among `keep` events and `size` bytes of them; None when all are."""
@@ -134,7 +150,8 @@ class OldRows:
 
     def _drop_claims(self, step: DropClaims) -> int:
         return self._run(
-            "DELETE FROM claims WHERE id IN (SELECT id FROM claims WHERE expires_at<? LIMIT ?)",
+            "DELETE FROM claims WHERE rowid IN (SELECT rowid FROM claims WHERE expires_at<?"  # noqa: S608
+            f" AND rowid>{_before('old_claims')} LIMIT ?)",
             format_time(step.before),
             step.most,
         )

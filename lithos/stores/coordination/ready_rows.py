@@ -18,6 +18,7 @@ from lithos.core.tasks.commands import NextTask
 from lithos.core.tasks.graph import opens_at
 from lithos.core.tasks.model import Claim, Task, aspect_key
 from lithos.core.times import format_time, parse_time
+from lithos.stores.database import EPOCH, stored_time
 from lithos.stores.sqlite import load_object, load_texts
 
 #: Without statistics SQLite would take the index of the status, which is larger.
@@ -115,7 +116,8 @@ class ReadyRows:
     def add(self, task_id: str) -> None:
         """Remember that a task is ready, and told so."""
         self.connection.execute(
-            "INSERT OR IGNORE INTO ready_tasks SELECT id,created_at,rowid FROM tasks WHERE id=?", (task_id,)
+            "INSERT OR IGNORE INTO ready_tasks SELECT id,COALESCE(created_at,?),rowid FROM tasks WHERE id=?",
+            (format_time(EPOCH), task_id),
         )
 
     def remove(self, task_id: str) -> None:
@@ -168,6 +170,17 @@ class ReadyRows:
             (claim.task_id, aspect_key(claim.aspect), claim.aspect, format_time(claim.expires_at)),
         )
 
+    def follow_carried(self, claim: Claim, *, is_told: bool) -> None:
+        """A claim was carried over; where another holds the aspect already, it is shown only."""
+        self.connection.execute(
+            "INSERT INTO claim_ends VALUES(?,?,?,?,?) ON CONFLICT(task_id, aspect_key) DO UPDATE SET"
+            " expires_at=excluded.expires_at, is_told=excluded.is_told WHERE aspect=excluded.aspect",
+            (
+                claim.task_id, aspect_key(claim.aspect), claim.aspect, format_time(claim.expires_at),
+                int(is_told),
+            ),
+        )  # fmt: skip
+
     def untold(self, task_id: str, key: str | None, now: datetime) -> list[Claim]:
         """Expired claims of a task, or on one of its aspects, that are not told yet."""
         rows = self._rows(
@@ -217,7 +230,7 @@ class WaitingCounts:
 
 def _claim(row: Sequence[Any]) -> Claim:
     return Claim(
-        task_id=row[0], agent=row[1], aspect=row[2], expires_at=parse_time(row[3]), fence=int(row[4])
+        task_id=row[0], agent=row[1], aspect=row[2], expires_at=stored_time(row[3]), fence=int(row[4] or 0)
     )
 
 

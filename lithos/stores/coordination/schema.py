@@ -3,6 +3,7 @@
 `ready_tasks`: tasks that are ready, and that `task.ready` was told of, with their age.
 `timers`: open timer gates whose opening is yet to be looked at.
 `claim_ends`: each claim with what its aspect is compared by, and whether its expiry was told.
+`unreadable_times`: what stood in the place of a time and was none, when the times were rewritten.
 Triggers keep them in step also with a version that knows nothing of them.
 `citations`: the notes that completions cited (`impact_rows`).
 
@@ -27,10 +28,10 @@ from attrs import field, frozen
 
 from lithos.core.notes.model import Standing
 from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, aspect_key
-from lithos.core.times import format_time, parse_time
+from lithos.core.times import format_time
 from lithos.stores.coordination.impact_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
 from lithos.stores.coordination.tasks import TaskRows
-from lithos.stores.database import add_missing_columns
+from lithos.stores.database import EPOCH, add_missing_columns, read_time
 from lithos.stores.sqlite import load_object
 from lithos.telemetry import get_logger
 
@@ -124,6 +125,9 @@ CREATE TABLE IF NOT EXISTS lessons(id TEXT PRIMARY KEY, lesson TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS ready_tasks(
     task_id TEXT PRIMARY KEY, created_at TEXT NOT NULL, number INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS timers(gate_id TEXT PRIMARY KEY, opens_at TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS unreadable_times(
+    of_table TEXT NOT NULL, of_column TEXT NOT NULL, of_row INTEGER NOT NULL, stood_there,
+    PRIMARY KEY(of_table, of_column, of_row)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS claim_ends(
     task_id TEXT NOT NULL, aspect_key TEXT NOT NULL, aspect TEXT NOT NULL, expires_at TEXT NOT NULL,
     is_told INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(task_id, aspect_key)) WITHOUT ROWID;
@@ -174,6 +178,13 @@ _TIMES: Final[Mapping[str, Mapping[str, bool]]] = {
     "task_edges": {"created_at": True},
     "access_log": {"timestamp": True},
 }
+#: Names in `meta` of the highest rowid that a table had when an older file was first served: what upstream
+#: stored stays, whatever its age.
+PROTECTED: Final[Mapping[str, str]] = {
+    "old_accesses": "access_log",
+    "old_claims": "claims",
+    "old_agents": "agents",
+}
 _WRITTEN_BY_US: Final = "____-__-__T__:__:__.______+00:00"
 _AUTHOR: Final = "migration"
 
@@ -187,7 +198,12 @@ def upgrade(connection: apsw.Connection, now: datetime) -> None:
     _rename_completed_at(connection)
     add_missing_columns(connection, _COLUMNS)
     if connection.execute("INSERT OR IGNORE INTO meta VALUES('times', 1) RETURNING 1").fetchall():
-        _rewrite_times(connection, now)
+        _rewrite_times(connection)
+        for name, table in PROTECTED.items():
+            connection.execute(
+                f"INSERT OR REPLACE INTO meta SELECT ?, COALESCE(MAX(rowid), 0) FROM {table}",  # noqa: S608
+                (name,),
+            )
     if not had_task_type:
         _make_edges(connection, now)
     is_new = connection.execute("INSERT OR IGNORE INTO meta VALUES('told', 1) RETURNING 1").fetchall()
@@ -201,8 +217,8 @@ def upgrade(connection: apsw.Connection, now: datetime) -> None:
 def _follow_claims(connection: apsw.Connection, told_until: str) -> None:
     """Rows of `claim_ends` for claims that a version without that table made or changed.
 
-    Of two claims whose aspects are equal now, the one that ends later stays. Those that ended by
-    `told_until` are no news.
+    Of two claims whose aspects are equal now, the one that ends later holds the aspect; the other stays to
+    be seen until the aspect is claimed as it spells it. Those that ended by `told_until` are no news.
     """
     connection.execute(
         "DELETE FROM claim_ends WHERE NOT EXISTS (SELECT 1 FROM claims WHERE task_id=claim_ends.task_id"
@@ -217,8 +233,6 @@ def _follow_claims(connection: apsw.Connection, told_until: str) -> None:
             "INSERT OR IGNORE INTO claim_ends VALUES(?,?,?,?,?)",
             (task_id, aspect_key(str(aspect)), aspect, expires_at, int(str(expires_at) <= told_until)),
         )
-        if connection.changes() == 0:
-            connection.execute("DELETE FROM claims WHERE task_id=? AND aspect=?", (task_id, aspect))
 
 
 def _count_as_told(connection: apsw.Connection, now: datetime) -> None:
@@ -250,28 +264,33 @@ def _rename_completed_at(connection: apsw.Connection) -> None:
         connection.execute("ALTER TABLE tasks RENAME COLUMN completed_at TO resolved_at")
 
 
-def _rewrite_times(connection: apsw.Connection, now: datetime) -> None:
-    """Write every time as UTC with microseconds; one that cannot be read becomes now, or none."""
-    unreadable: list[str] = []
+def _rewrite_times(connection: apsw.Connection) -> None:
+    """Write every time as UTC with microseconds; one that is none reads as the epoch, or as none.
+
+    What stood in its place is kept in `unreadable_times`. NULL stays.
+    """
 
     def rewrite(*texts: apsw.SQLiteValue) -> str | None:
-        try:
-            return format_time(parse_time(str(texts[0])))
-        except ValueError:
-            unreadable.append(str(texts[0]))
-            return None
+        found = read_time(texts[0])
+        return None if found is None else format_time(found)
 
     connection.create_scalar_function("rewrite_time", rewrite, 1)
     for table, columns in _TIMES.items():
         for name, is_needed in columns.items():
+            is_foreign = f"{name} IS NOT NULL AND {name} NOT LIKE '{_WRITTEN_BY_US}'"
             connection.execute(
-                f"UPDATE {table} SET {name}=COALESCE(rewrite_time({name}), ?)"  # noqa: S608 - constants
-                f" WHERE {name} NOT LIKE ? OR (? AND {name} IS NULL)",
-                (format_time(now) if is_needed else None, _WRITTEN_BY_US, is_needed),
+                f"INSERT OR REPLACE INTO unreadable_times SELECT ?,?,rowid,{name} FROM {table}"  # noqa: S608
+                f" WHERE {is_foreign} AND rewrite_time({name}) IS NULL",
+                (table, name),
+            )
+            connection.execute(
+                f"UPDATE {table} SET {name}=COALESCE(rewrite_time({name}), ?) WHERE {is_foreign}",  # noqa: S608
+                (format_time(EPOCH) if is_needed else None,),
             )
     connection.create_scalar_function("rewrite_time", None)
-    if unreadable:
-        log.warning("times of an older file not readable", count=len(unreadable), first=unreadable[0])
+    found = connection.execute("SELECT COUNT(*), MIN(stood_there) FROM unreadable_times").fetchall()
+    if found[0][0]:
+        log.warning("times of an older file not readable", count=found[0][0], first=str(found[0][1]))
 
 
 def _make_edges(connection: apsw.Connection, now: datetime) -> None:

@@ -19,6 +19,7 @@ from lithos.core.events import Event, EventDraft, event_size
 from lithos.core.tasks.commands import DropEvents
 from lithos.core.tasks.model import Agent, AuditRow
 from lithos.core.times import format_time, parse_time
+from lithos.stores.carrying import LEDGER_TABLE
 from lithos.stores.coordination.board_rows import BoardRows
 from lithos.stores.coordination.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
 from lithos.stores.coordination.schema import (
@@ -31,7 +32,7 @@ from lithos.stores.coordination.schema import (
     upgrade,
 )
 from lithos.stores.coordination.tasks import TaskRows
-from lithos.stores.database import Database, Layout
+from lithos.stores.database import Database, Layout, stored_time
 from lithos.stores.sqlite import load_object, open_reader
 
 #: An event about a time is looked for among so many from a moment before it on.
@@ -80,7 +81,7 @@ def _upgrade(writer: apsw.Connection, now: datetime) -> None:
 class CoordinationStore(Database):
     """A damaged one is refused: tasks and claims are authoritative, so the caller must not go on."""
 
-    layout = Layout(TASK_TABLES + _TABLES + READ_COUNTS + NOTE_TABLES, _upgrade)
+    layout = Layout(TASK_TABLES + _TABLES + READ_COUNTS + NOTE_TABLES + LEDGER_TABLE, _upgrade)
 
     @classmethod
     def open_read_only(cls, path: Path) -> CoordinationStore:
@@ -130,10 +131,12 @@ class CoordinationStore(Database):
             self.old_rows().drop(DropEvents(through=int(row[0]), most=most))
 
     def put_agents(self, agents: Iterable[Agent]) -> None:
-        """Insert or replace agents."""
+        """Insert or update agents; columns that this version does not know keep their values."""
         self._writer.executemany(
-            "INSERT OR REPLACE INTO agents(id,name,type,first_seen_at,last_seen_at,metadata)"
-            " VALUES(?,?,?,?,?,?)",
+            "INSERT INTO agents(id,name,type,first_seen_at,last_seen_at,metadata) VALUES(?,?,?,?,?,?)"
+            " ON CONFLICT(id) DO UPDATE SET name=excluded.name, type=excluded.type,"
+            " first_seen_at=excluded.first_seen_at, last_seen_at=excluded.last_seen_at,"
+            " metadata=excluded.metadata",
             [
                 (
                     agent.id, agent.name, agent.type, format_time(agent.first_seen_at),
@@ -172,8 +175,8 @@ class CoordinationStore(Database):
                 id=id,
                 name=name,
                 type=type,
-                first_seen_at=parse_time(first),
-                last_seen_at=parse_time(last),
+                first_seen_at=stored_time(first),
+                last_seen_at=stored_time(last),
                 metadata=load_object(metadata),
             )
             for id, name, type, first, last, metadata in rows
@@ -314,7 +317,7 @@ class CoordinationStore(Database):
         }
         given = {condition: value for condition, value in conditions.items() if value is not None}
         where = f" WHERE {' AND '.join(given)}" if given else ""
-        columns = "id,agent_id,doc_id,operation,timestamp"
+        columns = "id,IFNULL(agent_id,'unknown'),doc_id,operation,timestamp"
         rows = self._reader.execute(
             f"SELECT {columns} FROM access_log{where} ORDER BY id DESC LIMIT ?",  # noqa: S608 - constants
             (*given.values(), limit),

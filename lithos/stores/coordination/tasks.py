@@ -26,9 +26,10 @@ from lithos.core.tasks.model import (
     TaskEdge,
     aspect_key,
 )
-from lithos.core.times import format_optional, format_time, parse_time
+from lithos.core.times import format_optional, format_time
 from lithos.stores.coordination.impact_rows import ImpactRows
 from lithos.stores.coordination.ready_rows import ReadyRows
+from lithos.stores.database import read_time, stored_time
 from lithos.stores.sqlite import load_object, load_texts
 
 #: Bound of the lesson queue, which grows only while a database refuses writes.
@@ -75,6 +76,11 @@ class TaskRows:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """What rows of any table are merged over."""
+        return self._connection
 
     @property
     def lessons(self) -> LessonRows:
@@ -179,6 +185,12 @@ class TaskRows:
             claim.task_id, aspect_key(claim.aspect), claim.aspect, claim.agent, format_time(now),
             format_time(claim.expires_at), claim.fence,
         )  # fmt: skip
+        # Of an older file: a claim spelled as this one, of which another holds the aspect now.
+        self._connection.execute(
+            "DELETE FROM claims WHERE task_id=?1 AND aspect=?2 AND EXISTS (SELECT 1 FROM claim_ends"
+            " WHERE task_id=?1 AND aspect_key=?3 AND aspect<>?2)",
+            (claim.task_id, claim.aspect, aspect_key(claim.aspect)),
+        )
         self._connection.execute(
             "UPDATE claims SET aspect=?3, agent=?4, claimed_at=?5, expires_at=?6, fence=?7"  # noqa: S608
             f" WHERE task_id=?1 AND aspect={_SPELLING}",
@@ -234,7 +246,7 @@ class TaskRows:
                 agent=row[2],
                 summary=row[3],
                 knowledge_id=row[4],
-                created_at=parse_time(row[5]),
+                created_at=stored_time(row[5]),
             )
             for row in _texts(rows)
         ]
@@ -342,7 +354,7 @@ class TaskRows:
                 type=row[2],
                 metadata=load_object(row[3]),
                 created_by=row[4],
-                created_at=parse_time(row[5]),
+                created_at=stored_time(row[5]),
             )
             for row in _texts(rows)
         ]
@@ -356,17 +368,17 @@ def _task(row: Sequence[Any]) -> Task:
         status=row[3],
         task_type=row[4],
         created_by=row[5],
-        created_at=parse_time(row[6]),
+        created_at=stored_time(row[6]),
         tags=load_texts(row[7]),
         outcome=row[8],
-        resolved_at=None if row[9] is None else parse_time(row[9]),
+        resolved_at=read_time(row[9]),
         metadata=load_object(row[10]),
     )
 
 
 def _claim(row: Sequence[Any]) -> Claim:
     return Claim(
-        task_id=row[0], agent=row[1], aspect=row[2], expires_at=parse_time(row[3]), fence=int(row[4])
+        task_id=row[0], agent=row[1], aspect=row[2], expires_at=stored_time(row[3]), fence=int(row[4] or 0)
     )
 
 

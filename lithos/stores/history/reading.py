@@ -38,7 +38,7 @@ T = TypeVar("T")
 class HistoryReading(LearningDatabase):
     """Implements `core.history.versions.VersionReader`. Every method raises `HistoryFailed`."""
 
-    layout = Layout(TABLES, upgrade, set_aside=SET_ASIDE)
+    layout = Layout(TABLES, upgrade, set_aside=SET_ASIDE, has_references=True)
     log = get_logger("lithos.history")
 
     def __init__(self, path: Path, now: datetime) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final
 import apsw
 import attrs
 
+from lithos.core.carrying import TABLES, Carried, CarryLearned
 from lithos.core.events import ENRICH_AGENT, EventDraft
 from lithos.core.learning.edges import (
     CONTRADICTS,
@@ -30,6 +31,7 @@ from lithos.core.learning.edges import (
 )
 from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
 from lithos.core.times import format_time, parse_time
+from lithos.stores.carrying import LEDGER_TABLE, RowMerger
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns, read_time
 
 #: What a shared use adds to the weight of an edge that is there.
@@ -198,9 +200,14 @@ CREATE INDEX IF NOT EXISTS edges_to ON edges(to_id);
 CREATE INDEX IF NOT EXISTS edges_type ON edges(type);
 CREATE INDEX IF NOT EXISTS edges_namespace ON edges(namespace);
 """
+#: What upserts go by: a constraint of the table but where an older file had no namespaces.
+_KEY: Final = ("from_id", "namespace", "to_id", "type")
+_KEY_INDEX: Final = "CREATE UNIQUE INDEX IF NOT EXISTS edges_key ON edges(from_id,to_id,type,namespace)"
 #: Columns that older files may lack, with their definitions.
 _LATER_COLUMNS: Final = {
     "weight": "REAL NOT NULL DEFAULT 1.0",
+    "namespace": "TEXT NOT NULL DEFAULT 'default'",
+    "created_at": "TEXT",
     "updated_at": "TEXT NOT NULL DEFAULT ''",
     "provenance_actor": "TEXT",
     "provenance_type": "TEXT",
@@ -236,12 +243,16 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def _upgrade(connection: apsw.Connection, _: datetime) -> None:
     add_missing_columns(connection, {"edges": _LATER_COLUMNS})
     connection.execute(_INDEXES)
+    indexes = connection.execute("PRAGMA index_list('edges')").fetchall()
+    keys = (connection.execute(f"PRAGMA index_info({json.dumps(row[1])})") for row in indexes if row[2])
+    if _KEY not in (tuple(sorted(str(column[2]) for column in columns)) for columns in keys):
+        connection.execute(_KEY_INDEX)
 
 
 class EdgeStore(LearningDatabase):
     """The edges; lists use the second connection."""
 
-    layout = Layout(_TABLES, _upgrade, set_aside=SET_ASIDE)
+    layout = Layout(_TABLES + LEDGER_TABLE, _upgrade, set_aside=SET_ASIDE)
 
     @property
     def learned(self) -> LearnedEdges:
@@ -265,6 +276,13 @@ class EdgeStore(LearningDatabase):
         rows = self._writer.execute(f"SELECT {_COLUMNS} FROM edges WHERE edge_id=?", (edge_id,))  # noqa: S608
         found = rows.fetchall()
         return _edge(found[0]) if found else None
+
+    def carry(self, command: CarryLearned) -> tuple[Carried, list[Edge]]:
+        """Merge carried rows; what became of them, and the edges that were written."""
+        merger = RowMerger(self._writer, TABLES[command.table], dry_run=command.dry_run)
+        carried = merger.merge(command.rows)
+        written = [] if command.dry_run else [*merger.created, *merger.updated]
+        return carried, [edge for row in written if (edge := self.edge(str(row[0]))) is not None]
 
     def settle_conflict(self, edge: Edge, state: str, actor: str, now: datetime) -> Edge:
         """Set `conflict_state` and `provenance_actor` of an edge."""

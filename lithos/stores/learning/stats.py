@@ -19,8 +19,11 @@ from typing import Any, Final
 import apsw
 from attrs import frozen
 
+from lithos.core.carrying import TABLES as CARRIED
+from lithos.core.carrying import Carried, CarryLearned
 from lithos.core.learning.memory import INITIAL_SALIENCE, NodeStats, Pair, PairsForgotten, SalienceSummary
 from lithos.core.times import format_optional, format_time
+from lithos.stores.carrying import LEDGER_TABLE, RowMerger
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns, read_time
 from lithos.stores.learning.question_matrix import QuestionMatrix
 from lithos.stores.learning.questions import QuestionRows
@@ -104,7 +107,7 @@ _TABLES: Final[Mapping[str, _Table]] = {
     ),
 }  # fmt: skip
 
-TABLES: Final = "\n".join(table.make(name) for name, table in _TABLES.items())
+TABLES: Final = "\n".join(table.make(name) for name, table in _TABLES.items()) + LEDGER_TABLE
 _INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS coactivation_b ON coactivation(node_id_b);
 CREATE INDEX IF NOT EXISTS receipts_task ON receipts(task_id, agent_id) WHERE task_id IS NOT NULL;
@@ -128,7 +131,10 @@ _COLUMNS: Final = (
     "decay_rate,spaced_rep_strength,cited_count,last_decay_applied_at"
 )
 #: All columns are given, since those of older files may have no defaults.
-_PUT: Final = f"INSERT OR REPLACE INTO node_stats({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?)"
+_PUT: Final = (
+    f"INSERT INTO node_stats({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(node_id) DO UPDATE SET "
+    + ", ".join(f"{name}=excluded.{name}" for name in _COLUMNS.split(",")[1:])
+)
 _RETRIEVED: Final = (
     f"INSERT INTO node_stats({_COLUMNS}) VALUES(?,{INITIAL_SALIENCE},1,?,NULL,0,0,0,0,0,NULL)"
     " ON CONFLICT(node_id) DO UPDATE SET retrieval_count=IFNULL(retrieval_count,0)+1,"
@@ -295,6 +301,10 @@ class StatsStore(LearningDatabase):
         self.reading = _tables(empty)
         #: The state inside the open transaction.
         self.writing = self.reading
+
+    def carry(self, command: CarryLearned) -> Carried:
+        """Merge carried rows, inside a transaction."""
+        return RowMerger(self._writer, CARRIED[command.table], dry_run=command.dry_run).merge(command.rows)
 
     def publish(self) -> None:
         """Have `remembered` agree with what is stored, outside transactions; the writing thread calls it."""

@@ -21,6 +21,7 @@ from lithos.services.tasks import retention as module
 from lithos.services.tasks.agents import Cursors
 from lithos.services.tasks.retention import Upkeep, UpkeepBounds
 from lithos.stores.coordination.store import CoordinationStore
+from tests import upstream
 from tests.fakes import START, Clock, Inline, served
 
 pytestmark = pytest.mark.autojump
@@ -320,3 +321,18 @@ async def test_texts_of_an_older_database_stay_readable(tmp_path: Path) -> None:
     async with desk_at(tmp_path) as desk:
         await desk.upkeep.look()
         assert len(desk.coordinator.agents["old"].name or "") == 7_000_000
+
+
+async def test_what_upstream_stored_stays_whatever_its_age(tmp_path: Path) -> None:
+    """behaviour 242: accesses, ended claims and idle agents of a file that another Lithos made."""
+    upstream.make(tmp_path / "c.db", upstream.COORDINATION["0.4"], upstream.coordination_rows("0.4"))
+    async with desk_at(tmp_path, audit_days=3, audit_rows=10) as desk:
+        await desk.access(400)
+        await desk.run(RegisterAgent(id="new", name=None, type=None, metadata=None))
+        desk.clock.now += 800 * DAY
+        for _ in range(2):  # surplus rows first, then old ones
+            await desk.upkeep.look()
+        assert desk.audited() == 2
+        assert desk.count("claims") == 2
+        assert {agent.id for agent in desk.store.agents()} == {"ada", "idle"}
+        assert desk.coordinator.agents.keys() == {"ada", "idle"}

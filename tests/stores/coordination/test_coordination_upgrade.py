@@ -397,8 +397,8 @@ def test_what_an_older_file_left_is_no_news(path: Path) -> None:
     assert dump(path) == before
 
 
-def test_of_claims_on_aspects_that_are_equal_now_the_later_one_stays(path: Path) -> None:
-    """behaviour 126"""
+def test_of_claims_on_aspects_that_are_equal_now_the_later_one_holds_it_and_all_are_shown(path: Path) -> None:
+    """behaviours 126, 242"""
     make_old(
         path,
         "INSERT INTO tasks(id,title,created_by,created_at) VALUES('a','A','ann','2025-01-01')",
@@ -409,10 +409,16 @@ def test_of_claims_on_aspects_that_are_equal_now_the_later_one_stays(path: Path)
     for _ in range(2):
         with opened(path) as rows:
             held = {claim.aspect: claim.agent for claim in rows.claims_of("a", START)}
-            assert held == {"code": "bob", "docs": "cy"}
+            assert held == {" Code": "ann", "code": "bob", "docs": "cy"}
             found = rows.claim("a", "CODE ")
             assert found is not None
             assert found.agent == "bob"
+    with closing(CoordinationStore.open(path, START)) as store, store.transaction():
+        until = parse_time("2099-02-01")
+        claim = Claim(task_id="a", agent="dee", aspect=" Code", expires_at=until, fence=9)
+        store.task_rows().put_claim(claim, START)  # spelled as the one that is shown only
+        held = {claim.aspect: claim.agent for claim in store.task_rows().claims_of("a", START)}
+        assert held == {" Code": "dee", "docs": "cy"}
 
 
 def test_what_an_older_version_changed_meanwhile_is_followed(path: Path) -> None:
@@ -442,3 +448,39 @@ def test_what_an_older_version_changed_meanwhile_is_followed(path: Path) -> None
         ends = connection.execute("SELECT aspect_key,expires_at,is_told FROM claim_ends").fetchall()
     first = format_time(START + timedelta(hours=1))
     assert sorted(ends) == [("kept", first, 0), ("made", until, 0), ("renewed", until, 0)]
+
+
+def test_what_stood_in_the_place_of_a_time_is_kept(path: Path) -> None:
+    """behaviour 242"""
+    make_old(path, "UPDATE agents SET last_seen_at='yesterday', first_seen_at=NULL")
+    add_task(path, "t", created_at="soon", status="completed", completed_at="never")
+    add_task(path, "u", created_at=None)
+    for _ in range(2):
+        with closing(CoordinationStore.open(path, START)) as store:
+            (ann,) = store.agents()
+            assert (format_time(ann.first_seen_at)[:10], format_time(ann.last_seen_at)[:10]) == (
+                "1970-01-01", "1970-01-01",
+            )  # fmt: skip
+            tasks = {task.id: task for task in store.readable_task_rows().tasks()}
+            assert tasks["t"].resolved_at is None
+            assert {format_time(task.created_at)[:10] for task in tasks.values()} == {"1970-01-01"}
+        with sql(path) as connection:
+            kept = connection.execute(
+                "SELECT of_table,of_column,stood_there FROM unreadable_times"
+            ).fetchall()
+            assert sorted(kept) == [
+                ("agents", "last_seen_at", "yesterday"),
+                ("tasks", "created_at", "soon"),
+                ("tasks", "resolved_at", "never"),
+            ]
+            assert connection.execute("SELECT created_at FROM tasks WHERE id='u'").fetchall() == [(None,)]
+
+
+async def test_a_task_without_a_time_is_served_and_taken(tmp_path: Path, path: Path) -> None:
+    """behaviour 242"""
+    make_old(path)
+    add_task(path, "u", created_at=None)
+    async with serving(tmp_path, settled=False) as lithos:
+        (task,) = (await lithos.call("lithos_task_ready"))["tasks"]
+        assert task["created_at"].startswith("1970-01-01")
+        assert (await lithos.call("lithos_task_next", agent="ann"))["task"]["id"] == "u"

@@ -1,0 +1,80 @@
+"""Carried rows of `coordination.db`: merged in the coordinator's own transaction, announced as news are.
+
+An open task that comes is told as `task.created`, and as `task.ready` once what it waits for is here. What
+was over at the source (closed tasks, findings, claims, accesses) is history, which nobody is woken for.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from lithos.actors.coordinating.readiness import Readiness
+from lithos.actors.coordinating.task_events import created_event
+from lithos.core.carrying import (
+    ACCESSES,
+    AGENTS,
+    CLAIMS,
+    TABLES,
+    TASKS,
+    Carried,
+    CarryRows,
+    SettleTasks,
+    is_running,
+)
+from lithos.core.commands import Done, Handlers
+from lithos.core.tasks.model import Claim, Task
+from lithos.core.times import parse_time
+from lithos.stores.carrying import RowMerger, merge_accesses, merge_agents
+from lithos.stores.coordination.tasks import TaskRows
+
+
+class Carrying:
+    """The commands, carried out inside a transaction."""
+
+    def __init__(self, rows: TaskRows, readiness: Readiness) -> None:
+        self._rows = rows
+        self._readiness = readiness
+        self.handlers: Handlers = {CarryRows: self._carry, SettleTasks: self._settle}
+
+    def _carry(self, command: CarryRows, now: datetime) -> Done[Carried]:
+        connection = self._rows.connection
+        if command.table == AGENTS.name:
+            return Done(merge_agents(connection, command.rows, dry_run=command.dry_run))
+        if command.table == ACCESSES.name:
+            source, dry_run = command.source, command.dry_run
+            return Done(merge_accesses(connection, source, command.rows, dry_run=dry_run))
+        merger = RowMerger(connection, TABLES[command.table], dry_run=command.dry_run)
+        carried = merger.merge(command.rows)
+        if command.dry_run:
+            return Done(carried)
+        if command.table == TASKS.name:
+            return Done(carried, tuple(map(created_event, self._placed(merger))))
+        if command.table == CLAIMS.name:
+            self._follow_claims(merger, now)
+        return Done(carried)
+
+    def _placed(self, merger: RowMerger) -> list[Task]:
+        """The open tasks that came; timer gates are armed, and what is closed is ready no more."""
+        found = self._rows.tasks_by_id([str(row[0]) for row in (*merger.created, *merger.updated)])
+        for task in found.values():
+            self._rows.ready.arm(task)
+        created = [found[str(row[0])] for row in merger.created]
+        return [task for task in created if task.is_open]
+
+    def _follow_claims(self, merger: RowMerger, now: datetime) -> None:
+        """The expiry of a claim that still runs is told when it comes; that of an ended one is no news."""
+        for row in (*merger.created, *merger.updated):
+            values: list[Any] = list(row)
+            claim = Claim(
+                task_id=values[0],
+                aspect=values[1],
+                agent=values[2],
+                expires_at=parse_time(values[4]),
+                fence=0,
+            )
+            self._rows.ready.follow_carried(claim, is_told=not is_running(row[4], now))
+
+    def _settle(self, command: SettleTasks, now: datetime) -> Done[int]:
+        looked = self._readiness.refresh(command.task_ids, command.agent, now)
+        return Done(len(looked.ready), tuple(looked.events))

@@ -1,0 +1,149 @@
+"""`lithos import SOURCE`: plan, write, report."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import attrs
+import trio
+
+from lithos.cli.commands.maintenance import progress_bars
+from lithos.cli.commands.queries import READY_WAIT, find_owner, owner_now
+from lithos.cli.importing.printing import print_report
+from lithos.cli.importing.remote import STEP_TIMEOUT, RemoteWriter, import_key
+from lithos.cli.output import print_json
+from lithos.cli.session import CommandFailed, Session
+from lithos.config.catalogue import Config
+from lithos.core.errors import LithosError
+from lithos.core.importing import ImportRefused, Source
+from lithos.services.importing.records import Options
+from lithos.services.importing.report import Report
+from lithos.services.importing.run import ImportRun, Told, Writer
+from lithos.stores.importing.kinds import UnknownKind, known_kinds, make_source, recognise
+
+FAILED, USAGE = 1, 2
+#: Who imports where nobody is named.
+AGENT = "import"
+
+
+def run_import(session: Session) -> int:
+    """Import a source; 1 when something could not be written. Raises `CommandFailed`."""
+    typed = session.invocation.typed
+    path = Path(typed["source"])
+    _refuse_own(path, session.config)
+    source = _find_source(path, typed.get("kind"))
+    options = Options(
+        kind=source.kind,
+        agent=str(typed.get("agent", AGENT)).strip(),
+        into=str(typed.get("into", "")),
+        dry_run=typed.get("dry_run", False),
+        recreate=typed.get("recreate", False),
+    )
+    with progress_bars(session, " items") as progress:
+
+        def told(done: int) -> None:
+            if progress is not None:
+                progress(source.kind, done, 0)
+
+        try:
+            report = trio.run(partial(_import, session, source, path, options, told))
+        except* LithosError as refusals:
+            raise CommandFailed(_first(refusals), USAGE) from None
+        except* ImportRefused as refusals:
+            raise CommandFailed(_first(refusals)) from None
+    if session.invocation.as_json:
+        print_json(report.to_json())
+    else:
+        print_report(report)
+    return FAILED if report.has_failures else 0
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> str:
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found.message if isinstance(found, LithosError) else str(found)
+
+
+def _find_source(path: Path, kind: str | None) -> Source:
+    if kind is not None and kind not in known_kinds():
+        raise CommandFailed(
+            f"There is no kind {kind!r} of sources. Kinds: {', '.join(known_kinds())}.", USAGE
+        )
+    try:
+        path.stat()
+        if not os.access(path, os.R_OK):
+            raise PermissionError(13, "you may not read it")
+        return recognise(path) if kind is None else make_source(kind)
+    except FileNotFoundError:
+        raise CommandFailed(
+            f"There is no file or folder {path}. Name what is to be imported.", USAGE
+        ) from None
+    except OSError as failure:
+        reason = failure.strerror or failure
+        raise CommandFailed(f"{path} cannot be read: {reason}. Check its permissions.", USAGE) from failure
+    except UnknownKind as refusal:
+        raise CommandFailed(str(refusal), USAGE) from refusal
+
+
+def _refuse_own(path: Path, config: Config) -> None:
+    """Refuse a source that is inside of the data directory or the notes, or has them inside."""
+    real = os.path.realpath(path)
+    for own in (config.storage.data_dir, config.storage.notes_folder):
+        target = os.path.realpath(own)
+        if _is_within(real, target):
+            raise CommandFailed(
+                f"{path} is inside of {own}, which this knowledge base serves already: its notes need no "
+                "import. Name a source elsewhere.",
+                USAGE,
+            )
+        if _is_within(target, real):
+            raise CommandFailed(
+                f"{own}, where the notes would go, is inside of {path}: it would be imported into itself. "
+                "Name a folder in it, or another data directory with --data-dir.",
+                USAGE,
+            )
+
+
+def _is_within(inner: str, outer: str) -> bool:
+    return (inner + os.sep).startswith(outer.rstrip(os.sep) + os.sep)
+
+
+async def _import(session: Session, source: Source, path: Path, options: Options, told: Told) -> Report:
+    async with _writer(session, options) as writer:
+        return await ImportRun(source, path, writer, options, told).run()
+
+
+@asynccontextmanager
+async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
+    """Who writes: the running server, or one in this process, which has all searchable before it ends."""
+    if await find_owner(session) is not None:
+        owner = owner_now(session, STEP_TIMEOUT)
+        if owner is None:
+            raise CommandFailed("The server that owns the data directory has just stopped. Retry.", 4)
+        with import_key(session.config.storage.data_dir / ".lithos") as key:
+            yield RemoteWriter(owner, key)
+        return
+    from lithos.app import running_server  # not before it is needed: its libraries load slowly
+
+    config = attrs.evolve(
+        session.config,
+        server=attrs.evolve(session.config.server, watch_files=False),
+        # The accurate tier takes a tenth of a second of all cores for a note; the next server does it.
+        search=attrs.evolve(session.config.search, tier="static"),
+    )
+    storage = config.storage
+    with tempfile.TemporaryDirectory(prefix="lithos-import-") as folder:
+        if options.dry_run and storage.vault is None and not storage.notes_folder.is_dir():
+            # A look makes no data directory.
+            config = attrs.evolve(config, storage=attrs.evolve(storage, data_dir=Path(folder)))
+        async with running_server(config) as server:
+            yield server.importing
+            if not options.dry_run:
+                with trio.move_on_after(READY_WAIT):
+                    await server.searchable()

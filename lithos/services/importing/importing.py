@@ -1,0 +1,467 @@
+"""The import service: takes records in batches and decides, note by note, what becomes of each.
+
+A record is known again by the mark of its note (`rendering.MARK`); nothing else has to be remembered, so an
+import that was killed goes on where it stopped when it is run again. Notes are written as any other note is:
+durable, with their versions and events. A batch is planned first, in order, and then written at once, so
+that its notes share the syncs of the disk; writes of others pass between two batches.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import attrs
+import trio
+from attrs import define, field, frozen
+
+from lithos.actors.blocking import Blocking, slices
+from lithos.actors.writing.messages import ImportNote
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.carrying import Carried, RowBatch
+from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
+from lithos.core.importing import Record
+from lithos.core.learning.edges import UpsertEdge
+from lithos.core.limits import NAME, check_text
+from lithos.core.notes.ignored import Ignored
+from lithos.core.notes.paths import file_name_of, resolve_new_path, slug_of
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.services.importing.records import (
+    CHANGED_HERE,
+    CREATED,
+    DELETED_HERE,
+    DUPLICATE,
+    EDGE_MADE,
+    EDGE_MISSING,
+    EDGE_THERE,
+    FAILED,
+    MALFORMED,
+    UNCHANGED,
+    UPDATED,
+    Begun,
+    Options,
+    Outcome,
+    SourceEdge,
+    excess_of,
+)
+from lithos.services.importing.rendering import Rendered, Target, hash_of, read_mark, render
+from lithos.services.importing.tables import Remembered, Tables
+from lithos.services.notes.edges import Edges
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.texts import NoteTexts
+from lithos.stores.imported import ImportLedger, key_of
+from lithos.stores.notes.values import digest_of
+
+#: Of the ids of imported notes: UUIDv5 of kind and id of the record.
+_NAMESPACE: Final = uuid.UUID("5f0f4c52-8c14-5c6e-9d0c-6a4f3b6f1c7e")
+#: Names that are tried for a file before one that nobody has is made of the id.
+_NAMES_TRIED: Final = 20
+#: How often a record is decided again because something changed meanwhile.
+_RETRIES: Final = 5
+#: Titles by which edges find their targets; beyond them only ids do.
+MOST_TITLES: Final = 200_000
+#: Records of a run among which duplicates are told; later ones count as the same record, changed.
+MOST_SEEN: Final = 2_000_000
+#: What an edge of an import says of its origin.
+PROVENANCE: Final = "imported"
+EDGE_NAMESPACE: Final = "default"
+
+
+class NoImport(LithosError):
+    """The import has ended, or another began: the message says what to do."""
+
+
+@define(eq=False)
+class _Session:
+    """One import: the notes that records of its kind have, and what it has promised to others."""
+
+    id: str
+    options: Options
+    #: Note id by `key_of` the record; "" in a dry run for one that would be made.
+    notes: dict[int, str] = field(factory=dict)
+    #: Records of this run.
+    seen: set[int] = field(factory=set)
+    #: Hashes of the paths that notes of this run get.
+    paths: set[int] = field(factory=set)
+    titles: dict[int, str] = field(factory=dict)
+    #: Hashes of the ids that files of this run name themselves.
+    own_ids: set[int] = field(factory=set)
+    #: What is remembered of rows of tables.
+    remembered: Remembered = field(factory=Remembered)
+    #: Batches are planned one after another, each against what those before it promised.
+    planning: trio.Lock = field(factory=trio.Lock)
+
+
+@frozen
+class _Step:
+    """A record that is written, and what it replaces."""
+
+    record: Record
+    target: Target
+    key: int
+    #: The digest of the file that is replaced; None for a new note.
+    replaced: str | None
+    notices: tuple[str, ...] = ()
+
+
+class Importing:
+    """Imports into one knowledge base; there is one at a time."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        knowledge: Knowledge,
+        edges: Edges,
+        texts: NoteTexts,
+        ledger: ImportLedger,
+        working: Blocking,
+        clock: Callable[[], datetime],
+        *,
+        tables: Tables,
+        notes_folder: Path,
+        ignored: Ignored,
+        content_limit: int,
+    ) -> None:
+        """`working` is a thread of its own; `content_limit` is that of every note, in bytes."""
+        self._catalogue = catalogue
+        self._knowledge = knowledge
+        self._edges = edges
+        self._texts = texts
+        self._ledger = ledger
+        self._working = working
+        self._clock = clock
+        self._notes_folder = notes_folder
+        self._ignored = ignored
+        self._content_limit = content_limit
+        self._tables = tables
+        self._session: _Session | None = None
+
+    async def begin(self, options: Options) -> Begun:
+        """Begin an import; one that has not ended, as its command was killed, ends with it.
+
+        Raises `InvalidInput` for a folder that notes cannot be in.
+        """
+        for name, value in (("agent", options.agent), ("kind", options.kind)):
+            check_text(name, value, NAME)
+            if not value.strip():
+                raise InvalidInput(f"{name} is empty; give it a name.")
+        into = options.into.strip().rstrip("/")
+        if into:
+            resolve_new_path(into, "note")
+            if into.endswith(".md"):
+                raise InvalidInput(f"The folder {into!r} must not end in .md. Name a folder.")
+        session = _Session(uuid.uuid4().hex, attrs.evolve(options, into=into))
+        await self._knowledge.wait_known()
+        async for some in slices(list(self._catalogue)):
+            for entry in some:
+                mark = read_mark(entry.note.extra)
+                if mark is not None and mark.kind == options.kind:
+                    session.notes[key_of(mark.kind, mark.id)] = entry.note.id
+        await self._working.run(self._ledger.load)
+        if not options.dry_run:
+            lost = [key for key in session.notes if key not in self._ledger]
+            await self._working.run(partial(self._ledger.add, lost))
+        self._session = session
+        return Begun(session.id, self._notes_folder, self._content_limit)
+
+    async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
+        """Write a batch of records, or tell what would be written. Raises `NoImport`."""
+        session = self._find(session_id)
+        outcomes: list[Outcome | None] = [None] * len(records)
+        steps: dict[int, _Step] = {}
+        async with session.planning:
+            for number, record in enumerate(records):
+                planned = await self._plan(session, record)
+                if isinstance(planned, Outcome):
+                    outcomes[number] = planned
+                else:
+                    steps[number] = planned
+        if session.options.dry_run:
+            return [outcomes[number] or _would_be(steps[number]) for number in range(len(records))]
+        now = self._clock()
+        made = await self._working.run(
+            lambda: {number: self._render(step, session, now) for number, step in steps.items()}
+        )
+        async with trio.open_nursery() as nursery:
+            for number, step in steps.items():
+                nursery.start_soon(self._carry_out, session, step, made[number], outcomes, number)
+        done = [outcome for outcome in outcomes if outcome is not None]
+        written = [
+            steps[number].key
+            for number, outcome in enumerate(done)
+            if outcome.result == CREATED and steps[number].key not in self._ledger
+        ]
+        await self._working.run(partial(self._ledger.add, written))
+        return done
+
+    async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
+        """Upsert typed edges between imported notes; each of `EDGE_RESULTS`. Raises `NoImport`."""
+        session = self._find(session_id)
+        results: list[str] = []
+        for edge in edges:
+            source = self._note_of(session, edge.source)
+            target = self._note_of(session, edge.target)
+            if target is None:
+                target = session.titles.get(_title_key(edge.target))
+            if source is None or target is None:
+                results.append(EDGE_MISSING)
+            elif session.options.dry_run:
+                results.append(EDGE_MADE)
+            else:
+                results.append(await self._upsert(session.options.agent, source, edge.relation, target))
+        return results
+
+    async def carry(self, session_id: str, batch: RowBatch) -> Carried:
+        """Merge rows of a table, or tell what would become of them. Raises `NoImport`, `StorageFailed`."""
+        session = self._find(session_id)
+        options = session.options
+        return await self._tables.carry(session.remembered, batch, options.agent, dry_run=options.dry_run)
+
+    async def end(self, session_id: str) -> None:
+        """End an import: carried tasks that are ready are announced. Raises `NoImport`."""
+        session = self._find(session_id)
+        if not session.options.dry_run:
+            await self._tables.settle(session.remembered, session.options.agent)
+        self._session = None
+
+    def _find(self, session_id: str) -> _Session:
+        session = self._session
+        if session is None or session.id != session_id:
+            raise NoImport(
+                "This import has ended, since another one began or the server was restarted. Run it again: "
+                "what it wrote stays and is not written twice."
+            )
+        return session
+
+    def _note_of(self, session: _Session, record_id: str) -> str | None:
+        return session.notes.get(self._key(session.options, record_id))
+
+    def _key(self, options: Options, record_id: str) -> int:
+        return key_of(options.kind, _mark_id(options, record_id))
+
+    async def _upsert(self, agent: str, source: str, relation: str, target: str) -> str:
+        for edge in await self._edges.touching([source]):
+            if (edge.from_id, edge.type, edge.to_id) == (source, relation, target):
+                return EDGE_THERE
+        await self._edges.upsert(
+            UpsertEdge(
+                agent=agent,
+                from_id=source,
+                to_id=target,
+                type=relation,
+                weight=1.0,
+                namespace=EDGE_NAMESPACE,
+                provenance_actor=agent,
+                provenance_type=PROVENANCE,
+            )
+        )
+        return EDGE_MADE
+
+    # -- the plan ------------------------------------------------------------------------------
+
+    async def _plan(self, session: _Session, record: Record) -> Outcome | _Step:
+        """What is to be done with a record, after those before it."""
+        options, where = session.options, record.position
+        key = self._key(options, record.id)
+        if key in session.seen:
+            return Outcome(
+                where, DUPLICATE, reason=f"another record before it has the id {record.id[:200]!r}"
+            )
+        if len(session.seen) < MOST_SEEN:
+            session.seen.add(key)
+        too_large = excess_of(record, self._content_limit)
+        if too_large:
+            return Outcome(where, MALFORMED, reason=too_large)
+        note_id = session.notes.get(key)
+        entry = self._catalogue.get(note_id) if note_id else None
+        planned: Outcome | _Step
+        if entry is not None:
+            planned = await self._plan_again(session, record, key, entry)
+        elif (note_id is not None or key in self._ledger) and not options.recreate:
+            return Outcome(where, DELETED_HERE, reason="it was imported before and deleted here")
+        else:
+            planned = self._plan_new(session, record, key)
+        if isinstance(planned, _Step):
+            note_id = planned.target.note_id
+        if note_id and (said := _said_id(record)) is not None:
+            session.remembered.rename(said, note_id)
+        if planned.__class__ is _Step or entry is not None:
+            self._remember(session, record, key, "" if options.dry_run and entry is None else note_id or "")
+        return planned
+
+    def _remember(self, session: _Session, record: Record, key: int, note_id: str) -> None:
+        session.notes[key] = note_id
+        if len(session.titles) < MOST_TITLES:
+            session.titles.setdefault(_title_key(record.title), note_id)
+
+    async def _plan_again(self, session: _Session, record: Record, key: int, entry: Entry) -> Outcome | _Step:
+        """What becomes of a record that has a note."""
+        mark = read_mark(entry.note.extra)
+        assert mark is not None
+        if mark.hash == record.hash:
+            return Outcome(record.position, UNCHANGED, entry.path)
+        loaded = await self._texts.load(entry)
+        if loaded is None:
+            return Outcome(record.position, FAILED, entry.path, "the file of its note cannot be read")
+        if hash_of(loaded.document) != mark.said:
+            reason = "it changed at the source, and its note was changed here: the note stays as it is"
+            return Outcome(record.position, CHANGED_HERE, entry.path, reason)
+        target = Target(
+            note_id=entry.note.id,
+            path=entry.path,
+            mark_id=mark.id,
+            version=loaded.document.note.version + 1,
+            created_at=None if record.created_at is not None else entry.note.created_at,
+            refuses_id=frozenset(filter(None, (_said_id(record),))) - {entry.note.id},
+        )
+        return _Step(record, target, key, digest_of(loaded.source.data))
+
+    def _plan_new(self, session: _Session, record: Record, key: int) -> Outcome | _Step:
+        """The note of a record that has none: its id and path."""
+        options = session.options
+        mark_id = _mark_id(options, record.id)
+        note_id = str(uuid.uuid5(_NAMESPACE, f"{options.kind}\0{mark_id}"))
+        if key in self._ledger or note_id in self._catalogue:
+            note_id = str(uuid.uuid4())  # the versions of a deleted note stay its own
+        try:
+            path, notices = self._choose_path(session, record, note_id)
+        except InvalidInput as refusal:
+            return Outcome(record.position, FAILED, reason=refusal.message)
+        own, refused = _said_id(record), frozenset[str]()
+        if own is not None and (own in self._catalogue or hash(own) in session.own_ids):
+            refused = frozenset((own,))
+        elif own is not None:
+            session.own_ids.add(hash(own))
+            note_id = own
+        target = Target(note_id, path, mark_id, refuses_id=refused)
+        return _Step(record, target, key, None, notices)
+
+    def _choose_path(
+        self, session: _Session, record: Record, note_id: str, taken: frozenset[str] = frozenset()
+    ) -> tuple[str, tuple[str, ...]]:
+        """A path that no note has, near the one that is wished for. Raises `InvalidInput`."""
+        into = session.options.into
+        name = (
+            file_name_of(record.title, note_id)
+            if self._catalogue.style.titles_name_files
+            else slug_of(record.title, note_id)
+        )
+        wished: str | None = None
+        if record.path is not None:
+            wished = f"{into}/{record.path}" if into else record.path
+        try:
+            path = resolve_new_path(wished if wished is not None else into or None, name)
+        except InvalidInput:
+            path = resolve_new_path(into or None, name)
+        stem, tried = path.removesuffix(".md"), 1
+        while not self._is_free(session, path) or path in taken:
+            tried += 1
+            path = f"{stem}-{tried if tried <= _NAMES_TRIED else note_id[:8] + '-' + str(tried)}.md"
+        if self._ignored.covers(path):
+            raise InvalidInput(
+                f"The path {path} is ignored (storage.ignore, or the ignored files of Obsidian), so that a "
+                "note there would never be found. Name another folder with --into."
+            )
+        session.paths.add(hash(path))
+        if wished is not None and path != wished:
+            return path, (f"{wished} is taken or cannot be used, so it became {path}",)
+        if wished is None and tried > 1:
+            return path, (f"{stem}.md is taken, so it became {path}",)
+        return path, ()
+
+    def _is_free(self, session: _Session, path: str) -> bool:
+        return self._catalogue.at_path(path) is None and hash(path) not in session.paths
+
+    # -- carrying it out -----------------------------------------------------------------------
+
+    def _render(self, step: _Step, session: _Session, now: datetime) -> Rendered | LithosError:
+        options = session.options
+        try:
+            return render(step.record, step.target, options.kind, options.agent, now, self._catalogue.style)
+        except UnreadableNote as problem:
+            return InvalidInput(f"It cannot be stored as a file: {problem.reason}.")
+        except InvalidInput as refusal:
+            return refusal
+
+    async def _carry_out(
+        self,
+        session: _Session,
+        step: _Step,
+        made: Rendered | LithosError,
+        outcomes: list[Outcome | None],
+        number: int,
+    ) -> None:
+        """Write one note; again when its path was taken meanwhile, or its file changed."""
+        record, taken = step.record, frozenset[str]()
+        for _ in range(_RETRIES + _NAMES_TRIED):
+            if isinstance(made, LithosError):
+                outcomes[number] = Outcome(record.position, FAILED, reason=made.message)
+                return
+            try:
+                outcomes[number] = await self._write(session, step, made)
+                return
+            except PathCollision:
+                taken |= {step.target.path}
+                path, notices = self._choose_path(session, record, step.target.note_id, taken)
+                step = attrs.evolve(step, target=attrs.evolve(step.target, path=path), notices=notices)
+            except VersionConflict:
+                planned = await self._decide_again(session, step)
+                if isinstance(planned, Outcome):
+                    outcomes[number] = planned
+                    return
+                step = planned
+            except LithosError as refusal:
+                made = refusal
+                continue
+            made = await self._working.run(partial(self._render, step, session, self._clock()))
+        outcomes[number] = Outcome(record.position, FAILED, reason="its note keeps changing; import again")
+
+    async def _decide_again(self, session: _Session, step: _Step) -> Outcome | _Step:
+        entry = self._catalogue.get(step.target.note_id)
+        if entry is None or read_mark(entry.note.extra) is None:
+            reason = "its note was changed here while it was imported, and stays as it is"
+            return Outcome(step.record.position, CHANGED_HERE, step.target.path, reason)
+        return await self._plan_again(session, step.record, step.key, entry)
+
+    async def _write(self, session: _Session, step: _Step, made: Rendered) -> Outcome:
+        note_id = made.document.note.id
+        outcome = await self._knowledge.take_in(
+            ImportNote(
+                id=note_id,
+                agent=session.options.agent,
+                path=step.target.path,
+                data=made.data,
+                document=made.document,
+                identified=made.identified,
+                expected=step.replaced,
+            )
+        )
+        if note_id != step.target.note_id:  # the file names its own
+            self._remember(session, step.record, step.key, note_id)
+            session.titles[_title_key(step.record.title)] = note_id
+        notices = (*step.notices, *made.notices)
+        return Outcome(step.record.position, outcome.status, outcome.path, notices=notices)
+
+
+def _mark_id(options: Options, record_id: str) -> str:
+    """The id in the mark: with the folder, so that two sources with the same ids can be kept apart."""
+    return f"{options.into}/{record_id}" if options.into else record_id
+
+
+def _title_key(title: str) -> int:
+    return hash(title.strip().casefold())
+
+
+def _said_id(record: Record) -> str | None:
+    """The `id` among the properties of a record whose text has a frontmatter, as its reader found it."""
+    own = record.properties.get("id") if record.text is not None else None
+    return own if isinstance(own, str) else None
+
+
+def _would_be(step: _Step) -> Outcome:
+    result = CREATED if step.replaced is None else UPDATED
+    return Outcome(step.record.position, result, step.target.path, notices=step.notices)

@@ -1,0 +1,203 @@
+"""From a record to the bytes of its note, and what they read as. Pure: run it in a thread.
+
+The extra key `imported_from` has the kind and id of the record, and as `hash` two hashes: of the record, and
+of what became of it here. By the second it is known later whether the note was changed here, without any
+other memory. A person, agent or tool changes it; enrichment, which adds entities, does not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import attrs
+from attrs import frozen
+
+from lithos.core.errors import InvalidInput
+from lithos.core.importing import Record
+from lithos.core.notes.document import adopt_document, parse_identified, place_heading, render_document
+from lithos.core.notes.healing import clean_title
+from lithos.core.notes.layout import leading_title
+from lithos.core.notes.model import NOTE_TYPES, OWNED_KEYS, Document, Note
+from lithos.core.notes.paths import normalise_url
+from lithos.core.notes.style import VaultStyle
+from lithos.core.notes.values import normalise_note, written_values
+from lithos.core.notes.yaml_nodes import UnreadableNote
+
+MARK: Final = "imported_from"
+_OWNED: Final = frozenset(OWNED_KEYS)
+#: What changes without anybody having changed what the note says.
+_NOT_SAID: Final = frozenset(("id", "version", "created_at", "updated_at", "contributors"))
+_FOUND: Final = frozenset(("entities", "entities_extractor"))
+
+
+@frozen
+class Mark:
+    """What `imported_from` says: `said` is the hash of what became of the record here."""
+
+    kind: str
+    id: str
+    hash: str
+    said: str
+
+    def to_value(self) -> dict[str, str]:
+        """As it stands in the frontmatter."""
+        return {"kind": self.kind, "id": self.id, "hash": f"{self.hash}-{self.said}"}
+
+
+def read_mark(extra: Mapping[str, Any]) -> Mark | None:
+    """The mark of a note; None for a note that was not imported, or whose mark was spoilt."""
+    value = extra.get(MARK)
+    if not isinstance(value, dict):
+        return None
+    kind, own, both = value.get("kind"), value.get("id"), value.get("hash")
+    if not (isinstance(kind, str) and isinstance(own, str) and isinstance(both, str)):
+        return None
+    known, _, said = both.rpartition("-")
+    return Mark(kind, own, known, said) if known else Mark(kind, own, both, "")
+
+
+def hash_of(document: Document) -> str:
+    """A hash (16 hex digits) of what a note says: all but what `_NOT_SAID` names, and its mark."""
+    note = document.note
+    left_out = _NOT_SAID | (_FOUND if note.entities_extractor is not None else frozenset())
+    values = {key: value for key, value in written_values(note).items() if key not in left_out}
+    extra = {key: value for key, value in note.extra.items() if key != MARK}
+    said = json.dumps([values, extra, document.content.strip()], default=str, sort_keys=True)
+    return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+@frozen
+class Target:
+    """The note that a record becomes: a new one, or the next `version` of one that is there."""
+
+    note_id: str
+    path: str
+    #: The id in `imported_from`.
+    mark_id: str
+    version: int = 1
+    #: When the note began, where it is there already.
+    created_at: datetime | None = None
+    #: The id that the file names cannot be that of this note.
+    refuses_id: frozenset[str] = frozenset()
+
+
+@frozen
+class Rendered:
+    """The bytes of a note and what they read as; `notices` say what could not be kept as it was."""
+
+    data: bytes
+    document: Document
+    identified: bool
+    notices: tuple[str, ...] = ()
+
+
+def render(
+    record: Record, target: Target, kind: str, agent: str, now: datetime, style: VaultStyle
+) -> Rendered:
+    """The note of a record. Raises `UnreadableNote` and `InvalidInput` when no file can hold it."""
+    if record.text is None:
+        return _render_new(record, target, kind, agent, now, style)
+    try:
+        return _adopt(record, record.text, target, kind, now, style)
+    except UnreadableNote as problem:
+        whole = attrs.evolve(record, text=None, content=record.text.decode().lstrip("\ufeff"))
+        made = _render_new(whole, target, kind, agent, now, style)
+        notice = f"its frontmatter cannot be read and is kept as text: {problem.reason}"
+        return attrs.evolve(made, notices=(notice, *made.notices))
+
+
+def _adopt(
+    record: Record, text: bytes, target: Target, kind: str, now: datetime, style: VaultStyle
+) -> Rendered:
+    """The file as it stands, with the further keys."""
+    modified = record.updated_at or now
+    notices: list[str] = []
+
+    def decide(document: Document, given: frozenset[str]) -> tuple[Note, frozenset[str]]:
+        note = document.note
+        keys = set[str]()
+        fields: dict[str, Any] = {}
+
+        def say(key: str, value: Any) -> None:
+            fields[key] = value
+            keys.add(key)
+
+        if "id" not in given:
+            say("id", target.note_id)
+        elif note.id in target.refuses_id:
+            say("id", target.note_id)
+            notices.append(f"another note has its id {note.id[:100]!r}; it got a new one")
+        if target.version > note.version:
+            say("version", target.version)
+        for key, value in (
+            ("created_at", target.created_at or record.created_at or modified),
+            ("updated_at", modified),
+            ("author", record.author),
+            ("namespace", record.namespace),
+            ("note_type", record.note_type if record.note_type in NOTE_TYPES else None),
+            ("source_url", _url_of(record)),
+        ):
+            if key not in given and value is not None:
+                say(key, value)
+        lacking = tuple(tag for tag in record.tags if tag not in note.all_tags)
+        if lacking:
+            say("tags", note.tags + lacking)
+        known = {key: value for key, value in record.properties.items() if key not in _OWNED}
+        extra = {**known, **note.extra}
+        wanted = normalise_note(attrs.evolve(note, **fields, extra=extra))
+        mark = Mark(kind, target.mark_id, record.hash, hash_of(attrs.evolve(document, note=wanted)))
+        extra[MARK] = mark.to_value()
+        return attrs.evolve(wanted, extra=extra), frozenset(keys)
+
+    data, document, identified = adopt_document(text, target.path, modified, decide, style)
+    return Rendered(data, document, identified, tuple(notices))
+
+
+def _render_new(
+    record: Record, target: Target, kind: str, agent: str, now: datetime, style: VaultStyle
+) -> Rendered:
+    """A new file with the values of the record."""
+    modified = record.updated_at or record.created_at or now
+    notices: list[str] = []
+    url = _url_of(record)
+    extra = {f"imported_{key}" if key in _OWNED else key: value for key, value in record.properties.items()}
+    if url is None and record.source_url:
+        extra["imported_source_url"] = record.source_url
+        notices.append("its source_url is no web address and is kept as imported_source_url")
+    title = clean_title(record.title) or "Untitled"
+    content = record.content.replace("\r\n", "\n").replace("\r", "\n").strip()
+    found = leading_title(content)
+    if found is not None and clean_title(found[0]) == title and not style.titles_from_files:
+        content = found[1].strip()
+    note = Note(
+        id=target.note_id,
+        title=title,
+        author=record.author or agent,
+        created_at=target.created_at or record.created_at or modified,
+        updated_at=modified,
+        tags=record.tags,
+        version=target.version,
+        source_url=url,
+        namespace=record.namespace,
+        note_type=record.note_type if record.note_type in NOTE_TYPES else "observation",
+        extra=extra,
+    )
+    document, heading = place_heading(Document(note=normalise_note(note), content=content), style)
+    mark = Mark(kind, target.mark_id, record.hash, hash_of(document))
+    marked = attrs.evolve(document.note, extra={**document.note.extra, MARK: mark.to_value()})
+    data = render_document(attrs.evolve(document, note=marked), target.path, style, heading=heading)
+    document, identified = parse_identified(data, target.path, modified, target.note_id, style)
+    return Rendered(data, document, identified, tuple(notices))
+
+
+def _url_of(record: Record) -> str | None:
+    if not record.source_url:
+        return None
+    try:
+        return normalise_url(record.source_url)
+    except InvalidInput:
+        return None

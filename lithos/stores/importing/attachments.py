@@ -1,0 +1,109 @@
+"""Copies of attachments beside imported notes: durable, whole or not at all, and never over other bytes."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_BLOCK: Final = 1 << 20
+#: File systems without hard links.
+_NO_LINKS: Final = frozenset((errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK))
+#: Of the file that is written first; the notes folder leaves dot-names out.
+PREFIX: Final = ".import-"
+
+COPIED, EQUAL, CONFLICT, FAILED = "copied", "unchanged", "conflict", "failed"
+
+
+def copy_attachment(root: Path, path: str, source: Path, *, dry_run: bool) -> tuple[str, str]:
+    """Copy a file to `path` below `root`; what became of it, and why it was not copied. Blocks.
+
+    An equal file that is there is left, and so is another one: that is a conflict.
+    """
+    parts = path.split("/")
+    if any(not part or part.startswith(".") or "\0" in part for part in parts):
+        return FAILED, f"{path!r} is no path below the notes folder"
+    target, top = root.joinpath(*parts), os.path.realpath(root)
+    try:
+        inside = os.path.realpath(target.parent)
+        if inside != top and not inside.startswith(top.rstrip(os.sep) + os.sep):
+            return FAILED, f"{path} leads out of the notes folder"
+        # One name for one path, so that what a killed import left is found and removed by the next.
+        temporary = target.with_name(PREFIX + hashlib.blake2b(path.encode(), digest_size=8).hexdigest())
+        if os.path.lexists(target):
+            if not _is_equal(source, target):
+                return CONFLICT, f"another file is there: {path} stays as it is"
+            if not dry_run:
+                with suppress(FileNotFoundError):
+                    temporary.unlink()
+            return EQUAL, ""
+        if dry_run:
+            return COPIED, ""
+        _make_folders(target.parent)
+        return _copy(source, temporary, target)
+    except OSError as failure:
+        return FAILED, f"it cannot be copied: {failure.strerror or failure}"
+
+
+def _copy(source: Path, temporary: Path, target: Path) -> tuple[str, str]:
+    with source.open("rb") as origin:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:
+                shutil.copyfileobj(origin, file, _BLOCK)
+                file.flush()
+                os.fsync(file.fileno())
+            status = os.fstat(origin.fileno())
+            os.utime(temporary, ns=(status.st_atime_ns, status.st_mtime_ns))
+            _place(temporary, target)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                temporary.unlink()
+            raise
+    _sync(target.parent)
+    return COPIED, ""
+
+
+def _place(temporary: Path, target: Path) -> None:
+    """Give the file its name, unless another has it by now (`FileExistsError`)."""
+    try:
+        os.link(temporary, target)
+    except OSError as failure:
+        if failure.errno not in _NO_LINKS:
+            raise
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        os.replace(temporary, target)
+    else:
+        temporary.unlink()
+
+
+def _make_folders(folder: Path) -> None:
+    missing: list[Path] = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        _sync(each.parent)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_equal(one: Path, other: Path) -> bool:
+    if not other.is_file() or one.stat().st_size != other.stat().st_size:
+        return False
+    with one.open("rb") as left, other.open("rb") as right:
+        while block := left.read(_BLOCK):
+            if block != right.read(_BLOCK):
+                return False
+        return not right.read(1)

@@ -1,0 +1,221 @@
+"""JSON lines: one object a line with a text, and what is known of it. Also what mem0 exports.
+
+Read line by line, so that a file of any size takes the memory of its longest line, of which only so much is
+read. Blocks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, Final, NoReturn
+
+from lithos.core.importing import Degraded, ImportRefused, Item, Malformed, Record
+from lithos.core.notes.links import scan_links
+from lithos.stores.importing.moments import read_moment
+
+#: Bytes of a line; a longer one is skipped without being held in memory.
+LONGEST_LINE: Final = 8 * 1024 * 1024
+#: Bytes by which a file is recognised.
+_LOOK: Final = 64 * 1024
+#: Characters of a title made of the text.
+_TITLE: Final = 80
+#: Characters of an id that is kept as it is.
+_LONGEST_ID: Final = 200
+#: The keys of a text, the first that is there counts.
+_TEXTS: Final = ("text", "memory", "content")
+_CREATED: Final = ("created_at", "created", "timestamp", "date")
+_UPDATED: Final = ("updated_at", "updated")
+_TAGS: Final = ("tags", "categories")
+_URLS: Final = ("source_url", "url")
+
+
+class JsonLinesSource:
+    """A file of JSON lines; each object becomes a note."""
+
+    kind = "jsonl"
+    _texts: tuple[str, ...] = _TEXTS
+
+    def recognises(self, path: Path) -> bool:
+        """Whether a line at the beginning of the file is an object with a text."""
+        try:
+            with _open(path) as file:
+                lines = file.read(_LOOK).splitlines()
+        except (OSError, ImportRefused):
+            return False
+        return any(self._is_one(line) for line in lines[:50])
+
+    def _is_one(self, line: bytes) -> bool:
+        try:
+            given = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
+        except (ValueError, RecursionError):
+            return False
+        return isinstance(given, dict) and any(isinstance(given.get(key), str) for key in self._texts)
+
+    def read(self, path: Path) -> Iterator[Item]:
+        """Read line by line. Raises `ImportRefused`."""
+        try:
+            file = _open(path)
+        except OSError as failure:
+            raise ImportRefused(f"{path} cannot be read: {failure.strerror or failure}.") from failure
+        with file:
+            for number, (line, problem) in enumerate(_lines(file), 1):
+                position = f"line {number}"
+                if problem:
+                    yield Malformed(position, problem)
+                elif line.strip():
+                    yield from self._read_line(line, position)
+
+    def _read_line(self, line: bytes, position: str) -> Iterator[Item]:
+        try:
+            given = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+        except UnicodeDecodeError as problem:
+            yield Malformed(position, f"byte {problem.start + 1} of the line is no UTF-8")
+            return
+        except RecursionError:
+            yield Malformed(position, "it nests too deeply")
+            return
+        except ValueError as problem:
+            cut = "" if line.endswith(b"\n") else "; the file ends here and may be cut"
+            yield Malformed(position, f"it is no JSON: {problem}{cut}")
+            return
+        if not isinstance(given, dict):
+            yield Malformed(position, "it is no JSON object")
+            return
+        text = next((given[key] for key in self._texts if given.get(key) is not None), None)
+        if not isinstance(text, str) or not text.strip():
+            yield Malformed(position, f"it has no text: none of {', '.join(self._texts)} says one")
+            return
+        if b"\\u" in line and not _is_encodable(given):
+            yield Malformed(position, "it has half of a character pair (a lone surrogate)")
+            return
+        yield from _make(given, text, position, self._texts)
+
+
+class Mem0Source(JsonLinesSource):
+    """What mem0 exports: objects with a `memory`."""
+
+    kind = "mem0"
+
+    def _is_one(self, line: bytes) -> bool:
+        return super()._is_one(line) and isinstance(
+            json.loads(line.removeprefix(b"\xef\xbb\xbf")).get("memory"), str
+        )
+
+
+def _make(given: Mapping[str, Any], text: str, position: str, texts: tuple[str, ...]) -> Iterator[Item]:
+    """The record of an object; before it, what of it could not be kept as it is meant."""
+    used = {next(key for key in texts if given.get(key) is not None)}
+    metadata = given.get("metadata")
+    properties: dict[str, Any] = dict(metadata) if isinstance(metadata, dict) else {}
+    if isinstance(metadata, dict):
+        used.add("metadata")
+    moments = []
+    for keys in (_CREATED, _UPDATED):
+        key = next((key for key in keys if given.get(key) is not None), None)
+        moment = None if key is None else read_moment(given[key])
+        moments.append(moment)
+        if key is not None and moment is not None:
+            used.add(key)
+        elif key is not None:
+            yield Degraded(
+                position,
+                f"its {key} {str(given[key])[:100]!r} is no date that can be read; it is kept as text",
+            )
+    tags: list[str] = []
+    for key in _TAGS:
+        if (found := _tags(given.get(key))) is not None:
+            tags += [tag for tag in found if tag not in tags]
+            used.add(key)
+    if (found := _tags(properties.get("tags"))) is not None:
+        tags += [tag for tag in found if tag not in tags]
+        del properties["tags"]
+    url_key = next((key for key in _URLS if isinstance(given.get(key), str)), None)
+    title = given.get("title")
+    if isinstance(title, str) and title.strip():
+        used.add("title")
+    own = given.get("id")
+    used |= {"id", *((url_key,) if url_key else ())}
+    rest = {key: value for key, value in given.items() if key not in used and value is not None}
+    yield Record(
+        id=_id_of(own, given),
+        hash=_hash(given),
+        position=position,
+        title=title if isinstance(title, str) and title.strip() else title_of(text),
+        content=text,
+        tags=tuple(tags),
+        created_at=moments[0],
+        updated_at=moments[1],
+        source_url=given[url_key] if url_key else None,
+        properties={**properties, **rest},
+        links=len(scan_links(text)),
+    )
+
+
+def _id_of(own: Any, given: Mapping[str, Any]) -> str:
+    """The id of an object; without one it is its content, so that a changed one is another."""
+    if isinstance(own, str | int) and not isinstance(own, bool) and str(own).strip():
+        text = str(own).strip()
+        return text if len(text) <= _LONGEST_ID else f"{text[:100]}-{_hash({'id': text})}"
+    return _hash(given)
+
+
+def _hash(given: Mapping[str, Any]) -> str:
+    text = json.dumps(given, sort_keys=True, ensure_ascii=False)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _tags(value: Any) -> list[str] | None:
+    if isinstance(value, str):
+        value = value.split(",")
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        return None
+    return list(dict.fromkeys(tag.strip() for tag in value if tag.strip()))
+
+
+def title_of(text: str) -> str:
+    """A title made of the first line of a text."""
+    line = next((each.strip() for each in text[:10_000].splitlines() if each.strip("#*-> \t")), "")
+    line = line.lstrip("#*-> \t")
+    if len(line) <= _TITLE:
+        return line or "Untitled"
+    return line[:_TITLE].rpartition(" ")[0].rstrip(" ,;:") or line[:_TITLE]
+
+
+def _is_encodable(given: Mapping[str, Any]) -> bool:
+    try:
+        json.dumps(given, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _open(path: Path) -> IO[bytes]:
+    # O_NONBLOCK: opening a named pipe would wait for a writer, for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ImportRefused(f"{path} is no file of JSON lines. Name the file, or the kind with --from.")
+    return open(descriptor, "rb", buffering=1 << 20)
+
+
+def _lines(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
+    """Each line, or why it is skipped."""
+    is_first = True
+    while line := file.readline(LONGEST_LINE + 1):
+        if is_first:
+            line, is_first = line.removeprefix(b"\xef\xbb\xbf"), False
+        if len(line) <= LONGEST_LINE:
+            yield line, ""
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(1 << 20)
+        yield b"", f"it has more than {LONGEST_LINE:,} bytes; split it"

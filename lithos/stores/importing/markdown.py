@@ -1,0 +1,150 @@
+"""A folder of Markdown: an Obsidian vault, an export of Logseq, documentation. Blocks.
+
+What is no note for `serve --vault` is none here: dot-names, templates, what Obsidian ignores. All other files
+are attachments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from lithos.core.importing import Attachment, Degraded, ImportRefused, Item, Malformed, Record
+from lithos.core.notes.document import parse_identified
+from lithos.core.notes.ignored import Ignored
+from lithos.core.notes.links import scan_links
+from lithos.core.notes.style import VaultStyle
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.stores.importing.moments import read_moment
+from lithos.stores.notes.attachments import list_attachments
+from lithos.stores.notes.obsidian import find_own_notes, read_ignored
+from lithos.stores.notes.tree import is_text, walk_notes
+
+#: Bytes of a file that is read.
+LARGEST_FILE: Final = 8 * 1024 * 1024
+_STYLE: Final = VaultStyle.of_foreign()
+#: Keys of other programs; `core.notes.healing` reads `created` and `updated` in ISO 8601.
+_CREATED: Final = ("created_at", "created", "date created", "date")
+_UPDATED: Final = ("updated_at", "updated", "modified", "date modified")
+#: The settings and backups of Logseq, beside `pages/` and `journals/`.
+_LOGSEQ: Final = "logseq/"
+
+
+class MarkdownSource:
+    """A folder of Markdown files."""
+
+    kind = "markdown"
+
+    def recognises(self, path: Path) -> bool:
+        """Whether there are Markdown files in the folder, or in a folder in it."""
+        return path.is_dir() and find_own_notes(path) is not None
+
+    def read(self, path: Path) -> Iterator[Item]:
+        """Notes by path, then attachments. Raises `ImportRefused`."""
+        if not path.is_dir():
+            raise ImportRefused(f"{path} is no folder of Markdown files. Name the folder.")
+        root = os.path.realpath(path)
+        ignored = read_ignored(Path(root), None)
+        is_logseq = (Path(root) / _LOGSEQ / "config.edn").is_file()
+        try:
+            notes = sorted(name for name, _ in walk_notes(root, ignored))
+        except OSError as failure:
+            raise ImportRefused(
+                f"{path} cannot be read: {failure.filename}: {failure.strerror or failure}. "
+                "Check its permissions."
+            ) from failure
+        for name in notes:
+            if not (is_logseq and name.startswith(_LOGSEQ)):
+                yield from _read_note(root, name)
+        del notes
+        for name in sorted(list_attachments(root)):
+            if not (is_logseq and name.startswith(_LOGSEQ)):
+                yield from _find_attachment(root, name, ignored)
+
+
+def _read_note(root: str, name: str) -> Iterator[Item]:
+    try:
+        data, modified = _read_file(os.path.join(root, name))
+        document, identified = parse_identified(data, name, modified, None, _STYLE)
+    except _TooLarge as problem:
+        yield Malformed(name, f"it has {problem.args[0]:,} bytes, more than {LARGEST_FILE:,}; split it")
+        return
+    except OSError as failure:
+        yield Malformed(name, f"it cannot be read: {failure.strerror or failure}")
+        return
+    except UnreadableNote as problem:
+        yield Malformed(name, problem.reason)
+        return
+    note = document.note
+    created: datetime | None = note.created_at if note.created_at != modified else None
+    updated: datetime | None = note.updated_at if note.updated_at != modified else None
+    for keys, is_known in ((_CREATED, created is not None), (_UPDATED, updated is not None)):
+        key = next((key for key in keys if key in note.extra), None)
+        if is_known or key is None:
+            continue
+        moment = read_moment(note.extra[key])
+        if moment is None:
+            told = str(note.extra[key])[:100]
+            yield Degraded(name, f"its {key} {told!r} is no date that can be read; it stays as it is")
+        elif keys is _CREATED:
+            created = moment
+        else:
+            updated = moment
+    properties: dict[str, Any] = {"id": note.id} if identified else {}
+    yield Record(
+        # With the name of the folder: two sources often have an `index.md` each.
+        id=f"{os.path.basename(root)}/{name}",
+        hash=hashlib.blake2b(data, digest_size=16).hexdigest(),
+        position=name,
+        title=note.title,
+        content=document.content,
+        path=name,
+        tags=note.all_tags,
+        created_at=created,
+        updated_at=updated or modified,
+        source_url=note.source_url,
+        properties=properties,
+        links=len(scan_links(document.content, name)),
+        text=data,
+    )
+
+
+class _TooLarge(Exception):
+    """The file has more than `LARGEST_FILE` bytes."""
+
+
+def _read_file(path: str) -> tuple[bytes, datetime]:
+    # O_NONBLOCK: opening a named pipe would wait for a writer, for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("it is no file")
+        data = file.read(LARGEST_FILE + 1) if status.st_size <= LARGEST_FILE else b""
+        if status.st_size > LARGEST_FILE or len(data) > LARGEST_FILE:
+            raise _TooLarge(max(status.st_size, len(data)))
+        return data, from_nanoseconds(status.st_mtime_ns)
+
+
+def _find_attachment(root: str, name: str, ignored: Ignored) -> Iterator[Item]:
+    if not is_text(name):
+        yield Malformed(name.encode("utf-8", "backslashreplace").decode(), "its name is no UTF-8")
+        return
+    if ignored.covers(name):
+        return
+    file = Path(root) / name
+    try:
+        real, status = os.path.realpath(file), file.stat()
+    except OSError as failure:
+        yield Malformed(name, f"it cannot be read: {failure.strerror or failure}")
+        return
+    if not real.startswith(root + os.sep):
+        yield Malformed(name, "it is a link that leads out of the folder")
+    elif stat.S_ISREG(status.st_mode):
+        yield Attachment(name, file, status.st_size)

@@ -1,0 +1,182 @@
+"""`lithos import` as a program: by itself, beside a running server, and killed (behaviours 240 and 241)."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos
+from tests.servers import put_note
+
+DATA = Path(__file__).parents[1] / "data" / "import"
+
+
+def bring(data: Path, *arguments: str | Path) -> dict[str, Any]:
+    done = run_lithos("-d", data, "--json", "import", *arguments)
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def numbers(report: dict[str, Any]) -> dict[str, int]:
+    return {result: number for result, number in report["notes"].items() if number}
+
+
+def notes_of(data: Path) -> dict[str, str]:
+    """The notes without what differs from run to run: the times of those without any."""
+    root = data / "knowledge"
+    return {
+        path.relative_to(root).as_posix(): re.sub(
+            r"(?m)^(created_at|updated_at): .*$", "", path.read_text(errors="replace")
+        )
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and path.suffix != ".swap"
+    }
+
+
+@pytest.mark.slow
+def test_a_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
+    """Behaviour 240"""
+    data = tmp_path / "data"
+    before = {path: path.read_bytes() for path in (DATA / "markdown").rglob("*") if path.is_file()}
+    planned = bring(data, DATA / "markdown", "--dry-run")
+    assert (planned["kind"], planned["dry_run"], numbers(planned)) == (
+        "markdown",
+        True,
+        {"created": 5, "malformed": 1},
+    )
+    assert not data.exists()
+    assert numbers(bring(data, DATA / "markdown", "--into", "old", "--agent", "ana")) == numbers(planned)
+    assert numbers(bring(data, DATA / "markdown", "--into", "old")) == {"unchanged": 5, "malformed": 1}
+    assert {path: path.read_bytes() for path in before} == before
+    history = json.loads(run_lithos("-d", data, "--json", "history", "old/Atlas.md").stdout)
+    assert [row["agent"] for row in history["versions"]] == ["ana"]
+    undone = run_lithos("-d", data, "undo", "--agent", "ana", "--since", "2020-01-01T00:00Z")
+    assert (undone.returncode, undone.stderr) == (0, "")
+    assert list(notes_of(data)) == ["old/img/map.png"]
+    shown = run_lithos("-d", data, "import", DATA / "markdown", "--into", "old")
+    assert "5 deleted here" in shown.stdout
+    assert "Latin.md" in shown.stdout
+    assert numbers(bring(data, DATA / "markdown", "--into", "old", "--recreate")) == numbers(planned)
+
+
+@pytest.mark.slow
+def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
+    """Behaviour 240, beside a server; nobody else may import over HTTP."""
+    data = tmp_path / "data"
+    (tmp_path / "damaged.jsonl").write_bytes((DATA / "damaged.jsonl").read_bytes())
+    with running_lithos(data, env={"LITHOS_AUTH_TOKEN": "secret"}) as server:
+        settings = {"LITHOS_AUTH_TOKEN": "secret"}
+        done = run_lithos("-d", data, "--json", "import", DATA / "markdown", env=settings)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert numbers(json.loads(done.stdout)) == {"created": 5, "malformed": 1}
+        again = run_lithos("-d", data, "--json", "import", DATA / "markdown", env=settings)
+        assert numbers(json.loads(again.stdout)) == {"unchanged": 5, "malformed": 1}
+        lines = run_lithos("-d", data, "--json", "import", tmp_path / "damaged.jsonl", env=settings)
+        assert numbers(json.loads(lines.stdout)) == {"created": 3, "duplicate": 1, "malformed": 8}
+        found = run_lithos("-d", data, "--json", "search", "atlas plan", env=settings)
+        assert json.loads(found.stdout)["results"][0]["path"] in ("Atlas.md", "Projects/Plan.md")
+        assert not (data / ".lithos" / "import.key").exists()
+        assert (data / "knowledge/img/map.png").read_bytes() == b"PNGdata"
+
+        def post(headers: dict[str, str]) -> int:
+            connection = http.client.HTTPConnection(*server.address, timeout=10)
+            body = json.dumps({"step": "begin"})
+            connection.request("POST", "/import", body, {"Content-Type": "application/json", **headers})
+            answer = connection.getresponse()
+            answer.read()
+            connection.close()
+            return answer.status
+
+        bearer = {"Authorization": "Bearer secret"}
+        assert post({}) == 401
+        assert post(bearer) == 403
+        (data / ".lithos" / "import.key").write_text("key")
+        assert post({**bearer, "X-Lithos-Import-Key": "other"}) == 403
+        assert post({**bearer, "X-Lithos-Import-Key": "key"}) == 400
+
+
+@pytest.mark.slow
+def test_wrong_sources_are_told_with_what_to_do(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    put_note(data, "a.md", "# A\n")
+    for arguments, code, words in (
+        (("nowhere",), 2, "There is no file or folder"),
+        ((DATA / "mem0.jsonl", "--from", "nonsense"), 2, "Kinds: "),
+        ((Path(__file__),), 2, "--from: "),
+        ((data / "knowledge",), 2, "need no import"),
+        ((tmp_path,), 2, "imported into itself"),
+        ((DATA / "markdown", "--into", "../out"), 2, "must be relative"),
+        ((DATA / "mem0.jsonl", "--from", "markdown"), 1, "no folder of Markdown"),
+    ):
+        done = run_lithos("-d", data, "import", *arguments)
+        assert (done.returncode, done.stdout) == (code, ""), (arguments, done)
+        assert words in done.stderr
+
+
+NOTES = 400
+KILLS = 6
+
+
+def make_vault(folder: Path) -> None:
+    random = Random(1)
+    for number in range(NOTES):
+        path = folder / f"part {number % 7}" / f"note {number % 150} of {number // 150}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        words = " ".join(f"word{random.randrange(500)}" for _ in range(100))
+        path.write_text(f"---\ntags: [t{number % 5}]\n---\nSee [[note {number}]]. {words}\n")
+        if number % 40 == 0:
+            path.with_suffix(".bin").write_bytes(random.randbytes(300_000))
+
+
+@pytest.mark.slow
+@pytest.mark.deadline(300)
+@pytest.mark.parametrize("is_served", [False, True])
+def test_killed_again_and_again_it_gives_what_one_run_gives(tmp_path: Path, is_served: bool) -> None:
+    """Behaviour 241: kill -9 of the import, and of the server that it writes through."""
+    vault = tmp_path / "vault"
+    make_vault(vault)
+    random, killed = Random(2), tmp_path / "killed"
+    environment = clean_environment()
+    lags = [0.4 + random.random() * 2.5 for _ in range(KILLS)]
+    died = 0
+    for lag in lags:
+        if is_served:
+            with running_lithos(killed) as server:
+                command = [*LITHOS, "-d", str(killed), "import", str(vault)]
+                process = subprocess.Popen(
+                    command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                )
+                time.sleep(lag)
+                (server.kill if random.random() < 0.5 else process.kill)()
+                died += process.wait(60) != 0
+        else:
+            command = [*LITHOS, "-d", str(killed), "import", str(vault)]
+            process = subprocess.Popen(
+                command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            time.sleep(lag)
+            os.kill(process.pid, signal.SIGKILL)
+            died += process.wait(60) == -signal.SIGKILL
+    assert died
+    last = bring(killed, vault)
+    assert last["notes"]["created"] + last["notes"]["unchanged"] == NOTES
+    whole = tmp_path / "whole"
+    assert numbers(bring(whole, vault)) == {"created": NOTES}
+    assert notes_of(killed) == notes_of(whole)
+    assert numbers(bring(killed, vault)) == {"unchanged": NOTES}
+    events = run_lithos("-d", killed, "--json", "events", "--no-follow", "--types", "note.created").stdout
+    created = [json.loads(line)["payload"]["id"] for line in events.splitlines()]
+    assert len(created) == len(set(created)) == NOTES
+    shutil.rmtree(whole)

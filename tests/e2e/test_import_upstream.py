@@ -1,0 +1,106 @@
+"""`lithos import --from lithos` as a command: into a folder of its own, into a running server, and killed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import upstream
+from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos
+
+#: What an import carries, and what tells whether claims and tasks are told of.
+KEPT = ("tasks", "claims", "findings", "task_edges", "access_log", "ready_tasks", "claim_ends")
+
+
+def enlarge(source: Path, notes: int, tasks: int) -> None:
+    """So much that an import takes a while."""
+    for number in range(notes):
+        text = f"---\ntitle: Many {number}\n---\n\nText {number}.\n"
+        (source / "knowledge" / f"many-{number}.md").write_text(text)
+    script = (
+        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<{tasks}) "
+        "INSERT INTO tasks(id,title,created_by,created_at,tags,metadata,status)"
+        f" SELECT printf('cccccccc-0000-4000-8000-%012d', i), 'Many '||i, 'ada', '{upstream.AT}', '[]',"
+        " '{}', CASE i%2 WHEN 0 THEN 'open' ELSE 'completed' END FROM n"
+    )
+    edges = (
+        "INSERT INTO task_edges(from_task_id,to_task_id,type,metadata,created_by,created_at)"
+        f" SELECT a.id, b.id, 'blocks', '{{}}', 'ada', '{upstream.AT}' FROM tasks a"
+        " JOIN tasks b ON b.rowid=a.rowid+2 WHERE a.title LIKE 'Many%'"
+    )
+    for statement in (script, edges):
+        upstream.run(source / ".lithos" / "coordination.db", statement)
+
+
+def state(data: Path) -> dict[str, Any]:
+    found = upstream.dump(data / ".lithos" / "coordination.db")
+    rows: dict[str, Any] = {}
+    for name in KEPT:
+        for row in found[name]:
+            row.pop("id", None) if name in ("claims", "access_log", "task_edges") else None
+            row.pop("number", None)  # the rowid of a task, which depends on the order
+        rows[name] = sorted(map(repr, found[name]))
+    rows["edges"] = sorted(map(repr, upstream.dump(data / ".lithos" / "edges.db")["edges"]))
+    rows["stats"] = sorted(map(repr, upstream.dump(data / ".lithos" / "stats.db")["node_stats"]))
+    rows["notes"] = {path.name: path.read_bytes() for path in (data / "knowledge").rglob("*.md")}
+    return rows
+
+
+def imported(source: Path, data: Path, *more: str) -> dict[str, Any]:
+    done = run_lithos("-d", data, "--json", "import", source, "--from", "lithos", *more)
+    assert done.returncode == 0, done.stderr + done.stdout
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_directory_is_recognised_and_imported_with_and_without_a_server(tmp_path: Path) -> None:
+    """behaviour 240"""
+    source = upstream.build(tmp_path / "theirs")
+    plan = run_lithos("-d", tmp_path / "ours", "import", source, "--dry-run")
+    assert "(lithos)" in plan.stdout
+    assert "tasks: 5 created" in plan.stdout
+    assert imported(source, tmp_path / "ours")["tables"]["tasks"]["created"] == 5
+    (tmp_path / "served").mkdir()
+    with running_lithos(tmp_path / "served"):
+        report = imported(source, tmp_path / "served")
+        assert report["tables"]["claims"]["created"] == 2
+        again = imported(source, tmp_path / "served")
+        assert {key for counts in again["tables"].values() for key, value in counts.items() if value} == {
+            "unchanged"
+        }
+    there, here = state(tmp_path / "served"), state(tmp_path / "ours")
+    assert {name: here[name] == there[name] for name in here if name != "notes"} == dict.fromkeys(
+        [name for name in here if name != "notes"], True
+    )
+    assert here["notes"].keys() == there["notes"].keys()
+
+
+@pytest.mark.slow
+def test_an_import_killed_at_any_time_is_completed_by_a_second_run(tmp_path: Path) -> None:
+    """behaviour 241: kill -9 at several times; rows and notes are those of one run."""
+    source = upstream.build(tmp_path / "theirs")
+    enlarge(source, 300, 2000)
+    began = time.monotonic()
+    imported(source, tmp_path / "whole")
+    took = time.monotonic() - began
+    data = tmp_path / "killed"
+    for share in (0.4, 0.55, 0.7, 0.8, 0.9):
+        with subprocess.Popen(
+            [*LITHOS, "-d", str(data), "import", str(source), "--from", "lithos"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment(),
+        ) as process:  # fmt: skip
+            time.sleep(share * took)
+            process.kill()
+    report = imported(source, data)
+    assert report["notes"]["failed"] == report["notes"]["changed_here"] == 0
+    whole, killed = state(tmp_path / "whole"), state(data)
+    for name in whole:
+        if name == "notes":
+            assert whole[name].keys() == killed[name].keys()
+        else:
+            assert whole[name] == killed[name], name

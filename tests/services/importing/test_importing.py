@@ -1,0 +1,502 @@
+"""What becomes of the records of a source, run after run (behaviours 240 and 241)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from lithos.core.errors import InvalidInput
+from lithos.core.importing import Item, Malformed, Record, RecordEdge
+from lithos.core.learning.edges import EdgeFilter
+from lithos.services.importing.importing import NoImport
+from lithos.services.importing.records import (
+    Options,
+    Outcome,
+    SourceEdge,
+    record_from_json,
+    record_to_json,
+)
+from lithos.services.importing.report import Report
+from lithos.services.importing.run import ImportRun
+from lithos.stores.imported import NAME
+from lithos.stores.importing.kinds import recognise
+from lithos.stores.importing.markdown import MarkdownSource
+from tests.servers import Lithos, put_note, serving
+
+DATA = Path(__file__).parents[2] / "data" / "import"
+
+
+class Given:
+    """A source that gives these items."""
+
+    kind = "given"
+
+    def __init__(self, *items: Item) -> None:
+        self.items = items
+
+    def recognises(self, _: Path) -> bool:
+        return True
+
+    def read(self, _: Path) -> Any:
+        return iter(self.items)
+
+
+def record(record_id: str, content: str = "Some text.", **more: Any) -> Record:
+    fields = {"hash": f"h-{content}", "position": f"at {record_id}", "title": f"Title {record_id}"}
+    return Record(id=record_id, content=content, **{**fields, **more})
+
+
+async def bring(lithos: Lithos, source: Any, path: Path = DATA, **options: Any) -> Report:
+    wanted = Options(**{"kind": source.kind, "agent": "import", **options})
+    return await ImportRun(source, path, lithos.server.importing, wanted, lambda _: None).run()
+
+
+def numbers(report: Report) -> dict[str, int]:
+    return {result: number for result, number in report.results.items() if number}
+
+
+def reasons(report: Report) -> dict[str, str]:
+    return {row.position: row.reason for row in report.rows() if row.reason}
+
+
+def content_of(lithos: Lithos) -> dict[str, bytes]:
+    return {path: (lithos.knowledge / path).read_bytes() for path in lithos.files()}
+
+
+# -- samples -----------------------------------------------------------------------------------
+
+
+async def test_the_vault_arrives_with_links_tags_dates_and_attachments(tmp_path: Path) -> None:
+    """Behaviour 240: counts, bytes, and a second run that changes nothing."""
+    async with serving(tmp_path) as lithos:
+        planned = await bring(lithos, MarkdownSource(), DATA / "markdown", dry_run=True)
+        assert lithos.files() == []
+        report = await bring(lithos, MarkdownSource(), DATA / "markdown")
+        assert numbers(report) == {"created": 5, "malformed": 1}
+        assert {**report.to_json(), "dry_run": True} == {
+            **planned.to_json(),
+            "notices": planned.notices + 1,  # that a frontmatter is broken is seen when it is written
+            "rows": [row.to_json() for row in report.rows()],
+        }
+        assert report.to_json()["carried"] == {"links": 7, "tags": 3, "dates": 7}
+        assert report.to_json()["attachments"]["copied"] == 1
+        names = [
+            "Atlas.md",
+            "Damaged.md",
+            "Projects/Plan.md",
+            "Projects/Über uns.md",
+            "Undated.md",
+            "img/map.png",
+        ]
+        assert lithos.files() == names
+        atlas = (lithos.knowledge / "Atlas.md").read_text()
+        original = (DATA / "markdown" / "Atlas.md").read_text()
+        head, body = original.split("---\n", 2)[1:]
+        kept = head.replace("  - project\n", "  - project\n  - inline\n")
+        assert atlas.startswith(f"---\n{kept}")
+        assert atlas.endswith(f"---\n{body}")
+        windows = (lithos.knowledge / "Projects/Über uns.md").read_bytes()
+        assert b"\r\n" in windows
+        assert windows.count(b"\n") == windows.count(b"\r\n")
+        note = await lithos.call("lithos_read", path="Atlas.md")
+        assert note["metadata"]["created_at"].startswith("2024-03-05T00:00:00")
+        assert note["metadata"]["aliases"] == ["AT", "The Atlas"]
+        assert "Its frontmatter is broken" in (lithos.knowledge / "Damaged.md").read_text()
+        assert await lithos.found("frontmatter broken") != []
+        related = await lithos.call("lithos_related", id=note["id"])
+        assert {each["title"] for each in related["links"]["incoming"]} >= {"Plan", "Über uns"} or related
+
+        before = content_of(lithos)
+        again = await bring(lithos, MarkdownSource(), DATA / "markdown")
+        assert numbers(again) == {"unchanged": 5, "malformed": 1}
+        assert again.to_json()["attachments"]["unchanged"] == 1
+        assert content_of(lithos) == before
+
+
+async def test_wiki_links_lead_to_their_notes_below_a_folder(tmp_path: Path) -> None:
+    """Behaviour 240: links keep working where a vault is imported into a folder."""
+    async with serving(tmp_path) as lithos:
+        await bring(lithos, MarkdownSource(), DATA / "markdown", into="from/obsidian")
+        catalogue = lithos.server.catalogue
+        atlas = catalogue.at_path("from/obsidian/Atlas.md")
+        plan = catalogue.at_path("from/obsidian/Projects/Plan.md")
+        assert atlas is not None
+        assert plan is not None
+        resolved = {target: catalogue.graph.resolve(target) for target in atlas.links}
+        assert plan.note.id in resolved.values()
+        assert (lithos.knowledge / "from/obsidian/img/map.png").is_file()
+
+
+async def test_memories_arrive_with_tags_dates_and_properties(tmp_path: Path) -> None:
+    """Behaviour 240"""
+    async with serving(tmp_path) as lithos:
+        file = DATA / "mem0.jsonl"
+        report = await bring(lithos, recognise(file), file, agent="mover")
+        assert numbers(report) == {"created": 3}
+        assert report.to_json()["carried"] == {"links": 1, "tags": 3, "dates": 4}
+        (entry,) = [
+            each for each in lithos.server.catalogue if each.note.extra["imported_from"]["id"] == "m-1"
+        ]
+        assert entry.note.author == "mover"
+        assert entry.note.tags == ("preferences", "go")
+        assert entry.note.extra["user_id"] == "ana"
+        assert set(entry.note.extra["imported_from"]) == {"kind", "id", "hash"}
+        assert [kind for kind, _ in lithos.events()].count("note.created") == 3
+        again = await bring(lithos, recognise(file), file, agent="mover")
+        assert numbers(again) == {"unchanged": 3}
+        assert [kind for kind, _ in lithos.events()].count("note.created") == 3
+
+
+async def test_events_and_versions_are_those_of_any_write(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        await bring(lithos, Given(*(record(str(number)) for number in range(150))), agent="mover")
+        created = [payload for kind, payload in lithos.events() if kind == "note.created"]
+        assert len(created) == 150
+        assert len({payload["id"] for payload in created}) == 150
+        answer = await lithos.call("lithos_history", agent="mover", since="2020-01-01T00:00:00Z", limit=200)
+        assert answer["total"] == 150
+        assert {row["op"] for row in answer["versions"]} == {"created"}
+        assert len(lithos.server.catalogue) == 150
+
+
+# -- the second run ----------------------------------------------------------------------------
+
+
+async def test_a_changed_source_updates_only_what_nobody_changed_here(tmp_path: Path) -> None:
+    """Behaviour 240"""
+    async with serving(tmp_path) as lithos:
+        await bring(lithos, Given(record("a"), record("b"), record("c"), record("d")))
+        by_title = {entry.note.title: entry for entry in lithos.server.catalogue}
+        await lithos.call("lithos_write", id=by_title["Title b"].note.id, content="Mine.", agent="me")
+        (lithos.knowledge / by_title["Title c"].path).write_text(
+            (lithos.knowledge / by_title["Title c"].path).read_text().replace("Some text.", "Edited.")
+        )
+        report = await bring(lithos, Given(*(record(each, "New text.") for each in "abc"), record("d")))
+        assert numbers(report) == {"updated": 1, "changed here": 2, "unchanged": 1}
+        texts = {path: (lithos.knowledge / path).read_text() for path in lithos.files()}
+        assert "New text." in texts["title-a.md"]
+        assert "version: 2" in texts["title-a.md"]
+        assert "Mine." in texts["title-b.md"]
+        assert "Edited." in texts["title-c.md"]
+        assert "was changed here" in reasons(report)["at b"]
+        again = await bring(lithos, Given(*(record(each, "New text.") for each in "abc"), record("d")))
+        assert numbers(again) == {"unchanged": 2, "changed here": 2}
+        newest = await bring(lithos, Given(record("a", "Newest.")))
+        assert numbers(newest) == {"updated": 1}
+
+
+async def test_entities_that_were_found_are_no_change_by_a_person(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        await bring(lithos, Given(record("a", "Ada Lovelace wrote to Charles Babbage.")))
+        path = lithos.knowledge / "title-a.md"
+        path.write_text(
+            path.read_text().replace(
+                "status: active", "status: active\nentities: [Ada]\nentities_extractor: 1"
+            )
+        )
+        report = await bring(lithos, Given(record("a", "Changed.")))
+        assert numbers(report) == {"updated": 1}, reasons(report)
+
+
+async def test_a_changed_file_keeps_its_other_frontmatter(tmp_path: Path) -> None:
+    """Behaviour 240"""
+    vault = tmp_path / "vault"
+    shutil.copytree(DATA / "markdown", vault)
+    async with serving(tmp_path / "data") as lithos:
+        await bring(lithos, MarkdownSource(), vault)
+        note_id = (await lithos.call("lithos_read", path="Atlas.md"))["id"]
+        text = (vault / "Atlas.md").read_text()
+        (vault / "Atlas.md").write_text(text.replace("See [[", "Now see [["))
+        report = await bring(lithos, MarkdownSource(), vault)
+        assert numbers(report) == {"updated": 1, "unchanged": 4, "malformed": 1}
+        note = await lithos.call("lithos_read", path="Atlas.md")
+        assert (note["id"], note["metadata"]["version"]) == (note_id, 2)
+        assert 'status-of-mine: "open"   # a comment stays' in (lithos.knowledge / "Atlas.md").read_text()
+
+
+async def test_what_was_deleted_here_stays_deleted(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        await bring(lithos, Given(record("a"), record("b")))
+        gone = next(entry for entry in lithos.server.catalogue if entry.note.title == "Title a")
+        await lithos.call("lithos_delete", id=gone.note.id, agent="me")
+        report = await bring(lithos, Given(record("a", "New."), record("b")))
+        assert numbers(report) == {"deleted here": 1, "unchanged": 1}
+        assert lithos.files() == ["title-b.md"]
+    async with serving(tmp_path) as lithos:
+        assert numbers(await bring(lithos, Given(record("a")))) == {"deleted here": 1}
+        assert numbers(await bring(lithos, Given(record("a")), recreate=True)) == {"created": 1}
+        assert numbers(await bring(lithos, Given(record("a")))) == {"unchanged": 1}
+
+
+async def test_a_lost_ledger_is_filled_anew_from_the_notes(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        await bring(lithos, Given(record("a")))
+        (tmp_path / ".lithos" / NAME).unlink()
+        assert numbers(await bring(lithos, Given(record("a")))) == {"unchanged": 1}
+        (entry,) = lithos.server.catalogue
+        await lithos.call("lithos_delete", id=entry.note.id, agent="me")
+        assert numbers(await bring(lithos, Given(record("a")))) == {"deleted here": 1}
+
+
+# -- paths and ids -----------------------------------------------------------------------------
+
+
+async def test_a_path_that_is_taken_is_never_overwritten(tmp_path: Path) -> None:
+    put_note(tmp_path, "title-a.md", "# Mine\n")
+    async with serving(tmp_path) as lithos:
+        (lithos.knowledge / "folder").mkdir()
+        (lithos.knowledge / "folder/x.md").write_bytes(b"\xff\xfe no note")
+        same = [record(each, title="Same", path="folder/x.md") for each in "bc"]
+        report = await bring(lithos, Given(record("a"), *same))
+        assert numbers(report) == {"created": 3}
+        assert report.notices == 3
+        names = ["folder/x-2.md", "folder/x-3.md", "folder/x.md", "title-a-2.md", "title-a.md"]
+        assert lithos.files() == names
+        assert (lithos.knowledge / "folder/x.md").read_bytes() == b"\xff\xfe no note"
+        assert (lithos.knowledge / "title-a.md").read_bytes() == b"# Mine\n"
+        assert numbers(await bring(lithos, Given(record("a"), *same))) == {"unchanged": 3}
+
+
+async def test_many_notes_of_one_title_all_get_names(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        report = await bring(lithos, Given(*(record(str(n), title="Same") for n in range(60))))
+        assert numbers(report) == {"created": 60}
+        assert len(lithos.files()) == 60
+
+
+async def test_duplicate_ids_of_a_source_are_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        report = await bring(lithos, Given(record("a"), record("a", "Other.")))
+        assert numbers(report) == {"created": 1, "duplicate": 1}
+        assert "Some text." in (lithos.knowledge / "title-a.md").read_text()
+
+
+async def test_paths_stay_below_the_folder(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        odd = ("../../x.md", "/etc/x.md", ".hidden/x.md", "a/\x00.md")
+        await bring(lithos, Given(*(record(str(n), path=path) for n, path in enumerate(odd))), into="in")
+        assert all(path.startswith("in/") for path in lithos.files())
+        for into in ("../out", "/abs", ".hidden", "x.md"):
+            with pytest.raises(InvalidInput):
+                await lithos.server.importing.begin(Options("given", "a", into))
+
+
+async def test_two_sources_with_the_same_ids_are_kept_apart_by_their_folders(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        await bring(lithos, Given(record("a", "One.")), into="one")
+        report = await bring(lithos, Given(record("a", "Two.")), into="two")
+        assert numbers(report) == {"created": 1}
+        assert lithos.files() == ["one/title-a.md", "two/title-a.md"]
+
+
+async def test_an_id_in_a_file_is_kept_unless_another_note_has_it(tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    own = "11111111-2222-4333-8444-555555555555"
+    for name in ("a", "b"):
+        (vault / f"{name}.md").write_text(f"---\nid: {own}\n---\nText of {name}.\n")
+    async with serving(tmp_path / "data") as lithos:
+        report = await bring(lithos, MarkdownSource(), vault)
+        assert numbers(report) == {"created": 2}
+        assert "another note has its id" in reasons(report)["b.md"]
+        assert (await lithos.call("lithos_read", path="a.md"))["id"] == own
+        assert (await lithos.call("lithos_read", path="b.md"))["id"] != own
+        assert numbers(await bring(lithos, MarkdownSource(), vault)) == {"unchanged": 2}
+        (vault / "b.md").write_text(f"---\nid: {own}\n---\nOther text of b.\n")
+        assert numbers(await bring(lithos, MarkdownSource(), vault)) == {"unchanged": 1, "updated": 1}
+        assert (await lithos.call("lithos_read", path="a.md"))["content"].strip() == "Text of a."
+
+
+# -- edges -------------------------------------------------------------------------------------
+
+
+async def test_relations_become_edges_once_all_notes_are_there(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        edges = (RecordEdge("depends_on", "b"), RecordEdge("knows", "Title C"), RecordEdge("knows", "nobody"))
+        source = Given(record("a", edges=edges), record("b"), record("c"))
+        planned = await bring(lithos, source, dry_run=True)
+        assert dict(planned.edges) == {"made": 2, "missing": 1}
+        report = await bring(lithos, source)
+        assert dict(report.edges) == {"made": 2, "missing": 1}
+        assert "nobody" in reasons(report)["at a"]
+        stored = await lithos.server.edges.list_edges(EdgeFilter())
+        assert sorted(edge.type for edge in stored) == ["depends_on", "knows"]
+        assert {edge.provenance_type for edge in stored} == {"imported"}
+        again = await bring(lithos, source)
+        assert dict(again.edges) == {"there already": 2, "missing": 1}
+        assert [kind for kind, _ in lithos.events()].count("edge.upserted") == 2
+
+
+# -- limits, bounds and failures ---------------------------------------------------------------
+
+
+async def test_what_is_too_large_is_skipped(tmp_path: Path) -> None:
+    """Behaviour 241"""
+    async with serving(tmp_path, storage={"max_content_size_bytes": 1_000}) as lithos:
+        report = await bring(lithos, Given(record("a", "x" * 1_001), record("b", "x" * 1_000)))
+        assert numbers(report) == {"created": 1, "malformed": 1}
+        assert "max_content_size_bytes" in reasons(report)["at a"]
+        session = await lithos.server.importing.begin(Options("given", "a"))
+        (outcome,) = await lithos.server.importing.take(session.session, [record("c", "x" * 1_001)])
+        assert outcome.result == "malformed"
+
+
+async def test_the_lists_of_a_report_are_bounded(tmp_path: Path) -> None:
+    """Behaviour 241"""
+    async with serving(tmp_path) as lithos:
+        report = await bring(lithos, Given(*(Malformed(f"line {n}", "why") for n in range(250))))
+        told = report.to_json()
+        assert told["notes"]["malformed"] == 250
+        assert len(told["rows"]) == 100
+        assert told["unlisted"] == {"malformed": 150}
+
+
+async def test_what_no_file_can_hold_fails_and_is_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        deep: Any = []
+        for _ in range(200):
+            deep = [deep]
+        report = await bring(lithos, Given(record("a", properties={"deep": deep}), record("b")))
+        assert numbers(report) == {"failed": 1, "created": 1}
+        assert report.has_failures
+        assert "deeper" in reasons(report)["at a"]
+
+
+async def test_a_new_import_ends_the_one_before(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        importing = lithos.server.importing
+        first = await importing.begin(Options("given", "a"))
+        await importing.begin(Options("given", "a"))
+        with pytest.raises(NoImport, match="Run it again"):
+            await importing.take(first.session, [record("a")])
+        with pytest.raises(NoImport):
+            await importing.connect(first.session, [SourceEdge("a", "knows", "b")])
+        with pytest.raises(NoImport):
+            await importing.end(first.session)
+
+
+async def test_others_write_while_an_import_goes_on(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        done = trio.Event()
+
+        async def write_on() -> int:
+            number = 0
+            while not done.is_set():
+                await lithos.create(f"Mine {number}")
+                number += 1
+            return number
+
+        written = 0
+
+        async def count() -> None:
+            nonlocal written
+            written = await write_on()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count)
+            report = await bring(lithos, Given(*(record(str(n)) for n in range(200))))
+            done.set()
+        assert numbers(report) == {"created": 200}
+        assert written > 1
+
+
+async def test_an_edit_between_plan_and_write_is_not_overwritten(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        await bring(lithos, Given(record("a")))
+        importing = lithos.server.importing
+        begun = await importing.begin(Options("given", "import"))
+        render = importing._render
+
+        def render_late(*given: Any) -> Any:
+            made = render(*given)
+            path = lithos.knowledge / "title-a.md"
+            path.write_text(path.read_text().replace("Some text.", "Edited just now."))
+            return made
+
+        importing._render = render_late  # type: ignore[method-assign]
+        (outcome,) = await importing.take(begun.session, [record("a", "From the source.")])
+        assert outcome.result == "changed here"
+        assert "Edited just now." in (lithos.knowledge / "title-a.md").read_text()
+
+
+# -- crashes -----------------------------------------------------------------------------------
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None:
+    """An import that dies after so many batches."""
+    with pytest.raises(BaseExceptionGroup):
+        async with serving(data) as lithos:
+            importing, taken = lithos.server.importing, 0
+
+            class Dying:
+                begin, connect, end = importing.begin, importing.connect, importing.end
+
+                async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
+                    nonlocal taken
+                    taken += 1
+                    if taken > batches:
+                        raise Crash
+                    return await importing.take(session_id, records)
+
+            await ImportRun(source, path, Dying(), Options(source.kind, "import"), lambda _: None).run()
+
+
+@pytest.mark.parametrize("batches", [0, 1, 2, 3])
+async def test_an_import_that_died_is_finished_by_the_next(tmp_path: Path, batches: int) -> None:
+    """Behaviour 241: both together give what one run gives."""
+    source = Given(
+        *(record(str(n), title=f"T {n % 150}", edges=(RecordEdge("knows", str(n + 1)),)) for n in range(200))
+    )
+    await crash_after(tmp_path / "crashed", source, DATA, batches)
+    states = []
+    for data in (tmp_path / "crashed", tmp_path / "whole"):
+        async with serving(data) as lithos:
+            report = await bring(lithos, source)
+            assert report.results["created"] + report.results["unchanged"] == 200
+            edges = await lithos.server.edges.list_edges(EdgeFilter())
+            notes = {
+                entry.note.id: (entry.path, entry.note.title, entry.note.extra, entry.note.version)
+                for entry in lithos.server.catalogue
+            }
+            states.append((notes, {(edge.from_id, edge.to_id, edge.type) for edge in edges}))
+    assert states[0] == states[1]
+    assert len(states[0][1]) == 199
+
+
+async def test_a_note_that_is_there_without_the_ledger_knowing_is_no_deleted_one(tmp_path: Path) -> None:
+    """Behaviour 241: killed between a note and the ledger."""
+    async with serving(tmp_path) as lithos:
+        await bring(lithos, Given(record("a")))
+    os.truncate(tmp_path / ".lithos" / NAME, 3)
+    async with serving(tmp_path) as lithos:
+        assert numbers(await bring(lithos, Given(record("a"), record("b")))) == {"unchanged": 1, "created": 1}
+
+
+def test_a_record_goes_over_http_and_back() -> None:
+    given = record(
+        "a",
+        tags=("x",),
+        edges=(RecordEdge("knows", "b"),),
+        properties={"p": [1]},
+        text="Ü".encode(),
+        content="",
+        links=3,
+        path="a.md",
+    )
+    assert record_from_json(json.loads(json.dumps(record_to_json(given)))) == given
+    plain = attrs.evolve(given, text=None, content="Text")
+    assert record_from_json(record_to_json(plain)) == plain
+    with pytest.raises((KeyError, TypeError)):
+        record_from_json({"id": 1})

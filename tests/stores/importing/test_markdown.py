@@ -1,0 +1,112 @@
+"""Folders of Markdown as sources (behaviours 240 and 241)."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lithos.core.importing import Attachment, Degraded, ImportRefused, Item, Malformed, Record
+from lithos.stores.importing import markdown
+from lithos.stores.importing.kinds import UnknownKind, make_source, recognise
+from lithos.stores.importing.markdown import MarkdownSource
+
+SAMPLE = Path(__file__).parents[2] / "data" / "import" / "markdown"
+
+
+def read(path: Path) -> list[Item]:
+    return list(MarkdownSource().read(path))
+
+
+def records(path: Path) -> dict[str, Record]:
+    return {item.position: item for item in read(path) if isinstance(item, Record)}
+
+
+def test_the_sample_gives_its_notes_with_tags_links_and_dates() -> None:
+    """Behaviour 240: links, tags and dates of the sample."""
+    found = records(SAMPLE)
+    assert list(found) == ["Atlas.md", "Damaged.md", "Projects/Plan.md", "Projects/Über uns.md", "Undated.md"]
+    atlas = found["Atlas.md"]
+    assert (atlas.id, atlas.path, atlas.title) == ("markdown/Atlas.md", "Atlas.md", "Atlas")
+    assert atlas.tags == ("project", "inline")
+    assert atlas.links == 4  # an embedded image among them
+    assert atlas.created_at == datetime(2024, 3, 5, tzinfo=UTC)
+    assert atlas.updated_at == datetime(2024, 3, 6, 8, tzinfo=UTC)
+    assert atlas.text == (SAMPLE / "Atlas.md").read_bytes()
+    windows = found["Projects/Über uns.md"]
+    assert windows.title == "Windows lines"
+    assert windows.created_at == datetime(2024, 3, 5, 12, tzinfo=UTC)
+
+
+def test_what_is_ignored_or_hidden_is_no_note() -> None:
+    assert not [item for item in read(SAMPLE) if "secret" in str(item) or "daily" in str(item)]
+
+
+def test_other_files_are_attachments() -> None:
+    found = [item for item in read(SAMPLE) if isinstance(item, Attachment)]
+    assert [(item.path, item.size) for item in found] == [("img/map.png", 7)]
+
+
+def test_damaged_files_are_told_with_place_and_reason() -> None:
+    """Behaviour 241"""
+    items = read(SAMPLE)
+    assert [item.position for item in items if isinstance(item, Malformed)] == ["Latin.md"]
+    assert "UTF-8" in next(item.reason for item in items if isinstance(item, Malformed))
+    (odd,) = [item for item in items if isinstance(item, Degraded)]
+    assert odd.position == "Undated.md"
+    assert "some day in May" in odd.reason
+
+
+def test_the_same_file_has_the_same_hash_and_another_text_another(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("one")
+    before = records(tmp_path)["a.md"]
+    os.utime(tmp_path / "a.md", (1, 1))
+    assert records(tmp_path)["a.md"].hash == before.hash
+    (tmp_path / "a.md").write_text("two")
+    after = records(tmp_path)["a.md"]
+    assert (after.id, after.hash != before.hash) == (before.id, True)
+
+
+def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(markdown, "LARGEST_FILE", 100)
+    (tmp_path / "large.md").write_text("x" * 101)
+    (tmp_path / "fits.md").write_text("x" * 100)
+    items = read(tmp_path)
+    assert [item.position for item in items if isinstance(item, Malformed)] == ["large.md"]
+    assert list(records(tmp_path)) == ["fits.md"]
+
+
+def test_links_that_lead_out_are_told_and_pipes_do_not_hold_it_up(tmp_path: Path) -> None:
+    folder = tmp_path / "vault"
+    folder.mkdir()
+    (tmp_path / "outside.bin").write_bytes(b"secret")
+    (folder / "link.bin").symlink_to(tmp_path / "outside.bin")
+    os.mkfifo(folder / "pipe.md")
+    (folder / "note.md").write_text("text")
+    items = read(folder)
+    assert [type(item) for item in items] == [Record, Malformed]
+    assert isinstance(items[1], Malformed)
+    assert items[1].position == "link.bin"
+
+
+def test_the_settings_of_logseq_are_no_notes(tmp_path: Path) -> None:
+    for name in ("logseq/config.edn", "logseq/bak/old.md", "pages/one.md", "journals/2024_01_02.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    assert [getattr(item, "position", None) for item in read(tmp_path)] == [
+        "journals/2024_01_02.md",
+        "pages/one.md",
+    ]
+
+
+def test_a_folder_with_notes_is_recognised_and_a_file_refused(tmp_path: Path) -> None:
+    assert recognise(SAMPLE).kind == "markdown"
+    (tmp_path / "x.bin").write_bytes(b"x")
+    with pytest.raises(UnknownKind, match="--from: .*markdown"):
+        recognise(tmp_path)
+    with pytest.raises(ImportRefused, match="no folder"):
+        read(tmp_path / "x.bin")
+    with pytest.raises(UnknownKind, match=r"Kinds: .*jsonl"):
+        make_source("nonsense")
