@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from quart_trio import QuartTrio
@@ -97,7 +98,9 @@ def add_console(
         clock=server.clock,
         version=settings.version,
         agent=server.console_agent,
-        auth_token=settings.auth_token,
+        keyring=server.keyring,
+        named_tokens=lambda: server.keyring.named,
+        rejected=partial(server.metrics.count, "http_rejected"),
     )
     Console(parts, sessions).add_routes(app, PAGES)
 

@@ -43,9 +43,9 @@ async def serve_front(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_end_streams, server, shutdown)
         if settings.console:
-            sessions = Sessions(server.state.clock, server.console_agent)
+            sessions = Sessions(server.state.clock, server.console_agent, server.keyring)
             calm = events.SseEndpoint(server.streams, sse, pause=feed.PAUSE, capacity=feed.CAPACITY)
-            apps[feed.PATH] = feed.ConsoleFeed(calm, sessions, needs_login=settings.auth_token is not None)
+            apps[feed.PATH] = feed.ConsoleFeed(calm, sessions)
             watch = _make_watch(server)
             nursery.start_soon(watch.samples.run)
             nursery.start_soon(watch.concerns.run)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from attrs import field, frozen
+from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
+from lithos.core.principals import Keyring
 from lithos.front.server.ports import ToolBox
 from lithos.services.notes.browsing import Browsing
 from lithos.services.notes.concerns import Concerns
@@ -26,6 +27,7 @@ from lithos.services.tasks.event_stream import EventStreams
 from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep.inspection import Inspection
 from lithos.services.upkeep.samples import Samples
+from lithos.stores.tokens import Token
 
 
 @frozen(kw_only=True)
@@ -67,4 +69,8 @@ class ConsoleParts:
     clock: Callable[[], datetime]
     version: str
     agent: str
-    auth_token: str | None = field(default=None, repr=False)
+    keyring: Keyring
+    #: The named tokens, expired ones too.
+    named_tokens: Callable[[], Sequence[Token]]
+    #: Told the reason of each refusal for want of a session or a right, for `http_rejected_total`.
+    rejected: Callable[[str], None]
