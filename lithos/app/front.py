@@ -40,8 +40,11 @@ async def serve_front(
     stream = events.SseEndpoint(server.streams, sse)
     apps: dict[str, AsgiApp] = {events.PATH: stream}
     routes = [partial(_add_routes, server, websockets)]
+    if settings.auth_token is not None:
+        server.keyring.accept(settings.auth_token)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_end_streams, server, shutdown)
+        await nursery.start(server.keyring.run)
         if settings.console:
             sessions = Sessions(server.state.clock, server.console_agent, server.keyring)
             calm = events.SseEndpoint(server.streams, sse, pause=feed.PAUSE, capacity=feed.CAPACITY)
@@ -55,6 +58,7 @@ async def serve_front(
             server.tools,
             server.state,
             shutdown=shutdown,
+            keyring=server.keyring,
             library=server.library,
             apps=apps,
             routes=routes,

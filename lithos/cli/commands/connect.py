@@ -86,7 +86,7 @@ def _find_target(session: Session) -> Target:
     owner = read_owner(data / ".lithos" / "lock")
     host = config.server.host if config.server.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
     url = f"http://{f'[{host}]' if ':' in host else host}:{config.server.port or 8765}"
-    if owner is not None and owner.url and owner.token is None:  # a token of its own means stdio
+    if owner is not None and owner.url and not owner.private:
         url = owner.url
     return Target(
         (*_find_program(), *options, "serve", "--transport", "stdio"),

@@ -23,7 +23,7 @@ from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 from lithos.front.bridge.wires import Lines, Output, claim_standard_streams
 from lithos.front.mcp.server import build_mcp_server
 from lithos.front.server.limits import STOP_FLUSH, STOP_GRACE
-from lithos.front.server.ports import ToolBox
+from lithos.front.server.ports import SharedToolBox
 from lithos.services.notes.resources import Library
 from lithos.telemetry import get_logger
 
@@ -35,10 +35,11 @@ async def run_session(
     reader: ReadStream[Incoming],
     writer: WriteStream[SessionMessage],
     shutdown: trio.Event,
+    ended: trio.Event | None = None,
     *,
     listens_after_end: bool,
 ) -> None:
-    """Serve one client until it leaves or `shutdown` is set; closes both streams.
+    """Serve one client until it leaves, or `shutdown` or `ended` is set; closes both streams.
 
     `listens_after_end`: a client that ended its input still reads the answers to what it asked.
     """
@@ -46,6 +47,8 @@ async def run_session(
     incoming = _Reading(reader, unanswered, listens_after_end)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(incoming.end_on, shutdown)
+        if ended is not None:
+            nursery.start_soon(incoming.end_on, ended)
         tells_changes = server.get_request_handler("resources/subscribe") is not None
         options = server.create_initialization_options(NotificationOptions(resources_changed=tells_changes))
         await server.run(incoming, _Writing(writer, unanswered), options)
@@ -173,7 +176,7 @@ log = get_logger("lithos.front.stdio")
 
 
 async def serve_stdio(
-    toolbox: ToolBox, version: str, library: Library | None = None, *, shutdown: trio.Event
+    toolbox: SharedToolBox, version: str, library: Library | None = None, *, shutdown: trio.Event
 ) -> None:
     """Serve one client until stdin closes, stdout breaks or `shutdown` is set.
 
