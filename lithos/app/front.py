@@ -15,6 +15,7 @@ from lithos.front.console import feed
 from lithos.front.console.sessions import Sessions
 from lithos.front.events import sse as events
 from lithos.front.events.frames import Subscribers
+from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings
 from lithos.front.server.serve import serve_http
 from lithos.services.notes.concerns import Concerns
@@ -40,6 +41,7 @@ async def serve_front(
     stream = events.SseEndpoint(server.streams, sse)
     apps: dict[str, AsgiApp] = {events.PATH: stream}
     routes = [partial(_add_routes, server, websockets)]
+    wrong_tokens = WrongTokens()
     if settings.auth_token is not None:
         server.keyring.accept(settings.auth_token)
     async with trio.open_nursery() as nursery:
@@ -52,13 +54,14 @@ async def serve_front(
             watch = _make_watch(server)
             nursery.start_soon(watch.samples.run)
             nursery.start_soon(watch.concerns.run)
-            routes.append(partial(_add_console, server, settings, sessions, watch))
+            routes.append(partial(_add_console, server, settings, sessions, wrong_tokens, watch))
         await serve_http(
             settings,
             server.tools,
             server.state,
             shutdown=shutdown,
             keyring=server.keyring,
+            wrong_tokens=wrong_tokens,
             library=server.library,
             apps=apps,
             routes=routes,
@@ -105,12 +108,17 @@ def _make_watch(server: Server) -> Watch:
 
 
 def _add_console(
-    server: Server, settings: FrontSettings, sessions: Sessions, watch: Watch, app: QuartTrio
+    server: Server,
+    settings: FrontSettings,
+    sessions: Sessions,
+    wrong_tokens: WrongTokens,
+    watch: Watch,
+    app: QuartTrio,
 ) -> None:
     """Add the console; its libraries too are loaded only once the server listens."""
     from lithos.app.console import add_console  # noqa: PLC0415
 
-    add_console(server, settings, sessions, watch.samples, watch.concerns, app)
+    add_console(server, settings, sessions, wrong_tokens, watch.samples, watch.concerns, app)
 
 
 async def _end_streams(server: Server, shutdown: trio.Event) -> None:

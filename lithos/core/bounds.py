@@ -249,7 +249,9 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
         "`front.console.sessions.MOST_SUBMISSIONS`", "a key and a location"
     ),
     "front.console.sessions.Sessions._by_id": Bound("`front.console.sessions.MOST_SESSIONS`", "sessions"),
-    "front.console.sessions.Sessions._ended": Bound("`front.console.sessions.MOST_SESSIONS`", "a sentence each"),
+    "front.console.sessions.Sessions._ended": Bound(
+        "`front.console.sessions.MOST_SESSIONS`", "a sentence each"
+    ),
     "front.server.connections.Connections._open": _CONNECTIONS,
     "front.server.exchanges.Exchanges._open": _CONNECTIONS,
     "front.mcp.session._Unanswered._ids": _CONNECTIONS,

@@ -29,7 +29,9 @@ class ConsoleFeed:
         """Serve one subscriber; 401 without a session where one is needed."""
         session = self._sessions.find(_cookie_of(scope))
         if session is not None:
-            await self._stream(scope, self._receiving_while(lambda: self._sessions.holds(session), receive), send)
+            await self._stream(
+                scope, self._receiving_while(lambda: self._sessions.holds(session), receive), send
+            )
         elif self._sessions.needs_login:
             await answer(scope, receive, send, 401, {"error": "unauthorized"})
         else:  # whoever has not loaded a page yet

@@ -9,7 +9,8 @@ from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.principals import Keyring
-from lithos.front.server.ports import ToolBox
+from lithos.front.server.admissions import WrongTokens
+from lithos.front.server.ports import SharedToolBox
 from lithos.services.notes.browsing import Browsing
 from lithos.services.notes.concerns import Concerns
 from lithos.services.notes.knowledge import Knowledge
@@ -44,7 +45,7 @@ class ConfiguredSetting:
 class ConsoleParts:
     """The services that pages use; `agent` is the name of changes unless the person chooses another."""
 
-    tools: ToolBox
+    tools: SharedToolBox
     catalogue: Catalogue
     knowledge: Knowledge
     browsing: Browsing
@@ -70,6 +71,8 @@ class ConsoleParts:
     version: str
     agent: str
     keyring: Keyring
+    #: Counts wrong tokens by address, at the login as in the header of a request.
+    wrong_tokens: WrongTokens
     #: The named tokens, expired ones too.
     named_tokens: Callable[[], Sequence[Token]]
     #: Told the reason of each refusal for want of a session or a right, for `http_rejected_total`.

@@ -106,13 +106,15 @@ class Gate:
         policy: AccessPolicy,
         max_body_bytes: int,
         rejected: Callable[[str], None] = ignore_rejection,
+        wrong_tokens: WrongTokens | None = None,
     ) -> None:
+        """`wrong_tokens` is shared with the login of the console."""
         self._app = app
         self._policy = policy
         self._max_body_bytes = max_body_bytes
         self._rejected = rejected
         self._admissions = Admissions(policy.keyring)
-        self._wrong_tokens = WrongTokens()
+        self._wrong_tokens = WrongTokens() if wrong_tokens is None else wrong_tokens
 
     async def run(self) -> None:
         """End the streams of tokens that are valid no longer, until cancelled."""

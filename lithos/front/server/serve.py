@@ -16,6 +16,7 @@ from hypercorn.trio.lifespan import Lifespan
 from lithos.core.principals import Keyring
 from lithos.front.mcp.http import MCP_PATH, SSE_PATH, McpEndpoints
 from lithos.front.server.access import AccessPolicy, open_bind_warning
+from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.connections import Connections, hypercorn_config
 from lithos.front.server.exchanges import Exchanges
 from lithos.front.server.gate import Gate
@@ -62,6 +63,7 @@ async def serve_http(
     *,
     shutdown: trio.Event,
     keyring: Keyring | None = None,
+    wrong_tokens: WrongTokens | None = None,
     library: Library | None = None,
     routes: Iterable[RouteModule] = (),
     apps: Mapping[str, AsgiApp] = NO_APPS,
@@ -76,7 +78,8 @@ async def serve_http(
     but plain tool calls and `apps` are loaded once it listens; requests wait for them. Raises `PortInUse` or
     `CannotListen` before it starts. `rejected` is told the reason of every refusal. `apps` serve single
     paths over HTTP, past Quart. `keyring` has the tokens that are valid; without one it is
-    `settings.auth_token` alone. `on_loaded` is told once no client has to wait for the MCP SDK any more.
+    `settings.auth_token` alone. `wrong_tokens` counts the others. `on_loaded` is told once no client has to
+    wait for the MCP SDK any more.
     """
     config = hypercorn_config()
     listeners = await open_listeners(settings.host, settings.port)
@@ -93,7 +96,7 @@ async def serve_http(
     mcp = McpEndpoints(toolbox, library, settings.version, settings.max_body_bytes, shutdown, waiting.wanted)
     pages = Late(lambda: _create_pages(health, routes), waiting.wanted)
     dispatch = _by_path({**mcp.routes, **apps}, _waiting_for(pages))
-    gate = Gate(dispatch, policy, settings.max_body_bytes, rejected)
+    gate = Gate(dispatch, policy, settings.max_body_bytes, rejected, wrong_tokens)
     exchanges = Exchanges(gate, {SSE_PATH, MCP_PATH})
     connections = Connections(exchanges, config, rejected)
     _warn_if_open(policy)

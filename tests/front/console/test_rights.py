@@ -1,4 +1,4 @@
-"""What each right reaches on the console: every route, GET and POST, against a table (integration spec, 3)."""
+"""What each right reaches on the console: every route, GET and POST, against a table of rights."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
         Route(rule="/notes/<note_id>", path=note),
         Route(rule="/notes/<note_id>", path=gone),
         Route(rule="/notes/<note_id>/diff", path=f"{note}/diff"),
-        Route(
-            rule="/notes/<note_id>/restore", path=f"{note}/restore?version=1", get="write", post="write"
-        ),
+        Route(rule="/notes/<note_id>/restore", path=f"{note}/restore?version=1", get="write", post="write"),
         Route(
             rule="/notes/<note_id>/quarantine",
             path=f"{note}/quarantine",
@@ -212,7 +210,9 @@ async def test_the_table_has_every_route(tmp_path: Path, monkeypatch: pytest.Mon
     rules = await watch_rules(monkeypatch)
     async with visiting(tmp_path) as person:
         await person.page("/console/")
-        told = dict.fromkeys(("note", "gone", "own", "other", "own_gate", "other_gate", "receipt", "private"), "x")
+        told = dict.fromkeys(
+            ("note", "gone", "own", "other", "own_gate", "other_gate", "receipt", "private"), "x"
+        )
         table = {("GET", one.rule) for one in routes(told) if one.rule not in ("/logout",)}
         table |= {("POST", one.rule) for one in routes(told) if one.post}
         table |= {("POST", rule) for rule in SESSION_POSTS}
@@ -243,9 +243,7 @@ async def test_a_get_shows_what_the_right_allows(tmp_path: Path, guest: Guest) -
 
 
 #: Pages of a change: whose it is is looked at only where changes are allowed at all.
-OWNED: Final = frozenset(
-    {"/tasks/<task_id>/release", "/tasks/<task_id>/cancel", "/tasks/<task_id>/resolve"}
-)
+OWNED: Final = frozenset({"/tasks/<task_id>/release", "/tasks/<task_id>/cancel", "/tasks/<task_id>/resolve"})
 
 
 def may(guest: Guest, needed: Rights) -> bool:
@@ -257,7 +255,10 @@ async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest
     """behaviours 246 and 247: POSTs reach what the right allows, and carry the agent of a bound token."""
     async with visiting(tmp_path) as person:
         made = await prepare(person)
-        async with httpx2.AsyncClient(base_url=person.url, timeout=30) as owner, entered(person, guest) as client:
+        async with (
+            httpx2.AsyncClient(base_url=person.url, timeout=30) as owner,
+            entered(person, guest) as client,
+        ):
             # The forms as whoever may submit them gets them, under the session of the guest.
             csrf = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)[1]["csrf"]
             chief_secret = await make_token(person, "forms", "admin", None)
@@ -286,7 +287,7 @@ async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest
                     assert answer.status_code == 303, (one, answer.status_code, answer.text[-1500:])
                     assert "draft=" not in answer.headers["location"]
             assert tried >= 11
-            events = [event for event in person.lithos.server.coordinator._store.events_after(seen)]
+            events = list(person.lithos.server.coordinator._store.events_after(seen))
             agents = {event.draft.agent for event in events if event.draft.type != "agent.registered"}
             if guest.rights == "read":
                 assert not events

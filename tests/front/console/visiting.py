@@ -85,9 +85,7 @@ async def revoke_token(person: Visitor, name: str) -> None:
     await trio.to_thread.run_sync(store.revoke, name)
 
 
-def form_of(
-    html: str, action: str | None = None, *, all_forms: bool = False
-) -> tuple[str, dict[str, str]]:
+def form_of(html: str, action: str | None = None, *, all_forms: bool = False) -> tuple[str, dict[str, str]]:
     """The address of the first POST form of a page (or that with this action), and its fields."""
     for form in _FORM.findall(html):
         attributes = dict(_ATTRIBUTE.findall(form.partition(">")[0]))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
+from math import ceil
 from typing import Any, Final
 
+import trio
 from attrs import frozen
 from quart import Blueprint, Response, g, redirect, request
 
@@ -61,13 +62,20 @@ class LoginPages:
     async def _refuse(self, target: str) -> Response:
         """The form again: 401, or 429 for an address that sent too many wrong tokens."""
         parts = self._console.parts
-        status = HTTPStatus.UNAUTHORIZED
-        message = (
-            "This is no valid token: it is neither server.auth_token nor one of those that lithos token list "
-            "shows, or it was revoked or has expired."
-        )
-        parts.rejected("unauthorized")
-        return await self._console.show("login.html", status, next=target, message=message)
+        address, *_ = request.scope.get("client") or ("",)
+        seconds = parts.wrong_tokens.note(str(address), trio.current_time())
+        if not seconds:
+            parts.rejected("unauthorized")
+            message = (
+                "This is no valid token: it is neither server.auth_token nor one of those that lithos token "
+                "list shows, or it was revoked or has expired."
+            )
+            return await self._console.show("login.html", 401, next=target, message=message)
+        parts.rejected("too_many_wrong_tokens")
+        message = "Too many wrong tokens came from your address. Wait for a minute; a right one passes."
+        page = await self._console.show("login.html", 429, next=target, message=message)
+        page.headers["Retry-After"] = str(ceil(seconds))
+        return page
 
     async def log_out(self) -> Any:
         """End the session."""
@@ -100,8 +108,8 @@ class LoginPages:
         if principal.agent is None:
             return self._console.lacks("write")
         return (
-            f"{_why_bound(principal)}: what you do is recorded under it. Log in with a token that is bound to "
-            "no agent to choose a name."
+            f"{_why_bound(principal)}: what you do is recorded under it. To choose a name, log in with a token "
+            "that is bound to no agent."
         )
 
 

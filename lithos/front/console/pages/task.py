@@ -300,7 +300,7 @@ class TaskPages:
         return effects
 
     async def _own(self, task_id: str) -> Effects:
-        """The effects of closing a task that the person may close: their own, or any with the right `admin`."""
+        """The effects of closing a task that the person may close: their own, or any as `admin`."""
         effects = await self._open(task_id)
         self._console.demand_of(effects.task.created_by)
         return effects
