@@ -104,7 +104,7 @@ def add_console(
 
 def _make_inspection(server: Server, settings: FrontSettings) -> Inspection:
     storage = server.config.storage
-    opening = open_bind_warning(AccessPolicy(settings.host, settings.auth_token))
+    opening = open_bind_warning(AccessPolicy(settings.host, settings.auth_token, keyring=server.keyring))
     findings = [warn(f"{each}.", "Correct the name, or take it out.") for each in settings.warnings]
     findings += [warn(opening, "")] if opening is not None else []
     return Inspection(
