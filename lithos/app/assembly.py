@@ -317,6 +317,7 @@ class Assembly:
             history=stores.history,
             events_enabled=config.events.enabled,
             lock_trouble=lambda: stores.lock.trouble,
+            token_trouble=lambda: self.keyring.trouble,
             reading=self.actors.coordination_reading,
             clock=self.actors.clock,
             version=__version__,

@@ -39,6 +39,7 @@ _RUNNERS = {
     "backup": ("commands.backup", "run_backup"),
     "restore": ("commands.backup", "run_restore"),
     "export": ("commands.backup", "run_export"),
+    "token": ("tokens.command", "run_token"),
     "connect": ("commands.connect", "run_connect"),
     "demo": ("demo.play", "run_demo"),
     "top": ("top", "run_top"),

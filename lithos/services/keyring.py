@@ -91,6 +91,18 @@ class TokenRing:
         """The named tokens, expired ones too."""
         return self._tokens or ()
 
+    @property
+    def announcement(self) -> str | None:
+        """What a start tells of named tokens; None where none were ever defined."""
+        if self._trouble is not None:
+            return f"{self._trouble}."
+        if self._tokens is None:
+            return None
+        now = self._clock()
+        expired = sum(token.has_expired(now) for token in self._tokens)
+        past = f", {expired} of them expired" if expired else ""
+        return f"Named tokens: {len(self._tokens)}{past}"
+
     def accept(self, secret: str) -> None:
         """Accept another token with full access for as long as this process lives."""
         self._is_fixed_open = False

@@ -1,8 +1,9 @@
-"""Named tokens in `.lithos/tokens.json`: who may use the server, by the hash of a secret (integration spec, 3).
+"""Named tokens in `.lithos/tokens.json`: who may use the server, by the hash of a secret.
 
-A secret is 256 random bits, so its plain SHA-256 tells nothing of it and needs no salt. The file is replaced
-whole, under a lock in `.lithos/tokens.lock`, with mode 0600. The lock file also says whether tokens are asked
-for at all: it survives a removed or damaged `tokens.json`, so that a lost file never opens a server.
+Integration spec, section 3. A secret is 256 random bits, so its plain SHA-256 tells nothing of it and needs
+no salt. The file is replaced whole, under a lock in `.lithos/tokens.lock`, with mode 0600. The lock file also
+says whether tokens are asked for at all: it survives a removed or damaged `tokens.json`, so that a lost file
+never opens a server.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from attrs import asdict, field, frozen
 
@@ -29,6 +30,8 @@ from lithos.stores.owner_record import NO_LOCKS
 
 TOKENS: Final = "tokens.json"
 LOCK: Final = "tokens.lock"
+#: How a secret begins, so that people and scanners know one that lies about.
+PREFIX: Final = "lithos_"
 #: Tokens of a server, expired ones included.
 MOST_TOKENS: Final = 1_000
 #: Characters of a token's name, and of an agent id.
@@ -201,7 +204,7 @@ class TokenStore:
             agent = None if agent is None else check_agent(agent)
         except ValueError as problem:
             raise TokenRefused(str(problem)) from problem
-        secret = secrets.token_urlsafe(32)
+        secret = f"{PREFIX}{secrets.token_urlsafe(32)}"
         token = Token(name, digest_of(secret.encode()), rights, agent, now, expires_at)
         self._private.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with self._locked() as lock:
@@ -209,12 +212,12 @@ class TokenStore:
             tokens = known or ()
             if any(each.name == name for each in tokens):
                 raise TokenRefused(
-                    f"There is a token '{name}' already, and its secret cannot be shown again. Choose another "
-                    f"name, or revoke it first: lithos token revoke {name}"
+                    f"There is a token '{name}' already, and its secret cannot be shown again. Choose "
+                    f"another name, or revoke it first: lithos token revoke {name}"
                 )
             if len(tokens) >= MOST_TOKENS:
                 raise TokenRefused(
-                    f"There are {MOST_TOKENS:,} tokens, the most there may be. Revoke those that have expired."
+                    f"There are {MOST_TOKENS:,} tokens, the most there may be. Revoke expired ones."
                 )
             _require(lock)
             try:
@@ -232,7 +235,8 @@ class TokenStore:
             found = next((each for each in tokens if each.name == name), None)
             if found is None:
                 names = ", ".join(each.name for each in tokens[:20]) or "none"
-                raise TokenRefused(f"There is no token '{name[:LONGEST_NAME]}'. Tokens: {names}.")
+                # What was typed is not repeated: it may be the secret itself.
+                raise TokenRefused(f"There is no token of that name. Tokens: {names}.")
             _require(lock)
             left = tuple(each for each in tokens if each is not found)
             self._write(left)
@@ -318,7 +322,7 @@ def _require(lock: int) -> None:
 
 
 def _row_of(token: Token) -> dict[str, Any]:
-    row = cast("dict[str, Any]", asdict(token))
+    row = asdict(token)
     expires_at = token.expires_at
     return {
         "name": row["name"],

@@ -33,6 +33,7 @@ TYPED = {
     "restore": ("restore copy --force", 0),
     "export": ("export", 0),
     "connect": ("connect cursor", 0),
+    "token": ("token create ci", 0),
     "completion": ("completion bash", 0),
     "demo": ("demo", 0),
 }

@@ -151,6 +151,8 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         if bound != urlsplit(url).netloc:
             text += f", bound to {bound} (every interface)"
         announce(session, text, url=url, bound=bound)
+        if (tokens := server.keyring.announcement) is not None:
+            announce(session, tokens)
 
 
 async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:

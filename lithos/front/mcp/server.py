@@ -100,10 +100,12 @@ def build_mcp_server(
     _add_tools(server, toolbox, caller_of)
     add_prompts(server)
     if library is not None:
-        add_resources(server, library.resources)
+        add_resources(server, library.resources, lambda ctx: caller_of(ctx).principal.agent)
     if library is not None and changes is not None:
         server.add_request_handler(
-            "subscriptions/listen", SubscriptionsListenRequestParams, Listening(changes)
+            "subscriptions/listen",
+            SubscriptionsListenRequestParams,
+            Listening(changes, lambda ctx: caller_of(ctx).ended),
         )
         if keeps_sessions:
             add_subscriptions(server, library.resources)

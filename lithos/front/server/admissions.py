@@ -1,8 +1,8 @@
 """Who was let in and is still there, and who guesses tokens: the state of access control.
 
-A request carries its principal in its scope, and an event that is set once its token is valid no longer: streams
-end at that. Wrong tokens are counted by address; a right one always passes, also behind a reverse proxy, where
-all requests have one address.
+A request carries its principal in its scope, and an event that is set once its token is valid no longer:
+streams end at that. Wrong tokens are counted by address; a right one always passes, also behind a reverse
+proxy, where all requests have one address.
 """
 
 from __future__ import annotations

@@ -138,9 +138,7 @@ class Gate:
         seconds = self._wrong_tokens.note(address, trio.current_time())
         if not seconds:
             return refusal
-        message = (
-            "Too many wrong tokens came from this address. Wait, and correct the token; right ones pass."
-        )
+        message = "Too many wrong tokens came from this address. Correct the token; right ones always pass."
         return evolve(
             refusal,
             status=429,

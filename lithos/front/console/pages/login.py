@@ -108,8 +108,8 @@ class LoginPages:
         if principal.agent is None:
             return self._console.lacks("write")
         return (
-            f"{_why_bound(principal)}: what you do is recorded under it. To choose a name, log in with a token "
-            "that is bound to no agent."
+            f"{_why_bound(principal)}: what you do is recorded under it. To choose a name, log in with "
+            "a token that is bound to no agent."
         )
 
 
