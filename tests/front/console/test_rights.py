@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from html import unescape
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urljoin
 
 import httpx2
 import pytest
@@ -120,6 +123,8 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
     )
 
 
+LINK: Final = re.compile(r'<a\b[^>]*\shref="([^"]+)"')
+POSTED: Final = re.compile(r'<form method="post" action="([^"]+)"')
 #: Routes where a page that is not there is the answer to whoever may look.
 MISSING: Final = frozenset({"/<whole:rest>", "/undo/<report>"})
 #: Submitted by other tests: they begin and end sessions.
@@ -248,6 +253,39 @@ OWNED: Final = frozenset({"/tasks/<task_id>/release", "/tasks/<task_id>/cancel",
 
 def may(guest: Guest, needed: Rights) -> bool:
     return RIGHTS.index(guest.rights) >= RIGHTS.index(needed)
+
+
+#: Addresses that one guest follows at most; those with filters and versions are many.
+MOST_FOLLOWED: Final = 400
+
+
+@pytest.mark.parametrize("guest", GUESTS, ids=lambda guest: guest.name)
+async def test_no_page_offers_what_the_right_refuses(tmp_path: Path, guest: Guest) -> None:
+    """behaviour 246: every link and every form of every page that can be reached is one that may be used."""
+    async with visiting(tmp_path) as person:
+        await prepare(person)
+        async with entered(person, guest) as client:
+            waiting, seen, forms = (
+                ["/console/", "/console/notes?view=deleted", "/console/receipts"],
+                set(),
+                set(),
+            )
+            while waiting and len(seen) < MOST_FOLLOWED:
+                path = waiting.pop(0)
+                answer = await client.get(path, follow_redirects=True)
+                assert answer.status_code != 403, (path, answer.text[-800:])
+                assert answer.status_code in (200, 404, 409), (path, answer.status_code)
+                forms |= {re.sub(r"[0-9a-f-]{36}", "ID", one) for one in POSTED.findall(answer.text)}
+                for link in LINK.findall(answer.text):
+                    address = (
+                        urljoin(str(answer.url), unescape(link)).removeprefix(person.url).partition("#")[0]
+                    )
+                    if address.startswith("/console/") and "/static/" not in address and address not in seen:
+                        seen.add(address)
+                        waiting.append(address)
+        assert len(seen) > 40
+        assert ("/console/logout" in forms) and (len(forms) > 1) is (guest.rights != "read")
+        assert any(one.startswith("/console/undo?") for one in seen) is (guest.rights == "admin")
 
 
 @pytest.mark.parametrize("guest", GUESTS, ids=lambda guest: guest.name)
