@@ -41,7 +41,7 @@ async def serve_front(
     stream = events.SseEndpoint(server.streams, sse)
     apps: dict[str, AsgiApp] = {events.PATH: stream}
     routes = [partial(_add_routes, server, websockets)]
-    wrong_tokens = WrongTokens()
+    wrong_tokens, rejected = WrongTokens(), partial(server.metrics.count, "http_rejected")
     if settings.auth_token is not None:
         server.keyring.accept(settings.auth_token)
     async with trio.open_nursery() as nursery:
@@ -50,7 +50,7 @@ async def serve_front(
         if settings.console:
             sessions = Sessions(server.state.clock, server.console_agent, server.keyring)
             calm = events.SseEndpoint(server.streams, sse, pause=feed.PAUSE, capacity=feed.CAPACITY)
-            apps[feed.PATH] = feed.ConsoleFeed(calm, sessions)
+            apps[feed.PATH] = feed.ConsoleFeed(calm, sessions, rejected)
             watch = _make_watch(server)
             nursery.start_soon(watch.samples.run)
             nursery.start_soon(watch.concerns.run)
@@ -65,7 +65,7 @@ async def serve_front(
             library=server.library,
             apps=apps,
             routes=routes,
-            rejected=partial(server.metrics.count, "http_rejected"),
+            rejected=rejected,
             on_loaded=server.front_loaded.set,
             task_status=task_status,
         )

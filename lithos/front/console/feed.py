@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from lithos.front.console.sessions import COOKIE, Sessions
-from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send, answer
+from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send, answer, ignore_rejection
 
 PATH: Final = "/console/events"
 #: Seconds between two sends to one page, which hears of the first event at once, and events that may wait.
@@ -21,9 +21,13 @@ LOOK: Final = 0.5
 class ConsoleFeed:
     """An ASGI application: the event stream for whoever has a session; it ends with the session."""
 
-    def __init__(self, stream: AsgiApp, sessions: Sessions) -> None:
+    def __init__(
+        self, stream: AsgiApp, sessions: Sessions, rejected: Callable[[str], None] = ignore_rejection
+    ) -> None:
+        """`rejected` is told `unauthorized` for whoever has no session and needs one."""
         self._stream = stream
         self._sessions = sessions
+        self._rejected = rejected
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one subscriber; 401 without a session where one is needed."""
@@ -33,6 +37,7 @@ class ConsoleFeed:
                 scope, self._receiving_while(lambda: self._sessions.holds(session), receive), send
             )
         elif self._sessions.needs_login:
+            self._rejected("unauthorized")
             await answer(scope, receive, send, 401, {"error": "unauthorized"})
         else:  # whoever has not loaded a page yet
             await self._stream(

@@ -336,3 +336,28 @@ async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest
                 assert {row["agent"] for row in history["versions"][:-2]} == {MINE}
             else:
                 assert agents <= {MINE, "Zoe"}
+
+
+async def test_the_tools_refuse_what_a_page_would_let_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviours 246 and 247: rights and identity do not depend on the pages alone."""
+    async with visiting(tmp_path) as person:
+        note = await person.lithos.create("Beacon", "First text.", agent=OTHER)
+        seen = person.lithos.server.coordinator.head
+        for guest in (Guest("reader", "read", None), Guest("bound-writer", "write", MINE)):
+            async with entered(person, guest) as client:
+                csrf = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)[1][
+                    "csrf"
+                ]
+                with monkeypatch.context() as patch:
+                    patch.setattr(Console, "demand", lambda *_: None)
+                    patch.setattr(Console, "agent", OTHER)
+                    answer = await client.post(
+                        f"/console/notes/{note}/quarantine", data={"csrf": csrf, "once": "x", "reason": "why"}
+                    )
+                assert answer.status_code == 403, guest
+                assert guest.name in answer.text
+        assert not list(person.lithos.server.coordinator._store.events_after(seen))
+        metrics = (await person.lithos.server.gauges.scrape()).decode()
+        assert 'lithos_http_rejected_total{reason="forbidden"} 2.0' in metrics
