@@ -116,7 +116,7 @@ def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
         return Passage(cors, principal)
     if principal is None:
         lines = (*cors, (b"www-authenticate", b"Bearer"))
-        return Refusal(401, "unauthorized", {"error": "unauthorized"}, lines, guessed=bool(given))
+        return Refusal(401, "unauthorized", {"error": "unauthorized"}, lines, guessed=any(given))
     needed = right_of(head.path)
     if not principal.may(needed):
         return _forbidden(principal, needed, head.path, cors)
