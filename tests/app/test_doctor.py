@@ -38,8 +38,8 @@ from tests.e2e.vault import snapshot
 from tests.servers import load_once, put_note, serving
 
 HEALTHY = [
-    "configuration", "data directory", "disk space", "layout", "owner", "port", "databases", "notes",
-    "protection", "displaced texts", "duplicate ids", "vanished files", "embedder", "indexes", "watcher",
+    "configuration", "data directory", "disk space", "layout", "tokens", "owner", "port", "databases",
+    "notes", "protection", "displaced texts", "duplicate ids", "vanished files", "embedder", "indexes", "watcher",
     "clock",
 ]  # fmt: skip
 NOTES = 24
