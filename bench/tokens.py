@@ -1,7 +1,7 @@
 """Microseconds to find a token among many: the right one, a wrong one, and none at all, in turn.
 
-Run as `python -m bench.tokens [--tokens 1000]`; prints one JSON line. No server is started: this is what looking
-for the token adds to each request.
+Run as `python -m bench.tokens [--tokens 1000]`; prints one JSON line. No server is started: this is what
+looking for the token adds to each request.
 """
 
 from __future__ import annotations
