@@ -290,7 +290,13 @@ class TokenStore:
         """The lock file, open and locked: of two commands, one waits."""
         until = time.monotonic() + _PATIENCE
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self._private / LOCK, flags, 0o600)
+        try:
+            descriptor = os.open(self._private / LOCK, flags, 0o600)
+        except FileNotFoundError:
+            data = self._private.parent
+            raise TokenRefused(
+                f"There are no tokens: {data} is no data directory. Name it with --data-dir."
+            ) from None
         try:
             while not _try_lock(descriptor):
                 if time.monotonic() > until:

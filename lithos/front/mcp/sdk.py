@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import parse_qs
+from uuid import UUID
 
 import trio
 from mcp.server.sse import SseServerTransport
@@ -15,10 +16,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from lithos.core.principals import Principal
 from lithos.front.mcp.server import Caller, Context, build_mcp_server
 from lithos.front.mcp.session import run_session
-from lithos.front.server.admissions import PRINCIPAL, ended_of
+from lithos.front.server.admissions import ENDED, PRINCIPAL, ended_of
 from lithos.front.server.ports import Message, Receive, Scope, Send, SharedToolBox
 from lithos.services.notes.resources import Library
 
@@ -44,7 +44,7 @@ class SdkTransports:
         )
         self._sse = SseServerTransport(messages_path, max_request_body_size=max_body_bytes)
         #: Who opened the SSE sessions that are open.
-        self._openers: dict[str, Principal] = {}
+        self._openers: dict[str, Caller] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -69,7 +69,7 @@ class SdkTransports:
             nonlocal session_id
             if session_id is None and (found := _SESSION.search(message.get("body", b""))):
                 session_id = found[1].decode()
-                self._openers[session_id] = scope[PRINCIPAL]
+                self._openers[session_id] = Caller(scope[PRINCIPAL], ended)
             await send(message)
 
         try:
@@ -81,12 +81,18 @@ class SdkTransports:
 
     def may_post(self, scope: Scope) -> bool:
         """Whether a message comes from whoever opened its SSE session; also for a session that is none."""
-        (session_id, *_) = parse_qs(scope["query_string"].decode("latin-1")).get("session_id", [""])
-        opener = self._openers.get(session_id.replace("-", "").lower())
-        return opener is None or opener == scope[PRINCIPAL]
+        return all(opener.principal == scope[PRINCIPAL] for opener in self._openers_of(scope))
+
+    def _openers_of(self, scope: Scope) -> list[Caller]:
+        """Who opened the sessions that a message names, which is one unless somebody tries something."""
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("session_id", [])
+        found = (self._openers.get(_spelled(session_id)) for session_id in given)
+        return [opener for opener in found if opener is not None]
 
     async def take_message(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Dispatch a posted message to its SSE session."""
+        """Dispatch a posted message to its SSE session, with which what it asks for ends."""
+        for opener in self._openers_of(scope):
+            scope[ENDED] = opener.ended
         await self._sse.handle_post_message(scope, receive, send)
 
     @staticmethod
@@ -97,6 +103,14 @@ class SdkTransports:
         except ValidationError:
             return False
         return True
+
+
+def _spelled(session_id: str) -> str:
+    """A session's id as it was given out; the SDK takes every spelling of a UUID."""
+    try:
+        return UUID(hex=session_id).hex
+    except ValueError:
+        return ""
 
 
 def caller_of(ctx: Context) -> Caller:

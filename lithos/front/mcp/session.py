@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextvars
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Final, Self, cast
 
 import anyio
 import trio
@@ -28,6 +28,8 @@ from lithos.services.notes.resources import Library
 from lithos.telemetry import get_logger
 
 Incoming = SessionMessage | Exception
+#: Seconds that calls of a token that was revoked may still take.
+REVOKED_GRACE: Final = 1.0
 
 
 async def run_session(
@@ -48,7 +50,7 @@ async def run_session(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(incoming.end_on, shutdown)
         if ended is not None:
-            nursery.start_soon(incoming.end_on, ended)
+            nursery.start_soon(incoming.end_on, ended, REVOKED_GRACE)
         tells_changes = server.get_request_handler("resources/subscribe") is not None
         options = server.create_initialization_options(NotificationOptions(resources_changed=tells_changes))
         await server.run(incoming, _Writing(writer, unanswered), options)
@@ -80,9 +82,9 @@ class _Unanswered:
         self._changed.set()
         self._changed = trio.Event()
 
-    async def wait_none(self, *, also_listening: bool) -> None:
-        """Wait until no request is in flight, at most `STOP_GRACE`."""
-        with trio.move_on_after(STOP_GRACE):
+    async def wait_none(self, grace: float, *, also_listening: bool) -> None:
+        """Wait until no request is in flight, at most `grace` seconds."""
+        with trio.move_on_after(grace):
             while self._ids or (also_listening and self._listening):
                 await self._changed.wait()
 
@@ -95,6 +97,7 @@ class _Reading:
         self._unanswered = unanswered
         self._listens_after_end = listens_after_end
         self._stopping = False
+        self._grace = STOP_GRACE
         self._waiting = trio.CancelScope()
 
     @property
@@ -102,9 +105,9 @@ class _Reading:
         """The context of the last sender, as the SDK looks for it."""
         return getattr(self._inner, "last_context", None)
 
-    async def end_on(self, shutdown: trio.Event) -> None:
-        await shutdown.wait()
-        self._stopping = True
+    async def end_on(self, event: trio.Event, grace: float = STOP_GRACE) -> None:
+        await event.wait()
+        self._stopping, self._grace = True, min(grace, self._grace)
         self._waiting.cancel()
 
     async def receive(self) -> Incoming:
@@ -112,7 +115,7 @@ class _Reading:
         if item is None:
             if self._stopping or self._listens_after_end:
                 # A stop ends the listening, with a goodbye; a client that leaves wants none.
-                await self._unanswered.wait_none(also_listening=self._stopping)
+                await self._unanswered.wait_none(self._grace, also_listening=self._stopping)
             raise anyio.EndOfStream
         self._unanswered.note(item)
         return item

@@ -20,6 +20,7 @@ from lithos.front.events.monitoring import audit_route, create_app, metrics_rout
 from lithos.front.mcp.http import McpEndpoints
 from lithos.front.server.access import HEALTH_PATH, RIGHTS_BY_PATH, right_of
 from lithos.front.server.admissions import MOST_ADDRESSES, MOST_WRONG, WINDOW, WrongTokens
+from lithos.services.state import ServerState
 from lithos.stores.tokens import TOKENS, TokenStore
 from tests.front.running import FakeHealth, FakeToolBox, rpc
 from tests.front.streaming import SseClient
@@ -311,15 +312,17 @@ async def test_a_session_is_its_openers_alone(tmp_path: Path) -> None:
     """behaviour 247: who posts to another's session would act as nobody knows whom."""
     async with team(tmp_path) as made:
         stream = await _open_stream(made, "/sse", "write")
-        received = b""
-        while b"session_id=" not in received or b"\n\n" not in received.partition(b"session_id=")[2].replace(
-            b"\r\n", b"\n"
-        ):
-            received += bytes(await stream.receive_some())
-        session = received.partition(b"session_id=")[2][:32].decode()
+        session = await _session_of(stream)
         async with httpx2.AsyncClient(base_url=made.whole.url) as client:
             for name, status in (("read", 403), ("root", 403), ("write", 202)):
-                for spelling in (session, session.upper(), f"{session[:8]}-{session[8:]}"):
+                spellings = (
+                    session.upper(),
+                    f"{session[:8]}-{session[8:]}",
+                    f"urn:uuid:{session}",
+                    f"{{{session}}}",
+                )
+                twice = (f"{'0' * 32}&session_id={session}", f"{session}&session_id={'0' * 32}")
+                for spelling in (session, *spellings, *twice[: 1 if name == "write" else 2]):
                     address = f"/messages/?session_id={spelling}"
                     answer = await client.post(address, json=rpc("ping"), headers=made.bearer(name))
                     assert answer.status_code == status, (name, spelling)
@@ -328,6 +331,43 @@ async def test_a_session_is_its_openers_alone(tmp_path: Path) -> None:
             )
             assert nobody.status_code == 404
         await stream.aclose()
+
+
+async def test_revoking_ends_a_session_whose_call_is_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 248: within the bound, though a stop would let the call finish for longer."""
+    began = trio.Event()
+
+    async def never(_: ServerState) -> dict[str, Any]:
+        began.set()
+        await trio.sleep_forever()
+        return {}
+
+    monkeypatch.setattr(ServerState, "stats", never)
+    async with team(tmp_path) as made:
+        stream = await _open_stream(made, "/sse", "read")
+        session = await _session_of(stream)
+        async with httpx2.AsyncClient(base_url=made.whole.url, headers=made.bearer("read")) as client:
+
+            async def send(message: dict[str, Any]) -> None:
+                answer = await client.post(f"/messages/?session_id={session}", json=message)
+                assert answer.status_code == 202
+
+            me = {"name": "t", "version": "1"}
+            await send(rpc("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=me))
+            await send(rpc("notifications/initialized", None))
+            await send(rpc("tools/call", 2, name="lithos_stats", arguments={}))
+            await began.wait()
+            made.store.revoke("read")
+            await _expect_end(stream)
+
+
+async def _session_of(stream: trio.SocketStream) -> str:
+    received = b""
+    while b"\n" not in received.partition(b"session_id=")[2]:
+        received += bytes(await stream.receive_some())
+    return received.partition(b"session_id=")[2][:32].decode()
 
 
 async def test_cursors_of_bound_agents_are_their_own(tmp_path: Path) -> None:
