@@ -228,7 +228,16 @@ def test_a_walk_that_climbs_or_comes_back_is_seen(files: list[str], foul: str) -
 
 
 def test_every_query_parameter_of_the_event_streams_is_documented() -> None:
-    of_others = {"after", "agent_id", "doc_id", "limit", "of a page", "scope", "titles"}  # not of streams
+    of_others = {
+        "after",
+        "agent_id",
+        "doc_id",
+        "limit",
+        "of a page",
+        "scope",
+        "session_id",
+        "titles",
+    }  # not of streams
     assert set(QUERY) == {*QUERY_PARAMETERS, "access_token"} - of_others
     page = render_pages()["events.md"]
     assert all(f"| `{name}` |" in page for name in QUERY)

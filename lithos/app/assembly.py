@@ -32,6 +32,7 @@ from lithos.app.stores import Stores
 from lithos.config.catalogue import Config
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.projection import Projection
+from lithos.services.keyring import TokenRing
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge
@@ -80,6 +81,8 @@ class Assembly:
     ) -> None:
         self.actors = Actors(config, stores, clock, reading, load_embedder, load_transformer)
         self.startup_seconds = 0.0
+        private, auth_token = config.storage.data_dir / ".lithos", config.server.auth_token
+        self.keyring = TokenRing(private, clock, auth_token)
 
     async def start(self, nursery: trio.Nursery) -> Server:
         """Start the actors; the server knows no note yet."""
@@ -203,6 +206,7 @@ class Assembly:
             config=self.actors.config,
             lineage=self.actors.lineage,
             console_agent=self.actors.config.server.console_agent,
+            keyring=self.keyring,
             clock=clock,
         )
 
@@ -316,6 +320,7 @@ class Assembly:
             history=stores.history,
             events_enabled=config.events.enabled,
             lock_trouble=lambda: stores.lock.trouble,
+            token_trouble=lambda: self.keyring.trouble,
             reading=self.actors.coordination_reading,
             clock=self.actors.clock,
             version=__version__,

@@ -44,6 +44,7 @@ from lithos.stores.backup import (
 from lithos.stores.history.store import HISTORY
 from lithos.stores.lock import is_owned
 from lithos.stores.notes.displaced import DISPLACED
+from lithos.stores.tokens import LOCK, TOKENS
 
 __all__ = ["BackupRefused", "Restored", "back_up", "back_up_to_tar", "restore"]
 
@@ -164,9 +165,11 @@ def _links_of_vault(storage: StorageConfig, saved: Mapping[str, SavedFile]) -> F
 
 
 def _list_state(data: Path) -> Iterator[str]:
-    """What else is copied as it is: configuration, history, displaced texts."""
+    """What else is copied as it is: configuration, hashes of tokens, history, displaced texts."""
     if (data / "config.yaml").is_file():
         yield "config.yaml"
+    # Without them a restored server would be open to all.
+    yield from (f"{PRIVATE}/{name}" for name in (TOKENS, LOCK) if (data / PRIVATE / name).is_file())
     for name in ("migrations", DISPLACED):
         folder = data / PRIVATE / name
         if folder.is_dir():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from quart_trio import QuartTrio
@@ -10,7 +11,7 @@ from quart_trio import QuartTrio
 from lithos.actors.blocking import Threads
 from lithos.app.server import Server
 from lithos.config.catalogue import SETTINGS, Config, as_public_dict
-from lithos.core.findings import ok, warn
+from lithos.core.findings import Finding, ok, warn
 from lithos.front.console.console import Console
 from lithos.front.console.pages import (
     agents,
@@ -31,6 +32,7 @@ from lithos.front.console.pages import (
 from lithos.front.console.parts import ConfiguredSetting, ConsoleParts
 from lithos.front.console.sessions import Sessions
 from lithos.front.server.access import AccessPolicy, open_bind_warning
+from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings
 from lithos.services.notes.browsing import Browsing
 from lithos.services.notes.concerns import Concerns
@@ -66,6 +68,7 @@ def add_console(
     server: Server,
     settings: FrontSettings,
     sessions: Sessions,
+    wrong_tokens: WrongTokens,
     samples: Samples,
     concerns: Concerns,
     app: QuartTrio,
@@ -97,19 +100,27 @@ def add_console(
         clock=server.clock,
         version=settings.version,
         agent=server.console_agent,
-        auth_token=settings.auth_token,
+        keyring=server.keyring,
+        wrong_tokens=wrong_tokens,
+        named_tokens=lambda: server.keyring.named,
+        rejected=partial(server.metrics.count, "http_rejected"),
     )
     Console(parts, sessions).add_routes(app, PAGES)
 
 
 def _make_inspection(server: Server, settings: FrontSettings) -> Inspection:
     storage = server.config.storage
-    opening = open_bind_warning(AccessPolicy(settings.host, settings.auth_token))
-    findings = [warn(f"{each}.", "Correct the name, or take it out.") for each in settings.warnings]
-    findings += [warn(opening, "")] if opening is not None else []
+    policy = AccessPolicy(settings.host, keyring=server.keyring)
+
+    def configuration() -> list[Finding]:
+        findings = [warn(f"{each}.", "Correct the name, or take it out.") for each in settings.warnings]
+        told = (open_bind_warning(policy), server.keyring.trouble)
+        findings += [warn(each, "") for each in told if each is not None]
+        return [*findings, ok("All values are known and allowed.")]
+
     return Inspection(
         Place(storage.data_dir, storage.notes_folder, storage.vault),
-        [*findings, ok("All values are known and allowed.")],
+        configuration,
         server.catalogue,
         server.live_check,
         server.state.clock,

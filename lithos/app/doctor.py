@@ -32,6 +32,7 @@ from lithos.services.upkeep.checks_notes import (
     look_aside,
     run_check,
 )
+from lithos.services.upkeep.checks_tokens import are_asked_for, check_tokens
 from lithos.services.upkeep.checks_upstream import check_upstream, find_upstream
 from lithos.services.upkeep.reconcile_indices import IndexSettings
 from lithos.services.upkeep.validation import Survey, survey_notes
@@ -209,6 +210,7 @@ class Doctor:
         )
         yield "disk space", _aside(lambda: checks_storage.check_space(data))
         yield "layout", _aside(lambda: checks_storage.check_layout(data))
+        yield "tokens", _aside(lambda: check_tokens(private, self._clock()))
         yield "owner", self._look_at_owner
         yield "port", self._look_at_port
         yield (
@@ -317,7 +319,7 @@ def check_configuration(patient: Patient) -> Iterator[Finding]:
         yield warn(f"{warning}.", "Correct the name, or take it out.")
     server = patient.config.server
     opening = open_bind_warning(AccessPolicy(server.host, server.auth_token))
-    if opening is not None:
+    if opening is not None and not are_asked_for(patient.config.storage.data_dir / ".lithos"):
         yield warn(opening, "")
     yield ok("All values are known and allowed.")
 

@@ -15,6 +15,7 @@ from lithos.front.console import feed
 from lithos.front.console.sessions import Sessions
 from lithos.front.events import sse as events
 from lithos.front.events.frames import Subscribers
+from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings
 from lithos.front.server.serve import serve_http
 from lithos.services.notes.concerns import Concerns
@@ -40,25 +41,31 @@ async def serve_front(
     stream = events.SseEndpoint(server.streams, sse)
     apps: dict[str, AsgiApp] = {events.PATH: stream}
     routes = [partial(_add_routes, server, websockets)]
+    wrong_tokens, rejected = WrongTokens(), partial(server.metrics.count, "http_rejected")
+    if settings.auth_token is not None:
+        server.keyring.accept(settings.auth_token)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_end_streams, server, shutdown)
+        await nursery.start(server.keyring.run)
         if settings.console:
-            sessions = Sessions(server.state.clock, server.console_agent)
+            sessions = Sessions(server.state.clock, server.console_agent, server.keyring)
             calm = events.SseEndpoint(server.streams, sse, pause=feed.PAUSE, capacity=feed.CAPACITY)
-            apps[feed.PATH] = feed.ConsoleFeed(calm, sessions, needs_login=settings.auth_token is not None)
+            apps[feed.PATH] = feed.ConsoleFeed(calm, sessions, rejected)
             watch = _make_watch(server)
             nursery.start_soon(watch.samples.run)
             nursery.start_soon(watch.concerns.run)
-            routes.append(partial(_add_console, server, settings, sessions, watch))
+            routes.append(partial(_add_console, server, settings, sessions, wrong_tokens, watch))
         await serve_http(
             settings,
             server.tools,
             server.state,
             shutdown=shutdown,
+            keyring=server.keyring,
+            wrong_tokens=wrong_tokens,
             library=server.library,
             apps=apps,
             routes=routes,
-            rejected=partial(server.metrics.count, "http_rejected"),
+            rejected=rejected,
             on_loaded=server.front_loaded.set,
             task_status=task_status,
         )
@@ -103,12 +110,17 @@ def _make_watch(server: Server) -> Watch:
 
 
 def _add_console(
-    server: Server, settings: FrontSettings, sessions: Sessions, watch: Watch, app: QuartTrio
+    server: Server,
+    settings: FrontSettings,
+    sessions: Sessions,
+    wrong_tokens: WrongTokens,
+    watch: Watch,
+    app: QuartTrio,
 ) -> None:
     """Add the console; its libraries too are loaded only once the server listens."""
     from lithos.app.console import add_console  # noqa: PLC0415
 
-    add_console(server, settings, sessions, watch.samples, watch.concerns, app)
+    add_console(server, settings, sessions, wrong_tokens, watch.samples, watch.concerns, app)
 
 
 async def _end_streams(server: Server, shutdown: trio.Event) -> None:

@@ -29,6 +29,7 @@ from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment
 from lithos.services.importing.importing import Importing
+from lithos.services.keyring import TokenRing
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import Moving
@@ -107,11 +108,18 @@ class Server:
     config: Config
     #: The agent name of changes that a person makes in the console.
     console_agent: str
+    #: The tokens that are accepted; the front has it follow their file.
+    keyring: TokenRing
     clock: Callable[[], datetime]
 
-    def publish_address(self, url: str, token: str | None = None) -> None:
-        """Write this server's address to the lock file, for service discovery."""
-        self.lock.publish(OwnerRecord(os.getpid(), socket.gethostname(), url, format_time(utc_now()), token))
+    def publish_address(self, url: str, *, private: bool = False) -> None:
+        """Write this server's address to the lock file, with the token for commands of the same user.
+
+        `private`: the address is for those commands alone.
+        """
+        token = self.keyring.own_token
+        now = format_time(utc_now())
+        self.lock.publish(OwnerRecord(os.getpid(), socket.gethostname(), url, now, token, private))
 
     async def searchable(self) -> None:
         """Wait until full text and meaning cover every note (or there is no model)."""

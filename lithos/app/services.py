@@ -230,8 +230,8 @@ def watch_learning(gauges: Gauges, learning: Learning, floor: float) -> None:
 
 
 _REJECTIONS: Final = (
-    "bad_request", "body_stalled", "body_too_large", "forbidden_host", "forbidden_origin", "head_too_large",
-    "unauthorized",
+    "bad_request", "body_stalled", "body_too_large", "forbidden", "forbidden_host", "forbidden_origin",
+    "head_too_large", "too_many_wrong_tokens", "unauthorized",
 )  # fmt: skip
 
 

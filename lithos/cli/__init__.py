@@ -43,6 +43,7 @@ _RUNNERS = {
     "bundle": ("bundle.command", "run_bundle"),
     "connect": ("connecting.command", "run_connect"),
     "import": ("importing.command", "run_import"),
+    "token": ("tokens.command", "run_token"),
     "demo": ("demo.play", "run_demo"),
     "top": ("top", "run_top"),
 }

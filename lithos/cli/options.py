@@ -179,6 +179,9 @@ CLIENTS = (
     "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "windsurf", "zed", "opencode",
     "openclaw", "agent-zero",
 )  # fmt: skip
+#: `core.principals.RIGHTS`, and days that a token may live.
+RIGHTS = ("read", "write", "admin")
+LONGEST_LIFE = 36_500
 #: Shells that `lithos completion` knows.
 SHELLS = ("bash", "zsh")
 
@@ -257,6 +260,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_import(add("import", "bring notes of another program in; the source stays as it is"))
     _add_top(add("top", "show what a running server does, live in the terminal"))
     _add_demo(add("demo", "watch two agents share notes and work, on a folder that is thrown away"))
+    _add_token(add("token", "create, list and revoke tokens: who may use the server, and what they may do"))
     _add_connect(
         add("connect", "connect a client: print what it needs, or write it into its own configuration")
     )
@@ -489,6 +493,24 @@ def _add_connect(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_token(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    shared = _global_options()
+
+    def add(name: str, help_text: str) -> argparse.ArgumentParser:
+        return actions.add_parser(name, help=help_text, parents=[shared], argument_default=argparse.SUPPRESS)
+
+    create = add("create", "make a token and print it, once")
+    create.add_argument("name", metavar="NAME", help="what to call it: letters, digits and . _ - @")
+    create.add_argument("--agent", metavar="ID", help="whoever has it acts as this agent and as no other")
+    create.add_argument("--rights", choices=RIGHTS, help="what it may do (default: write)")
+    create.add_argument("--expires", type=_days, metavar="DAYS", help="how long it lives (default: for ever)")
+    add("list", "names, rights, agents and ends; never the tokens themselves")
+    revoke = add("revoke", "end a token; a running server ends its streams within 2 seconds")
+    revoke.add_argument("name", metavar="NAME", help="its name")
+    add("off", "ask for no named token any more, once all are revoked")
+
+
 def _add_completion(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=f"one of {', '.join(SHELLS)}")
 
@@ -505,6 +527,13 @@ def _pause(text: str) -> float:
     if not 0.1 <= seconds <= 3600:
         raise argparse.ArgumentTypeError("give 0.1 to 3600 seconds")
     return seconds
+
+
+def _days(text: str) -> float:
+    days = float(text)
+    if not 0 < days <= LONGEST_LIFE:
+        raise argparse.ArgumentTypeError(f"give more than 0 days and at most {LONGEST_LIFE:,}")
+    return days
 
 
 def _time(text: str) -> datetime:

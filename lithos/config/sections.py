@@ -225,7 +225,10 @@ class ServerConfig:
 
     console: bool = setting(True, "Serve the web console at `/console/` (HTTP transports only).")
     console_agent: str = setting(
-        "person", "Agent name of changes made in the console, unless its user chooses another.", AGENT_NAME
+        "person",
+        "Agent name of changes made in the console, unless its user chooses another or has a token that is "
+        "bound to an agent.",
+        AGENT_NAME,
     )
 
     @property

@@ -35,6 +35,9 @@ _PER_EDGE: Final = Bound("one per edge of a lineage, and per unresolved contradi
 _FIXED: Final = Bound("fixed when the server starts", "fixed")
 _CALL: Final = Bound("a call's, ends with it", "what the call was given or found")
 _CONNECTIONS: Final = Bound("one per open connection or request", "some kilobytes each")
+_TOKENS: Final = Bound(
+    "`stores.tokens.MOST_TOKENS`", "names of `stores.tokens.LONGEST_AGENT` and a hash each"
+)
 _MAILBOX: Final = Bound("the capacity that each actor gives", "the messages, whose askers wait")
 _ROWS_TO_SETTLE: Final = Bound("changes within `actors.writing.recording.TIDY_AFTER`", "a number each")
 _IMPORT: Final = Bound(
@@ -274,8 +277,18 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
         "`front.console.sessions.MOST_SUBMISSIONS`", "a key and a location"
     ),
     "front.console.sessions.Sessions._by_id": Bound("`front.console.sessions.MOST_SESSIONS`", "sessions"),
+    "front.console.sessions.Sessions._ended": Bound(
+        "`front.console.sessions.MOST_SESSIONS`", "a sentence each"
+    ),
     "front.server.connections.Connections._open": _CONNECTIONS,
     "front.server.exchanges.Exchanges._open": _CONNECTIONS,
+    "front.server.admissions.Admissions._open": _CONNECTIONS,
+    "front.server.admissions.WrongTokens._by_address": Bound(
+        "`front.server.admissions.MOST_ADDRESSES`", "an address and three numbers each"
+    ),
+    "services.keyring.TokenRing._by_digest": _TOKENS,
+    "services.keyring.TokenRing._by_principal": _TOKENS,
+    "front.mcp.sdk.SdkTransports._openers": _CONNECTIONS,
     "front.mcp.session._Unanswered._ids": _CONNECTIONS,
     "front.mcp.session._Unanswered._listening": _CONNECTIONS,
     "metrics.Metrics._counters": Bound("fixed instruments with bounded labels", "fixed"),
@@ -367,6 +380,7 @@ QUERY_PARAMETERS: Final[Mapping[str, Bound]] = {
     "limit": _HEAD,
     "of a page": _HEAD,
     "scope": _HEAD,
+    "session_id": _HEAD,
     "since": _HEAD,
     "subscriber": Bound("one per request", "`front.events.ws.NAME_LENGTH` characters"),
     "tags": _HEAD,

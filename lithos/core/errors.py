@@ -31,6 +31,12 @@ class InvalidInput(LithosError):
     code = "invalid_input"
 
 
+class Forbidden(LithosError):
+    """The token lacks the right, or names another agent than the one it is bound to."""
+
+    code = "forbidden"
+
+
 class DocNotFound(LithosError):
     """No note has this id or path."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
-from attrs import frozen
+from attrs import field, frozen
 
 Rights = Literal["read", "write", "admin"]
 #: From the fewest to the most: each may do what those before it may.
@@ -22,15 +22,18 @@ class Principal:
     name: str
     rights: Rights
     agent: str | None = None
+    #: Tells a token from a later one of the same name, rights and agent; no secret.
+    mark: str = field(default="", repr=False)
 
     def may(self, needed: Rights) -> bool:
         """Whether these rights include `needed`."""
         return RIGHTS.index(self.rights) >= RIGHTS.index(needed)
 
 
-#: The user who owns the server: stdio, the bridge, commands and hooks of the same user, `server.auth_token`,
-#: and everybody where no token is defined.
+#: The user who owns the server: stdio, the bridge, commands and hooks of the same user.
 OWNER: Final = Principal("owner", "admin")
+#: Everybody, where no token is defined; valid only for as long as that lasts.
+ANYONE: Final = Principal("anyone", "admin")
 
 
 class Keyring(Protocol):
@@ -47,4 +50,8 @@ class Keyring(Protocol):
 
     def is_valid(self, principal: Principal) -> bool:
         """Whether the token of this principal is still there, unexpired, with the same rights and agent."""
+        ...
+
+    async def wait_changed(self) -> None:
+        """Wait until a principal may have become invalid: a token was revoked, changed, or has expired."""
         ...

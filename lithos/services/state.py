@@ -82,6 +82,8 @@ class ServerState:
     events_enabled: bool
     #: What is wrong with the lock of the data directory, if anything is.
     lock_trouble: Callable[[], str | None]
+    #: Why named tokens are refused, if they are though they were defined.
+    token_trouble: Callable[[], str | None]
     reading: Blocking
     clock: Callable[[], datetime]
     version: str
@@ -149,6 +151,7 @@ class ServerState:
             "memory": self._memory(),
             "history": self._history(),
             "ownership": self._ownership(),
+            **self._tokens(),
         }
 
     async def _knowledge_folder(self) -> Component:
@@ -159,6 +162,11 @@ class ServerState:
         except (OSError, trio.TooSlowError) as failure:
             return Component("unavailable", f"{folder} cannot be read: {failure}")
         return await self._writing(folder)
+
+    def _tokens(self) -> dict[str, Component]:
+        """Told only where something is wrong: `/health` is open to all."""
+        trouble = self.token_trouble()
+        return {} if trouble is None else {"tokens": Component("degraded", trouble)}
 
     def _notes(self) -> dict[str, Any]:
         """How many notes there are, and of how many the frontmatter cannot be read: those are served too."""

@@ -140,7 +140,10 @@ def walk_files(root: Path) -> Iterator[str]:
 
 
 def copy_file(source: Path, target: Path) -> SavedFile | None:
-    """Copy one file durably, with its mtime, hashing it on the way; None when it has gone meanwhile."""
+    """Copy one file durably, with its mtime, hashing it on the way; None when it has gone meanwhile.
+
+    What only its owner may read stays so.
+    """
     try:
         descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -150,6 +153,8 @@ def copy_file(source: Path, target: Path) -> SavedFile | None:
         target.parent.mkdir(parents=True, exist_ok=True)
         digest, size = hashlib.sha256(), 0
         with target.open("xb") as writing:
+            if not stat.S_IMODE(status.st_mode) & 0o077:
+                os.fchmod(writing.fileno(), 0o600)
             while block := reading.read(_BLOCK):
                 digest.update(block)
                 size += writing.write(block)

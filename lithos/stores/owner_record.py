@@ -26,7 +26,10 @@ class OwnerRecord:
     host: str
     url: str | None
     started_at: str
+    #: Admits commands and hooks of the user who may read the lock file (mode 0600).
     token: str | None = field(default=None, repr=False)
+    #: The address is for those alone, as that of a server on stdio; clients are given another.
+    private: bool = False
 
 
 def encode_owner(record: OwnerRecord) -> bytes:
@@ -45,6 +48,8 @@ def read_owner(path: Path) -> OwnerRecord | None:
             url=content.get("url"),
             started_at=str(content["started_at"]),
             token=content.get("token"),
+            # Earlier servers had a token of their own only for such an address.
+            private=bool(content.get("private", content.get("token") is not None)),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -38,9 +38,9 @@ from tests.e2e.vault import snapshot
 from tests.servers import load_once, put_note, serving
 
 HEALTHY = [
-    "configuration", "data directory", "disk space", "layout", "owner", "port", "databases", "notes",
-    "protection", "displaced texts", "duplicate ids", "vanished files", "embedder", "indexes", "watcher",
-    "clock",
+    "configuration", "data directory", "disk space", "layout", "tokens", "owner", "port", "databases",
+    "notes", "protection", "displaced texts", "duplicate ids", "vanished files", "embedder", "indexes",
+    "watcher", "clock",
 ]  # fmt: skip
 NOTES = 24
 WATCH_MODE = "LITHOS_INDEX__WATCH_MODE"

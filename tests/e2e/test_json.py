@@ -39,6 +39,7 @@ TYPED = {
     "connect --remove": ("connect cursor --remove --scope project", 0),
     "skill": ("skill", 0),
     "bundle": ("bundle forms", 0),
+    "token": ("token create ci", 0),
     "completion": ("completion bash", 0),
     "demo": ("demo", 0),
 }

@@ -10,6 +10,7 @@ from typing import Any
 import trio
 from attrs import define, evolve, field
 
+from lithos.core.principals import Principal
 from lithos.front.events.monitoring import RouteModule
 from lithos.front.server.ports import AsgiApp, FrontSettings
 from lithos.front.server.serve import NO_APPS, serve_http
@@ -37,6 +38,9 @@ class FakeToolBox:
     waiting: trio.Event = field(factory=trio.Event)
     release: trio.Event = field(factory=trio.Event)
     cancelled: int = 0
+
+    def acting_as(self, principal: Principal) -> FakeToolBox:
+        return self
 
     def listed(self) -> Sequence[ToolSpec]:
         return [spec("zebra"), spec("echo", read_only=False, destructive=True, idempotent=False)]

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
-from lithos.stores.owner_record import OwnerRecord, read_owner
+from lithos.stores.owner_record import OwnerRecord, encode_owner, read_owner
 
 HOLDER = """
 import sys
@@ -130,6 +130,21 @@ def test_the_record_is_replaced_as_a_whole(path):
         assert read_owner(path) == record
     assert "token" not in json.loads(path.read_bytes())
     lock.release()
+
+
+def test_an_address_for_the_owner_alone_says_so(path):
+    """Earlier servers had a token only for such an address."""
+    open_to_clients = OwnerRecord(1, "h", "http://x", "then", "secret")
+    for record in (open_to_clients, OwnerRecord(1, "h", "http://x", "then", "secret", private=True)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode_owner(record))
+        assert read_owner(path) == record
+        assert "secret" not in repr(record)
+    old = {"pid": 1, "host": "h", "url": "http://x", "started_at": "then"}
+    path.write_text(json.dumps(old))
+    assert not read_owner(path).private
+    path.write_text(json.dumps(old | {"token": "secret"}))
+    assert read_owner(path).private
 
 
 def test_a_record_that_cannot_be_written_gives_the_lock_up_again(path, monkeypatch):

@@ -22,7 +22,6 @@ from lithos.telemetry import get_logger
 
 if TYPE_CHECKING:
     from lithos.otlp import Export
-import secrets
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -152,6 +151,8 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         if bound != urlsplit(url).netloc:
             text += f", bound to {bound} (every interface)"
         announce(session, text, url=url, bound=bound)
+        if (tokens := server.keyring.announcement) is not None:
+            announce(session, tokens)
 
 
 async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:
@@ -175,11 +176,13 @@ async def _serve_loopback(
     session: Session, server: Server, shutdown: trio.Event, nursery: trio.Nursery
 ) -> None:
     """Listen in `nursery` until `shutdown`, with a token that only readers of the lock know."""
-    token = secrets.token_urlsafe(32)
-    settings = front_settings(session.config, "127.0.0.1", 0, token, console=False)
+    settings = attrs.evolve(
+        front_settings(session.config, "127.0.0.1", 0, session.config.server.auth_token, console=False),
+        private=True,
+    )
     front = partial(serve_front, settings, server, session.config.events, shutdown)
     host, port = await nursery.start(front)
-    server.publish_address(url_of(host, port), token)
+    server.publish_address(url_of(host, port), private=True)
 
 
 def front_settings(

@@ -125,9 +125,7 @@ def _wants_token(config: Config) -> bool:
 
 def _served_url(owner: OwnerRecord | None) -> str | None:
     """Where the running server answers clients over HTTP; None without one, and for one on stdio."""
-    if owner is None or owner.token is not None:  # a token of its own means stdio
-        return None
-    return owner.url
+    return None if owner is None or owner.private else owner.url
 
 
 def find_options(session: Session) -> tuple[str, ...]:

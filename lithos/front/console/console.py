@@ -20,9 +20,11 @@ from werkzeug.routing import PathConverter
 
 from lithos.actors.blocking import Threads
 from lithos.core.errors import LithosError
-from lithos.front.console.formats import make_environment
+from lithos.core.principals import ANYONE, RIGHTS, Principal, Rights
+from lithos.front.console.formats import make_environment, readable
 from lithos.front.console.parts import ConsoleParts
 from lithos.front.console.sessions import COOKIE, LIFE, Session, Sessions
+from lithos.front.server.ports import ToolBox
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 from lithos.tools.contract.arguments import ArgumentFault
@@ -106,11 +108,16 @@ class Console:
 
     # -- what pages use -------------------------------------------------------------------------
 
+    @property
+    def tools(self) -> ToolBox:
+        """The tools with the rights of the person who asks."""
+        return self.parts.tools.acting_as(self.principal)
+
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """The answer of a tool, as an agent gets it. Raises `Refused` for its refusals; None is left out."""
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
-            answer = await self.parts.tools.call(tool, given)
+            answer = await self.tools.call(tool, given)
         except ArgumentFault as fault:
             raise Refused(str(fault)) from fault
         if answer is None:
@@ -132,8 +139,10 @@ class Console:
             "args": request.args.to_dict(),
             "agent": session.agent if session else self.parts.agent,
             "csrf": session.csrf if session else "",
+            "me": session.principal if session else None,
+            "lacks": {right: self.lacks(right) if session else "" for right in RIGHTS},
             "once": token_urlsafe(12),
-            "has_login": self.parts.auth_token is not None,
+            "has_login": session is not None and session.principal != ANYONE,
             "notices": session.take_notices() if session and "partial" not in request.args else (),
         }
         page = self.environment.get_template(template)
@@ -142,11 +151,15 @@ class Console:
         response.headers["Cache-Control"] = "no-store"
         return response
 
-    def change(self, act: Change) -> Callable[..., Awaitable[Any]]:
-        """A view for a POST: checks the session's token, carries `act(form, **values)` out once."""
+    def change(self, act: Change, needs: Rights = "write") -> Callable[..., Awaitable[Any]]:
+        """A view for a POST: checks rights and the session's token, carries `act(form, **values)` out once.
+
+        What belongs to somebody `act` has to check by `demand_of`.
+        """
 
         @wraps(act)
         async def view(**values: Any) -> Any:
+            self.demand(needs)
             form: Form = await request.form
             session: Session = g.session
             key = form.get("once", "")
@@ -159,6 +172,45 @@ class Console:
             return redirect(await session.once(key, partial(act, form, **values)), 303)
 
         return view
+
+    def only(self, needs: Rights, view: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        """A view for a GET whose page takes more than the right `read`."""
+
+        @wraps(view)
+        async def guarded(**values: Any) -> Any:
+            self.demand(needs)
+            return await view(**values)
+
+        return guarded
+
+    def lacks(self, needed: Rights) -> str:
+        """Why the person may not do what takes this right; empty where they may."""
+        mine = self.principal
+        if mine.may(needed):
+            return ""
+        return f"This needs the right {needed}; you have {mine.rights} (token {mine.name})."
+
+    def demand(self, needed: Rights) -> None:
+        """Raise `Refused` unless the person has this right."""
+        if reason := self.lacks(needed):
+            raise Refused(reason, 403, "forbidden")
+
+    def demand_of(self, owner: str | None) -> None:
+        """Raise `Refused` unless the person may change what belongs to this agent: `admin` for another's."""
+        self.demand("write")
+        if owner != self.agent and (reason := self.lacks("admin")):
+            whose = f"It belongs to {readable(owner, 60)}, and you are {readable(self.agent, 60)}."
+            raise Refused(f"{reason} {whose}", 403, "forbidden")
+
+    def sees_all_of(self, agent: str | None) -> bool:
+        """Whether the person may see what only the audit log tells of an agent: their own, or as `admin`."""
+        return agent == self.agent or self.principal.may("admin")
+
+    @property
+    def principal(self) -> Principal:
+        """Whose token the person logged in with."""
+        principal: Principal = g.session.principal
+        return principal
 
     @property
     def agent(self) -> str:
@@ -202,19 +254,21 @@ class Console:
 
     async def _admit(self) -> Any:
         """Find or begin the session; without one, where a token is needed, show the login."""
-        session = self.sessions.find(request.cookies.get(COOKIE))
-        if session is None and self.parts.auth_token is None:
+        session_id = request.cookies.get(COOKIE)
+        session = self.sessions.find(session_id)
+        if session is None and not self.sessions.needs_login:
             session = self.begin_session()
         g.session = session
         if session is not None or request.endpoint in _OPEN_ENDPOINTS:
             return None
         if request.method == "GET" and "partial" not in request.args:
             return redirect(f"/console/login?next={quote(request.full_path.removesuffix('?'))}", 302)
-        raise Refused("Your session has ended, and nothing was changed. Log in again.", 401)
+        why = self.sessions.why_ended(session_id) or "Your session has ended."
+        raise Refused(f"{why} Nothing was changed. Log in again.", 401)
 
-    def begin_session(self, agent: str | None = None) -> Session:
+    def begin_session(self, agent: str | None = None, principal: Principal = ANYONE) -> Session:
         """A new session of whoever asks; its cookie goes with the answer."""
-        session: Session = self.sessions.begin(agent)
+        session: Session = self.sessions.begin(agent, principal)
         g.session = g.fresh_session = session
         return session
 
@@ -238,6 +292,8 @@ class Console:
         """The page of a refusal."""
         if isinstance(failure, Refused):
             status, message = failure.status, failure.message
+            if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+                self.parts.rejected("unauthorized" if status == HTTPStatus.UNAUTHORIZED else "forbidden")
         elif isinstance(failure, LithosError):
             status, message = _STATUSES.get(failure.code, 400), failure.message
         else:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from attrs import field, frozen
+from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.front.server.ports import ToolBox
+from lithos.core.principals import Keyring
+from lithos.front.server.admissions import WrongTokens
+from lithos.front.server.ports import SharedToolBox
 from lithos.services.notes.browsing import Browsing
 from lithos.services.notes.concerns import Concerns
 from lithos.services.notes.knowledge import Knowledge
@@ -26,6 +28,7 @@ from lithos.services.tasks.event_stream import EventStreams
 from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep.inspection import Inspection
 from lithos.services.upkeep.samples import Samples
+from lithos.stores.tokens import Token
 
 
 @frozen(kw_only=True)
@@ -42,7 +45,7 @@ class ConfiguredSetting:
 class ConsoleParts:
     """The services that pages use; `agent` is the name of changes unless the person chooses another."""
 
-    tools: ToolBox
+    tools: SharedToolBox
     catalogue: Catalogue
     knowledge: Knowledge
     browsing: Browsing
@@ -67,4 +70,10 @@ class ConsoleParts:
     clock: Callable[[], datetime]
     version: str
     agent: str
-    auth_token: str | None = field(default=None, repr=False)
+    keyring: Keyring
+    #: Counts wrong tokens by address, at the login as in the header of a request.
+    wrong_tokens: WrongTokens
+    #: The named tokens, expired ones too.
+    named_tokens: Callable[[], Sequence[Token]]
+    #: Told the reason of each refusal for want of a session or a right, for `http_rejected_total`.
+    rejected: Callable[[str], None]

@@ -1,7 +1,8 @@
 """Sessions of the console: who is there, under which agent name, and which submissions were carried out.
 
-They live in memory: after a restart one logs in anew. Without a token every browser gets a session by itself,
-which only names the agent and protects against forged submissions.
+They live in memory: after a restart one logs in anew. While no token is defined every browser gets a session
+by itself, which only names the agent and protects against forged submissions. A session remembers the
+principal of its token and never the token; it ends when that token does.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Final
 
 import trio
 from attrs import define, field
+
+from lithos.core.principals import ANYONE, Keyring, Principal
 
 COOKIE: Final = "lithos_session"
 #: How long a session lasts.
@@ -39,11 +42,16 @@ class Submission:
 
 @define(eq=False)
 class Session:
-    """One browser. `csrf` is in each of its forms, and proves that a submission comes from its pages."""
+    """One browser. `csrf` is in each of its forms, and proves that a submission comes from its pages.
+
+    `agent` is the name of its changes; that of a principal which is bound to an agent stays. The principal
+    `ANYONE` has not logged in: no token was defined.
+    """
 
     id: str = field(repr=False)
     agent: str
     expires_at: datetime
+    principal: Principal = ANYONE
     csrf: str = field(factory=lambda: secrets.token_urlsafe(24), repr=False)
     submissions: OrderedDict[str, Submission] = field(factory=OrderedDict, repr=False)
     #: Sentences for the next page that is shown.
@@ -87,35 +95,77 @@ class Session:
 class Sessions:
     """All sessions by id."""
 
-    def __init__(self, clock: Callable[[], datetime], agent: str, *, life: timedelta = LIFE) -> None:
-        """`agent` is the name of those who choose none."""
+    def __init__(
+        self, clock: Callable[[], datetime], agent: str, keyring: Keyring, *, life: timedelta = LIFE
+    ) -> None:
+        """`agent` is the name of those who choose none, and are bound to none."""
         self._clock = clock
         self._agent = agent
+        self._keyring = keyring
         self._life = life
         self._by_id: OrderedDict[str, Session] = OrderedDict()
+        #: Why sessions ended, by their ids, for browsers that come back with one.
+        self._ended: OrderedDict[str, str] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._by_id)
 
+    @property
+    def needs_login(self) -> bool:
+        """Whether a session takes a token now: one may be defined while the server runs."""
+        return not self._keyring.is_open
+
     def find(self, session_id: str | None) -> Session | None:
-        """The session with this id, unless it has expired."""
+        """The session with this id, unless it has ended."""
         session = self._by_id.get(session_id or "")
-        if session is None:
-            return None
-        if self._clock() >= session.expires_at:
-            del self._by_id[session.id]
+        if session is None or not self.holds(session):
             return None
         self._by_id.move_to_end(session.id)
         return session
 
-    def begin(self, agent: str | None = None) -> Session:
-        """A new session."""
-        session = Session(secrets.token_urlsafe(32), agent or self._agent, self._clock() + self._life)
+    def holds(self, session: Session) -> bool:
+        """Whether a session goes on; it ends after its life, and with its token."""
+        if self._by_id.get(session.id) is not session:
+            return False
+        if reason := self._end_of(session):
+            self.end(session, reason)
+            return False
+        return True
+
+    def why_ended(self, session_id: str | None) -> str:
+        """Why the session with this id ended, as a sentence; empty where it is not known or did not."""
+        return self._ended.get(session_id or "", "")
+
+    def begin(self, agent: str | None = None, principal: Principal = ANYONE) -> Session:
+        """A new session, under the agent that the principal is bound to, if any."""
+        session = Session(
+            secrets.token_urlsafe(32),
+            principal.agent or agent or self._agent,
+            self._clock() + self._life,
+            principal,
+        )
         self._by_id[session.id] = session
         while len(self._by_id) > MOST_SESSIONS:
             self._by_id.popitem(last=False)
         return session
 
-    def end(self, session: Session) -> None:
-        """Forget a session."""
+    def end(self, session: Session, reason: str = "") -> None:
+        """Forget a session; `reason` is what its browser is told at the login."""
         self._by_id.pop(session.id, None)
+        if reason:
+            self._ended[session.id] = reason
+        while len(self._ended) > MOST_SESSIONS:
+            self._ended.popitem(last=False)
+
+    def _end_of(self, session: Session) -> str:
+        """Why a session has to end now; empty where it has not."""
+        if self._clock() >= session.expires_at:
+            return f"Your session has ended: it lasts {self._life // timedelta(hours=1)} hours."
+        if self._keyring.is_valid(session.principal):
+            return ""
+        if session.principal == ANYONE:
+            return "Your session has ended: this server asks for a token now."
+        return (
+            f"Your session has ended: the token {session.principal.name} was revoked, has expired, or has "
+            "other rights now."
+        )

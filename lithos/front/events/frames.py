@@ -20,6 +20,8 @@ from lithos.services.tasks.event_stream import EventFilter, Resync
 
 KEEPALIVE_FRAME: Final = b": keepalive\n\n"
 OVERFLOW_FRAME: Final = b": overflow\n\n"
+#: The last comment of a stream whose token was revoked or has expired.
+REVOKED_FRAME: Final = b": token ended\n\n"
 _FINAL_TEXT: Final = 0x81
 
 

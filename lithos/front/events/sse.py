@@ -10,7 +10,16 @@ from typing import Final
 
 import trio
 
-from lithos.front.events.frames import KEEPALIVE_FRAME, OVERFLOW_FRAME, Subscribers, read_query, sse_frames
+from lithos.front.events.frames import (
+    KEEPALIVE_FRAME,
+    OVERFLOW_FRAME,
+    REVOKED_FRAME,
+    Subscribers,
+    read_query,
+    sse_frames,
+)
+from lithos.front.server.admissions import ended_of
+from lithos.front.server.limits import STOP_FLUSH
 from lithos.front.server.ports import Header, Receive, Scope, Send
 from lithos.services.tasks.event_stream import (
     EventStream,
@@ -53,7 +62,7 @@ class SseEndpoint:
         self._capacity = capacity
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one client until it disconnects, is too slow, or the server shuts down."""
+        """Serve one client until it disconnects, is too slow, its token ends, or the server shuts down."""
         refusal = self._subscribers.refusal()
         if scope["method"] != "GET":
             await _refuse(send, 405, "Method Not Allowed: use GET", [(b"allow", b"GET")])
@@ -67,12 +76,18 @@ class SseEndpoint:
         query = read_query(scope["query_string"])
         since = _last_event_id(scope) or query.since
         stream = await self._streams.open(since, query.wanted, self._capacity)
+        ended = ended_of(scope)
         try:
             await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_cancel_when_gone, receive, nursery.cancel_scope)
+                nursery.start_soon(_cancel_when_ended, ended, nursery.cancel_scope)
                 await send({"type": "http.response.body", "body": await self._send_frames(stream, send)})
                 nursery.cancel_scope.cancel()
+            if ended.is_set():
+                # One that reads nothing gets no goodbye; its connection ends all the same.
+                with trio.move_on_after(STOP_FLUSH):
+                    await send({"type": "http.response.body", "body": REVOKED_FRAME})
         finally:
             stream.close()
             if stream.has_overflowed:
@@ -108,6 +123,11 @@ def _last_event_id(scope: Scope) -> str | None:
 async def _cancel_when_gone(receive: Receive, scope: trio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         continue
+    scope.cancel()
+
+
+async def _cancel_when_ended(ended: trio.Event, scope: trio.CancelScope) -> None:
+    await ended.wait()
     scope.cancel()
 
 

@@ -10,14 +10,15 @@ from contextlib import suppress
 from typing import Any, Final, cast
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 from pydantic_core import from_json
 from quart import Response, Websocket, websocket
 from quart_trio import QuartTrio
 
 from lithos.core.errors import StorageFailed
 from lithos.front.events.frames import Query, Subscribers, message_frames, read_query
-from lithos.front.server.ports import compact_json
+from lithos.front.server.admissions import ended_of, principal_of
+from lithos.front.server.ports import Scope, compact_json
 from lithos.services.tasks.agents import Cursors
 from lithos.services.tasks.event_stream import (
     EventFilter,
@@ -92,7 +93,7 @@ def _seq(content: dict[str, Any]) -> int:
 
 
 PATH: Final = "/events/ws"
-GOING_AWAY, TRY_AGAIN_LATER = 1001, 1013
+GOING_AWAY, POLICY_VIOLATION, TRY_AGAIN_LATER = 1001, 1008, 1013
 #: Events in one send at most: some 20 kB.
 SEND_TOGETHER: Final = 64
 NAME_LENGTH: Final = 200
@@ -121,6 +122,10 @@ class WsEndpoint:
         refusal = self._subscribers.refusal()
         if refusal is None and len(query.subscriber or "") > NAME_LENGTH:
             refusal = 400, f"The subscriber's name is longer than {NAME_LENGTH} characters"
+        caller = principal_of(cast(Scope, socket.scope))
+        if query.subscriber is not None and caller is not None and caller.agent is not None:
+            # Cursors of agents are their own; none is told where another one is.
+            query = evolve(query, subscriber=f"{caller.agent}/{query.subscriber}")
         if refusal is not None:
             return _refuse(*refusal)
         with self._subscribers.place():
@@ -174,11 +179,18 @@ class _Conversation:
         self._acknowledged = trio.Event()
 
     async def run(self) -> None:
-        """Serve the connection until the client disconnects (which cancels this) or the stream ends."""
+        """Serve the connection until the client disconnects (which cancels this) or the stream ends.
+
+        Also until its token is valid no longer.
+        """
+        code = POLICY_VIOLATION
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._answer_frames)
                 nursery.start_soon(self._store_cursor)
+                nursery.start_soon(
+                    _cancel_when, ended_of(cast(Scope, self._socket.scope)), nursery.cancel_scope
+                )
                 code = await self._deliver()
                 nursery.cancel_scope.cancel()
             await self._socket.close(code)
@@ -253,6 +265,11 @@ class _Conversation:
 
     async def _send(self, content: Mapping[str, Any]) -> None:
         await self._socket.send(compact_json(content))
+
+
+async def _cancel_when(ended: trio.Event, scope: trio.CancelScope) -> None:
+    await ended.wait()
+    scope.cancel()
 
 
 def _refuse(status: int, text: str) -> Response:

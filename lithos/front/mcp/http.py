@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from lithos.core.principals import Principal
 from lithos.front.mcp.tool_calls import answer_directly, call_tool_box, read_direct_call
+from lithos.front.server.admissions import PRINCIPAL, ended_of
 from lithos.front.server.gate import replaying
-from lithos.front.server.ports import AsgiApp, Late, Receive, Scope, Send, ToolBox, answer
+from lithos.front.server.ports import AsgiApp, Late, Receive, Scope, Send, SharedToolBox, answer
 from lithos.services.notes.resources import Library
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class McpEndpoints:
 
     def __init__(
         self,
-        toolbox: ToolBox,
+        toolbox: SharedToolBox,
         library: Library | None,
         version: str,
         max_body_bytes: int,
@@ -77,7 +79,8 @@ class McpEndpoints:
                 sdk = await self._sdk.get()
                 await sdk.answer_post(scope, replaying(body, receive), send)
             else:
-                result = await call_tool_box(self._toolbox, call.name, call.arguments)
+                caller: Principal = scope[PRINCIPAL]
+                result = await call_tool_box(self._toolbox.acting_as(caller), call.name, call.arguments)
                 await answer_directly(send, call, result)
 
     async def _get_sse(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,11 +89,15 @@ class McpEndpoints:
             await answer(scope, receive, send, 405, _rpc_error(message), headers=[(b"allow", b"GET")])
             return
         sdk = await self._sdk.get()
-        await sdk.keep_session(scope, receive, send, self._shutdown)
+        await sdk.keep_session(scope, receive, send, self._shutdown, ended_of(scope))
 
     async def _post_message(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Dispatch a message to its SSE session; the SDK would log an unreadable one with a traceback."""
         sdk = await self._sdk.get()
+        if not sdk.may_post(scope):
+            message = "Forbidden: this session was opened with another token"
+            await answer(scope, receive, send, 403, _rpc_error(message))
+            return
         if scope["method"] == "POST":
             body: bytes = (await receive()).get("body", b"")
             receive = replaying(body, receive)

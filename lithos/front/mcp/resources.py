@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any, Final
 
 from mcp import MCPError
@@ -91,8 +92,13 @@ TEMPLATES: Final = [
 ]
 
 
-def add_resources(server: Server[Any], resources: Resources) -> None:
-    """Register the resource handlers (notes, tasks, tags) with a server."""
+def add_resources(
+    server: Server[Any], resources: Resources, agent_of: Callable[[Context], str | None]
+) -> None:
+    """Register the resource handlers (notes, tasks, tags) with a server.
+
+    `agent_of` a request is the agent that its token is bound to.
+    """
 
     async def list_resources(ctx: Context, params: PaginatedRequestParams) -> dict[str, Any]:
         try:
@@ -107,7 +113,7 @@ def add_resources(server: Server[Any], resources: Resources) -> None:
 
     async def read(ctx: Context, params: ReadResourceRequestParams) -> dict[str, Any]:
         try:
-            content = await resources.read(params.uri)
+            content = await resources.read(params.uri, agent_of(ctx))
         except UnknownResource as missing:
             raise not_found(ctx, params.uri, missing) from missing
         return {"contents": [{"uri": params.uri, **await _wire_content(content)}], "resultType": "complete"}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
+import trio
+from attrs import field, frozen
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -17,10 +20,11 @@ from mcp.types import (
     ToolsCapability,
 )
 
+from lithos.core.principals import OWNER, Principal
 from lithos.front.mcp.resources import add_prompts, add_resources
 from lithos.front.mcp.subscriptions import Listening, add_subscriptions, no_notices, notices_of
 from lithos.front.mcp.tool_calls import call_tool_box
-from lithos.front.server.ports import ToolBox
+from lithos.front.server.ports import SharedToolBox
 from lithos.services.notes.resources import Library
 from lithos.services.progress import progress_told
 from lithos.tools.contract.arguments import ToolSpec
@@ -49,12 +53,31 @@ CHANGING: Final = CacheHint(ttl_ms=0, scope="private")
 Context = ServerRequestContext[Any, Any]
 
 
+@frozen
+class Caller:
+    """Who sent a request; `ended` is set once its token is valid no longer."""
+
+    principal: Principal = OWNER
+    ended: trio.Event = field(factory=trio.Event)
+
+
+def owner_of(ctx: Context) -> Caller:
+    """Who sends requests on stdio: the user whose process this is."""
+    return Caller()
+
+
 def build_mcp_server(
-    toolbox: ToolBox, version: str, library: Library | None = None, *, keeps_sessions: bool
+    toolbox: SharedToolBox,
+    version: str,
+    library: Library | None = None,
+    *,
+    keeps_sessions: bool,
+    caller_of: Callable[[Context], Caller] = owner_of,
 ) -> Server[Any]:
     """Return the server that a transport drives.
 
     `keeps_sessions`: the transport is stdio or SSE, where the server can send unsolicited notifications.
+    `caller_of` says who sent a request.
     """
     changes = None if library is None else library.changes
     server: Server[Any] = Server(
@@ -74,13 +97,15 @@ def build_mcp_server(
     )
     # Spans of single calls are not among Lithos's instruments.
     server.middleware.clear()
-    _add_tools(server, toolbox)
+    _add_tools(server, toolbox, caller_of)
     add_prompts(server)
     if library is not None:
-        add_resources(server, library.resources)
+        add_resources(server, library.resources, lambda ctx: caller_of(ctx).principal.agent)
     if library is not None and changes is not None:
         server.add_request_handler(
-            "subscriptions/listen", SubscriptionsListenRequestParams, Listening(changes)
+            "subscriptions/listen",
+            SubscriptionsListenRequestParams,
+            Listening(changes, lambda ctx: caller_of(ctx).ended),
         )
         if keeps_sessions:
             add_subscriptions(server, library.resources)
@@ -88,16 +113,16 @@ def build_mcp_server(
     return server
 
 
-def _add_tools(server: Server[Any], toolbox: ToolBox) -> None:
-    listing = {"tools": [_wire_tool(spec) for spec in toolbox.listed()], "resultType": "complete"}
-
+def _add_tools(server: Server[Any], toolbox: SharedToolBox, caller_of: Callable[[Context], Caller]) -> None:
     async def list_tools(ctx: Context, params: PaginatedRequestParams) -> dict[str, Any]:
-        return listing
+        listed = toolbox.acting_as(caller_of(ctx).principal).listed()
+        return {"tools": [_wire_tool(spec) for spec in listed], "resultType": "complete"}
 
     async def call_tool(ctx: Context, params: CallToolRequestParams) -> dict[str, Any]:
         # Nothing is sent to clients that gave no progress token, nor over `/mcp`.
         with progress_told(ctx.session.report_progress):
-            return await call_tool_box(toolbox, params.name, params.arguments or {})
+            acting = toolbox.acting_as(caller_of(ctx).principal)
+            return await call_tool_box(acting, params.name, params.arguments or {})
 
     server.add_request_handler("tools/list", PaginatedRequestParams, list_tools)
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextvars
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Final, Self, cast
 
 import anyio
 import trio
@@ -23,11 +23,13 @@ from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 from lithos.front.bridge.wires import Lines, Output, claim_standard_streams
 from lithos.front.mcp.server import build_mcp_server
 from lithos.front.server.limits import STOP_FLUSH, STOP_GRACE
-from lithos.front.server.ports import ToolBox
+from lithos.front.server.ports import SharedToolBox
 from lithos.services.notes.resources import Library
 from lithos.telemetry import get_logger
 
 Incoming = SessionMessage | Exception
+#: Seconds that calls of a token that was revoked may still take.
+REVOKED_GRACE: Final = 1.0
 
 
 async def run_session(
@@ -35,10 +37,11 @@ async def run_session(
     reader: ReadStream[Incoming],
     writer: WriteStream[SessionMessage],
     shutdown: trio.Event,
+    ended: trio.Event | None = None,
     *,
     listens_after_end: bool,
 ) -> None:
-    """Serve one client until it leaves or `shutdown` is set; closes both streams.
+    """Serve one client until it leaves, or `shutdown` or `ended` is set; closes both streams.
 
     `listens_after_end`: a client that ended its input still reads the answers to what it asked.
     """
@@ -46,6 +49,8 @@ async def run_session(
     incoming = _Reading(reader, unanswered, listens_after_end)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(incoming.end_on, shutdown)
+        if ended is not None:
+            nursery.start_soon(incoming.end_on, ended, REVOKED_GRACE)
         tells_changes = server.get_request_handler("resources/subscribe") is not None
         options = server.create_initialization_options(NotificationOptions(resources_changed=tells_changes))
         await server.run(incoming, _Writing(writer, unanswered), options)
@@ -77,9 +82,9 @@ class _Unanswered:
         self._changed.set()
         self._changed = trio.Event()
 
-    async def wait_none(self, *, also_listening: bool) -> None:
-        """Wait until no request is in flight, at most `STOP_GRACE`."""
-        with trio.move_on_after(STOP_GRACE):
+    async def wait_none(self, grace: float, *, also_listening: bool) -> None:
+        """Wait until no request is in flight, at most `grace` seconds."""
+        with trio.move_on_after(grace):
             while self._ids or (also_listening and self._listening):
                 await self._changed.wait()
 
@@ -92,6 +97,7 @@ class _Reading:
         self._unanswered = unanswered
         self._listens_after_end = listens_after_end
         self._stopping = False
+        self._grace = STOP_GRACE
         self._waiting = trio.CancelScope()
 
     @property
@@ -99,9 +105,9 @@ class _Reading:
         """The context of the last sender, as the SDK looks for it."""
         return getattr(self._inner, "last_context", None)
 
-    async def end_on(self, shutdown: trio.Event) -> None:
-        await shutdown.wait()
-        self._stopping = True
+    async def end_on(self, event: trio.Event, grace: float = STOP_GRACE) -> None:
+        await event.wait()
+        self._stopping, self._grace = True, min(grace, self._grace)
         self._waiting.cancel()
 
     async def receive(self) -> Incoming:
@@ -109,7 +115,7 @@ class _Reading:
         if item is None:
             if self._stopping or self._listens_after_end:
                 # A stop ends the listening, with a goodbye; a client that leaves wants none.
-                await self._unanswered.wait_none(also_listening=self._stopping)
+                await self._unanswered.wait_none(self._grace, also_listening=self._stopping)
             raise anyio.EndOfStream
         self._unanswered.note(item)
         return item
@@ -173,7 +179,7 @@ log = get_logger("lithos.front.stdio")
 
 
 async def serve_stdio(
-    toolbox: ToolBox, version: str, library: Library | None = None, *, shutdown: trio.Event
+    toolbox: SharedToolBox, version: str, library: Library | None = None, *, shutdown: trio.Event
 ) -> None:
     """Serve one client until stdin closes, stdout breaks or `shutdown` is set.
 

@@ -8,7 +8,7 @@ one `subscriptions/listen` request carries all subscriptions, and its response i
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Final
 
 import trio
@@ -127,14 +127,16 @@ def add_subscriptions(server: Server[Any], resources: Resources) -> None:
 class Listening:
     """`subscriptions/listen`: one call is one stream of change notifications until either side ends it."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: Changes, ended_of: Callable[[Context], trio.Event]) -> None:
+        """`ended_of` a request is set once its token is valid no longer."""
         self._changes = changes
+        self._ended_of = ended_of
         self._open = 0
 
     async def __call__(
         self, ctx: Context, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Acknowledge the subscriptions, send notifications, and end the stream at shutdown."""
+        """Acknowledge the subscriptions, send notifications, and end the stream with server or token."""
         if self._open >= MOST_LISTENERS:
             raise MCPError(INTERNAL_ERROR, "Too many clients listen already. Read the events at /events.")
         self._open += 1
@@ -156,15 +158,34 @@ class Listening:
         await ctx.session.send_notification(
             SubscriptionsAcknowledgedNotification(params=acknowledged), related_request_id=ctx.request_id
         )
+        ended = self._ended_of(ctx)
         try:
             while True:
-                uri = await follower.next_change()
+                uri = await _next_change(follower, ended)
                 event = ResourcesListChanged() if uri is None else ResourceUpdated(uri)
                 await ctx.session.send_notification(
                     event_to_notification(event, meta), related_request_id=ctx.request_id
                 )
         except StreamEnded:
             return SubscriptionsListenResult(_meta=meta)
+
+
+async def _next_change(follower: Follower, ended: trio.Event) -> str | None:
+    """The follower's next change. Raises `StreamEnded`, also once `ended` is set."""
+    changed: list[str | None] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_cancel_when, ended, nursery.cancel_scope)
+        with suppress(StreamEnded):  # raised below, where no group is made of it
+            changed.append(await follower.next_change())
+        nursery.cancel_scope.cancel()
+    if not changed:
+        raise StreamEnded
+    return changed[0]
+
+
+async def _cancel_when(ended: trio.Event, scope: trio.CancelScope) -> None:
+    await ended.wait()
+    scope.cancel()
 
 
 def _follow(wanted: SubscriptionFilter, follower: Follower) -> SubscriptionFilter:

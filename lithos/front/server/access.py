@@ -6,19 +6,23 @@ own Host), foreign pages (Origin) and foreign programs (Token). Nothing here doe
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 from urllib.parse import parse_qsl
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
+from lithos.core.principals import ANYONE, Keyring, Principal, Rights
 from lithos.front.server.ports import Header
+from lithos.services.keyring import OneToken
 
 HEALTH_PATH = "/health"
 CONSOLE_ROOTS = frozenset({"/", "/console"})
 QUERY_TOKEN_PATHS = frozenset({"/events", "/events/ws"})
+#: What needs more than to read. MCP answers every token with the tools that it may call.
+RIGHTS_BY_PATH: Final[Mapping[str, Rights]] = {"/metrics": "admin", "/audit": "admin", "/reconcile": "admin"}
 _WILDCARDS = frozenset({"", "*", "0.0.0.0", "::"})  # noqa: S104 - named to be recognised, not bound
 _LABEL = "[a-z0-9_-]{1,63}"  # a name with an empty or a longer one is none, and nothing can be made of it
 _AUTHORITY = re.compile(
@@ -37,6 +41,15 @@ class AccessPolicy:
     allowed_origins: tuple[str, ...] = ()
     #: The console is served: it asks for the token itself, at its login.
     console: bool = False
+    #: The tokens that are valid; `auth_token` alone, where nothing is given.
+    keyring: Keyring = Factory(lambda self: OneToken(self.auth_token), takes_self=True)
+    #: Nobody gets in without a token, though none is defined: a port for commands of the same user.
+    private: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody gets in."""
+        return self.keyring.is_open and not self.private
 
 
 @frozen
@@ -57,9 +70,13 @@ class RequestHead:
 
 @frozen
 class Passage:
-    """Admitted; `headers` (CORS) belong on the response."""
+    """Admitted; `headers` (CORS) belong on the response.
+
+    `principal` is None for whoever needs no token for this path, and gave none that is valid.
+    """
 
     headers: tuple[Header, ...] = ()
+    principal: Principal | None = None
 
 
 @frozen
@@ -70,6 +87,8 @@ class Refusal:
     reason: str
     body: dict[str, str] | None = None
     headers: tuple[Header, ...] = ()
+    #: A token was given, which is wrong.
+    guessed: bool = False
 
 
 @frozen
@@ -91,11 +110,22 @@ def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
     cors = _cors_headers(head) if head.origins and origin_known else ()
     if cors and head.method == "OPTIONS" and head.asks_method is not None:
         return Refusal(204, "preflight", None, cors + _preflight_headers(head))
-    if not open_to_all and not console and not token_admitted(policy, head):
-        return Refusal(
-            401, "unauthorized", {"error": "unauthorized"}, (*cors, (b"www-authenticate", b"Bearer"))
-        )
-    return Passage(cors)
+    given = _presented_tokens(head)
+    principal = _principal_of(policy, given)
+    if open_to_all or console:
+        return Passage(cors, principal)
+    if principal is None:
+        lines = (*cors, (b"www-authenticate", b"Bearer"))
+        return Refusal(401, "unauthorized", {"error": "unauthorized"}, lines, guessed=any(given))
+    needed = right_of(head.path)
+    if not principal.may(needed):
+        return _forbidden(principal, needed, head.path, cors)
+    return Passage(cors, principal)
+
+
+def right_of(path: str) -> Rights:
+    """The right that a path needs; the console's pages and MCP ask for more where they do more."""
+    return RIGHTS_BY_PATH.get(path.rstrip("/"), "read")
 
 
 def is_console_path(path: str) -> bool:
@@ -162,24 +192,21 @@ def origin_admitted(policy: AccessPolicy, origin: str) -> bool:
     return authority is not None and _is_loopback(authority.name)
 
 
-def token_admitted(policy: AccessPolicy, head: RequestHead) -> bool:
-    """Whether the request carries the token, or none is needed. Compared in constant time."""
-    if policy.auth_token is None:
-        return True
-    wanted = policy.auth_token.encode()
-    matches = [bool(given) and hmac.compare_digest(given, wanted) for given in _presented_tokens(head)]
-    return any(matches)
+def _principal_of(policy: AccessPolicy, given: Iterable[bytes]) -> Principal | None:
+    """Whose token the request carries, or anyone where none is needed; a valid token goes first."""
+    found = [policy.keyring.find(token) for token in given]
+    return next((each for each in found if each is not None), ANYONE if policy.is_open else None)
 
 
 def open_bind_warning(policy: AccessPolicy) -> str | None:
     """Return the warning for a server that strangers can reach without a token, else None."""
     reached = policy.bound_host.strip("[]").lower()
-    if policy.auth_token is not None or _is_loopback(_normal_name(reached)):
+    if not policy.is_open or _is_loopback(_normal_name(reached)):
         return None
     return (
         f"Lithos listens on {policy.bound_host or 'every address'} without a token: everyone who can reach "
-        "this port can read and change all notes. Set server.auth_token (LITHOS_AUTH_TOKEN), or listen on "
-        "127.0.0.1."
+        "this port can read and change all notes. Set server.auth_token (LITHOS_AUTH_TOKEN), create tokens "
+        "(lithos token create), or listen on 127.0.0.1."
     )
 
 
@@ -264,6 +291,14 @@ def _preflight_headers(head: RequestHead) -> tuple[Header, ...]:
     if head.asks_private_network:
         return (*headers, (b"access-control-allow-private-network", b"true"))
     return headers
+
+
+def _forbidden(principal: Principal, needed: Rights, path: str, cors: tuple[Header, ...]) -> Refusal:
+    message = (
+        f"The token '{principal.name}' has the right {principal.rights}; {path} needs {needed}. Use a token "
+        f"that has it, or ask for one (lithos token create --rights {needed})."
+    )
+    return Refusal(403, "forbidden", {"error": "forbidden", "message": message}, cors)
 
 
 def _forbidden_host(head: RequestHead) -> Refusal:

@@ -6,8 +6,10 @@ The request body is read completely, with a size limit, before the application s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import ceil
 
 import trio
+from attrs import evolve
 
 from lithos.front.server.access import (
     AccessPolicy,
@@ -18,6 +20,7 @@ from lithos.front.server.access import (
     is_host,
     without_query_token,
 )
+from lithos.front.server.admissions import Admissions, WrongTokens
 from lithos.front.server.limits import BODY_PATIENCE
 from lithos.front.server.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer, ignore_rejection
 
@@ -91,7 +94,9 @@ def replaying(body: bytes, receive: Receive) -> Receive:
 class Gate:
     """An ASGI application that admits requests to `app` or refuses them.
 
-    `rejected` is told one word for each refusal: `forbidden_host`, `forbidden_origin`, `unauthorized`,
+    What it admits carries `lithos.principal` in its scope, a `Principal`, or None where no token is needed
+    and none was given (`/health`, the console). `rejected` is told one word for each refusal:
+    `forbidden_host`, `forbidden_origin`, `unauthorized`, `too_many_wrong_tokens`, `forbidden`,
     `body_too_large` or `body_stalled`.
     """
 
@@ -101,21 +106,46 @@ class Gate:
         policy: AccessPolicy,
         max_body_bytes: int,
         rejected: Callable[[str], None] = ignore_rejection,
+        wrong_tokens: WrongTokens | None = None,
     ) -> None:
+        """`wrong_tokens` is shared with the login of the console."""
         self._app = app
         self._policy = policy
         self._max_body_bytes = max_body_bytes
         self._rejected = rejected
+        self._admissions = Admissions(policy.keyring)
+        self._wrong_tokens = WrongTokens() if wrong_tokens is None else wrong_tokens
+
+    async def run(self) -> None:
+        """End the streams of tokens that are valid no longer, until cancelled."""
+        await self._admissions.run()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or WebSocket."""
         decision = decide(self._policy, read_head(scope))
         if isinstance(decision, Refusal):
+            decision = self._slow_down(decision, scope) if decision.guessed else decision
             if decision.reason != "preflight":
                 self._rejected(decision.reason)
             await answer(scope, receive, send, decision.status, decision.body, headers=decision.headers)
         else:
-            await self._admit(decision, scope, receive, send)
+            with self._admissions.entered(scope, decision.principal):
+                await self._admit(decision, scope, receive, send)
+
+    def _slow_down(self, refusal: Refusal, scope: Scope) -> Refusal:
+        """The refusal of a wrong token: another one after too many of its address."""
+        address, *_ = scope.get("client") or ("",)
+        seconds = self._wrong_tokens.note(address, trio.current_time())
+        if not seconds:
+            return refusal
+        message = "Too many wrong tokens came from this address. Correct the token; right ones always pass."
+        return evolve(
+            refusal,
+            status=429,
+            reason="too_many_wrong_tokens",
+            body={"error": "too_many_wrong_tokens", "message": message},
+            headers=(*refusal.headers, (b"retry-after", b"%d" % ceil(seconds))),
+        )
 
     async def _admit(self, passage: Passage, scope: Scope, receive: Receive, send: Send) -> None:
         scope["headers"] = _with_readable_host(scope["headers"])

@@ -15,6 +15,7 @@ import trio
 from attrs import field, frozen
 
 from lithos.actors.blocking import Threads
+from lithos.core.principals import Principal
 from lithos.front.server.limits import REFUSED_BODY_SECONDS
 from lithos.tools.contract.arguments import ToolSpec
 
@@ -42,6 +43,14 @@ class ToolBox(Protocol):
         ...
 
 
+class SharedToolBox(ToolBox, Protocol):
+    """The tools of one server, of which every caller has its own view."""
+
+    def acting_as(self, principal: Principal) -> ToolBox:
+        """Return the tools as this caller has them: with its rights, under its identity."""
+        ...
+
+
 class HealthReport(Protocol):
     """The source of the `/health` report."""
 
@@ -57,6 +66,7 @@ class FrontSettings:
     `port` 0 takes any free port. `max_body_bytes` bounds each request body; `version` is the package
     version told to clients. `auth_token` is left out of every representation. `console` serves the console,
     which tells the `sources` of settings by their keys, and the `warnings` about those that were ignored.
+    `private`: nobody gets in without a token, though none is defined.
     """
 
     host: str
@@ -67,6 +77,7 @@ class FrontSettings:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     console: bool = False
+    private: bool = False
     sources: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
 

@@ -13,8 +13,10 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.trio.lifespan import Lifespan
 
+from lithos.core.principals import Keyring
 from lithos.front.mcp.http import MCP_PATH, SSE_PATH, McpEndpoints
 from lithos.front.server.access import AccessPolicy, open_bind_warning
+from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.connections import Connections, hypercorn_config
 from lithos.front.server.exchanges import Exchanges
 from lithos.front.server.gate import Gate
@@ -27,10 +29,11 @@ from lithos.front.server.ports import (
     Receive,
     Scope,
     Send,
-    ToolBox,
+    SharedToolBox,
     ignore_rejection,
 )
 from lithos.front.server.sockets import open_listeners
+from lithos.services.keyring import OneToken
 from lithos.services.notes.resources import Library
 from lithos.telemetry import get_logger
 
@@ -55,10 +58,12 @@ class _Waiting:
 
 async def serve_http(
     settings: FrontSettings,
-    toolbox: ToolBox,
+    toolbox: SharedToolBox,
     health: HealthReport,
     *,
     shutdown: trio.Event,
+    keyring: Keyring | None = None,
+    wrong_tokens: WrongTokens | None = None,
     library: Library | None = None,
     routes: Iterable[RouteModule] = (),
     apps: Mapping[str, AsgiApp] = NO_APPS,
@@ -72,7 +77,9 @@ async def serve_http(
     within `STOP_GRACE`, twice `STOP_FLUSH` and a moment, whatever the clients do. The libraries behind all
     but plain tool calls and `apps` are loaded once it listens; requests wait for them. Raises `PortInUse` or
     `CannotListen` before it starts. `rejected` is told the reason of every refusal. `apps` serve single
-    paths over HTTP, past Quart. `on_loaded` is told once no client has to wait for the MCP SDK any more.
+    paths over HTTP, past Quart. `keyring` has the tokens that are valid; without one it is
+    `settings.auth_token` alone. `wrong_tokens` counts the others. `on_loaded` is told once no client has to
+    wait for the MCP SDK any more.
     """
     config = hypercorn_config()
     listeners = await open_listeners(settings.host, settings.port)
@@ -82,16 +89,20 @@ async def serve_http(
         settings.allowed_hosts,
         settings.allowed_origins,
         settings.console,
+        keyring or OneToken(settings.auth_token),
+        settings.private,
     )
     waiting = _Waiting(on_loaded)
     mcp = McpEndpoints(toolbox, library, settings.version, settings.max_body_bytes, shutdown, waiting.wanted)
     pages = Late(lambda: _create_pages(health, routes), waiting.wanted)
     dispatch = _by_path({**mcp.routes, **apps}, _waiting_for(pages))
-    exchanges = Exchanges(Gate(dispatch, policy, settings.max_body_bytes, rejected), {SSE_PATH, MCP_PATH})
+    gate = Gate(dispatch, policy, settings.max_body_bytes, rejected, wrong_tokens)
+    exchanges = Exchanges(gate, {SSE_PATH, MCP_PATH})
     connections = Connections(exchanges, config, rejected)
     _warn_if_open(policy)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_load, mcp, pages, config, waiting, nursery)
+        nursery.start_soon(gate.run)
         await _accept_until(shutdown, listeners, connections, exchanges, task_status)
         waiting.ended.set()
 

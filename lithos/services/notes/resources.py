@@ -105,12 +105,15 @@ class Resources:
                 await self._coordination.get(address.id)
         return address
 
-    async def read(self, uri: str) -> Content:
-        """The content of a resource; the access log records reads of notes. Raises `UnknownResource`."""
+    async def read(self, uri: str, agent: str | None = None) -> Content:
+        """The content of a resource; the access log records reads of notes, by `agent` if it is known.
+
+        Raises `UnknownResource`.
+        """
         address = _address(uri)
         if address.kind == "note":
             await self._knowledge.wait_known()
-            return await self._read_note(self._entry(address))
+            return await self._read_note(self._entry(address), agent or UNKNOWN_AGENT)
         if address.kind == "tags":
             return Tags(self._knowledge.tags(None))
         with _known_task():
@@ -144,14 +147,14 @@ class Resources:
             )
         return entry
 
-    async def _read_note(self, entry: Entry) -> NoteFile:
+    async def _read_note(self, entry: Entry, agent: str) -> NoteFile:
         data = await self._texts.load_bytes(entry)
         if data is None:
             raise UnknownResource(
                 f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
                 "then retry."
             )
-        self._coordinator.record_access([AuditRow(UNKNOWN_AGENT, entry.note.id, READ, self._clock())])
+        self._coordinator.record_access([AuditRow(agent, entry.note.id, READ, self._clock())])
         return NoteFile(data)
 
 

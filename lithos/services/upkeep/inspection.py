@@ -60,13 +60,13 @@ class Inspection:
     def __init__(
         self,
         place: Place,
-        configuration: Sequence[Finding],
+        configuration: Callable[[], Sequence[Finding]],
         catalogue: Catalogue,
         live: LiveCheck,
         clock: Callable[[], datetime],
         bound: float = BOUND,
     ) -> None:
-        """`configuration` is what is to be said of the settings, which do not change."""
+        """`configuration` tells what is to be said of the settings and the tokens now."""
         self._place = place
         self._configuration = configuration
         self._catalogue = catalogue
@@ -90,7 +90,7 @@ class Inspection:
 
     def _checks(self) -> Iterator[tuple[str, Look]]:
         place, private = self._place, self._place.private
-        yield "configuration", _known(self._configuration)
+        yield "configuration", _known(self._configuration())
         yield (
             "data directory",
             _aside(lambda: checks_storage.check_data_directory(place.data, place.notes, place.vault)),

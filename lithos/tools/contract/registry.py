@@ -12,8 +12,10 @@ from typing import Any, Final, Literal
 from attrs import field, frozen
 
 from lithos.core.errors import LithosError
+from lithos.core.principals import OWNER, Principal
 from lithos.metrics import Metrics
 from lithos.services.opening import Opening
+from lithos.tools.contract.acting import admit, spec_for
 from lithos.tools.contract.arguments import ArgumentFault, ArgumentReader, ToolSpec, UnknownTool, schema_of
 from lithos.tools.contract.fitting import PAGED, UNPAGED, fit
 
@@ -178,17 +180,22 @@ class Tools:
         self._opening = opening or Opening.finished()
         self._by_name = {tool.name: tool for tool in tools}
         shown = PROFILES[: PROFILES.index(profile) + 1]
-        self._listed = tuple(tool.spec() for tool in tools if tool.profile in shown)
+        self._listed = tuple((tool, tool.spec()) for tool in tools if tool.profile in shown)
         self._outcome_status = outcome_status
         self._max_answer_chars = max_answer_chars
         self._meter = meter or ToolMeter()
 
-    def listed(self) -> Sequence[ToolSpec]:
-        """What `tools/list` shows."""
-        return self._listed
+    def acting_as(self, principal: Principal) -> ActingTools:
+        """The tools as this caller has them: with its rights, under its identity."""
+        return ActingTools(self, principal)
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Run a tool; a domain error is returned as an error envelope.
+    def listed(self, principal: Principal = OWNER) -> Sequence[ToolSpec]:
+        """What `tools/list` shows to a caller."""
+        shown = (spec_for(principal, tool, spec) for tool, spec in self._listed)
+        return tuple(spec for spec in shown if spec is not None)
+
+    async def call(self, name: str, arguments: Mapping[str, Any], principal: Principal = OWNER) -> Answer:
+        """Run a tool; a domain error is returned as an error envelope, so is a refusal of the caller.
 
         Raises `UnknownTool` and `ArgumentFault`, which are the protocol's business.
         """
@@ -200,6 +207,7 @@ class Tools:
         outcome = "exception"
         error: str | None = "exception"
         try:
+            arguments = admit(principal, tool, arguments)
             given, offset = tool.reader.read(arguments), tool.reader.offset(arguments)
             if tool.writes_notes:
                 await self._opening.wait_known()
@@ -234,6 +242,22 @@ class Tools:
             "message": _shorten(refusal.message),
             **refusal.extras,
         }
+
+
+@frozen
+class ActingTools:
+    """The tools of a server for one caller; a view that costs nothing to make."""
+
+    _tools: Tools
+    _principal: Principal
+
+    def listed(self) -> Sequence[ToolSpec]:
+        """What `tools/list` shows to this caller."""
+        return self._tools.listed(self._principal)
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Run a tool as this caller; as `Tools.call`."""
+        return await self._tools.call(name, arguments, self._principal)
 
 
 ORDER: Final = (

@@ -13,7 +13,7 @@ from lithos.services.notes.relations import Graph
 from lithos.services.search.search import Search, SearchRequest
 from lithos.stores.indexes.fulltext_query import Filters
 from lithos.tools.contract.arguments import argument
-from lithos.tools.contract.bounds import FILTERS, LOOKUP, QUERY
+from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, QUERY
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.warnings import Warner
 
@@ -35,6 +35,7 @@ class SemanticArguments:
     limit: int = argument("Most results.", 10)
     threshold: float | None = argument("Smallest similarity, 0..1.", None)
     tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
+    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True, is_listed=False)
 
 
 @frozen
@@ -106,6 +107,7 @@ class LegacyTools:
                 limit=given.limit,
                 threshold=given.threshold,
                 filters=Filters(tags=given.tags or ()),
+                agent_id=given.agent_id,
             )
         )
         rows: list[dict[str, Any]] = [

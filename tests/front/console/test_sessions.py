@@ -5,14 +5,83 @@ from __future__ import annotations
 import pytest
 import trio
 import trio.testing
+from attrs import define, field
 
+from lithos.core.principals import ANYONE, OWNER, Principal
 from lithos.front.console.sessions import LIFE, MOST_SESSIONS, MOST_SUBMISSIONS, Sessions
 from tests.servers import Clock
+
+READER = Principal("ci", "read", "ci-bot")
+
+
+@define
+class Ring:
+    """A keyring of these principals; open as long as there are none."""
+
+    valid: set[Principal] = field(factory=set)
+    closed: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return not self.valid and not self.closed
+
+    def find(self, secret: bytes) -> Principal | None:
+        return next((one for one in self.valid if one.name.encode() == secret), None)
+
+    def is_valid(self, principal: Principal) -> bool:
+        return principal in self.valid or (principal == ANYONE and self.is_open)
+
+    async def wait_changed(self) -> None:
+        await trio.sleep_forever()
+
+
+def test_a_session_ends_with_its_token_and_says_so() -> None:
+    """behaviour 248: revoking a token ends its sessions."""
+    ring = Ring({READER, OWNER})
+    sessions = Sessions(Clock(), "person", ring)
+    session = sessions.begin("Ann", principal=READER)
+    other = sessions.begin("Ann", principal=OWNER)
+    assert (session.agent, other.agent) == ("ci-bot", "Ann")
+    assert sessions.find(session.id) is session
+    ring.valid.discard(READER)
+    assert not sessions.holds(session)
+    assert sessions.find(session.id) is None
+    assert "the token ci was revoked, has expired, or has other rights now" in sessions.why_ended(session.id)
+    assert sessions.find(other.id) is other
+    assert sessions.why_ended(other.id) == sessions.why_ended(None) == ""
+
+
+def test_a_session_without_a_token_ends_when_one_is_defined() -> None:
+    ring = Ring()
+    sessions = Sessions(Clock(), "person", ring)
+    session = sessions.begin()
+    assert (sessions.needs_login, sessions.find(session.id)) == (False, session)
+    ring.valid.add(OWNER)
+    assert sessions.needs_login
+    assert sessions.find(session.id) is None
+    assert "asks for a token now" in sessions.why_ended(session.id)
+    ring.valid.clear()
+    assert sessions.find(session.id) is None
+
+
+def test_why_sessions_ended_is_remembered_of_so_many() -> None:
+    ring = Ring({READER})
+    sessions = Sessions(Clock(), "person", ring)
+    ended = [sessions.begin(principal=READER) for _ in range(MOST_SESSIONS)]
+    ring.valid.clear()
+    assert [sessions.find(one.id) for one in ended] == [None] * MOST_SESSIONS
+    ring.valid.add(READER)
+    last = sessions.begin(principal=READER)
+    ring.valid.clear()
+    sessions.find(last.id)
+    assert sessions.why_ended(last.id)
+    assert not sessions.why_ended(ended[0].id)
+    assert sessions.why_ended(ended[1].id)
 
 
 def test_a_session_ends_after_its_life() -> None:
     clock = Clock()
-    sessions = Sessions(clock, "person")
+    sessions = Sessions(clock, "person", Ring())
     session = sessions.begin()
     clock.advance(seconds=LIFE.total_seconds() - 1)
     assert sessions.find(session.id) is session
@@ -22,7 +91,7 @@ def test_a_session_ends_after_its_life() -> None:
 
 
 def test_the_session_that_was_unused_for_longest_makes_room() -> None:
-    sessions = Sessions(Clock(), "person")
+    sessions = Sessions(Clock(), "person", Ring())
     first, second = sessions.begin(), sessions.begin()
     for _ in range(MOST_SESSIONS - 2):
         sessions.begin()
@@ -35,7 +104,7 @@ def test_the_session_that_was_unused_for_longest_makes_room() -> None:
 
 async def test_of_those_that_wait_for_a_submission_that_fails_one_is_carried_out() -> None:
     """behaviour 239: a change happens once."""
-    session = Sessions(Clock(), "person").begin()
+    session = Sessions(Clock(), "person", Ring()).begin()
     acts, places, begun = 0, list[str](), trio.Event()
 
     async def act() -> str:
@@ -64,7 +133,7 @@ async def test_of_those_that_wait_for_a_submission_that_fails_one_is_carried_out
 
 
 async def test_only_the_last_submissions_are_remembered() -> None:
-    session = Sessions(Clock(), "person").begin()
+    session = Sessions(Clock(), "person", Ring()).begin()
 
     async def act() -> str:
         return "/console/"

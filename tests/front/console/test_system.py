@@ -159,6 +159,7 @@ async def test_no_secret_is_on_the_page(tmp_path: Path) -> None:
             llm=LlmConfig(model="m", api_key="a-secret-key", base_url="http://u:a-secret-pass@h:1/v1")
         ),
     ) as person:
+        await person.submit("/console/login", token="a-secret-token")
         html = await person.page("/console/system?run=1")
         assert "a-secret" not in html
         rows = table_of(read_page(html.replace("<details>", "").replace("</details>", "")), "Settings server")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
 from html import unescape
 from pathlib import Path
@@ -16,9 +17,13 @@ from attrs import define, evolve
 
 from lithos.app.front import serve_front
 from lithos.config.sections import EventsConfig
+from lithos.core.principals import Rights
+from lithos.stores.tokens import TokenStore
 from tests.front.running import SETTINGS, STOP_BOUND
 from tests.servers import Lithos, serving
 
+#: Seconds within which a running server knows of a new or a revoked token (integration spec, 3).
+CHANGE_BOUND = 2.0
 _FORM = re.compile(r"<form\b[^>]*>.*?</form>", re.S)
 _FIELD = re.compile(r"<(?:input|button)\b[^>]*>")
 _ATTRIBUTE = re.compile(r'([a-z-]+)="([^"]*)"')
@@ -55,11 +60,38 @@ class Visitor:
         return await self.client.post(path, data=fields, follow_redirects=True)
 
 
-def form_of(html: str, action: str | None = None) -> tuple[str, dict[str, str]]:
+async def make_token(
+    person: Visitor,
+    name: str,
+    rights: Rights,
+    agent: str | None = None,
+    *,
+    expires_at: datetime | None = None,
+) -> str:
+    """A named token, as `lithos token create` makes it, once the running server knows it; its secret."""
+    store = TokenStore(person.lithos.data / ".lithos")
+    now = person.lithos.server.clock()
+    _, secret = await trio.to_thread.run_sync(lambda: store.create(name, rights, agent, now, expires_at))
+    keyring = person.lithos.server.keyring
+    with trio.fail_after(CHANGE_BOUND):
+        while keyring.find(secret.encode()) is None:
+            await trio.sleep(0.02)
+    return secret
+
+
+async def revoke_token(person: Visitor, name: str) -> None:
+    """Revoke a token, as `lithos token revoke` does; the server learns of it by itself."""
+    store = TokenStore(person.lithos.data / ".lithos")
+    await trio.to_thread.run_sync(store.revoke, name)
+
+
+def form_of(html: str, action: str | None = None, *, all_forms: bool = False) -> tuple[str, dict[str, str]]:
     """The address of the first POST form of a page (or that with this action), and its fields."""
     for form in _FORM.findall(html):
         attributes = dict(_ATTRIBUTE.findall(form.partition(">")[0]))
-        if attributes.get("method", "").lower() != "post" or "logout" in attributes.get("action", ""):
+        if attributes.get("method", "").lower() != "post":
+            continue
+        if "logout" in attributes.get("action", "") and not all_forms:
             continue
         if action is not None and unescape(attributes.get("action", "")) != action:
             continue

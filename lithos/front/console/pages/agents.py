@@ -17,7 +17,7 @@ from lithos.core.tasks.model import Agent, Claim
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import as_json
-from lithos.services.tasks.timeline import KINDS, Timeline, TimelineEntry
+from lithos.services.tasks.timeline import KINDS, TASKS, WRITES, Timeline, TimelineEntry
 
 #: Agents of a page, and entries of a timeline.
 ROWS: Final = 100
@@ -34,6 +34,8 @@ VIEWS: Final = (
     ("Writes", "write"),
     ("Tasks", "task"),
 )
+#: What events and histories tell of an agent; the rest stands only in the audit log, which takes `admin`.
+PUBLIC: Final = (WRITES, TASKS)
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
@@ -81,8 +83,12 @@ class AgentPages:
         view = request.args.get("show", "")
         if view and view not in KINDS:
             raise Refused(f"A timeline shows {', '.join(KINDS)}, or all. Choose one of them.", 404)
+        hidden = "" if self._console.sees_all_of(agent) else self._console.lacks("admin")
+        kinds = PUBLIC if hidden else KINDS
+        if view and view not in kinds:
+            raise Refused(f"What other agents read and searched is not shown. {hidden}", 403)
         before = _moment(request.args.get("before", ""))
-        timeline = await parts.timelines.page(agent, before, ROWS, (view,) if view else KINDS)
+        timeline = await parts.timelines.page(agent, before, ROWS, (view,) if view else kinds)
         if known is None and not timeline.entries and before is None and not view:
             raise Refused("No agent of this name has been here. Look for it among all agents.", 404)
         claims = (await self._claims()).get(agent, [])
@@ -100,7 +106,8 @@ class AgentPages:
             timeline=timeline,
             before=before,
             view=view,
-            views=[(name, _address(name_of, before)) for name, name_of in VIEWS],
+            views=[(name, _address(key, before)) for name, key in VIEWS if not key or key in kinds],
+            hidden=hidden,
             here=next(name for name, key in VIEWS if key == view),
             older=None if timeline.next_before is None else format_time(timeline.next_before),
         )

@@ -1,14 +1,17 @@
-"""Login (with a token), logout, and the name under which a person makes changes."""
+"""Login with a token, logout, and the name under which a person makes changes."""
 
 from __future__ import annotations
 
-import hmac
+from math import ceil
 from typing import Any, Final
 
+import trio
 from attrs import frozen
-from quart import Blueprint, g, redirect, request
+from quart import Blueprint, Response, g, redirect, request
 
+from lithos.core.principals import Principal
 from lithos.front.console.console import Console, Form, Refused
+from lithos.front.console.formats import readable
 from lithos.front.console.sessions import COOKIE, LONGEST_NAME
 
 START: Final = "/console/"
@@ -31,22 +34,48 @@ class LoginPages:
     _console: Console
 
     async def login(self) -> Any:
-        """The form that asks for the token."""
-        if g.session is not None or self._console.parts.auth_token is None:
+        """The form that asks for a token; after a session that ended, it says why."""
+        sessions = self._console.sessions
+        if g.session is not None or not sessions.needs_login:
             return redirect(START)
-        return await self._console.show("login.html", next=_inside(request.args.get("next", "")))
+        return await self._console.show(
+            "login.html",
+            next=_inside(request.args.get("next", "")),
+            ended=sessions.why_ended(request.cookies.get(COOKIE)),
+        )
 
     async def log_in(self) -> Any:
-        """Begin a session for whoever has the token; it is compared in constant time."""
+        """Begin a session for whoever has a valid token."""
         form: Form = await request.form
         parts, target = self._console.parts, _inside(form.get("next", ""))
-        if parts.auth_token is None:
+        if not self._console.sessions.needs_login:
             return redirect(target, 303)
-        if not hmac.compare_digest(form.get("token", "").strip().encode(), parts.auth_token.encode()):
-            message = "This is not the token: it is server.auth_token of the configuration."
-            return await self._console.show("login.html", 401, next=target, message=message)
-        self._console.begin_session(_name(form.get("agent", ""), parts.agent))
+        principal = parts.keyring.find(form.get("token", "").strip().encode())
+        if principal is None:
+            return await self._refuse(target)
+        chosen = _name(form.get("agent", ""), parts.agent)
+        session = self._console.begin_session(chosen, principal)
+        if form.get("agent", "").strip() and session.agent != chosen:
+            session.tell(f"{_why_bound(principal)}, so your changes are not recorded as {readable(chosen)}.")
         return redirect(target, 303)
+
+    async def _refuse(self, target: str) -> Response:
+        """The form again: 401, or 429 for an address that sent too many wrong tokens."""
+        parts = self._console.parts
+        address, *_ = request.scope.get("client") or ("",)
+        seconds = parts.wrong_tokens.note(str(address), trio.current_time())
+        if not seconds:
+            parts.rejected("unauthorized")
+            message = (
+                "This is no valid token: it is neither server.auth_token nor one of those that lithos token "
+                "list shows, or it was revoked or has expired."
+            )
+            return await self._console.show("login.html", 401, next=target, message=message)
+        parts.rejected("too_many_wrong_tokens")
+        message = "Too many wrong tokens came from your address. Wait for a minute; a right one passes."
+        page = await self._console.show("login.html", 429, next=target, message=message)
+        page.headers["Retry-After"] = str(ceil(seconds))
+        return page
 
     async def log_out(self) -> Any:
         """End the session."""
@@ -54,22 +83,38 @@ class LoginPages:
         if not g.session.owns(form.get("csrf", "")):
             raise Refused("This form is not from a page of your session. Load the page again.", 403)
         self._console.sessions.end(g.session)
-        response = redirect("/console/login" if self._console.parts.auth_token else START, 303)
+        response = redirect("/console/login" if self._console.sessions.needs_login else START, 303)
         response.delete_cookie(COOKIE, path="/console")
         return response
 
     async def identity(self) -> Any:
-        """The form that asks for the name of one's changes."""
-        return await self._console.show("identity.html")
+        """The form that asks for the name of one's changes, or why it stays."""
+        return await self._console.show("identity.html", fixed=self._fixed())
 
     async def rename(self, form: Form) -> str:
         """Record this session's changes under another name."""
+        if fixed := self._fixed():
+            raise Refused(fixed, 403, "forbidden")
         name = _name(form.get("agent", ""), "")
         if not name:
             raise Refused("The name is blank. Give the name under which your changes shall be recorded.")
         g.session.agent = name
         self._console.tell(f"Your changes are recorded as {name}.")
         return START
+
+    def _fixed(self) -> str:
+        """Why the name of the person's changes cannot be chosen; empty where it can."""
+        principal = self._console.principal
+        if principal.agent is None:
+            return self._console.lacks("write")
+        return (
+            f"{_why_bound(principal)}: what you do is recorded under it. To choose a name, log in with "
+            "a token that is bound to no agent."
+        )
+
+
+def _why_bound(principal: Principal) -> str:
+    return f"The token {principal.name} is bound to the agent {readable(principal.agent, 60)}"
 
 
 def _name(given: str, otherwise: str) -> str:

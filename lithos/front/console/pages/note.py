@@ -44,11 +44,11 @@ def add_routes(console: Console, app: Blueprint) -> None:
     app.get("/notes/by-path")(pages.by_path)
     app.get("/notes/<note_id>")(pages.note)
     app.get("/notes/<note_id>/diff")(pages.diff)
-    app.get("/notes/<note_id>/restore")(pages.restore)
+    app.get("/notes/<note_id>/restore")(console.only("write", pages.restore))
     app.post("/notes/<note_id>/restore")(console.change(pages.do_restore))
-    app.get("/notes/<note_id>/quarantine")(pages.quarantine)
+    app.get("/notes/<note_id>/quarantine")(console.only("write", pages.quarantine))
     app.post("/notes/<note_id>/quarantine")(console.change(pages.do_quarantine))
-    app.get("/notes/<note_id>/clear")(pages.clear)
+    app.get("/notes/<note_id>/clear")(console.only("write", pages.clear))
     app.post("/notes/<note_id>/clear")(console.change(pages.do_clear))
 
 

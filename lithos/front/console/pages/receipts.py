@@ -41,6 +41,8 @@ class Summary:
 
     receipt: Receipt
     is_private: bool
+    #: The question is not for the person who looks.
+    is_hidden: bool
 
 
 @frozen(kw_only=True)
@@ -96,7 +98,7 @@ class ReceiptPages:
         note = self._console.parts.catalogue.get(wanted.note_id) if wanted.note_id else None
         return await self._console.show(
             "receipts.html",
-            rows=[Summary(receipt, self._is_private(receipt)) for receipt in page.receipts],
+            rows=[self._summarise(receipt) for receipt in page.receipts],
             before=page.before,
             wanted=wanted,
             note_title=note.note.title if note else "",
@@ -114,6 +116,9 @@ class ReceiptPages:
                 "There is no such receipt. The newest lcma.receipts_kept are kept: look for it in the list.",
                 404,
             )
+        is_private = self._is_private(receipt)
+        if is_private and not self._console.sees_all_of(receipt.agent_id):
+            raise Refused(f"This retrieval returned private notes. {self._console.lacks('admin')}", 403)
         task = await self._task(receipt) if receipt.task_id else None
         taught = {each.note_id: each for each in await learning.taught(receipt)}
         feedback = task.feedback if task is not None else None
@@ -143,13 +148,17 @@ class ReceiptPages:
             feedback=feedback,
             elsewhere=elsewhere,
             titles=titles,
-            is_private=self._is_private(receipt),
+            is_private=is_private,
             has_failed=receipt.terrace_reached == 0,
             silent=[name for name in ALL_SCOUTS if name not in receipt.scouts_fired],
         )
 
+    def _summarise(self, receipt: Receipt) -> Summary:
+        is_private = self._is_private(receipt)
+        return Summary(receipt, is_private, is_private and not self._console.sees_all_of(receipt.agent_id))
+
     def _is_private(self, receipt: Receipt) -> bool:
-        """Whether the question is shown to nobody but who asked it, and here (memory spec, section 8)."""
+        """Whether the question is shown only to who asked it, and to `admin` (memory spec, section 8)."""
         entries = (self._console.parts.catalogue.get(node.id) for node in receipt.final_nodes)
         return any(entry is not None and entry.note.access_scope == PRIVATE for entry in entries)
 

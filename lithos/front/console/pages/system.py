@@ -39,6 +39,8 @@ _ROW: Final = 4
 #: Any moment: only the distance is told.
 START: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MILLI, _MEGA = 1e3, 1e6
+#: Tokens that are listed.
+MOST_TOKENS: Final = 100
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
@@ -75,6 +77,8 @@ class SystemPage:
             changed=[each for each in configuration if each.source is not None],
             sections=sections(configuration),
             indexes=_indexes(summary),
+            most_tokens=MOST_TOKENS,
+            tokens=parts.named_tokens() if self._console.principal.may("admin") else (),
         )
 
 

@@ -40,11 +40,11 @@ def add_routes(console: Console, app: Blueprint) -> None:
     """Add the page of a task and its changes."""
     pages = TaskPages(console)
     app.get("/tasks/<task_id>")(pages.task)
-    app.get("/tasks/<task_id>/cancel")(pages.ask_cancel)
+    app.get("/tasks/<task_id>/cancel")(console.only("write", pages.ask_cancel))
     app.post("/tasks/<task_id>/cancel")(console.change(pages.cancel))
-    app.get("/tasks/<task_id>/resolve")(pages.ask_resolve)
+    app.get("/tasks/<task_id>/resolve")(console.only("write", pages.ask_resolve))
     app.post("/tasks/<task_id>/resolve")(console.change(pages.resolve))
-    app.get("/tasks/<task_id>/release")(pages.ask_release)
+    app.get("/tasks/<task_id>/release")(console.only("write", pages.ask_release))
     app.post("/tasks/<task_id>/release")(console.change(pages.release))
 
 
@@ -138,7 +138,7 @@ class TaskPages:
 
     async def ask_cancel(self, task_id: str) -> Any:
         """What cancelling would do."""
-        effects = await self._open(task_id)
+        effects = await self._own(task_id)
         task, now = effects.task, self._console.parts.clock()
         never = [
             _item(one, "can never start" + (f"; it also waits for {_names(others)}" if others else ""))
@@ -185,7 +185,7 @@ class TaskPages:
 
     async def ask_resolve(self, task_id: str) -> Any:
         """What resolving a gate would do."""
-        effects = await self._open(task_id)
+        effects = await self._own(task_id)
         task, now = _gate(effects.task), self._console.parts.clock()
         ready = [_item(one, one.task_type) for one, others in effects.direct if not others]
         waiting = [
@@ -228,6 +228,7 @@ class TaskPages:
         held = _held(effects.claims, aspect)
         if held is None:
             raise Refused("Nobody holds this aspect any more: the claim was released or has expired.", 409)
+        self._console.demand_of(held.claim.agent)
         claim, now = held.claim, self._console.parts.clock()
         since = "" if held.claimed_at is None else f" since {ago(held.claimed_at, now)}"
         parts = [
@@ -271,6 +272,7 @@ class TaskPages:
         fence, holder = form.get("fence", ""), form.get("agent", "")
         if not fence.isdecimal() or len(fence) > 18 or not holder:
             raise Refused("This form does not name a claim. Begin at the page of the task.")
+        self._console.demand_of(holder)
         command = ReleaseClaim(
             agent=self._console.agent,
             task_id=task_id,
@@ -297,9 +299,15 @@ class TaskPages:
             raise Refused(f"The task is {effects.task.status} already; nothing was changed.", 409)
         return effects
 
+    async def _own(self, task_id: str) -> Effects:
+        """The effects of closing a task that the person may close: their own, or any as `admin`."""
+        effects = await self._open(task_id)
+        self._console.demand_of(effects.task.created_by)
+        return effects
+
     async def _check(self, form: Form, task_id: str) -> Effects:
         """The effects now. Raises `Refused` unless they are those that were shown."""
-        effects = await self._open(task_id)
+        effects = await self._own(task_id)
         if form.get("seen") != _digest(effects):
             raise Refused(
                 "Nothing was changed: what this would do has changed since you looked, as somebody claimed, "

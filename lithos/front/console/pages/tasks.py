@@ -46,7 +46,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
     """Add the board and the form for a new task."""
     pages = BoardPages(console)
     app.get("/tasks")(pages.board)
-    app.get("/tasks/new")(pages.new)
+    app.get("/tasks/new")(console.only("write", pages.new))
     app.post("/tasks/new")(console.change(pages.create))
 
 

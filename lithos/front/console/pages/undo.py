@@ -61,9 +61,9 @@ _TOLD: Final = {
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the form, the change and the page of its outcome."""
     pages = UndoPages(console)
-    app.get("/undo")(pages.ask)
-    app.post("/undo")(console.change(pages.undo))
-    app.get("/undo/<report>")(pages.report)
+    app.get("/undo")(console.only("admin", pages.ask))
+    app.post("/undo")(console.change(pages.undo, needs="admin"))
+    app.get("/undo/<report>")(console.only("admin", pages.report))
 
 
 @frozen(kw_only=True)
@@ -116,7 +116,7 @@ class UndoPages:
         ahead = None
         if window is not None:
             steps = await self._plan(window)
-            run = UndoRun(self._console.parts.tools, dry_run=True, by=self._console.agent)
+            run = UndoRun(self._console.tools, dry_run=True, by=self._console.agent)
             ahead = await self._carry_out(window, run, steps, LOOK_SECONDS)
         return await self._console.show(
             "undo.html",
@@ -142,7 +142,7 @@ class UndoPages:
             raise Refused("This form names no time. Begin at the page of the agent.") from problem
         if not agent or agent == UNDO_AGENT:
             raise Refused("This form names no agent whose changes can be undone. Begin at the page Agents.")
-        run = UndoRun(self._console.parts.tools, by=self._console.agent)
+        run = UndoRun(self._console.tools, by=self._console.agent)
         done = await self._carry_out(window, run, await self._plan(window), RUN_SECONDS)
         key = token_urlsafe(12)
         self._reports[key] = done
@@ -182,7 +182,7 @@ class UndoPages:
     async def _plan(self, window: Window) -> list[Step]:
         try:
             return await plan_undo(
-                self._console.parts.tools, window.agent, window.since, window.until, most_notes=MOST_NOTES
+                self._console.tools, window.agent, window.since, window.until, most_notes=MOST_NOTES
             )
         except UndoFailed as failure:
             raise Refused(f"Nothing was changed. {failure}", 409) from failure

@@ -1,0 +1,254 @@
+"""The tokens that a running server accepts: its owner's, `server.auth_token`, and the named ones on disk.
+
+The file of the named ones is looked at every `EVERY` seconds. One that is damaged, unreadable or gone after
+tokens were defined makes the server refuse them; it never opens it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import trio
+from attrs import field, frozen
+
+from lithos.actors.blocking import Blocking, Threads
+from lithos.core.principals import ANYONE, OWNER, Principal
+from lithos.stores.tokens import LOCK, TOKENS, Token, TokensUnreadable, is_released, read_tokens
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.tokens")
+
+#: Seconds between two looks at the file: what is revoked is out within 2 s.
+EVERY: Final = 0.5
+#: Seconds for which a file that changed just now may change again without a trace in its times.
+UNSETTLED: Final = 3.0
+#: Whoever presents `server.auth_token`.
+AUTH_TOKEN: Final = Principal("auth_token", "admin")
+
+_Look = tuple[tuple[int, ...] | None, ...]
+
+
+@frozen
+class _Key:
+    """A principal, under the digest of its secret."""
+
+    principal: Principal
+    digest: bytes = field(repr=False)
+    expires_at: datetime | None = None
+
+    def is_valid(self, now: datetime) -> bool:
+        return self.expires_at is None or now < self.expires_at
+
+
+class TokenRing:
+    """A `Keyring`; before `run` has read the file it knows the configured and the owner's token only."""
+
+    def __init__(
+        self,
+        private: Path,
+        clock: Callable[[], datetime],
+        auth_token: str | None = None,
+        *,
+        looking: Blocking | None = None,
+    ) -> None:
+        """`private` is the folder `.lithos` of the data directory."""
+        self._private = private
+        self._clock = clock
+        self._looking = looking or Threads()
+        #: Admits commands and hooks of the user who may read the lock file; new in every process.
+        self.own_token = secrets.token_urlsafe(32)
+        self._fixed = [_key(OWNER, self.own_token)]
+        self._is_fixed_open = auth_token is None
+        if auth_token is not None:
+            self._fixed.append(_key(AUTH_TOKEN, auth_token))
+        self._tokens: tuple[Token, ...] | None = None
+        self._is_known = False
+        self._trouble: str | None = None
+        self._by_digest: Mapping[bytes, _Key] = {}
+        self._by_principal: Mapping[Principal, _Key] = {}
+        self._changed = trio.Event()
+        self._arrange()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no token is defined, and everybody the owner; not where a token file is unreadable."""
+        return self._is_fixed_open and self._is_known and self._tokens is None
+
+    @property
+    def trouble(self) -> str | None:
+        """Why named tokens are refused, and what to do about it; for `/health`."""
+        return self._trouble
+
+    @property
+    def named(self) -> tuple[Token, ...]:
+        """The named tokens, expired ones too."""
+        return self._tokens or ()
+
+    @property
+    def announcement(self) -> str | None:
+        """What a start tells of named tokens; None where none were ever defined."""
+        if self._trouble is not None:
+            return f"{self._trouble}."
+        if self._tokens is None:
+            return None
+        now = self._clock()
+        expired = sum(token.has_expired(now) for token in self._tokens)
+        past = f", {expired} of them expired" if expired else ""
+        return f"Named tokens: {len(self._tokens)}{past}"
+
+    def accept(self, secret: str) -> None:
+        """Accept another token with full access for as long as this process lives."""
+        self._is_fixed_open = False
+        if hashlib.sha256(secret.encode()).digest() not in self._by_digest:
+            self._fixed.append(_key(AUTH_TOKEN, secret))
+            self._arrange()
+
+    def find(self, secret: bytes) -> Principal | None:
+        """The principal of a token; None for a wrong or expired one.
+
+        The time tells nothing of any token, however many there are: what is looked up is the SHA-256 of what
+        was presented, and nobody can choose that so that it begins as the digest of a secret of 256 bits.
+        The digest that is found is compared in constant time.
+        """
+        digest = hashlib.sha256(secret).digest()
+        key = self._by_digest.get(digest)
+        if not secret or key is None or not hmac.compare_digest(key.digest, digest):
+            return None
+        return key.principal if key.is_valid(self._clock()) else None
+
+    def is_valid(self, principal: Principal) -> bool:
+        """Whether the token of this principal is still there, unexpired, with the same rights and agent."""
+        if principal == ANYONE:
+            return self.is_open
+        key = self._by_principal.get(principal)
+        return key is not None and key.is_valid(self._clock())
+
+    async def wait_changed(self) -> None:
+        """Wait until a principal may have become invalid: a token was revoked, changed, or has expired."""
+        await self._changed.wait()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Follow the file until cancelled; `started` once it was read."""
+        seen, settled = await self._looking.run(self._look), False
+        await self._read()
+        task_status.started()
+        due = self._next_expiry()
+        while True:
+            await trio.sleep(EVERY)
+            now = await self._looking.run(self._look)
+            if now != seen or not settled:
+                # A file that was replaced within one tick of its clock may look as it did.
+                settled = now == seen and self._is_old(now)
+                seen = now
+                if await self._read():
+                    due = self._next_expiry()
+                    self._tell()
+            if due is not None and self._clock() >= due:
+                due = self._next_expiry()
+                self._tell()
+
+    async def _read(self) -> bool:
+        """Read the file; whether anything changed."""
+        before = (self._tokens, self._trouble, self._is_known)
+        try:
+            tokens, trouble = await self._looking.run(self._load), None
+        except TokensUnreadable as failure:
+            # Never open again: what was defined is refused, and nobody else gets in.
+            tokens, trouble = (), str(failure)
+        self._tokens, self._trouble, self._is_known = tokens, trouble, True
+        if before == (self._tokens, self._trouble, True):
+            return False
+        self._arrange()
+        self._report()
+        return True
+
+    def _load(self) -> tuple[Token, ...] | None:
+        tokens = read_tokens(self._private)
+        if tokens is None and self._tokens is not None and not is_released(self._private):
+            raise TokensUnreadable(self._private / TOKENS, "is gone, and tokens were defined")
+        return tokens
+
+    def _report(self) -> None:
+        if self._trouble is not None:
+            log.error("named tokens are refused", reason=self._trouble)
+        elif self._tokens is not None:
+            now = self._clock()
+            expired = sum(token.has_expired(now) for token in self._tokens)
+            log.info("named tokens", defined=len(self._tokens), expired=expired)
+
+    def _arrange(self) -> None:
+        named = [_Key(token.principal, bytes.fromhex(token.digest), token.expires_at) for token in self.named]
+        keys: Iterable[_Key] = (*named, *self._fixed)
+        self._by_digest = {key.digest: key for key in keys}
+        self._by_principal = {key.principal: key for key in keys}
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    def _next_expiry(self) -> datetime | None:
+        now = self._clock()
+        ends = (token.expires_at for token in self.named if not token.has_expired(now))
+        return min((end for end in ends if end is not None), default=None)
+
+    def _look(self) -> _Look:
+        return tuple(_stamp(self._private / name) for name in (TOKENS, LOCK))
+
+    def _is_old(self, look: _Look) -> bool:
+        now = self._clock().timestamp()
+        return all(stamp is None or abs(now - stamp[-1] / 1e9) > UNSETTLED for stamp in look)
+
+
+def _key(principal: Principal, secret: str) -> _Key:
+    return _Key(principal, hashlib.sha256(secret.encode()).digest())
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes with a file; a tuple of another length where it cannot be looked at."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    except OSError as failure:
+        return (failure.errno or 0, 0)
+    return (
+        found.st_dev,
+        found.st_ino,
+        found.st_size,
+        found.st_mode,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+    )
+
+
+class OneToken:
+    """A `Keyring` of `server.auth_token` alone, or of nothing."""
+
+    def __init__(self, auth_token: str | None) -> None:
+        self._key = None if auth_token is None else _key(AUTH_TOKEN, auth_token)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is no token."""
+        return self._key is None
+
+    def find(self, secret: bytes) -> Principal | None:
+        """Who presents the token."""
+        digest = hashlib.sha256(secret).digest()
+        is_it = self._key is not None and hmac.compare_digest(self._key.digest, digest)
+        return AUTH_TOKEN if is_it and secret else None
+
+    def is_valid(self, principal: Principal) -> bool:
+        """Whether this is whom it admits."""
+        return principal == (ANYONE if self.is_open else AUTH_TOKEN)
+
+    async def wait_changed(self) -> None:
+        """Wait for ever: it never changes."""
+        await trio.sleep_forever()

@@ -1,0 +1,100 @@
+"""The tools as one caller has them: what its token allows, under the identity that it is bound to.
+
+Integration spec, section 3. Which right a tool needs follows from its hints; which parameters name the
+calling agent follows from the arguments classes; `FILTERS` has the tools whose `agent` means somebody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, Final, Protocol
+
+from attrs import evolve, fields
+
+from lithos.core.errors import Forbidden
+from lithos.core.principals import Principal, Rights
+from lithos.tools.contract.arguments import ToolSpec
+
+#: Every tool takes the calling agent under this name, unless the tool means something else by it.
+CALLER: Final = "agent"
+#: Tools whose `agent` selects what is shown: agents may look at each other's work.
+FILTERS: Final = frozenset({"lithos_task_list", "lithos_history"})
+#: Calls that change nothing though their tool can: tool, parameter, value (the default when left out).
+PREVIEWS: Final[Mapping[str, tuple[str, str]]] = {"lithos_impact": ("action", "preview")}
+
+
+class Described(Protocol):
+    """What is known of a tool before it is called."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def hints(self) -> str: ...
+
+    @property
+    def arguments(self) -> type[Any]: ...
+
+
+def identities_of(tool: Described) -> tuple[str, ...]:
+    """The parameters of a tool that name the calling agent; `agent` is one of nearly every tool."""
+    callers = [each.name for each in fields(tool.arguments) if each.metadata["is_caller"]]
+    return tuple(callers) if tool.name in FILTERS else (*callers, CALLER)
+
+
+def right_of(tool: Described, arguments: Mapping[str, Any] | None = None) -> Rights:
+    """The right that a call needs; without `arguments`, the least with which any call is allowed."""
+    if "R" in tool.hints:
+        return "read"
+    if tool.name in PREVIEWS:
+        name, value = PREVIEWS[tool.name]
+        if arguments is None or _said(arguments.get(name)) in (None, value):
+            return "read"
+    return "write"
+
+
+def admit(principal: Principal, tool: Described, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments with the caller's identity filled in.
+
+    Raises `Forbidden` where the token lacks the right, and where another agent is named.
+    """
+    needed = right_of(tool, arguments)
+    if not principal.may(needed):
+        raise Forbidden(
+            f"The token '{principal.name}' has the right {principal.rights}; this call of {tool.name} needs "
+            f"{needed}. Use a token that has it, or ask for one (lithos token create --rights {needed})."
+        )
+    if principal.agent is None:
+        return arguments
+    names = identities_of(tool)
+    for name in names:
+        given = arguments.get(name)
+        if _said(given) not in (None, principal.agent):
+            raise Forbidden(
+                f"The token '{principal.name}' is bound to the agent '{principal.agent}', and {name} names "
+                f"another. Leave {name} out, or give '{principal.agent}'."
+            )
+    own = [each.name for each in fields(tool.arguments) if each.name in names]
+    kept = {name: value for name, value in arguments.items() if name not in names}
+    return kept | dict.fromkeys(own or names[:1], principal.agent)
+
+
+def spec_for(principal: Principal, tool: Described, spec: ToolSpec) -> ToolSpec | None:
+    """The tool as `tools/list` shows it to this caller: None where no call of it is allowed."""
+    if not principal.may(right_of(tool)):
+        return None
+    required = spec.input_schema.get("required", ())
+    own = [name for name in identities_of(tool) if name in required]
+    if principal.agent is None or not own:
+        return spec
+    schema = deepcopy(dict(spec.input_schema))
+    schema["required"] = [name for name in required if name not in own]
+    if not schema["required"]:
+        del schema["required"]
+    return evolve(spec, input_schema=schema)
+
+
+def _said(value: Any) -> Any:
+    """A value as the tools read it: blank is left out, and space around a name is none of it."""
+    return (value.strip() or None) if isinstance(value, str) else value

@@ -1,0 +1,138 @@
+"""The console with named tokens in a browser: what each right offers, and a token that is revoked."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lithos.core.principals import Rights
+from lithos.stores.tokens import TokenStore
+from tests.browser.driving import THEMES, WIDTHS, Browser
+from tests.browser.test_sessions import visit
+from tests.e2e.process import running_lithos
+from tests.servers import put_note
+
+pytestmark = pytest.mark.slow
+
+#: Name, rights and agent of the tokens.
+TOKENS: tuple[tuple[str, Rights, str | None], ...] = (
+    ("reader", "read", None),
+    ("bot", "write", "ci-bot"),
+    ("boss", "admin", None),
+)
+
+
+def make_tokens(data: Path) -> dict[str, str]:
+    """The secrets of `TOKENS` by their names."""
+    store = TokenStore(data / ".lithos")
+    return {
+        name: store.create(name, rights, agent, datetime.now(UTC), None)[1] for name, rights, agent in TOKENS
+    }
+
+
+def log_in(browser: Browser, secret: str, name: str = "") -> None:
+    browser.driver.delete_all_cookies()
+    browser.open("/console/login")
+    browser.fill("token", secret)
+    browser.fill("agent", name, submit=True)
+    browser.shows("Log out", ".who")
+
+
+def create_task(browser: Browser, title: str) -> str:
+    """The address of the page of a new task."""
+    browser.open("/console/tasks")
+    browser.click("New task")
+    browser.fill("title", title, submit=True)
+    browser.shows(title, "h1")
+    return browser.path
+
+
+def judge_everywhere(browser: Browser, name: str, addresses: tuple[str, ...]) -> None:
+    """Every page in each theme and width."""
+    for theme in THEMES:
+        browser.theme(theme)
+        for width in WIDTHS:
+            browser.width(width)
+            for number, address in enumerate(addresses):
+                browser.open(address)
+                browser.judge()
+                browser.picture(f"tokens-{name}-{number}-{theme}-{width}")
+    browser.theme("light")
+    browser.width(1280)
+
+
+def test_each_right_offers_its_changes_and_says_why_not_the_others(window: Browser, tmp_path: Path) -> None:
+    """behaviours 246 and 247: read, write and admin on pages; a bound token keeps its agent."""
+    put_note(tmp_path, "beacon.md", "# Beacon\n\nIt blinks.\n")
+    secrets = make_tokens(tmp_path)
+    with running_lithos(tmp_path) as server:
+        browser = visit(window, server)
+        log_in(browser, secrets["boss"], "Ann")
+        assert "Ann" in browser.text(".who")
+        assert "token boss, admin" in browser.text(".who")
+        of_ann = create_task(browser, "Of Ann")
+        browser.open("/console/notes/by-path?path=beacon.md")
+        browser.shows("Beacon", "h1")
+        note = browser.path
+        pages = (
+            note,
+            of_ann,
+            "/console/tasks",
+            "/console/agents/Ann",
+            "/console/system",
+            "/console/identity",
+        )
+        judge_everywhere(browser, "boss", pages)
+        browser.open("/console/system")
+        assert [row.text.split()[:2] for row in browser.all("#tokens tbody tr")] == [
+            [name, rights] for name, rights, _ in TOKENS
+        ]
+
+        log_in(browser, secrets["bot"], "Mallory")
+        browser.shows("The token bot is bound to the agent ci-bot")
+        assert "ci-bot" in browser.text(".who")
+        of_bot = create_task(browser, "Of the bot")
+        browser.shows("created by ci-bot")
+        browser.open(of_ann)
+        browser.shows("This needs the right admin; you have write (token bot).")
+        off = browser.one(".actions .off")
+        assert (off.text, off.get_attribute("aria-disabled"), off.get_attribute("href")) == (
+            "Cancel…",
+            "true",
+            None,
+        )
+        judge_everywhere(browser, "bot", pages)
+        browser.open(of_bot)
+        browser.click("Cancel…")
+        browser.click("Cancel the task")
+        browser.shows("The task is cancelled.")
+
+        log_in(browser, secrets["reader"])
+        for address, words in ((note, "Quarantine…"), (of_ann, "Cancel…"), ("/console/tasks", "New task")):
+            browser.open(address)
+            browser.shows("This needs the right write; you have read (token reader).")
+            assert [one.text for one in browser.all(".actions .off")] == [words]
+        browser.open(f"{note}/quarantine")
+        browser.shows("This needs the right write; you have read (token reader).")
+        browser.complaints()  # Chromium reports the 403
+        judge_everywhere(browser, "reader", pages)
+
+
+def test_a_page_that_is_open_leads_to_the_login_once_its_token_is_revoked(
+    window: Browser, tmp_path: Path
+) -> None:
+    """behaviour 248: revoking ends the session and its live feed."""
+    secrets = make_tokens(tmp_path)
+    with running_lithos(tmp_path) as server:
+        browser = visit(window, server)
+        log_in(browser, secrets["reader"])
+        browser.open("/console/")
+        browser.shows("live", "[data-live]")
+        TokenStore(tmp_path / ".lithos").revoke("reader")
+        browser.shows("the token reader was revoked", within=10)
+        assert browser.path.startswith("/console/login")
+        browser.complaints()  # Chromium reports the 401 of the feed
+        browser.judge()
+        browser.picture("tokens-revoked")

@@ -1,0 +1,122 @@
+"""`lithos token`: what goes to stdout, what to stderr, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from lithos.cli import main
+from lithos.stores.tokens import TOKENS, digest_of, read_tokens
+
+SECRET = re.compile(r"lithos_[\w-]{43}")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def run(data: Path, *arguments: str) -> int:
+    return main(["-d", str(data), "token", *arguments])
+
+
+def test_the_token_alone_is_on_stdout(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(data, "create", "ci", "--agent", "bot", "--rights", "read", "--expires", "0.5") == 0
+    told = capsys.readouterr()
+    (secret,) = told.out.splitlines()
+    assert SECRET.fullmatch(secret)
+    assert secret not in told.err
+    for word in ("'ci'", "'bot'", "not shown again", "nobody uses this server without a token"):
+        assert word in told.err
+    (token,) = read_tokens(data / ".lithos") or ()
+    assert token.digest == digest_of(secret.encode())
+    assert token.expires_at is not None
+    assert (token.expires_at - token.created_at).total_seconds() == 43_200
+
+
+def test_json_has_the_token_once_and_hints_nowhere(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(data, "create", "ci", "--json") == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    created = json.loads(told.out)
+    assert SECRET.fullmatch(created.pop("token"))
+    assert (created["name"], created["rights"], created["agent"]) == ("ci", "write", None)
+    assert run(data, "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"tokens": [created], "required": True}
+
+
+def test_the_list_shows_no_secret_and_what_has_expired(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(data, "list") == 0
+    assert capsys.readouterr().out == "No named tokens are defined.\n"
+    run(data, "create", "ci", "--expires", "1")
+    secret = capsys.readouterr().out.strip()
+    file = data / ".lithos" / TOKENS
+    file.write_text(re.sub(r'"expires_at": "\d{4}', '"expires_at": "2020', file.read_text()))
+    assert run(data, "list") == 0
+    told = capsys.readouterr().out
+    assert "expired 2020-" in told
+    assert secret not in told
+    assert digest_of(secret.encode()) not in told
+
+
+def test_revoking_the_last_one_says_that_the_server_stays_closed(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(data, "create", "ci")
+    assert run(data, "off") == 1
+    capsys.readouterr()
+    assert run(data, "revoke", "ci") == 0
+    assert "stays closed" in capsys.readouterr().err
+    assert run(data, "off") == 0
+    assert "Everyone who can reach this server" in capsys.readouterr().err
+    assert read_tokens(data / ".lithos") is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["create", "a b"], 1, "A token's name has"),
+        (["create", "owner"], 1, "choose another name"),
+        (["create", "ci", "--agent", " "], 1, "An agent id has"),
+        (["revoke", "nothing"], 1, "There are no tokens"),
+    ],
+)
+def test_failures_say_what_to_do(
+    data: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
+) -> None:
+    assert run(data, *arguments) == code
+    told = capsys.readouterr()
+    assert said in told.err
+    assert told.out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["create"],
+        ["create", "ci", "--rights", "root"],
+        ["create", "ci", "--expires", "0"],
+        ["create", "ci", "--expires", "nan"],
+        [],
+    ],
+)
+def test_wrong_usage_exits_with_2(data: Path, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(data, *arguments)
+    assert ended.value.code == 2
+    assert not data.exists()
+
+
+def test_a_damaged_file_is_named_and_kept(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(data, "create", "ci")
+    (data / ".lithos" / TOKENS).write_text("{")
+    capsys.readouterr()
+    for arguments in (["list"], ["create", "more"], ["revoke", "ci"], ["off"]):
+        assert run(data, *arguments) == 1, arguments
+        assert "is damaged" in capsys.readouterr().err
+    assert (data / ".lithos" / TOKENS).read_text() == "{"

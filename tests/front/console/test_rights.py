@@ -1,0 +1,363 @@
+"""What each right reaches on the console: every route, GET and POST, against a table of rights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from html import unescape
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urljoin
+
+import httpx2
+import pytest
+from attrs import frozen
+
+from lithos.core.principals import RIGHTS, Rights
+from lithos.front.console.console import Console
+from tests.front.console.visiting import Visitor, form_of, make_token, visiting
+
+#: The agent that the bound tokens are bound to, and another one.
+MINE, OTHER = "ann", "worker"
+
+
+@frozen(kw_only=True)
+class Route:
+    """An address of the rule `rule`, and the right that each method takes; None is for everybody.
+
+    `get` is None for what only a POST reaches. `fields` are submitted beside the form's own.
+    """
+
+    rule: str
+    path: str
+    get: Rights | None = "read"
+    post: Rights | None = None
+    fields: Mapping[str, str] = {}
+    #: Where a GET leads that shows no page of its own.
+    leads: str | None = None
+
+
+def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
+    """Every route of the console; `made` are the ids of what there is."""
+    note, gone = f"/console/notes/{made['note']}", f"/console/notes/{made['gone']}"
+    own, other = (f"/console/tasks/{made[name]}" for name in ("own", "other"))
+    return (
+        Route(rule="/", path="/console/"),
+        Route(rule="/feed", path="/console/feed?partial=1"),
+        Route(rule="/feed", path="/console/feed", leads="/console/"),
+        Route(rule="/state", path="/console/state?partial=1"),
+        Route(rule="/search", path="/console/search?q=beacon"),
+        Route(rule="/notes", path="/console/notes"),
+        Route(rule="/notes", path="/console/notes?view=deleted"),
+        Route(rule="/notes/by-path", path="/console/notes/by-path?path=beacon.md", leads=note),
+        Route(rule="/notes/<note_id>", path=note),
+        Route(rule="/notes/<note_id>", path=gone),
+        Route(rule="/notes/<note_id>/diff", path=f"{note}/diff"),
+        Route(rule="/notes/<note_id>/restore", path=f"{note}/restore?version=1", get="write", post="write"),
+        Route(
+            rule="/notes/<note_id>/quarantine",
+            path=f"{note}/quarantine",
+            get="write",
+            post="write",
+            fields={"reason": "it is wrong"},
+        ),
+        Route(rule="/notes/<note_id>/clear", path=f"{note}/clear", get="write", post="write"),
+        Route(rule="/files/<path:path>", path="/console/files/picture.png"),
+        Route(rule="/graph", path="/console/graph"),
+        Route(rule="/tasks", path="/console/tasks"),
+        Route(
+            rule="/tasks/new", path="/console/tasks/new", get="write", post="write", fields={"title": "New"}
+        ),
+        Route(rule="/tasks/<task_id>", path=own),
+        Route(rule="/tasks/<task_id>", path=other),
+        Route(
+            rule="/tasks/<task_id>/release",
+            path=f"{own}/release?aspect=mine",
+            get="write",
+            post="write",
+        ),
+        Route(
+            rule="/tasks/<task_id>/release",
+            path=f"{other}/release?aspect=theirs",
+            get="admin",
+            post="admin",
+        ),
+        Route(rule="/tasks/<task_id>/cancel", path=f"{own}/cancel", get="write", post="write"),
+        Route(rule="/tasks/<task_id>/cancel", path=f"{other}/cancel", get="admin", post="admin"),
+        Route(
+            rule="/tasks/<task_id>/resolve",
+            path=f"/console/tasks/{made['own_gate']}/resolve",
+            get="write",
+            post="write",
+        ),
+        Route(
+            rule="/tasks/<task_id>/resolve",
+            path=f"/console/tasks/{made['other_gate']}/resolve",
+            get="admin",
+            post="admin",
+        ),
+        Route(rule="/agents", path="/console/agents"),
+        Route(rule="/agents/<whole:agent>", path=f"/console/agents/{MINE}?show=read"),
+        Route(rule="/agents/<whole:agent>", path=f"/console/agents/{OTHER}"),
+        Route(rule="/agents/<whole:agent>", path=f"/console/agents/{OTHER}?show=write"),
+        Route(rule="/agents/<whole:agent>", path=f"/console/agents/{OTHER}?show=read", get="admin"),
+        Route(rule="/agents/<whole:agent>", path=f"/console/agents/{OTHER}?show=search", get="admin"),
+        Route(
+            rule="/undo",
+            path=f"/console/undo?agent={OTHER}&span=hour",
+            get="admin",
+            post="admin",
+        ),
+        Route(rule="/undo/<report>", path="/console/undo/nothing", get="admin"),
+        Route(rule="/receipts", path="/console/receipts"),
+        Route(rule="/receipts/<receipt_id>", path=f"/console/receipts/{made['receipt']}"),
+        Route(rule="/receipts/<receipt_id>", path=f"/console/receipts/{made['private']}", get="admin"),
+        Route(rule="/system", path="/console/system"),
+        Route(rule="/components", path="/console/components"),
+        Route(rule="/identity", path="/console/identity", post="write", fields={"agent": "Zoe"}),
+        Route(rule="/<whole:rest>", path="/console/nothing"),
+        Route(rule="/static/<path:name>", path="/console/static/console.css", get=None),
+        Route(rule="/login", path="/console/login", get=None, leads="/console/"),
+        Route(rule="/logout", path="/console/logout", get=None),
+    )
+
+
+LINK: Final = re.compile(r'<a\b[^>]*\shref="([^"]+)"')
+POSTED: Final = re.compile(r'<form method="post" action="([^"]+)"')
+#: Routes where a page that is not there is the answer to whoever may look.
+MISSING: Final = frozenset({"/<whole:rest>", "/undo/<report>"})
+#: Submitted by other tests: they begin and end sessions.
+SESSION_POSTS: Final = frozenset({"/login", "/logout"})
+
+
+async def prepare(person: Visitor) -> dict[str, str]:
+    """Something of each kind, of the agent `MINE` and of another one."""
+    call = person.lithos.call
+    (person.lithos.knowledge / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    note = await person.lithos.create("Beacon", "First text.", agent=OTHER)
+    await person.lithos.write("Beacon", "Second text.", id=note, agent=OTHER)
+    gone = await person.lithos.create("Gone", agent=OTHER)
+    await call("lithos_delete", id=gone, agent=OTHER)
+    await call("lithos_read", id=note, agent_id=OTHER)
+    secret = await person.lithos.create(
+        "Hidden lantern", "The lantern is hidden.", agent=OTHER, access_scope="agent_private"
+    )
+    made = {"note": note, "gone": gone, "secret": secret}
+    for name, agent, aspect in (("own", MINE, "mine"), ("other", OTHER, "theirs")):
+        made[name] = (await call("lithos_task_create", title=f"{name} task", agent=agent))["task_id"]
+        await call("lithos_task_claim", task_id=made[name], aspect=aspect, agent=agent)
+        gate = await call(
+            "lithos_task_create",
+            title=f"{name} gate",
+            agent=agent,
+            task_type="gate",
+            metadata={"gate_type": "human"},
+        )
+        made[f"{name}_gate"] = gate["task_id"]
+    for name, query in (("receipt", "beacon text"), ("private", "hidden lantern")):
+        answer = await call("lithos_retrieve", query=query, agent_id=OTHER)
+        made[name] = answer["receipt_id"]
+    return made
+
+
+@frozen
+class Guest:
+    """Whoever has a token: its rights, and the agent that it is bound to."""
+
+    name: str
+    rights: Rights
+    agent: str | None
+
+
+GUESTS: Final = (
+    Guest("reader", "read", None),
+    Guest("bound-reader", "read", MINE),
+    Guest("writer", "write", None),
+    Guest("bound-writer", "write", MINE),
+    Guest("chief", "admin", None),
+    Guest("bound-chief", "admin", MINE),
+)
+
+
+@asynccontextmanager
+async def entered(person: Visitor, guest: Guest) -> AsyncIterator[httpx2.AsyncClient]:
+    """A browser that is logged in with a token made for this guest."""
+    secret = await make_token(person, guest.name, guest.rights, guest.agent)
+    async with httpx2.AsyncClient(base_url=person.url, timeout=30) as client:
+        answer = await client.post("/console/login", data={"token": secret, "agent": MINE})
+        assert answer.status_code == 303, answer.text
+        yield client
+
+
+def named_right(text: str) -> set[str]:
+    return {right for right in RIGHTS if f"needs the right {right}" in text}
+
+
+async def watch_rules(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], None]:
+    """The methods and rules of the console, filled in once it serves."""
+    found: dict[tuple[str, str], None] = {}
+    add_routes = Console.add_routes
+
+    def add(self: Console, app: Any, pages: Any) -> None:
+        add_routes(self, app, pages)
+        for rule in app.url_map.iter_rules():
+            if rule.rule.startswith("/console/"):
+                path = rule.rule.removeprefix("/console")
+                found.update({(each, path): None for each in rule.methods & {"GET", "POST", "PUT", "DELETE"}})
+
+    monkeypatch.setattr(Console, "add_routes", add)
+    return found
+
+
+async def test_the_table_has_every_route(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """behaviour 246: the table below is complete."""
+    rules = await watch_rules(monkeypatch)
+    async with visiting(tmp_path) as person:
+        await person.page("/console/")
+        told = dict.fromkeys(
+            ("note", "gone", "own", "other", "own_gate", "other_gate", "receipt", "private"), "x"
+        )
+        table = {("GET", one.rule) for one in routes(told) if one.rule not in ("/logout",)}
+        table |= {("POST", one.rule) for one in routes(told) if one.post}
+        table |= {("POST", rule) for rule in SESSION_POSTS}
+    assert len(rules) > 40
+    assert set(rules) == table
+
+
+@pytest.mark.parametrize("guest", GUESTS, ids=lambda guest: guest.name)
+async def test_a_get_shows_what_the_right_allows(tmp_path: Path, guest: Guest) -> None:
+    """behaviour 246: read, write and admin reach exactly their pages; refusals are 403 and name the right."""
+    async with visiting(tmp_path) as person:
+        made = await prepare(person)
+        async with entered(person, guest) as client:
+            for one in routes(made):
+                answer = await client.get(one.path)
+                if one.rule == "/logout":
+                    assert answer.status_code == 404, one  # the page of what is not there
+                elif one.get is not None and not may(guest, one.get):
+                    assert answer.status_code == 403, (one, answer.status_code)
+                    needed = one.get if guest.rights != "read" or one.rule not in OWNED else "write"
+                    assert named_right(answer.text) == {needed}, one
+                    assert f"token {guest.name}" in answer.text
+                elif one.leads is not None:
+                    assert (answer.status_code, answer.headers["location"]) == (302, one.leads), one
+                else:
+                    expected = 404 if one.rule in MISSING else 200
+                    assert answer.status_code == expected, (one, answer.status_code, answer.text[:1500])
+
+
+#: Pages of a change: whose it is is looked at only where changes are allowed at all.
+OWNED: Final = frozenset({"/tasks/<task_id>/release", "/tasks/<task_id>/cancel", "/tasks/<task_id>/resolve"})
+
+
+def may(guest: Guest, needed: Rights) -> bool:
+    return RIGHTS.index(guest.rights) >= RIGHTS.index(needed)
+
+
+#: Addresses that one guest follows at most; those with filters and versions are many.
+MOST_FOLLOWED: Final = 400
+
+
+@pytest.mark.parametrize("guest", GUESTS, ids=lambda guest: guest.name)
+async def test_no_page_offers_what_the_right_refuses(tmp_path: Path, guest: Guest) -> None:
+    """behaviour 246: every link and every form of every page that can be reached is one that may be used."""
+    async with visiting(tmp_path) as person:
+        await prepare(person)
+        async with entered(person, guest) as client:
+            waiting, seen, forms = (
+                ["/console/", "/console/notes?view=deleted", "/console/receipts"],
+                set(),
+                set(),
+            )
+            while waiting and len(seen) < MOST_FOLLOWED:
+                path = waiting.pop(0)
+                answer = await client.get(path, follow_redirects=True)
+                assert answer.status_code != 403, (path, answer.text[-800:])
+                assert answer.status_code in (200, 404, 409), (path, answer.status_code)
+                forms |= {re.sub(r"[0-9a-f-]{36}", "ID", one) for one in POSTED.findall(answer.text)}
+                for link in LINK.findall(answer.text):
+                    address = (
+                        urljoin(str(answer.url), unescape(link)).removeprefix(person.url).partition("#")[0]
+                    )
+                    if address.startswith("/console/") and "/static/" not in address and address not in seen:
+                        seen.add(address)
+                        waiting.append(address)
+        assert len(seen) > 40
+        assert "/console/logout" in forms
+        assert (len(forms) > 1) is (guest.rights != "read")
+        assert any(one.startswith("/console/undo?") for one in seen) is (guest.rights == "admin")
+
+
+@pytest.mark.parametrize("guest", GUESTS, ids=lambda guest: guest.name)
+async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest) -> None:
+    """behaviours 246 and 247: POSTs reach what the right allows, and carry the agent of a bound token."""
+    async with visiting(tmp_path) as person:
+        made = await prepare(person)
+        async with (
+            httpx2.AsyncClient(base_url=person.url, timeout=30) as owner,
+            entered(person, guest) as client,
+        ):
+            # The forms as whoever may submit them gets them, under the session of the guest.
+            csrf = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)[1]["csrf"]
+            chief_secret = await make_token(person, "forms", "admin", None)
+            await owner.post("/console/login", data={"token": chief_secret, "agent": MINE})
+            seen = person.lithos.server.coordinator.head
+            tried = 0
+            for one in (each for each in routes(made) if each.post is not None):
+                assert one.post is not None
+                page = await owner.get(one.path)
+                action = one.path.partition("?")[0]
+                if one.rule == "/identity":
+                    _, fields = action, {"csrf": csrf, "once": "identity"}
+                else:
+                    _, fields = form_of(page.text, action)
+                answer = await client.post(action, data={**fields, "csrf": csrf, **one.fields})
+                tried += 1
+                is_bound_name = one.rule == "/identity" and guest.agent is not None
+                if not may(guest, one.post):
+                    assert answer.status_code == 403, (one, answer.status_code)
+                    needed = one.post if guest.rights != "read" or one.rule not in OWNED else "write"
+                    assert named_right(answer.text) == {needed}, one
+                elif is_bound_name:
+                    assert answer.status_code == 403
+                    assert f"is bound to the agent {MINE}" in answer.text
+                else:
+                    assert answer.status_code == 303, (one, answer.status_code, answer.text[-1500:])
+                    assert "draft=" not in answer.headers["location"]
+            assert tried >= 11
+            events = list(person.lithos.server.coordinator._store.events_after(seen))
+            agents = {event.draft.agent for event in events if event.draft.type != "agent.registered"}
+            if guest.rights == "read":
+                assert not events
+            elif guest.agent is not None:
+                assert agents == {MINE}
+                history = await person.lithos.call("lithos_history", id=made["note"])
+                assert {row["agent"] for row in history["versions"][:-2]} == {MINE}
+            else:
+                assert agents <= {MINE, "Zoe"}
+
+
+async def test_the_tools_refuse_what_a_page_would_let_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviours 246 and 247: rights and identity do not depend on the pages alone."""
+    async with visiting(tmp_path) as person:
+        note = await person.lithos.create("Beacon", "First text.", agent=OTHER)
+        seen = person.lithos.server.coordinator.head
+        for guest in (Guest("reader", "read", None), Guest("bound-writer", "write", MINE)):
+            async with entered(person, guest) as client:
+                csrf = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)[1][
+                    "csrf"
+                ]
+                with monkeypatch.context() as patch:
+                    patch.setattr(Console, "demand", lambda *_: None)
+                    patch.setattr(Console, "agent", OTHER)
+                    answer = await client.post(
+                        f"/console/notes/{note}/quarantine", data={"csrf": csrf, "once": "x", "reason": "why"}
+                    )
+                assert answer.status_code == 403, guest
+                assert guest.name in answer.text
+        assert not list(person.lithos.server.coordinator._store.events_after(seen))
+        metrics = (await person.lithos.server.gauges.scrape()).decode()
+        assert 'lithos_http_rejected_total{reason="forbidden"} 2.0' in metrics

@@ -1,0 +1,202 @@
+"""The tokens of a running server: what is found, what becomes invalid, and that faults never open it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import trio
+
+from lithos.core.principals import ANYONE, OWNER, Principal
+from lithos.services.keyring import AUTH_TOKEN, OneToken, TokenRing
+from lithos.stores.tokens import LOCK, TOKENS, TokenStore
+from tests.fakes import Clock
+
+BOUND = 2.0
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    folder = tmp_path / ".lithos"
+    folder.mkdir()
+    return folder
+
+
+@asynccontextmanager
+async def running(private: Path, auth_token: str | None = None) -> AsyncIterator[tuple[TokenRing, Clock]]:
+    clock = Clock()
+    ring = TokenRing(private, clock, auth_token)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(ring.run)
+        yield ring, clock
+        nursery.cancel_scope.cancel()
+
+
+def create(private: Path, name: str = "ci", agent: str | None = None, **life: float) -> bytes:
+    now = Clock()()
+    end = now + timedelta(**life) if life else None
+    return TokenStore(private).create(name, "write", agent, now, end)[1].encode()
+
+
+async def changed(ring: TokenRing) -> None:
+    """Within the bound that is promised (behaviour 248)."""
+    with trio.fail_after(BOUND):
+        await ring.wait_changed()
+
+
+async def test_without_any_token_everybody_is_let_in_until_the_first_one(private: Path) -> None:
+    async with running(private) as (ring, _):
+        assert ring.is_open
+        assert ring.is_valid(ANYONE)
+        assert ring.find(ring.own_token.encode()) == OWNER
+        secret = create(private)
+        await changed(ring)
+        assert not ring.is_open
+        assert not ring.is_valid(ANYONE)
+        assert ring.find(b"wrong") is None
+        assert ring.find(b"") is None
+        found = ring.find(secret)
+        assert found is not None
+        assert (found.name, found.rights, found.agent) == ("ci", "write", None)
+        assert ring.is_valid(found)
+        assert ring.is_valid(OWNER)
+
+
+async def test_a_ring_that_has_not_read_the_file_is_closed(private: Path) -> None:
+    ring = TokenRing(private, Clock())
+    assert not ring.is_open
+    assert ring.find(ring.own_token.encode()) == OWNER
+
+
+async def test_the_configured_token_is_full_access_beside_the_named_ones(private: Path) -> None:
+    secret = create(private)
+    async with running(private, "s3cret") as (ring, _):
+        assert not ring.is_open
+        assert ring.find(b"s3cret") == AUTH_TOKEN
+        assert AUTH_TOKEN.may("admin")
+        assert ring.find(secret) is not None
+        assert "s3cret" not in repr(ring.__dict__)
+        assert ring.own_token not in repr(ring.find(secret))
+
+
+async def test_a_revoked_token_is_out_and_the_server_stays_closed(private: Path) -> None:
+    """behaviour 248"""
+    secret = create(private)
+    async with running(private) as (ring, _):
+        found = ring.find(secret)
+        assert found is not None
+        TokenStore(private).revoke("ci")
+        await changed(ring)
+        assert ring.find(secret) is None
+        assert not ring.is_valid(found)
+        assert not ring.is_open
+        assert ring.named == ()
+        TokenStore(private).stop_asking()
+        await changed(ring)
+        assert ring.is_open
+
+
+async def test_a_token_of_the_same_name_does_not_stand_for_the_one_before(private: Path) -> None:
+    secret = create(private)
+    async with running(private) as (ring, _):
+        before = ring.find(secret)
+        assert before is not None
+        TokenStore(private).revoke("ci")
+        create(private)
+        await changed(ring)
+        assert not ring.is_valid(before)
+        assert before.name == "ci"
+        assert before.agent is None
+
+
+async def test_an_expired_token_is_out_by_itself(private: Path) -> None:
+    """behaviour 248"""
+    secret = create(private, hours=1)
+    async with running(private) as (ring, clock):
+        found = ring.find(secret)
+        assert found is not None
+        assert ring.is_valid(found)
+        clock.advance(3_599)
+        assert ring.find(secret) == found
+        clock.advance(1)
+        assert ring.find(secret) is None
+        assert not ring.is_valid(found)
+        await changed(ring)
+        assert not ring.is_open
+
+
+@pytest.mark.parametrize("fault", ["removed", "damaged", "both removed", "folder removed", "unreadable"])
+async def test_a_file_that_is_lost_refuses_and_never_opens(private: Path, fault: str) -> None:
+    """behaviour 248"""
+    secret = create(private)
+    async with running(private) as (ring, _):
+        found = ring.find(secret)
+        assert found is not None
+        break_tokens(private, fault)
+        await changed(ring)
+        assert ring.find(secret) is None
+        assert not ring.is_valid(found)
+        assert not ring.is_open
+        assert ring.trouble is not None
+        assert "lithos token create" in ring.trouble
+        assert ring.announcement == f"{ring.trouble}."
+        assert ring.find(ring.own_token.encode()) == OWNER
+
+
+@pytest.mark.parametrize("fault", ["removed", "damaged", "unreadable"])
+async def test_a_start_with_a_lost_file_is_closed(private: Path, fault: str) -> None:
+    """behaviour 248"""
+    secret = create(private)
+    break_tokens(private, fault)
+    async with running(private) as (ring, _):
+        assert not ring.is_open
+        assert ring.find(secret) is None
+        assert ring.trouble is not None
+        if fault != "removed":
+            shutil.rmtree(private / TOKENS, ignore_errors=True)
+            (private / TOKENS).unlink(missing_ok=True)
+        mended = create(private, "other")
+        await changed(ring)
+        assert ring.find(mended) is not None
+        assert ring.trouble is None
+
+
+def break_tokens(private: Path, fault: str) -> None:
+    if fault == "damaged":
+        (private / TOKENS).write_text("{")
+    elif fault == "folder removed":
+        shutil.rmtree(private)
+    else:
+        (private / TOKENS).unlink()
+        if fault == "both removed":
+            (private / LOCK).unlink()
+        if fault == "unreadable":  # for root as well
+            (private / TOKENS).mkdir()
+
+
+async def test_a_start_tells_how_many_tokens_there_are(private: Path) -> None:
+    async with running(private) as (ring, _):
+        assert ring.announcement is None
+    create(private, "a", hours=1)
+    create(private, "b")
+    async with running(private) as (ring, clock):
+        assert ring.announcement == "Named tokens: 2"
+        clock.advance(3_600)
+        assert ring.announcement == "Named tokens: 2, 1 of them expired"
+
+
+def test_one_configured_token_admits_itself_alone() -> None:
+    some, none = OneToken("s3cret"), OneToken(None)
+    assert some.find(b"s3cret") == AUTH_TOKEN
+    assert some.find(b"wrong") is None
+    assert some.is_valid(AUTH_TOKEN)
+    assert not some.is_valid(ANYONE)
+    assert not some.is_open
+    assert none.is_open
+    assert none.is_valid(ANYONE)
+    assert none.find(b"") is None
+    assert not none.is_valid(Principal("ci", "read"))

@@ -1,0 +1,240 @@
+"""The file of named tokens: hashes only, mode 0600, nothing lost, never open by accident (behaviour 248)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import lithos.stores.tokens
+from lithos.stores.tokens import (
+    LOCK,
+    LONGEST_NAME,
+    MOST_TOKENS,
+    TOKENS,
+    TokenRefused,
+    TokenStore,
+    TokensUnreadable,
+    digest_of,
+    is_released,
+    read_tokens,
+)
+
+LONG = "x" * (LONGEST_NAME + 1)
+NOW = datetime(2026, 3, 4, 5, 6, 7, 8, tzinfo=UTC)
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    return tmp_path / "data" / ".lithos"
+
+
+@pytest.fixture
+def store(private: Path) -> TokenStore:
+    return TokenStore(private)
+
+
+def test_a_token_is_kept_as_a_hash_in_a_file_of_its_owner(store: TokenStore, private: Path) -> None:
+    """behaviour 248"""
+    token, secret = store.create("ci", "read", "bot", NOW, NOW + timedelta(days=1))
+    assert len(secret) >= 43
+    assert secret.startswith("lithos_")
+    assert read_tokens(private) == (token,)
+    assert token.digest == digest_of(secret.encode())
+    assert (token.name, token.rights, token.agent) == ("ci", "read", "bot")
+    assert not token.has_expired(NOW)
+    assert token.has_expired(NOW + timedelta(days=1))
+    for path in (private / TOKENS, private / LOCK):
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert secret.encode() not in path.read_bytes()
+    assert sorted(path.name for path in private.iterdir()) == [TOKENS, LOCK]
+    assert secret not in repr(token)
+    assert token.digest not in repr(token)
+
+
+def test_a_revoked_token_is_gone_and_the_others_stay(store: TokenStore, private: Path) -> None:
+    kept, _ = store.create("kept", "write", None, NOW, None)
+    store.create("lost", "admin", None, NOW, None)
+    revoked, left = store.revoke("lost")
+    assert (revoked.name, left, read_tokens(private)) == ("lost", 1, (kept,))
+
+
+def test_names_are_unique_and_of_letters_that_can_be_told_anywhere(store: TokenStore) -> None:
+    store.create("ci", "read", None, NOW, None)
+    with pytest.raises(TokenRefused, match="already"):
+        store.create("ci", "admin", None, NOW, None)
+    for name in (
+        "",
+        "-x",
+        "x-",
+        "a b",
+        "a\n",
+        "é",
+        "owner",
+        "auth_token",
+        "anyone",
+        "x" * (LONGEST_NAME + 1),
+    ):
+        with pytest.raises(TokenRefused, match="name"):
+            store.create(name, "read", None, NOW, None)
+    for agent in ("", " x", "a\nb", "x" * 201):
+        with pytest.raises(TokenRefused, match="agent id"):
+            store.create("fine", "read", agent, NOW, None)
+    for name in ("a", "A.b_c-d@e", "x" * LONGEST_NAME):
+        store.create(name, "read", None, NOW, None)
+
+
+def test_what_is_typed_in_place_of_a_name_is_not_repeated(store: TokenStore) -> None:
+    _, secret = store.create("ci", "read", None, NOW, None)
+    with pytest.raises(TokenRefused, match="Tokens: ci") as refusal:
+        store.revoke(secret)
+    assert secret not in str(refusal.value)
+
+
+def test_there_are_so_many_tokens_and_no_more(store: TokenStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MOST_TOKENS == 1_000
+    monkeypatch.setattr(lithos.stores.tokens, "MOST_TOKENS", 2)
+    store.create("a", "read", None, NOW, None)
+    store.create("b", "read", None, NOW, None)
+    with pytest.raises(TokenRefused, match="the most there may be"):
+        store.create("c", "read", None, NOW, None)
+
+
+def test_none_were_ever_defined_is_not_none_are_left(store: TokenStore, private: Path) -> None:
+    assert read_tokens(private) is None
+    store.create("ci", "read", None, NOW, None)
+    store.revoke("ci")
+    assert read_tokens(private) == ()
+    assert not is_released(private)
+
+
+def test_only_a_command_ends_the_asking_and_only_without_tokens(store: TokenStore, private: Path) -> None:
+    store.create("ci", "read", None, NOW, None)
+    with pytest.raises(TokenRefused, match="revoke them first"):
+        store.stop_asking()
+    store.revoke("ci")
+    store.stop_asking()
+    assert read_tokens(private) is None
+    assert is_released(private)
+    store.create("ci", "read", None, NOW, None)
+    assert not is_released(private)
+
+
+def test_a_removed_file_never_reads_as_none_defined(store: TokenStore, private: Path) -> None:
+    """behaviour 248"""
+    store.create("ci", "read", None, NOW, None)
+    (private / TOKENS).unlink()
+    with pytest.raises(TokensUnreadable, match="is gone"):
+        read_tokens(private)
+    again, _ = store.create("ci", "read", None, NOW, None)  # the way out that the message names
+    assert read_tokens(private) == (again,)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'"x"',
+        b'{"version": 2, "tokens": []}',
+        b'{"version": 1}',
+        b'{"version": 1, "tokens": [{}]}',
+        b'{"version": 1, "tokens": [1]}',
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"version": 1, "tokens": null}',
+    ],
+)
+def test_a_damaged_file_is_refused_without_repeating_it(
+    store: TokenStore, private: Path, damage: bytes
+) -> None:
+    """behaviour 248"""
+    store.create("ci", "read", None, NOW, None)
+    (private / TOKENS).write_bytes(damage)
+    with pytest.raises(TokensUnreadable, match="is damaged"):
+        read_tokens(private)
+    with pytest.raises(TokensUnreadable):
+        store.create("more", "read", None, NOW, None)
+    assert (private / TOKENS).read_bytes() == damage
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rights", "root"),
+        ("hash", "abc"),
+        ("name", "a b"),
+        ("name", None),
+        ("agent", 7),
+        ("agent", ""),
+        ("expires_at", "tomorrow"),
+        ("created_at", None),
+    ],
+)
+def test_one_wrong_value_spoils_the_file(store: TokenStore, private: Path, key: str, value: object) -> None:
+    store.create("ci", "read", None, NOW, None)
+    document = json.loads((private / TOKENS).read_text())
+    document["tokens"][0][key] = value
+    (private / TOKENS).write_text(json.dumps(document))
+    with pytest.raises(TokensUnreadable):
+        read_tokens(private)
+
+
+def test_a_folder_in_its_place_is_unreadable(store: TokenStore, private: Path) -> None:
+    store.create("ci", "read", None, NOW, None)
+    (private / TOKENS).unlink()
+    (private / TOKENS).mkdir()
+    with pytest.raises(TokensUnreadable, match="cannot be read"):
+        read_tokens(private)
+
+
+def test_a_first_token_that_cannot_be_stored_closes_nothing(
+    store: TokenStore, private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        store.create("ci", "read", None, NOW, None)
+    assert read_tokens(private) is None
+    assert [path.name for path in private.iterdir()] == [LOCK]
+
+
+def test_threads_that_create_at_once_lose_nothing(private: Path) -> None:
+    def create(number: int) -> None:
+        for each in range(5):
+            TokenStore(private).create(f"t{number}.{each}", "read", None, NOW, None)
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {token.name for token in read_tokens(private) or ()} == {
+        f"t{number}.{each}" for number in range(4) for each in range(5)
+    }
+
+
+@pytest.mark.slow
+def test_commands_that_create_at_once_lose_nothing(tmp_path: Path) -> None:
+    commands = [
+        subprocess.Popen(
+            [sys.executable, "-m", "lithos", "-d", str(tmp_path / "data"), "token", "create", f"t{number}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    secrets = {command.communicate(timeout=30)[0].strip() for command in commands}
+    stored = read_tokens(tmp_path / "data" / ".lithos") or ()
+    assert {token.digest for token in stored} == {digest_of(secret.encode()) for secret in secrets}
+    assert len(stored) == 4

@@ -1,0 +1,199 @@
+"""Rights and identity of every tool: who may call it, and as whom (behaviours 246, 247)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from docs.interface import list_tools
+from lithos.core.errors import Forbidden
+from lithos.core.principals import ANYONE, OWNER, RIGHTS, Principal, Rights
+from lithos.tools.contract.acting import CALLER, FILTERS, PREVIEWS, admit, identities_of, right_of, spec_for
+from lithos.tools.contract.registry import Tool
+from tests.servers import serving
+
+TOOLS: dict[str, Tool] = {tool.name: tool for tool, _ in list_tools()}
+#: Parameters that name an agent, and what for: everything that looks like one has to be here.
+NAMED: dict[tuple[str, str], str] = {
+    ("lithos_agent_info", "id"): "whom to look at",
+    ("lithos_agent_register", "id"): "caller",
+    ("lithos_agent_register", "name"): "what the caller is called",
+    ("lithos_conflict_resolve", "resolver"): "caller",
+    ("lithos_edge_upsert", "provenance_actor"): "caller",
+    ("lithos_list", "author"): "filter",
+    ("lithos_search", "author"): "filter",
+}
+LIKE_AN_AGENT = re.compile(
+    r"agent|author|actor|resolver|owner|\buser|caller|creator|reader|writer|assignee|\bby\b|person",
+    re.IGNORECASE,
+)
+YOURS = re.compile(r"\byour id\b", re.IGNORECASE)
+BOUND = {rights: Principal("ci", rights, "bot") for rights in RIGHTS}
+
+
+def expected_right(tool: Tool) -> Rights:
+    return "read" if "R" in tool.hints else "write"
+
+
+@pytest.mark.parametrize("rights", RIGHTS)
+def test_every_tool_may_be_called_with_its_right_and_above_only(rights: Rights) -> None:
+    """behaviour 246"""
+    assert len(TOOLS) > 40
+    refused = 0
+    for tool in TOOLS.values():
+        principal, needed = Principal("ci", rights), expected_right(tool)
+        arguments: dict[str, Any] = {"action": "quarantine"}
+        if RIGHTS.index(rights) >= RIGHTS.index(needed):
+            assert admit(principal, tool, arguments) == arguments
+            continue
+        refused += 1
+        with pytest.raises(Forbidden, match=rf"'ci' has the right {rights}; .*{tool.name} needs {needed}"):
+            admit(principal, tool, arguments)
+    assert bool(refused) is (rights == "read")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"action": "preview"}, {"action": None}, {"action": " "}])
+def test_a_preview_of_impact_is_a_read(arguments: dict[str, Any]) -> None:
+    """behaviour 246"""
+    assert list(PREVIEWS) == ["lithos_impact"]
+    assert right_of(TOOLS["lithos_impact"], arguments) == "read"
+    for action in ("quarantine", "clear", "Preview", "nonsense", 7, ["preview"]):
+        assert right_of(TOOLS["lithos_impact"], {"action": action}) == "write"
+
+
+@pytest.mark.parametrize("rights", RIGHTS)
+def test_the_listing_shows_what_may_be_called(rights: Rights) -> None:
+    """behaviour 246"""
+    shown = {
+        name
+        for name, tool in TOOLS.items()
+        if spec_for(Principal("ci", rights), tool, tool.spec()) is not None
+    }
+    reading = {name for name, tool in TOOLS.items() if "R" in tool.hints} | set(PREVIEWS)
+    assert shown == (reading if rights == "read" else set(TOOLS))
+    assert 0 < len(reading) < len(TOOLS)
+
+
+def test_every_parameter_that_names_an_agent_is_decided() -> None:
+    """A new tool whose parameter looks like an agent must say what it means (behaviour 247)."""
+    found = 0
+    for tool in TOOLS.values():
+        for each in attrs.fields(tool.arguments):
+            about = each.metadata["description"]
+            looks_like_one = LIKE_AN_AGENT.search(each.name) or YOURS.search(about)
+            if not looks_like_one and (tool.name, each.name) not in NAMED:
+                continue
+            found += 1
+            is_identity = each.name in identities_of(tool)
+            if YOURS.search(about):
+                assert is_identity, f"{tool.name}.{each.name} is the caller's, but is not enforced"
+            elif each.name == CALLER:
+                assert tool.name in FILTERS, f"{tool.name}.{each.name}: caller or filter?"
+            else:
+                assert (tool.name, each.name) in NAMED, f"{tool.name}.{each.name}: caller or filter?"
+                assert is_identity is (NAMED[tool.name, each.name] == "caller")
+    assert found > 30
+    assert TOOLS.keys() >= FILTERS
+    assert NAMED.keys() <= {(t.name, each.name) for t in TOOLS.values() for each in attrs.fields(t.arguments)}
+
+
+def test_the_identity_is_filled_in_accepted_and_never_exchanged() -> None:
+    """behaviour 247"""
+    checked = 0
+    for tool in TOOLS.values():
+        own = [each.name for each in attrs.fields(tool.arguments)]
+        for name in identities_of(tool):
+            checked += 1
+            place = next((each for each in identities_of(tool) if each in own), CALLER)
+            for given in ({}, {name: None}, {name: " "}, {name: "bot"}, {name: " bot "}):
+                filled = dict(admit(BOUND["admin"], tool, given))
+                assert filled[place] == "bot", tool.name
+                assert set(filled.values()) == {"bot"}
+            for other in ("Bot", "bo", "bot2", 7, ["bot"], {"a": 1}, True, 0):
+                with pytest.raises(Forbidden, match="'ci' is bound to the agent 'bot'"):
+                    admit(BOUND["admin"], tool, {name: other})
+    assert checked > 40
+
+
+def test_filters_show_the_work_of_other_agents() -> None:
+    for name in FILTERS:
+        assert admit(BOUND["read"], TOOLS[name], {"agent": "ada"}) == {"agent": "ada"}
+    assert admit(BOUND["read"], TOOLS["lithos_list"], {"author": "ada"})["author"] == "ada"
+    assert admit(BOUND["read"], TOOLS["lithos_agent_info"], {"id": "ada"})["id"] == "ada"
+
+
+def test_whoever_is_bound_need_not_give_its_name() -> None:
+    """behaviour 247"""
+    relieved = 0
+    for tool in TOOLS.values():
+        spec = tool.spec()
+        shown = spec_for(BOUND["admin"], tool, spec)
+        assert shown is not None
+        required = set(spec.input_schema.get("required", ()))
+        assert set(shown.input_schema.get("required", ())) == required - set(identities_of(tool))
+        relieved += required != set(shown.input_schema.get("required", ()))
+        assert spec_for(OWNER, tool, spec) is spec
+        assert shown.input_schema["properties"] == spec.input_schema["properties"]
+    assert relieved > 10
+
+
+@pytest.mark.parametrize("principal", [OWNER, ANYONE, Principal("ci", "write")])
+def test_whoever_is_not_bound_may_give_any_name(principal: Principal) -> None:
+    for tool in TOOLS.values():
+        given = dict.fromkeys(identities_of(tool), "ada")
+        assert admit(principal, tool, given) is given
+
+
+async def test_notes_tasks_findings_and_accesses_carry_the_true_name(tmp_path: Path) -> None:
+    """behaviour 247"""
+    async with serving(tmp_path, server={"legacy_tools": True}) as lithos:
+        acting = lithos.server.tools.acting_as(Principal("ci", "write", "bot"))
+
+        async def call(tool: str, **arguments: Any) -> dict[str, Any]:
+            answer = await acting.call(tool, arguments)
+            assert answer is not None
+            assert "code" not in answer, answer
+            return dict(answer)
+
+        note = await call("lithos_write", title="Raft", content="About raft.")
+        assert (await call("lithos_read", id=note["id"]))["metadata"]["author"] == "bot"
+        await call("lithos_search", query="raft")
+        await call("lithos_semantic", query="raft")
+        task = await call("lithos_task_create", title="Look")
+        await call("lithos_task_claim", task_id=task["task_id"], aspect="work")
+        await call("lithos_finding_post", task_id=task["task_id"], summary="Found.")
+        await call("lithos_agent_register", name="The bot")
+        findings = await call("lithos_finding_list", task_id=task["task_id"])
+        assert [row["agent"] for row in findings["findings"]] == ["bot"]
+        history = await call("lithos_history", id=note["id"])
+        assert {row["agent"] for row in history["versions"]} == {"bot"}
+        audit = await lithos.audit()
+        assert len(audit) >= 3
+        assert {agent for agent, _, _ in audit} == {"bot"}
+        store = lithos.server.coordinator._store
+        assert {event.draft.agent for event in store.events_after(lithos.first_seq)} == {"bot"}
+        for tool, arguments in (
+            ("lithos_write", {"title": "T", "content": "c", "agent": "ada"}),
+            ("lithos_agent_register", {"id": "ada"}),
+            ("lithos_read", {"id": note["id"], "agent_id": "ada"}),
+            ("lithos_tags", {"agent": "ada"}),
+        ):
+            answer = await acting.call(tool, arguments)
+            assert answer is not None
+            assert (answer["status"], answer["code"]) == ("error", "forbidden")
+
+
+async def test_a_reader_changes_nothing_and_is_counted(tmp_path: Path) -> None:
+    """behaviour 246"""
+    async with serving(tmp_path) as lithos:
+        acting = lithos.server.tools.acting_as(Principal("ci", "read"))
+        answer = await acting.call("lithos_write", {"title": "T", "content": "c", "agent": "ada"})
+        assert answer is not None
+        assert answer["code"] == "forbidden"
+        assert lithos.files() == []
+        text = (await lithos.server.gauges.scrape()).decode()
+        assert 'lithos_tool_errors_total{error="forbidden",tool="lithos_write"} 1.0' in text
