@@ -62,6 +62,20 @@ def test_the_token_is_named_but_never_printed(
         assert "LITHOS_AUTH_TOKEN" in printed["http"]["text"]
 
 
+def test_a_named_token_makes_the_recipes_ask_for_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LITHOS_AUTH_TOKEN", raising=False)
+    assert recipe("cursor", tmp_path, capsys)["token_variable"] is None
+    assert main(["token", "create", "ann", "-d", str(tmp_path)]) == 0
+    made = capsys.readouterr().out.strip()
+    printed = recipe("cursor", tmp_path, capsys)
+    assert printed["token_variable"] == "LITHOS_AUTH_TOKEN"
+    assert made not in json.dumps(printed)
+    (tmp_path / ".lithos" / "tokens.json").unlink()
+    assert recipe("cursor", tmp_path, capsys)["token_variable"] == "LITHOS_AUTH_TOKEN"
+
+
 def test_the_clients_that_can_be_typed_are_those_that_are_known() -> None:
     assert tuple(KNOWN) == CLIENTS
 

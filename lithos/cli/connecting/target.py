@@ -16,6 +16,7 @@ from attrs import frozen
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.stores.owner_record import OwnerRecord, read_owner
+from lithos.stores.tokens import TokensUnreadable, read_tokens
 
 TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
 Transport = Literal["http", "stdio"]
@@ -119,8 +120,13 @@ def find_target(session: Session) -> Target:
 
 
 def _wants_token(config: Config) -> bool:
-    """Whether requests over HTTP need a token."""
-    return config.server.auth_token is not None
+    """Whether requests over HTTP need a token: that of the configuration, or a named one."""
+    if config.server.auth_token is not None:
+        return True
+    try:
+        return read_tokens(config.storage.data_dir / ".lithos") is not None
+    except TokensUnreadable:
+        return True
 
 
 def _served_url(owner: OwnerRecord | None) -> str | None:
