@@ -161,13 +161,16 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
 #: Refusals of the HTTP port: status, code, what to do.
 HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
     (400, "invalid_after", "`/audit`: `after` is no time. Send ISO 8601."),
+    (400, "invalid_input", "`/import`: it is no step of an import. Use `lithos import`."),
     (400, "invalid_scope", "`/reconcile`: send `all`, `indices`, `graph` or `provenance_projection`."),
     (401, "unauthorized", "The server wants `Authorization: Bearer` and its token."),
     (403, "forbidden_host", "The name you called it by is not allowed: `server.allowed_hosts`."),
     (403, "forbidden_origin", "The web page that called is not allowed: `server.allowed_origins`."),
+    (403, "import_forbidden", "`/import` is for the user who owns the data directory: run `lithos import`."),
     (404, "not_found", "There is no such address."),
     (405, "method_not_allowed", "The address wants another method."),
     (408, "request_timeout", "The body stopped arriving. Send it again."),
+    (409, "no_import", "`/import`: another import began, or the server was restarted. Run it again."),
     (413, "body_too_large", "Send less at once, or raise `storage.max_content_size_bytes`."),
     (500, "internal_error", "The server failed on this request; its log says why."),
     (503, "audit_log_unavailable", "The audit log cannot be read now."),

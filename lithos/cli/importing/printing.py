@@ -52,9 +52,9 @@ def print_report(report: Report) -> None:
         if number or result in (CREATED, UPDATED, UNCHANGED):
             print_line(f"  {number:>7,} {would if result in (CREATED, UPDATED) else ''}{result}")
     carried = report.carried
-    print_line(
-        f"Carried over: {carried['links']:,} links, {carried['tags']:,} tags, {carried['dates']:,} dates"
-    )
+    told = ", ".join(f"{carried[name]:,} {name}" for name in ("links", "tags", "dates"))
+    told = ", ".join(f"{carried[name]:,} {name}" for name in ("links", "tags", "dates"))
+    print_line(f"Carried over: {told}")
     if report.attachments:
         print_line(
             f"Attachments: {report.attachments[COPIED]:,} {would}copied, {report.attachments[EQUAL]:,} there "

@@ -35,7 +35,7 @@ def import_route(importing: Importing, read_key: ReadKey) -> RouteModule:
                     "The key in the data directory is another: another import began, or this is not the "
                     "user who owns the directory. Run `lithos import` there."
                 )
-                return json_response(403, {"error": "forbidden", "message": message})
+                return json_response(403, {"error": "import_forbidden", "message": message})
             try:
                 return json_response(200, await _answer(importing, await request.get_json(force=True)))
             except (KeyError, TypeError, ValueError) as problem:

@@ -1,4 +1,4 @@
-"""The report of an import: counts of what became of everything, and bounded lists of what a person must know."""
+"""The report of an import: counts of what became of everything, bounded lists of what a person must know."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ ATTACHMENT_RESULTS: Final = (COPIED, EQUAL, CONFLICT, FAILED)
 NOTICE: Final = "notice"
 ATTACHMENT: Final = "attachment"
 EDGE: Final = "edge"
-_LISTED: Final = (CREATED, UPDATED, CHANGED_HERE, DELETED_HERE, DUPLICATE, MALFORMED, FAILED, NOTICE, ATTACHMENT, EDGE)  # fmt: skip
+_LISTED: Final = (
+    CREATED, UPDATED, CHANGED_HERE, DELETED_HERE, DUPLICATE, MALFORMED, FAILED, NOTICE, ATTACHMENT, EDGE,
+)  # fmt: skip
 
 
 @frozen
