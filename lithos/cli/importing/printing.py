@@ -55,10 +55,11 @@ def print_report(report: Report) -> None:
     told = ", ".join(f"{carried[name]:,} {name}" for name in ("links", "tags", "dates"))
     told = ", ".join(f"{carried[name]:,} {name}" for name in ("links", "tags", "dates"))
     print_line(f"Carried over: {told}")
-    if report.attachments:
+    files = report.attachments
+    if files:
         print_line(
-            f"Attachments: {report.attachments[COPIED]:,} {would}copied, {report.attachments[EQUAL]:,} there "
-            f"already, {report.attachments[CONFLICT]:,} in conflict, {report.attachments[FAILED]:,} failed"
+            f"Attachments: {files[COPIED]:,} {would}copied, {files[EQUAL]:,} there already, "
+            f"{files[CONFLICT]:,} in conflict, {files[FAILED]:,} failed"
         )
     if report.edges:
         print_line(
