@@ -63,7 +63,7 @@ def print_report(report: Report) -> None:
         )
     if report.edges:
         print_line(
-            f"Relations: {report.edges[EDGE_MADE]:,} {would}made, {report.edges[EDGE_THERE]:,} there already, "
+            f"Relations: {report.edges[EDGE_MADE]:,} {would}made, {report.edges[EDGE_THERE]:,} there, "
             f"{report.edges[EDGE_MISSING]:,} lead to what was not imported"
         )
     for what, rows in report.listed.items():
