@@ -52,10 +52,15 @@ def run_import(session: Session) -> int:
 
         try:
             report = trio.run(partial(_import, session, source, path, options, told))
-        except* LithosError as refusals:
-            raise CommandFailed(_first(refusals), USAGE) from None
-        except* ImportRefused as refusals:
-            raise CommandFailed(_first(refusals)) from None
+        except (LithosError, ImportRefused) as refusal:
+            raise _explain(refusal) from None
+        except BaseExceptionGroup as failures:
+            if failures.subgroup(KeyboardInterrupt) is not None:
+                raise KeyboardInterrupt from None
+            refused = failures.subgroup((LithosError, ImportRefused))
+            if refused is None:
+                raise
+            raise _explain(refused) from None
     if session.invocation.as_json:
         print_json(report.to_json())
     else:
@@ -63,11 +68,13 @@ def run_import(session: Session) -> int:
     return FAILED if report.has_failures else 0
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> str:
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found.message if isinstance(found, LithosError) else str(found)
+def _explain(failure: BaseException) -> CommandFailed:
+    """The first refusal in a group: of what was typed, or of the source."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    if isinstance(failure, LithosError):
+        return CommandFailed(failure.message, USAGE)
+    return CommandFailed(str(failure))
 
 
 def _find_source(path: Path, kind: str | None) -> Source:
