@@ -161,6 +161,7 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
 #: Refusals of the HTTP port: status, code, what to do.
 HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
     (400, "invalid_after", "`/audit`: `after` is no time. Send ISO 8601."),
+    (400, "invalid_input", "`/import`: it is no step of an import. Use `lithos import`."),
     (400, "invalid_scope", "`/reconcile`: send `all`, `indices`, `graph` or `provenance_projection`."),
     (401, "unauthorized", "The server wants `Authorization: Bearer` and a valid token."),
     (403, "forbidden", "The token lacks the right that the message names."),
@@ -169,6 +170,7 @@ HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
     (404, "not_found", "There is no such address."),
     (405, "method_not_allowed", "The address wants another method."),
     (408, "request_timeout", "The body stopped arriving. Send it again."),
+    (409, "no_import", "`/import`: another import began, or the server was restarted. Run it again."),
     (413, "body_too_large", "Send less at once, or raise `storage.max_content_size_bytes`."),
     (
         429,

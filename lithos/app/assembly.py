@@ -12,7 +12,7 @@ from lithos import __version__
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.ports import ChunkSizes, FulltextPort
 from lithos.app.actors import Actors
-from lithos.app.importing.service import make_import_key, make_importing
+from lithos.app.importing.service import make_importing
 from lithos.app.server import Server
 from lithos.app.services import (
     begin_series,
@@ -175,7 +175,6 @@ class Assembly:
                 clock,
             ),
             importing=make_importing(self.actors, knowledge, edges, texts),
-            import_key=make_import_key(self.actors),
             entities=entities,
             projection=projection,
             live_check=LiveCheck(

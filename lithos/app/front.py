@@ -81,7 +81,7 @@ def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None
     metrics_route(server.gauges.scrape)(app)
     audit_route(server.access_log, server.catalogue)(app)
     reconcile_route(server.live_check)(app)
-    import_route(server.importing, server.import_key)(app)
+    import_route(server.importing)(app)
     WsEndpoint(server.streams, server.cursors, websockets).add_routes(app)
 
 

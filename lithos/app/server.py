@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 
 import trio
@@ -78,7 +78,6 @@ class Server:
     timelines: Timelines
     importing: Importing
     #: Reads the key that `lithos import` left for this server.
-    import_key: Callable[[], Awaitable[str | None]]
     entities: EntityExtraction
     projection: Projection
     live_check: LiveCheck

@@ -200,6 +200,23 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "catalogue.relinking._Planning._meant": _CALL,
     "catalogue.relinking._Planning._pages": _CALL,
     "catalogue.relinking._Planning._sources": _CALL,
+    "services.importing.importing._Session.notes": Bound(
+        "one per imported note of the kind; one session at a time", _IDS
+    ),
+    "services.importing.importing._Session.own_ids": Bound("one per note that the import makes", "a number"),
+    "services.importing.importing._Session.paths": Bound("one per note that the import makes", "a number"),
+    "services.importing.importing._Session.seen": Bound(
+        "`services.importing.importing.MOST_SEEN`", "a number"
+    ),
+    "services.importing.importing._Session.titles": Bound("`services.importing.importing.MOST_TITLES`", _IDS),
+    "services.importing.report.Report.attachments": _FIXED,
+    "services.importing.report.Report.carried": _FIXED,
+    "services.importing.report.Report.counted": _FIXED,
+    "services.importing.report.Report.edges": _FIXED,
+    "services.importing.report.Report.listed": Bound(
+        "`services.importing.report.MOST_LISTED` of each kind", "`services.importing.report.LONGEST` a text"
+    ),
+    "services.importing.report.Report.results": _FIXED,
     "services.notes.moving.Moving._receive": Bound("`services.notes.moving.CAPACITY`", "a request each"),
     "services.notes.moving.Moving._send": Bound("`services.notes.moving.CAPACITY`", "a request each"),
     "actors.writing.editing.Outlines._kept": Bound(

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from attrs import field, frozen
 
 from lithos.core.carrying import RowBatch
+
+#: Bytes of the text of a note, as `storage.max_content_size_bytes` has it by default.
+MOST_CONTENT: Final = 1_000_000
 
 
 @frozen

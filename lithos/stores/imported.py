@@ -21,8 +21,6 @@ import numpy as np
 MOST: Final = 1_000_000
 _SIZE: Final = 8
 NAME: Final = "imported"
-#: The file with which `lithos import` shows a running server that it is the owner's.
-KEY_NAME: Final = "import.key"
 
 
 def key_of(kind: str, record_id: str) -> int:
@@ -86,12 +84,3 @@ class ImportLedger:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, self._path)
-
-
-def read_key(private: Path) -> str | None:
-    """The key that an import left; None without one."""
-    try:
-        with (private / KEY_NAME).open(encoding="ascii") as file:
-            return file.read(200) or None
-    except (OSError, ValueError):
-        return None

@@ -87,7 +87,6 @@ def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
         assert numbers(json.loads(lines.stdout)) == {"created": 3, "duplicate": 1, "malformed": 8}
         found = run_lithos("-d", data, "--json", "search", "atlas plan", env=settings)
         assert json.loads(found.stdout)["results"][0]["path"] in ("Atlas.md", "Projects/Plan.md")
-        assert not (data / ".lithos" / "import.key").exists()
         assert (data / "knowledge/img/map.png").read_bytes() == b"PNGdata"
 
         def post(headers: dict[str, str]) -> int:
@@ -101,10 +100,11 @@ def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
 
         bearer = {"Authorization": "Bearer secret"}
         assert post({}) == 401
-        assert post(bearer) == 403
-        (data / ".lithos" / "import.key").write_text("key")
-        assert post({**bearer, "X-Lithos-Import-Key": "other"}) == 403
-        assert post({**bearer, "X-Lithos-Import-Key": "key"}) == 400
+        assert post(bearer) == 400
+    with running_lithos(data) as server:
+        assert post({}) == 403
+        (data / "more.md").write_text("# More\n")
+        assert run_lithos("-d", data, "import", DATA / "markdown").returncode == 0
 
 
 @pytest.mark.slow

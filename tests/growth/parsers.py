@@ -549,6 +549,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "document.place_heading": lambda t: document.place_heading(
         Document(note=_NOTE, content=t), VaultStyle(minimal_frontmatter=True)
     ),
+    "document.adopt_document": lambda t: document.adopt_document(
+        _bytes(_HEAD + t), "a.md", _NOW, lambda o, _: (evolve(o.note, author="me"), frozenset(("author",)))
+    ),
     "document.amend_document": lambda t: document.amend_document(
         _bytes(_HEAD + t), "a.md", _NOW, {"author": t}
     ),

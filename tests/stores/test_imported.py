@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.stores.imported import KEY_NAME, NAME, ImportLedger, key_of, read_key
+from lithos.stores.imported import NAME, ImportLedger, key_of
 
 
 def test_it_remembers_records(tmp_path: Path) -> None:
@@ -50,11 +50,3 @@ def test_a_lost_one_is_empty(tmp_path: Path) -> None:
     (tmp_path / NAME).unlink()
     ledger.load()
     assert 1 not in ledger
-
-
-def test_the_key_of_an_import(tmp_path: Path) -> None:
-    assert read_key(tmp_path) is None
-    (tmp_path / KEY_NAME).write_text("")
-    assert read_key(tmp_path) is None
-    (tmp_path / KEY_NAME).write_text("secret")
-    assert read_key(tmp_path) == "secret"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
-
 from lithos.actors.blocking import Threads
 from lithos.app.actors import Actors
 from lithos.services.importing.importing import Importing
@@ -12,7 +9,7 @@ from lithos.services.importing.tables import Tables
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
-from lithos.stores.imported import ImportLedger, read_key
+from lithos.stores.imported import ImportLedger
 
 
 def make_importing(actors: Actors, knowledge: Knowledge, edges: Edges, texts: NoteTexts) -> Importing:
@@ -31,9 +28,3 @@ def make_importing(actors: Actors, knowledge: Knowledge, edges: Edges, texts: No
         ignored=files.ignored,
         content_limit=storage.max_content_size_bytes,
     )
-
-
-def make_import_key(actors: Actors) -> Callable[[], Awaitable[str | None]]:
-    """What reads the key that a command left in the data directory."""
-    private, reading = actors.config.storage.data_dir / ".lithos", Threads()
-    return partial(reading.run, partial(read_key, private))

@@ -15,7 +15,7 @@ import trio
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.commands.queries import READY_WAIT, find_owner, owner_now
 from lithos.cli.importing.printing import print_report
-from lithos.cli.importing.remote import STEP_TIMEOUT, RemoteWriter, import_key
+from lithos.cli.importing.remote import STEP_TIMEOUT, RemoteWriter
 from lithos.cli.output import print_json
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
@@ -36,7 +36,7 @@ def run_import(session: Session) -> int:
     typed = session.invocation.typed
     path = Path(typed["source"])
     _refuse_own(path, session.config)
-    source = _find_source(path, typed.get("kind"))
+    source = _find_source(path, typed.get("kind"), session.config.storage.max_content_size_bytes)
     options = Options(
         kind=source.kind,
         agent=str(typed.get("agent", AGENT)).strip(),
@@ -52,10 +52,15 @@ def run_import(session: Session) -> int:
 
         try:
             report = trio.run(partial(_import, session, source, path, options, told))
-        except* LithosError as refusals:
-            raise CommandFailed(_first(refusals), USAGE) from None
-        except* ImportRefused as refusals:
-            raise CommandFailed(_first(refusals)) from None
+        except (LithosError, ImportRefused) as refusal:
+            raise _explain(refusal) from None
+        except BaseExceptionGroup as failures:
+            if failures.subgroup(KeyboardInterrupt) is not None:
+                raise KeyboardInterrupt from None
+            refused = failures.subgroup((LithosError, ImportRefused))
+            if refused is None:
+                raise
+            raise _explain(refused) from None
     if session.invocation.as_json:
         print_json(report.to_json())
     else:
@@ -63,14 +68,16 @@ def run_import(session: Session) -> int:
     return FAILED if report.has_failures else 0
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> str:
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found.message if isinstance(found, LithosError) else str(found)
+def _explain(failure: BaseException) -> CommandFailed:
+    """The first refusal in a group: of what was typed, or of the source."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    if isinstance(failure, LithosError):
+        return CommandFailed(failure.message, USAGE)
+    return CommandFailed(str(failure))
 
 
-def _find_source(path: Path, kind: str | None) -> Source:
+def _find_source(path: Path, kind: str | None, most: int) -> Source:
     if kind is not None and kind not in known_kinds():
         raise CommandFailed(
             f"There is no kind {kind!r} of sources. Kinds: {', '.join(known_kinds())}.", USAGE
@@ -79,7 +86,7 @@ def _find_source(path: Path, kind: str | None) -> Source:
         path.stat()
         if not os.access(path, os.R_OK):
             raise PermissionError(13, "you may not read it")
-        return recognise(path) if kind is None else make_source(kind)
+        return recognise(path, most) if kind is None else make_source(kind, most)
     except FileNotFoundError:
         raise CommandFailed(
             f"There is no file or folder {path}. Name what is to be imported.", USAGE
@@ -126,8 +133,7 @@ async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
         owner = owner_now(session, STEP_TIMEOUT)
         if owner is None:
             raise CommandFailed("The server that owns the data directory has just stopped. Retry.", 4)
-        with import_key(session.config.storage.data_dir / ".lithos") as key:
-            yield RemoteWriter(owner, key)
+        yield RemoteWriter(owner)
         return
     from lithos.app import running_server  # not before it is needed: its libraries load slowly
 

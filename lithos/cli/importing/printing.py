@@ -63,17 +63,18 @@ def print_report(report: Report) -> None:
         if number or result in (CREATED, UPDATED, UNCHANGED):
             print_line(f"  {number:>7,} {would if result in (CREATED, UPDATED) else ''}{result}")
     carried = report.carried
-    print_line(
-        f"Carried over: {carried['links']:,} links, {carried['tags']:,} tags, {carried['dates']:,} dates"
-    )
-    if report.attachments:
+    told = ", ".join(f"{carried[name]:,} {name}" for name in ("links", "tags", "dates"))
+    told = ", ".join(f"{carried[name]:,} {name}" for name in ("links", "tags", "dates"))
+    print_line(f"Carried over: {told}")
+    files = report.attachments
+    if files:
         print_line(
-            f"Attachments: {report.attachments[COPIED]:,} {would}copied, {report.attachments[EQUAL]:,} there "
-            f"already, {report.attachments[CONFLICT]:,} in conflict, {report.attachments[FAILED]:,} failed"
+            f"Attachments: {files[COPIED]:,} {would}copied, {files[EQUAL]:,} there already, "
+            f"{files[CONFLICT]:,} in conflict, {files[FAILED]:,} failed"
         )
     if report.edges:
         print_line(
-            f"Relations: {report.edges[EDGE_MADE]:,} {would}made, {report.edges[EDGE_THERE]:,} there already, "
+            f"Relations: {report.edges[EDGE_MADE]:,} {would}made, {report.edges[EDGE_THERE]:,} there, "
             f"{report.edges[EDGE_MISSING]:,} lead to what was not imported"
         )
     _print_tables(report)

@@ -1,11 +1,8 @@
-"""The server that owns the data directory as the writer of an import, and the key that shows who asks."""
+"""The server that owns the data directory as the writer of an import."""
 
 from __future__ import annotations
 
-import os
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,29 +15,9 @@ from lithos.core.importing import Record
 from lithos.front.bridge.client import OwnerClient
 from lithos.services.importing.records import Begun, Options, Outcome, SourceEdge, record_to_json
 from lithos.services.importing.tables import batch_to_json
-from lithos.stores.imported import KEY_NAME
 
 #: Seconds for a batch, above the deadline of a single write.
 STEP_TIMEOUT: Final = 300.0
-
-
-@contextmanager
-def import_key(private: Path) -> Iterator[str]:
-    """A key of this import in the folder `.lithos`, which only its owner can read; removed afterwards."""
-    key = secrets.token_urlsafe(32)
-    path, temporary = private / KEY_NAME, private / f"{KEY_NAME}.{os.getpid()}"
-    with suppress(FileNotFoundError):
-        temporary.unlink()
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w", encoding="ascii") as file:
-        file.write(key)
-    os.replace(temporary, path)
-    try:
-        yield key
-    finally:
-        with suppress(FileNotFoundError):
-            if path.read_text(encoding="ascii") == key:  # or else another import began
-                path.unlink()
 
 
 @frozen
@@ -48,7 +25,6 @@ class RemoteWriter:
     """Sends the records to a running server."""
 
     client: OwnerClient
-    key: str
     #: Batches go one after another: which comes first decides of duplicates and paths.
     _turn: trio.Lock = field(factory=trio.Lock)
 
@@ -83,7 +59,7 @@ class RemoteWriter:
 
     async def _ask(self, step: str, **given: Any) -> Mapping[str, Any]:
         async with self._turn:
-            answer = await self.client.import_step({"step": step, **given}, self.key)
+            answer = await self.client.import_step({"step": step, **given})
         if answer.get("error") == "not_found":
             raise CommandFailed(
                 "The running server is of an earlier version and takes no imports. Restart it, or stop it "

@@ -75,11 +75,10 @@ class OwnerClient:
         results: list[dict[str, Any]] = answer["results"]
         return results
 
-    async def import_step(self, given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    async def import_step(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to a step of an import, `error` and `message` in it. Raises `OwnerUnreachable`."""
         body = json.dumps(given, ensure_ascii=False)
-        headers = {"X-Lithos-Import-Key": key}
-        return await trio.to_thread.run_sync(self._exchange, "POST", "/import", body, headers)
+        return await self._request("POST", "/import", body)
 
     async def metrics(self) -> str:
         """The text of `/metrics`. Raises `OwnerUnreachable`."""
@@ -93,10 +92,8 @@ class OwnerClient:
     async def _request(self, method: str, path: str, body: str | None) -> dict[str, Any]:
         return await trio.to_thread.run_sync(self._exchange, method, path, body)
 
-    def _exchange(
-        self, method: str, path: str, body: str | None, further: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        status, content = self._fetch(method, path, body, further)
+    def _exchange(self, method: str, path: str, body: str | None) -> dict[str, Any]:
+        status, content = self._fetch(method, path, body)
         try:
             answer: dict[str, Any] = json.loads(content)
         except ValueError as failure:
@@ -105,14 +102,11 @@ class OwnerClient:
             ) from failure
         return answer
 
-    def _fetch(
-        self, method: str, path: str, body: str | None, further: Mapping[str, str] | None = None
-    ) -> tuple[int, bytes]:
-        """Status and body of an answer; `further` are headers. Blocks."""
+    def _fetch(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
+        """Status and body of an answer. Blocks."""
         parts = urlsplit(self._url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=self._timeout)
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        headers |= further or {}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:

@@ -1,44 +1,46 @@
 """`POST /import`: the records that `lithos import` reads, for the server that owns the data directory.
 
-Only who can write in the data directory may: the command leaves a key there, of mode 0600, and shows it.
+Only a token with the right `admin` may: the command shows the one in the owner's lock (mode 0600). Who needed
+no token, since none is defined, may not.
 """
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from lithos.core.errors import InvalidInput, LithosError
+from lithos.core.errors import Forbidden, InvalidInput, LithosError
+from lithos.core.principals import ANYONE, Principal
 from lithos.front.events.monitoring import RouteModule, json_response
+from lithos.front.server.admissions import principal_of
 from lithos.services.importing.importing import Importing, NoImport
 from lithos.services.importing.records import Options, SourceEdge, record_from_json
 from lithos.services.importing.tables import batch_from_json
 
 PATH: Final = "/import"
-KEY_HEADER: Final = "X-Lithos-Import-Key"
-#: Returns the key that the command left in the data directory; None without one.
-ReadKey = Callable[[], Awaitable[str | None]]
 
 
-def import_route(importing: Importing, read_key: ReadKey) -> RouteModule:
+def import_route(importing: Importing) -> RouteModule:
     """Add `/import`: a `step` of begin, notes, edges, rows or end, with the answer to it."""
 
     def add_routes(app: QuartTrio) -> None:
         @app.post(PATH)
         async def take_step() -> Response:
-            known, given = await read_key(), request.headers.get(KEY_HEADER, "")
-            if known is None or not hmac.compare_digest(known.encode(), given.encode()):
+            principal = principal_of(request.scope)  # type: ignore[arg-type]
+            if principal is None or principal == ANYONE:
                 message = (
-                    "The key in the data directory is another: another import began, or this is not the "
-                    "user who owns the directory. Run `lithos import` there."
+                    "An import over HTTP needs a token with the right admin. Run `lithos import` as the user "
+                    "who owns the data directory."
                 )
                 return json_response(403, {"error": "forbidden", "message": message})
             try:
-                return json_response(200, await _answer(importing, await request.get_json(force=True)))
+                given = await request.get_json(force=True)
+                return json_response(200, await _answer(importing, given, principal))
+            except Forbidden as refusal:
+                return json_response(403, {"error": refusal.code, "message": refusal.message})
             except (KeyError, TypeError, ValueError) as problem:
                 message = f"The request is no step of an import: {problem}."
                 return json_response(400, {"error": "invalid_input", "message": message})
@@ -51,7 +53,7 @@ def import_route(importing: Importing, read_key: ReadKey) -> RouteModule:
     return add_routes
 
 
-async def _answer(importing: Importing, given: Any) -> Mapping[str, Any]:
+async def _answer(importing: Importing, given: Any, principal: Principal) -> Mapping[str, Any]:
     if not isinstance(given, dict):
         raise TypeError("it is no JSON object")
     step = given["step"]
@@ -63,6 +65,11 @@ async def _answer(importing: Importing, given: Any) -> Mapping[str, Any]:
             dry_run=given["dry_run"] is True,
             recreate=given["recreate"] is True,
         )
+        if principal.agent not in (None, options.agent):
+            raise Forbidden(
+                f"The token {principal.name} is bound to the agent {principal.agent}; it cannot import as "
+                f"{options.agent}. Leave --agent out, or give that."
+            )
         begun = await importing.begin(options)
         return {
             "session": begun.session,

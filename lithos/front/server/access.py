@@ -22,7 +22,9 @@ HEALTH_PATH = "/health"
 CONSOLE_ROOTS = frozenset({"/", "/console"})
 QUERY_TOKEN_PATHS = frozenset({"/events", "/events/ws"})
 #: What needs more than to read. MCP answers every token with the tools that it may call.
-RIGHTS_BY_PATH: Final[Mapping[str, Rights]] = {"/metrics": "admin", "/audit": "admin", "/reconcile": "admin"}
+RIGHTS_BY_PATH: Final[Mapping[str, Rights]] = dict.fromkeys(
+    ("/metrics", "/audit", "/reconcile", "/import"), "admin"
+)
 _WILDCARDS = frozenset({"", "*", "0.0.0.0", "::"})  # noqa: S104 - named to be recognised, not bound
 _LABEL = "[a-z0-9_-]{1,63}"  # a name with an empty or a longer one is none, and nothing can be made of it
 _AUTHORITY = re.compile(

@@ -32,6 +32,8 @@ _OWNED: Final = frozenset(OWNED_KEYS)
 #: What changes without anybody having changed what the note says.
 _NOT_SAID: Final = frozenset(("id", "version", "created_at", "updated_at", "contributors"))
 _FOUND: Final = frozenset(("entities", "entities_extractor"))
+#: Kinds whose notes are called what their files say here too; others have titles of their own.
+_TITLED_AS_FILES: Final = frozenset(("markdown", "lithos"))
 
 
 @frozen
@@ -134,6 +136,7 @@ def _adopt(
         if target.version > note.version:
             say("version", target.version)
         for key, value in (
+            ("title", None if kind in _TITLED_AS_FILES else clean_title(record.title) or None),
             ("created_at", target.created_at or record.created_at or modified),
             ("updated_at", modified),
             ("author", record.author),
@@ -146,6 +149,9 @@ def _adopt(
         lacking = tuple(tag for tag in record.tags if tag not in note.all_tags)
         if lacking:
             say("tags", note.tags + lacking)
+        unknown = tuple(alias for alias in record.aliases if alias not in note.aliases)
+        if unknown:
+            say("aliases", note.aliases + unknown)
         known = {key: value for key, value in record.properties.items() if key not in _OWNED}
         extra = {**known, **note.extra}
         wanted = normalise_note(attrs.evolve(note, **fields, extra=extra))
@@ -180,6 +186,7 @@ def _render_new(
         created_at=target.created_at or record.created_at or modified,
         updated_at=modified,
         tags=record.tags,
+        aliases=record.aliases,
         version=target.version,
         source_url=url,
         namespace=record.namespace,

@@ -1,4 +1,4 @@
-"""The report of an import: counts of what became of everything, and bounded lists of what a person must know."""
+"""The report of an import: counts of what became of everything, bounded lists of what a person must know."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from lithos.core.formats.chatgpt import NoConversation
 from lithos.core.formats.conversation import Conversation, blocks_of, parts_of
 from lithos.core.formats.json_items import MOST_BYTES, WINDOW, ItemSplitter, Piece, read_json
 from lithos.core.formats.texts import digest
-from lithos.core.importing import ImportRefused, Item, Malformed, Record, RecordEdge
+from lithos.core.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.paths import slug_of
 from lithos.core.times import format_optional
@@ -31,8 +31,6 @@ from lithos.stores.importing.reading import open_as_utf8, read_head
 
 #: What a part of a conversation says of the one before it.
 CONTINUES: Final = "continues"
-#: Default of `storage.max_content_size_bytes`.
-MOST_CONTENT: Final = 1_000_000
 #: Bytes in which the first conversation shows whose it is: its summary may come before its messages.
 _HEAD: Final = 16_384
 _EXPORT: Final = re.compile(r"conversations(-\d+)?\.json")

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from lithos.core.importing import ImportRefused, Source
+from lithos.core.importing import MOST_CONTENT, ImportRefused, Source
 
-#: Kind, module below `lithos.stores.importing`, class. One that is not there yet is not offered.
+#: Kind, module below `lithos.stores.importing`, class or function, whether it is told how long a note may be.
 KINDS: Final = (
-    ("lithos", "upstream", "UpstreamSource"),
-    ("basic-memory", "basic_memory", "BasicMemorySource"),
-    ("server-memory", "server_memory", "ServerMemorySource"),
-    ("claude-memory", "claude_memory", "ClaudeMemorySource"),
-    ("chatgpt", "conversations", "ChatGptSource"),
-    ("claude", "conversations", "ClaudeSource"),
-    ("mem0", "jsonl", "Mem0Source"),
-    ("jsonl", "jsonl", "JsonLinesSource"),
-    ("markdown", "markdown", "MarkdownSource"),
+    ("lithos", "upstream", "UpstreamSource", False),
+    ("basic-memory", "basic_memory", "BasicMemory", False),
+    ("server-memory", "server_memory", "ServerMemory", True),
+    ("claude-memory", "claude_memory", "ClaudeMemory", False),
+    ("chatgpt", "conversations", "chatgpt_source", True),
+    ("claude", "conversations", "claude_source", True),
+    ("mem0", "jsonl", "Mem0Source", False),
+    ("jsonl", "jsonl", "JsonLinesSource", False),
+    ("markdown", "markdown", "MarkdownSource", False),
 )
 
 
@@ -28,35 +27,30 @@ class UnknownKind(ImportRefused):
 
 
 def known_kinds() -> list[str]:
-    """The names of all kinds that are there."""
-    return [kind for kind, _, _ in KINDS if _find(kind) is not None]
+    """The names of all kinds."""
+    return [kind for kind, *_ in KINDS]
 
 
-def make_source(kind: str) -> Source:
-    """The reader of a kind. Raises `UnknownKind`."""
-    found = _find(kind)
-    if found is None:
-        raise UnknownKind(f"There is no kind {kind!r} of sources. Kinds: {', '.join(known_kinds())}.")
-    source: Source = found()
-    return source
+def make_source(kind: str, most_content: int = MOST_CONTENT) -> Source:
+    """The reader of a kind; `most_content` is how many bytes the text of a note may have.
+
+    Raises `UnknownKind`. The module of a kind is imported when it is asked for.
+    """
+    for name, module, factory, is_told in KINDS:
+        if name == kind:
+            make = getattr(import_module(f"lithos.stores.importing.{module}"), factory)
+            source: Source = make(most_content) if is_told else make()
+            return source
+    raise UnknownKind(f"There is no kind {kind!r} of sources. Kinds: {', '.join(known_kinds())}.")
 
 
-def recognise(path: Path) -> Source:
+def recognise(path: Path, most_content: int = MOST_CONTENT) -> Source:
     """The reader of the first kind that a file or folder looks like. Raises `UnknownKind`."""
-    for kind, _, _ in KINDS:
-        found = _find(kind)
-        if found is not None and (source := found()).recognises(path):
-            known: Source = source
-            return known
+    for kind in known_kinds():
+        source = make_source(kind, most_content)
+        if source.recognises(path):
+            return source
     raise UnknownKind(
         f"{path} looks like none of the kinds of sources. Name its kind with --from: "
         f"{', '.join(known_kinds())}."
     )
-
-
-def _find(kind: str) -> Any:
-    """The class of a kind, or None."""
-    for name, module, class_name in KINDS:
-        if name == kind and find_spec(f"lithos.stores.importing.{module}") is not None:
-            return getattr(import_module(f"lithos.stores.importing.{module}"), class_name, None)
-    return None

@@ -18,9 +18,9 @@ from lithos.core.formats.conversation import parts_of
 from lithos.core.formats.json_items import read_json
 from lithos.core.formats.knowledge_graph import Entity, NoGraphLine, Relation, entity_blocks, read_line
 from lithos.core.formats.texts import digest, relation_type, tags_of
-from lithos.core.importing import ImportRefused, Item, Malformed, Record, RecordEdge
+from lithos.core.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.core.notes.links import scan_targets
-from lithos.stores.importing.conversations import CONTINUES, MOST_CONTENT
+from lithos.stores.importing.conversations import CONTINUES
 from lithos.stores.importing.reading import Line, open_as_utf8, read_head, read_lines
 
 #: Names of the file in a folder.

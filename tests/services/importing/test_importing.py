@@ -436,7 +436,8 @@ class Crash(BaseException):
 
 async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None:
     """An import that dies after so many batches."""
-    with pytest.raises(BaseExceptionGroup):
+
+    async def die() -> None:
         async with serving(data) as lithos:
             importing, taken = lithos.server.importing, 0
 
@@ -451,6 +452,9 @@ async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None
                     return await importing.take(session_id, records)
 
             await ImportRun(source, path, Dying(), Options(source.kind, "import"), lambda _: None).run()
+
+    with pytest.raises(BaseExceptionGroup):
+        await die()
 
 
 @pytest.mark.parametrize("batches", [0, 1, 2, 3])

@@ -104,7 +104,7 @@ def test_the_settings_of_logseq_are_no_notes(tmp_path: Path) -> None:
 def test_a_folder_with_notes_is_recognised_and_a_file_refused(tmp_path: Path) -> None:
     assert recognise(SAMPLE).kind == "markdown"
     (tmp_path / "x.bin").write_bytes(b"x")
-    with pytest.raises(UnknownKind, match="--from: .*markdown"):
+    with pytest.raises(UnknownKind, match=r"--from: .*markdown"):
         recognise(tmp_path)
     with pytest.raises(ImportRefused, match="no folder"):
         read(tmp_path / "x.bin")
