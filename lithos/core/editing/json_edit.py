@@ -91,14 +91,21 @@ def remove_entry(text: str, dialect: Dialect, path: Sequence[str]) -> str:
         inner = text[node.start + 1 : begin] + text[end : node.end - 1]
         if not inner.strip():
             return text[: node.start + 1] + text[node.end - 1 :]
-        return text[:begin] + text[end:]
+        return _join(text[:begin], text[end:])
     if member.comma is not None:
         rest = text[member.comma :]
-        return text[:begin] + (rest if begin < member.start else rest.lstrip(" \t"))
+        return _join(text[:begin], rest if begin < member.start else rest.lstrip(" \t"))
     before = node.members[number - 1]
     assert before.comma is not None
     begin = max(begin, before.comma)
-    return text[: before.comma - 1] + text[before.comma : begin] + text[member.end :]
+    return _join(text[: before.comma - 1] + text[before.comma : begin], text[member.end :])
+
+
+def _join(head: str, tail: str) -> str:
+    """What stood around a piece that is gone; a comment that ends a line does not swallow what follows."""
+    if "//" in head[head.rfind("\n") + 1 :] and not tail.lstrip(" \t").startswith(("\n", "\r")):
+        return f"{head}{_newline(head)}{tail}"
+    return head + tail
 
 
 def is_same_but(old: str, new: str, dialect: Dialect, path: Sequence[str], prune: int = 0) -> bool:

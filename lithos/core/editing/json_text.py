@@ -15,6 +15,8 @@ from attrs import field, frozen
 
 Dialect = Literal["json", "jsonc", "json5"]
 DEEPEST: Final = 100
+#: Digits of a whole number that is read exactly; making a longer one takes longer than in proportion.
+_LONGEST_WHOLE: Final = 300
 
 _SPACE: Final = r"[ \t\r\n]++"
 _SPACE5: Final = r"[ \t\r\n\v\f\u00a0\ufeff\u2028\u2029]++"
@@ -102,7 +104,7 @@ class Node:
             return {member.key: member.value.plain() for member in self.members}
         if self.kind == "array":
             return [item.plain() for item in self.items]
-        return float(self.scalar) if self.kind == "number" and _is_decimal(self.scalar) else self.scalar
+        return _value_of(self.scalar) if self.kind == "number" else self.scalar
 
     def exact(self) -> Any:
         """The value for comparing: order, numbers as they are spelled, and keys that are there twice."""
@@ -232,5 +234,9 @@ class _Reader:
         return "this is not JSON"
 
 
-def _is_decimal(spelled: str) -> bool:
-    return "x" not in spelled and "X" not in spelled
+def _value_of(spelled: str) -> int | float | str:
+    """The number: whole ones exactly, hexadecimal ones as they are spelled."""
+    if "x" in spelled or "X" in spelled:
+        return spelled
+    is_whole = len(spelled) <= _LONGEST_WHOLE and spelled.lstrip("+-").isdecimal()
+    return int(spelled) if is_whole else float(spelled)

@@ -139,12 +139,12 @@ def _message(node: Mapping[str, Any]) -> Message | None:
     return Message(_role(str(role), author, message), text, parse_moment(message.get("create_time")))
 
 
-def _role(role: str, author: Mapping[str, Any], message: Mapping[str, Any]) -> str:
+def _role(role: str, author: Mapping[str, Any], said: Mapping[str, Any]) -> str:
     """`User`, `Assistant`, `Assistant to python`, `Tool (browser)`."""
     if role == "tool":
         name = clean_line(author.get("name"), 100)
         return f"Tool ({name})" if name else "Tool"
-    to = clean_line(message.get("recipient"), 100)
+    to = clean_line(said.get("recipient"), 100)
     return _ROLES[role] + (f" to {to}" if role == "assistant" and to not in ("", "all") else "")
 
 

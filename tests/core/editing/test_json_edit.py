@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lithos.core.editing.embedded_edit import (
@@ -69,6 +69,7 @@ def test_it_comes_in_as_one_piece_and_goes_again(text: str, end: str) -> None:
 
 
 @given(documents())
+@example('{"a":1,"b":1,"servers":{"a":1,"http://x":1, // c\n"ours":1}}')
 def test_taking_out_one_that_is_there_keeps_all_others(text: str) -> None:
     try:
         if find_entry(text, "jsonc", PATH) is None:

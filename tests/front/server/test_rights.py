@@ -16,6 +16,7 @@ from attrs import define, field
 from trio_websocket import ConnectionClosed, open_websocket_url
 
 from lithos.core.principals import RIGHTS, Rights
+from lithos.front.events.importing import import_route
 from lithos.front.events.monitoring import audit_route, create_app, metrics_route, reconcile_route
 from lithos.front.mcp.http import McpEndpoints
 from lithos.front.server.access import HEALTH_PATH, RIGHTS_BY_PATH, right_of
@@ -35,6 +36,7 @@ NEEDED: dict[str, Rights | None] = {
     "/metrics": "admin",
     "/audit": "admin",
     "/reconcile": "admin",
+    "/import": "admin",
     "/events": "read",
     "/events/ws": "read",
     "/mcp": "read",
@@ -115,7 +117,8 @@ def test_the_table_has_every_address() -> None:
     """behaviour 246"""
     app = create_app(FakeHealth())
     nothing: Any = None
-    for add in (metrics_route(nothing), audit_route(nothing, nothing), reconcile_route(nothing)):
+    routes = (metrics_route(nothing), audit_route(nothing, nothing), reconcile_route(nothing))
+    for add in (*routes, import_route(nothing)):
         add(app)
     served = {str(rule.rule) for rule in app.url_map.iter_rules()}
     mcp = McpEndpoints(FakeToolBox(), None, "1", 1, trio.Event(), trio.Event())
