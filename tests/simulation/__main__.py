@@ -32,7 +32,7 @@ def main() -> int:
     from tests.simulation.world import run_seed  # noqa: PLC0415 - after the new beginning
 
     folder = Path(mkdtemp(prefix="lithos-simulation-", dir=MEMORY if MEMORY.is_dir() else None))
-    began, virtual, count, failed = time.monotonic(), 0.0, 0, 0
+    began, virtual, count, failed = time.process_time(), 0.0, 0, 0
     seed = options.first if options.seed is None else options.seed
     try:
         while True:
@@ -49,7 +49,7 @@ def main() -> int:
                 break
             if options.seeds is not None and count >= options.seeds:
                 break
-            if options.minutes is not None and time.monotonic() - began > options.minutes * 60:
+            if options.minutes is not None and time.process_time() - began > options.minutes * 60:
                 break
             if options.seeds is None and options.minutes is None:
                 break
@@ -60,7 +60,7 @@ def main() -> int:
         import shutil  # noqa: PLC0415
 
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"{count} seeds, {virtual / 3600:.1f} simulated hours, {time.monotonic() - began:.0f} s, {failed} failed")
+    print(f"{count} seeds, {virtual / 3600:.1f} simulated hours, {time.process_time() - began:.0f} s, {failed} failed")
     return int(failed > 0)
 
 

@@ -45,6 +45,20 @@ class Promise:
     state: str = "pending"
     ended: float = float("inf")
     version: int | None = None
+    #: "created" or "updated", as it was told; a restored note may be either.
+    status: str | None = None
+
+    def may_be(self, kind: str) -> bool:
+        """Whether a `note.<kind>` event may be of this change."""
+        if self.tool == "lithos_delete":
+            return kind == "deleted"
+        if self.tool == "lithos_note_move":
+            return kind == "renamed"
+        if self.status is not None:
+            return kind == self.status
+        if self.tool == "lithos_restore":
+            return kind in ("created", "updated")
+        return kind == ("created" if self.note is None else "updated")
 
 
 @define(eq=False)
@@ -137,7 +151,7 @@ class Ledger:
             assert promise.note is not None
             self.notes[promise.note].path = str(answer["path"])
             return
-        promise.version = int(answer["version"])
+        promise.version, promise.status = int(answer["version"]), str(answer["status"])
         if promise.note is None:
             promise.note = str(answer["id"])
             demand(promise.note not in self.notes, "an id was given twice:", promise.note)
@@ -322,26 +336,21 @@ class Ledger:
     def _check_note_events(self, account: NoteAccount, told: Counter[tuple[str, str, str]]) -> None:
         for agent in sorted({promise.agent for promise in account.promises}):
             mine = [promise for promise in account.promises if promise.agent == agent]
-            for kind, is_of in (
-                ("note.created", lambda one: one.version == 1),
-                ("note.deleted", lambda one: one.tool == "lithos_delete"),
-                ("note.renamed", lambda one: one.tool == "lithos_note_move"),
-                ("note.updated", lambda one: one.tool not in ("lithos_delete", "lithos_note_move") and one.version != 1),
-            ):
-                of_kind = [one for one in mine if is_of(one)]
+            for kind in ("created", "deleted", "renamed", "updated"):
+                of_kind = [one for one in mine if one.may_be(kind)]
                 least = sum(one.state == "kept" for one in of_kind)
                 most = least + sum(one.state in ("unknown", "pending") for one in of_kind)
-                number = told[kind, account.id, agent]
+                number = told[f"note.{kind}", account.id, agent]
                 demand(
                     least <= number <= most,
-                    f"{number} events {kind} of {account.path} by {agent}, for {least} to {most} changes",
+                    f"{number} events note.{kind} of {account.path} by {agent}, for {least} to {most} changes",
                 )
 
     def _check_order(self, events: list[tuple[int, str, str, dict[str, Any]]]) -> None:
         """Events of one note come in the order of its acknowledged changes, as far as agents tell them apart."""
         for account in self.notes.values():
             order = [agent for _, kind, agent, payload in events if payload.get("id") == account.id and kind == "note.updated"]
-            kept = sorted((one for one in account.kept if one.version != 1), key=lambda one: one.version or 0)
+            kept = sorted((one for one in account.kept if one.may_be("updated")), key=lambda one: one.version or 0)
             if all(one.state in ("kept", "refused") for one in account.promises):
                 agents = {one.agent for one in kept}
                 demand(

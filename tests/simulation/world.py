@@ -38,6 +38,7 @@ from lithos.core.errors import StorageFailed
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.indexes.embedder import EmbedderIdentity
 from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.notes.values import digest_of
 from lithos.tools.contract import arguments as contract_arguments
 from tests.simulation.agents import OPERATIONS, Agent
 from tests.simulation.disk import Faults, Hearing, SimulatedDisk, attached, make_listening
@@ -51,6 +52,8 @@ PATIENCE = 180.0
 #: Virtual seconds after which everything has converged, once people and faults are gone.
 SETTLING = 200.0
 DIMS = 32
+#: Segments of a full-text index with which tantivy begins to merge them.
+MERGING = 8
 
 
 class Embedder:
@@ -213,7 +216,7 @@ class World:
     def __attrs_post_init__(self) -> None:
         self.chance = Chance(self.seed)
         self.plan = make_plan(self.chance.of("plan"), self.chance.of("hearing"))
-        self.workers = Workers(self.chance.of("workers"), self.plan.pace)
+        self.workers = Workers(self.clock, self.chance.of("workers"), self.plan.pace)
         root = self.folder / "0"
         root.mkdir(parents=True)
         self.disk = SimulatedDisk(
@@ -504,11 +507,14 @@ class World:
         """Wait until nothing is left to be done, and check everything."""
         with trio.fail_after(PATIENCE):
             await self.is_up.wait()
-        await trio.sleep(SETTLING)
+        await trio.sleep(65.0 if self.plan.hearing.loss else 10.0)
         assert self.life is not None
         life = self.life
         server = life.server
         assert server is not None
+        until = self.clock.now + SETTLING
+        while not self._looks_settled(server) and self.clock.now < until:
+            await trio.sleep(5.0)
         with trio.fail_after(PATIENCE):
             await server.searchable()
             await server.catching_up.done.wait()
@@ -518,6 +524,12 @@ class World:
         self._check_all(self._read_disk())
         health = await self.call_undisturbed("lithos_stats")
         self.trace("stats", sorted(health))
+
+    def _looks_settled(self, server: Server) -> bool:
+        """Whether every file is known as it is, and nothing of the server's own is left beside the notes."""
+        known = {entry.path: entry.digest for entry in server.catalogue}
+        files = {path: digest_of(content) for path, content in self._files().items()}
+        return known == files and not self._leftovers() and not server.guard.kept
 
     async def _stop(self) -> None:
         life = self.life
@@ -653,6 +665,8 @@ def _installed(world: World) -> Iterator[None]:
 
     def commit_and_merge(self: FulltextIndex, upserts: Any, removals: Any) -> None:
         commit(self, upserts, removals)
+        if self._searcher.num_segments < MERGING:
+            return
         writer, self._writer = self._writer, None
         assert writer is not None
         writer.wait_merging_threads()  # else the order of hits depends on how far a thread has come
