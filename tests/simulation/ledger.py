@@ -121,6 +121,8 @@ class Ledger:
     recorded: set[str] = field(factory=set)
     #: Times during which people worked on a path: (begin, end).
     touches: dict[str, list[list[float]]] = field(factory=lambda: defaultdict(list))
+    #: Notes that were gone for a while, as far as the server could see: their versions begin at that of the file.
+    reborn: set[str] = field(factory=set)
     checks: Counter[str] = field(factory=Counter)
 
     # -- changes of notes ------------------------------------------------------------------------
@@ -195,7 +197,7 @@ class Ledger:
         account = self.notes.get(note)
         if account is None:
             return
-        known = account.told.setdefault(version, text)
+        known = text if note in self.reborn else account.told.setdefault(version, text)
         demand(known == text, f"version {version} of {account.path} was told as {known!r} and as {text!r}")
         least = max((one.version or 0 for one in account.kept if one.ended < began), default=0)
         demand(version >= least, f"version {version} of {account.path} was read after {least} was acknowledged")
@@ -315,6 +317,24 @@ class Ledger:
         demand(not ghosts, f"what was refused is there: {sorted(ghosts)}")
         self.recorded |= {token for many in versions.values() for one in many for token in tokens(one)}
         self.checks["texts"] += 1
+
+    def check_files(self, files: Mapping[str, bytes]) -> None:
+        """What was acknowledged last is what the file says, where nobody else had to do with it."""
+        for account in self.notes.values():
+            is_alone = not self.touches.get(account.path) and account.deleting is None and account.id not in self.reborn
+            is_known = all(
+                one.state in ("kept", "refused") and one.tool not in ("lithos_restore", "lithos_note_move")
+                for one in account.promises
+            )
+            if not is_alone or not is_known or not account.kept:
+                continue
+            newest = max(account.kept, key=lambda one: one.version or 0)
+            demand(account.path in files, f"{account.path}, which {newest.agent} wrote last, is not there")
+            demand(
+                newest.token is None or newest.token in tokens(files[account.path]),
+                f"{newest.token}, which {newest.agent} wrote last, is not in {account.path}: {files[account.path]!r}",
+            )
+            self.checks["files"] += 1
 
     def check_events(self, events: list[tuple[int, str, str, dict[str, Any]]]) -> None:
         """Of every acknowledged change there is one event, in the order of the changes (seq, type, agent, payload)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -108,6 +108,8 @@ class Listener:
     #: (seq, type, data) of every event, in the order of arrival.
     heard: list[tuple[int, str, dict[str, Any]]] = field(factory=list)
     resyncs: int = 0
+    #: Told every event.
+    on_event: Callable[[str, dict[str, Any]], None] = field(default=lambda *_: None)
 
     async def listen(self, front: AsgiApp) -> None:
         """One stream, until it ends or breaks."""
@@ -154,4 +156,6 @@ class Listener:
         seq = int(lines["id"])
         if self.heard and seq <= self.heard[-1][0]:
             raise Broken(f"event {seq} ({lines['event']}) was delivered after {self.heard[-1][0]}")
-        self.heard.append((seq, lines["event"], json.loads(lines["data"])))
+        data = json.loads(lines["data"])
+        self.heard.append((seq, lines["event"], data))
+        self.on_event(lines["event"], data)

@@ -205,7 +205,8 @@ class World:
     is_ending: bool = False
     life: Life | None = None
     lives: int = 0
-    is_up: trio.Event = field(factory=trio.Event)
+    is_up: bool = False
+    _news: trio.Event = field(factory=trio.Event)
     steps: int = 0
     had_faults: bool = False
     problem: BaseException | None = None
@@ -265,10 +266,14 @@ class World:
         """A person saved into a file that has no name any more: it must have one of the server's."""
         raise Broken(f"a person saved {sorted(tokens(text))} into {name}, which has no name any more")
 
+    def _hear(self, kind: str, data: dict[str, Any]) -> None:
+        if kind == "note.deleted" and data["agent"] in ("watcher", "scan"):
+            self.ledger.reborn.add(data["id"])
+
     def excuse_failure(self, answer: dict[str, Any]) -> None:
         """A tool failed: only faults of the disk and a stop are reasons."""
         message = str(answer["message"])
-        is_reason = self.had_faults or "stopping" in message or "another program" in message.lower()
+        is_reason = self.had_faults or self.plan.lapses or self.plan.pace.stall_share or "stopping" in message or "another program" in message.lower()
         demand(is_reason or "missing" in message or "indexing" in message, f"a tool failed without a reason: {message}")
 
     def _reach(self) -> None:
@@ -279,7 +284,7 @@ class World:
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Call a tool of the server that is up; raises `Gone` when no answer comes."""
         random, weather = self.chance.of("network"), self.plan.weather
-        await self.is_up.wait()
+        await self._wait_up()
         life = self.life
         assert life is not None
         assert life.nursery is not None
@@ -326,6 +331,15 @@ class World:
         self.trace("answer", tool, json.dumps(answers[0], sort_keys=True))
         return dict(answers[0])
 
+    def _tell_up(self, is_up: bool) -> None:  # noqa: FBT001 - what it is
+        self.is_up = is_up
+        self._news.set()
+        self._news = trio.Event()
+
+    async def _wait_up(self) -> None:
+        while not self.is_up:
+            await self._news.wait()
+
     # -- the server ------------------------------------------------------------------------------
 
     def _config(self) -> Config:
@@ -337,7 +351,7 @@ class World:
 
     async def _keep_serving(self) -> None:
         random = self.chance.of("server")
-        while not self.is_ending:
+        while not self.is_ending:  # noqa: ASYNC110 - not a wait
             life = Life(self.lives)
             self.lives += 1
             self.life = life
@@ -360,7 +374,7 @@ class World:
                         life.nursery = nursery
                         for listener in self.listeners:
                             nursery.start_soon(self._guarded, self._listen, listener, life)
-                        self.is_up.set()
+                        self._tell_up(True)
                         await life.stopping.wait()
                         server.broadcaster.close()
                         life.gone.set()
@@ -370,8 +384,7 @@ class World:
                 raise
             self.trace("died", type(failure).__name__)
         finally:
-            if self.life is life or life.is_dead:
-                self.is_up = trio.Event() if self.is_up.is_set() and self.life in (life, None) else self.is_up
+            self._tell_up(False)
             life.gone.set()
             life.ended.set()
             if life.is_dead and life.stores is not None:
@@ -408,7 +421,7 @@ class World:
         life.is_dead = True
         old = self.disk.root
         target = self.folder / str(self.take_number())
-        self.is_up = trio.Event()
+        self._tell_up(False)
         if is_power:
             for person in self.people:
                 person.give_up()
@@ -453,7 +466,9 @@ class World:
 
     async def _run(self) -> None:
         for number in range(2):
-            self.listeners.append(Listener(self.chance.of(f"listener {number}"), self.plan.weather))
+            self.listeners.append(
+                Listener(self.chance.of(f"listener {number}"), self.plan.weather, on_event=self._hear)
+            )
         self.people += [
             Person(self, self.chance.of(f"person {number}"), self.plan.habits, self.plan.think * 2)
             for number in range(self.plan.people)
@@ -461,7 +476,7 @@ class World:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._guarded, self._keep_serving)
             with trio.fail_after(600):
-                await self.is_up.wait()
+                await self._wait_up()
             async with trio.open_nursery() as parties:
                 for number in range(self.plan.agents):
                     agent = Agent(
@@ -506,7 +521,7 @@ class World:
     async def _settle(self) -> None:
         """Wait until nothing is left to be done, and check everything."""
         with trio.fail_after(PATIENCE):
-            await self.is_up.wait()
+            await self._wait_up()
         await trio.sleep(65.0 if self.plan.hearing.loss else 10.0)
         assert self.life is not None
         life = self.life
@@ -528,18 +543,40 @@ class World:
     def _looks_settled(self, server: Server) -> bool:
         """Whether every file is known as it is, and nothing of the server's own is left beside the notes."""
         known = {entry.path: entry.digest for entry in server.catalogue}
-        files = {path: digest_of(content) for path, content in self._files().items()}
+        skipped = server.catalogue.skipped
+        files = {path: digest_of(content) for path, content in self._files().items() if path not in skipped}
         return known == files and not self._leftovers() and not server.guard.kept
 
     async def _stop(self) -> None:
+        """An orderly stop; now and then a start after it, which must find all as it was."""
+        before = self._files()
+        await self._end_life()
+        left = self._leftovers()
+        # What was displaced in a folder that a person renames is tidied up by the next start.
+        demand(not left or self.plan.habits["folder"], f"left behind: {left}")
+        journal = self._journal(self._read_disk())
+        if left or self.chance.of("server").random() < 0.25:
+            with trio.fail_after(PATIENCE):
+                await self._wait_up()
+            assert self.life is not None
+            assert self.life.server is not None
+            with trio.fail_after(PATIENCE):
+                await self.life.server.searchable()
+            await trio.sleep(70.0 if left else 2.0)
+            demand(self._files() == before, "a start changed files")
+            demand(not self._leftovers(), f"left behind by a start: {self._leftovers()}")
+            again = [event for event in self._journal(self._read_disk())[len(journal) :] if event[1].startswith("note.")]
+            demand(not again, f"a start told of {again}")
+            await self._end_life()
+        self.is_ending = True
+
+    async def _end_life(self) -> None:
         life = self.life
         assert life is not None
-        self.is_ending = True
         life.stopping.set()
         with trio.fail_after(60):
             await life.ended.wait()
         self.trace("stopped")
-        demand(not [name for name in self._leftovers()], f"left behind: {self._leftovers()}")
 
     def _leftovers(self) -> list[str]:
         knowledge = Path(self.disk.root) / "knowledge"
@@ -559,9 +596,13 @@ class World:
         files = self._files()
         listed = await self.call_undisturbed("lithos_list", limit=1000)
         paths = {item["path"]: item["id"] for item in listed["items"]}
+        # A person may save a note under its old name after an agent moved it.
+        doubles = {path for path, why in server.catalogue.skipped.items() if why.reason.startswith("DUPLICATE_ID")}
+        files = {path: content for path, content in files.items() if path not in doubles}
         demand(
             sorted(paths) == sorted(files),
-            f"the list has {sorted(paths.keys() - files.keys())} more and {sorted(files.keys() - paths.keys())} less than {knowledge.name}",
+            f"the list has {sorted(paths.keys() - files.keys())} more and {sorted(files.keys() - paths.keys())} less than {knowledge.name}; "
+            f"skipped: {dict(server.catalogue.skipped)}, kept: {dict(server.guard.kept)}",
         )
         demand(len(set(paths.values())) == len(paths), "an id is there twice")
         with_word = {ident for path, ident in paths.items() if self.WORD.encode() in files[path]}
@@ -630,6 +671,7 @@ class World:
                 demand(files.get(path) == content, f"the newest version of {path} is not what is in its file")
         displaced = [path.read_bytes() for path in private.rglob("*") if path.is_file() and "displaced" in str(path)]
         self.ledger.check_texts(versions, files, displaced)
+        self.ledger.check_files(files)
         journal = self._journal(private)
         self.ledger.check_events(journal)
         told = {seq: kind for seq, kind, _, _ in journal}
