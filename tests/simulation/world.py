@@ -562,7 +562,7 @@ class World:
             assert self.life.server is not None
             with trio.fail_after(PATIENCE):
                 await self.life.server.searchable()
-            await trio.sleep(70.0 if left else 2.0)
+            await trio.sleep(70.0 if left else 5.0)
             demand(self._files() == before, "a start changed files")
             demand(not self._leftovers(), f"left behind by a start: {self._leftovers()}")
             again = [event for event in self._journal(self._read_disk())[len(journal) :] if event[1].startswith("note.")]

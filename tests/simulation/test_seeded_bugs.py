@@ -1,0 +1,28 @@
+"""The simulation finds what it is for: each bug that is put in on purpose breaks a promise within 200 seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.bugs import BUGS
+from tests.simulation.world import run_seed
+
+SEEDS = 200
+
+
+@pytest.mark.slow
+@pytest.mark.deadline(300)
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_bug_is_found(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was broken is told, of a seed that is sound without the bug."""
+    for seed in range(1, SEEDS + 1):
+        with monkeypatch.context() as patch:
+            BUGS[bug](patch)
+            found = run_seed(seed, tmp_path)
+        if found.problem is not None:
+            print(f"{bug}: seed {seed}: {found.problem[:200]}")  # noqa: T201 - for `pytest -s`
+            assert run_seed(seed, tmp_path).problem is None
+            return
+    raise AssertionError(f"{bug} was not found in {SEEDS} seeds")
