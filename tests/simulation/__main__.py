@@ -60,7 +60,9 @@ def main() -> int:
         import shutil  # noqa: PLC0415
 
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"{count} seeds, {virtual / 3600:.1f} simulated hours, {time.process_time() - began:.0f} s, {failed} failed")
+    print(
+        f"{count} seeds, {virtual / 3600:.1f} simulated hours, {time.process_time() - began:.0f} s, {failed} failed"
+    )
     return int(failed > 0)
 
 

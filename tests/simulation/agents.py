@@ -109,7 +109,9 @@ class Agent:
 
     def _body(self, token: str) -> str:
         filler = f"About {self.world.WORD}. " * self.random.randrange(1, 4)
-        links = [note.path.removesuffix(".md").rpartition("/")[2] for note in self.world.ledger.notes.values()]
+        links = [
+            note.path.removesuffix(".md").rpartition("/")[2] for note in self.world.ledger.notes.values()
+        ]
         link = f" See [[{self.random.choice(links)}]]." if links and self.random.random() < 0.4 else ""
         return f"{filler}It says {token}.{link}\n\n## Log\n\nbegins\n"
 
@@ -118,7 +120,9 @@ class Agent:
         promise = self.world.ledger.begin(self._now, self.name, "lithos_write", token, None)
         number = self.world.take_number()
         more = {"path": folder} if (folder := self.random.choice(FOLDERS)) else {}
-        answer = await self._change(promise, "lithos_write", title=f"Note {number}", content=self._body(token), **more)
+        answer = await self._change(
+            promise, "lithos_write", title=f"Note {number}", content=self._body(token), **more
+        )
         if answer is not None and self.random.random() < 0.3:
             await self._find_own(promise)
 
@@ -140,7 +144,9 @@ class Agent:
             return
         token = self.world.token("a")
         promise = self.world.ledger.begin(self._now, self.name, "lithos_note_edit", token, note.id)
-        await self._change(promise, "lithos_note_edit", id=note.id, op="append", text=f"{self.name} adds {token}.")
+        await self._change(
+            promise, "lithos_note_edit", id=note.id, op="append", text=f"{self.name} adds {token}."
+        )
 
     async def _tag(self) -> None:
         note = self._note()
@@ -148,7 +154,9 @@ class Agent:
             return
         expected = self.seen.get(note.id) if self.random.random() < 0.5 else None
         token = self.world.token("a")
-        promise = self.world.ledger.begin(self._now, self.name, "lithos_note_update", token, note.id, expected)
+        promise = self.world.ledger.begin(
+            self._now, self.name, "lithos_note_update", token, note.id, expected
+        )
         more = {} if expected is None else {"expected_version": expected}
         await self._change(promise, "lithos_note_update", id=note.id, tags=[token], **more)
 
@@ -216,21 +224,36 @@ class Agent:
         answer = await self._call("lithos_search", query=older.token, mode="fulltext")
         if is_refusal(answer) or answer.keys() != {"results"} or newest.ended >= began:
             return
-        if self.world.ledger.touches.get(note.path) or any(one.tool == "lithos_restore" for one in note.promises):
+        if self.world.ledger.touches.get(note.path) or any(
+            one.tool == "lithos_restore" for one in note.promises
+        ):
             return
         found = [row["id"] for row in answer["results"]]
         demand(note.id not in found, f"{older.token} was overwritten in {note.path}, and is found there")
         self.world.ledger.checks["stale"] += 1
 
     async def _look(self) -> None:
-        gone = {note.id for note in self.world.ledger.notes.values() if note.deleted is not None and not self.world.ledger.touches.get(note.path)}
-        answer = await self._call("lithos_search", query=self.world.WORD, mode=self.random.choice(("hybrid", "semantic", "fulltext")), limit=50)
+        gone = {
+            note.id
+            for note in self.world.ledger.notes.values()
+            if note.deleted is not None and not self.world.ledger.touches.get(note.path)
+        }
+        answer = await self._call(
+            "lithos_search",
+            query=self.world.WORD,
+            mode=self.random.choice(("hybrid", "semantic", "fulltext")),
+            limit=50,
+        )
         if not is_refusal(answer):
             shown = {row["id"] for row in answer["results"]}
             demand(not shown & gone, f"deleted notes are found: {shown & gone}")
 
     async def _retrieve(self) -> None:
-        gone = {note.id for note in self.world.ledger.notes.values() if note.deleted is not None and not self.world.ledger.touches.get(note.path)}
+        gone = {
+            note.id
+            for note in self.world.ledger.notes.values()
+            if note.deleted is not None and not self.world.ledger.touches.get(note.path)
+        }
         answer = await self._call("lithos_retrieve", query=self.world.WORD)
         if not is_refusal(answer):
             shown = {row["id"] for row in answer["results"]}
@@ -246,8 +269,13 @@ class Agent:
         } - {None}
         answer = await self._call("lithos_context", query=self.world.WORD, budget=budget)
         if not is_refusal(answer):
-            demand(answer["tokens"] <= budget, f"a context of {answer['tokens']} tokens for a budget of {budget}")
-            demand(not tokens(answer["text"]) & gone, f"a deleted note is in a context: {tokens(answer['text']) & gone}")
+            demand(
+                answer["tokens"] <= budget, f"a context of {answer['tokens']} tokens for a budget of {budget}"
+            )
+            demand(
+                not tokens(answer["text"]) & gone,
+                f"a deleted note is in a context: {tokens(answer['text']) & gone}",
+            )
             self.world.ledger.checks["contexts"] += 1
 
     async def _edge(self) -> None:
@@ -290,7 +318,9 @@ class Agent:
 
     async def _next(self) -> None:
         began = self._now
-        answer = await self._call("lithos_task_next", aspect="code", ttl_minutes=self.random.choice((1, 2, 60)))
+        answer = await self._call(
+            "lithos_task_next", aspect="code", ttl_minutes=self.random.choice((1, 2, 60))
+        )
         if is_refusal(answer) or not answer.get("task"):
             return
         task = str(answer["task"]["id"])
@@ -303,7 +333,9 @@ class Agent:
         task, aspect, fence = self.random.choice(self.mine)
         began = self._now
         try:
-            answer = await self._call("lithos_task_renew", task_id=task, aspect=aspect, ttl_minutes=2, fence=fence)
+            answer = await self._call(
+                "lithos_task_renew", task_id=task, aspect=aspect, ttl_minutes=2, fence=fence
+            )
         except Gone:
             for grant in self.world.ledger.tasks[task].grants[aspect]:
                 grant.expires = min(grant.expires, began + 120.0)
@@ -373,6 +405,8 @@ class Agent:
         task = self._task_account()
         if task is None:
             return
-        answer = await self._call("lithos_finding_post", task_id=task.id, summary=f"It is {self.world.take_number()}")
+        answer = await self._call(
+            "lithos_finding_post", task_id=task.id, summary=f"It is {self.world.take_number()}"
+        )
         if not is_refusal(answer):
             task.findings.append(str(answer["finding_id"]))

@@ -81,7 +81,11 @@ class SimulatedDisk(Recorder):
 
     def _parts(self, path: str) -> list[str]:
         """As above, for a folder without symbolic links."""
-        full = path if path.startswith("/") and "//" not in path and "/." not in path[-3:] else os.path.abspath(path)
+        full = (
+            path
+            if path.startswith("/") and "//" not in path and "/." not in path[-3:]
+            else os.path.abspath(path)
+        )
         if not full.startswith(self.root + os.sep):
             return []
         parts = full[len(self.root) + 1 :].split(os.sep)

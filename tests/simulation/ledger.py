@@ -76,7 +76,9 @@ class NoteAccount:
 
     @property
     def kept(self) -> list[Promise]:
-        return [promise for promise in self.promises if promise.state == "kept" and promise.version is not None]
+        return [
+            promise for promise in self.promises if promise.state == "kept" and promise.version is not None
+        ]
 
 
 @define(eq=False)
@@ -128,7 +130,13 @@ class Ledger:
     # -- changes of notes ------------------------------------------------------------------------
 
     def begin(
-        self, now: float, agent: str, tool: str, token: str | None, note: str | None, expected: int | None = None
+        self,
+        now: float,
+        agent: str,
+        tool: str,
+        token: str | None,
+        note: str | None,
+        expected: int | None = None,
     ) -> Promise:
         """An agent asks for a change; `note` is None for a creation."""
         promise = Promise(agent, tool, token, note, expected, now)
@@ -200,16 +208,29 @@ class Ledger:
         known = text if note in self.reborn else account.told.setdefault(version, text)
         demand(known == text, f"version {version} of {account.path} was told as {known!r} and as {text!r}")
         least = max((one.version or 0 for one in account.kept if one.ended < began), default=0)
-        demand(version >= least, f"version {version} of {account.path} was read after {least} was acknowledged")
+        demand(
+            version >= least, f"version {version} of {account.path} was read after {least} was acknowledged"
+        )
         for promise in account.kept:
-            if promise.version == version and promise.token is not None and promise.tool != "lithos_note_update":
-                demand(promise.token in tokens(text), f"{promise.token} is not in version {version} of {account.path}")
+            if (
+                promise.version == version
+                and promise.token is not None
+                and promise.tool != "lithos_note_update"
+            ):
+                demand(
+                    promise.token in tokens(text),
+                    f"{promise.token} is not in version {version} of {account.path}",
+                )
         self.checks["reads"] += 1
 
     def missing(self, began: float, note: str) -> None:
         """A reader was told that there is no such note."""
         account = self.notes.get(note)
-        if account is not None and account.deleting is None and not self.has_touched(account.path, -1.0, began + 1e9):
+        if (
+            account is not None
+            and account.deleting is None
+            and not self.has_touched(account.path, -1.0, began + 1e9)
+        ):
             raise Broken(f"{account.path} is not there, and nobody deleted it")
 
     def is_quiet(self, account: NoteAccount, begin: float, end: float) -> bool:
@@ -304,7 +325,10 @@ class Ledger:
             for promise in account.kept:
                 assert promise.version is not None
                 kept = versions.get((account.id, promise.version), [])
-                demand(kept, f"version {promise.version} of {account.path}, which {promise.agent} was told, is not kept")
+                demand(
+                    kept,
+                    f"version {promise.version} of {account.path}, which {promise.agent} was told, is not kept",
+                )
                 if promise.token is not None:
                     demand(
                         any(promise.token in tokens(content) for content in kept),
@@ -312,7 +336,9 @@ class Ledger:
                         f"{account.path}, which it was told",
                     )
         lost = self.saved.keys() - self.excused - everywhere
-        demand(not lost, f"what a person saved is nowhere: {[(one, self.saved[one]) for one in sorted(lost)]}")
+        demand(
+            not lost, f"what a person saved is nowhere: {[(one, self.saved[one]) for one in sorted(lost)]}"
+        )
         ghosts = self.refused & everywhere
         demand(not ghosts, f"what was refused is there: {sorted(ghosts)}")
         self.recorded |= {token for many in versions.values() for one in many for token in tokens(one)}
@@ -321,7 +347,11 @@ class Ledger:
     def check_files(self, files: Mapping[str, bytes]) -> None:
         """What was acknowledged last is what the file says, where nobody else had to do with it."""
         for account in self.notes.values():
-            is_alone = not self.touches.get(account.path) and account.deleting is None and account.id not in self.reborn
+            is_alone = (
+                not self.touches.get(account.path)
+                and account.deleting is None
+                and account.id not in self.reborn
+            )
             is_known = all(
                 one.state in ("kept", "refused") and one.tool not in ("lithos_restore", "lithos_note_move")
                 for one in account.promises
@@ -349,7 +379,10 @@ class Ledger:
         for task in self.tasks.values():
             for grants in task.grants.values():
                 for grant in grants:
-                    demand(fences[grant.fence] == 1, f"the grant {grant.fence} was told {fences[grant.fence]} times")
+                    demand(
+                        fences[grant.fence] == 1,
+                        f"the grant {grant.fence} was told {fences[grant.fence]} times",
+                    )
         self._check_order(events)
         self.checks["events"] += 1
 
@@ -360,19 +393,35 @@ class Ledger:
                 of_kind = [one for one in mine if one.may_be(kind)]
                 least = sum(one.state == "kept" for one in of_kind)
                 most = least + sum(one.state in ("unknown", "pending") for one in of_kind)
+                if kind == "updated":
+                    most += self._moves_of(agent)  # the links in a note may be rewritten, its own as well
                 number = told[f"note.{kind}", account.id, agent]
                 demand(
                     least <= number <= most,
                     f"{number} events note.{kind} of {account.path} by {agent}, for {least} to {most} changes",
                 )
 
+    def _moves_of(self, agent: str) -> int:
+        return sum(
+            one.agent == agent and one.tool == "lithos_note_move" and one.state != "refused"
+            for account in self.notes.values()
+            for one in account.promises
+        )
+
     def _check_order(self, events: list[tuple[int, str, str, dict[str, Any]]]) -> None:
         """Events of one note come in the order of its acknowledged changes, as far as agents tell them apart."""
         for account in self.notes.values():
-            order = [agent for _, kind, agent, payload in events if payload.get("id") == account.id and kind == "note.updated"]
-            kept = sorted((one for one in account.kept if one.may_be("updated")), key=lambda one: one.version or 0)
+            order = [
+                agent
+                for _, kind, agent, payload in events
+                if payload.get("id") == account.id and kind == "note.updated"
+            ]
+            kept = sorted(
+                (one for one in account.kept if one.may_be("updated")), key=lambda one: one.version or 0
+            )
             if all(one.state in ("kept", "refused") for one in account.promises):
-                agents = {one.agent for one in kept}
+                agents = {one.agent for one in kept if not self._moves_of(one.agent)}
+                kept = [one for one in kept if one.agent in agents]
                 demand(
                     [one.agent for one in kept] == [agent for agent in order if agent in agents],
                     f"the events of {account.path} are in the order {order}",

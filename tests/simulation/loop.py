@@ -267,7 +267,10 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
     seconds = lambda: clock.now  # noqa: E731 - one of a row of the like
     wall = lambda: clock.wall_ns() / 1e9  # noqa: E731
     fake_time = SimpleNamespace(
-        **{name: getattr(time, name) for name in ("strftime", "gmtime", "localtime", "time_ns", "struct_time")},
+        **{
+            name: getattr(time, name)
+            for name in ("strftime", "gmtime", "localtime", "time_ns", "struct_time")
+        },
         time=wall,
         monotonic=seconds,
         perf_counter=seconds,
@@ -305,7 +308,11 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
         patch.setattr(lithos.app.stores, "utc_now", clock.wall)
         nothing = lambda *_: None  # noqa: E731
         patch.setattr(
-            lithos.app, "gc", SimpleNamespace(**dict.fromkeys(("enable", "disable", "freeze", "unfreeze", "set_threshold"), nothing))
+            lithos.app,
+            "gc",
+            SimpleNamespace(
+                **dict.fromkeys(("enable", "disable", "freeze", "unfreeze", "set_threshold"), nothing)
+            ),
         )
         patch.setattr(lithos.app, "keep_returning", trio.sleep_forever)
         was_collecting = gc.isenabled()

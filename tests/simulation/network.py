@@ -54,13 +54,18 @@ def make_front(server: Server) -> AsgiApp:
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         await (events if scope["path"] == "/events" else mcp.routes[scope["path"]])(scope, receive, send)
 
-    policy = AccessPolicy("127.0.0.1", None, (), (), False)  # noqa: FBT003 - without a console
+    policy = AccessPolicy("127.0.0.1", None, (), (), False)
     return Exchanges(Gate(dispatch, policy, MAX_BODY), {MCP_PATH})
 
 
 async def call_over_http(front: AsgiApp, tool: str, arguments: Mapping[str, Any]) -> Any:
     """A tool call as `POST /mcp`; the structured answer."""
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": dict(arguments)}}
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": dict(arguments)},
+    }
     body = json.dumps(message).encode()
     sent: list[Message] = []
     is_read = False

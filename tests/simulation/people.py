@@ -96,7 +96,9 @@ class Person:
 
     def _begin(self) -> None:
         notes = sorted(
-            path for path in self.folder.rglob("*.md") if not any(part.startswith(".") for part in path.relative_to(self.folder).parts)
+            path
+            for path in self.folder.rglob("*.md")
+            if not any(part.startswith(".") for part in path.relative_to(self.folder).parts)
         )
         kind = self.random.choices(list(self.habits), list(self.habits.values()))[0]
         if not notes and kind != "new":
@@ -157,7 +159,14 @@ class Person:
             self.descriptor = None
             return True
 
-        self.steps.extend((open_it, lambda: write(text[:cut], is_last=False), lambda: write(text[cut:], is_last=True), close))
+        self.steps.extend(
+            (
+                open_it,
+                lambda: write(text[:cut], is_last=False),
+                lambda: write(text[cut:], is_last=True),
+                close,
+            )
+        )
 
     def _put(self, name: str, text: bytes, *, synced: bool, mtime_ns: int | None = None) -> None:
         """Steps of a file written beside and renamed."""

@@ -13,9 +13,13 @@ PATH = "a.md"
 Event = tuple[int, str, str, dict[str, Any]]
 
 
-def kept(ledger: Ledger, version: int, begin: float, end: float, *, agent: str = "ann", expected: int | None = None) -> Promise:
+def kept(
+    ledger: Ledger, version: int, begin: float, end: float, *, agent: str = "ann", expected: int | None = None
+) -> Promise:
     """A change of the note that was acknowledged; version 1 makes it."""
-    promise = ledger.begin(begin, agent, "lithos_write", f"zqa{version}z", "n" if version > 1 else None, expected)
+    promise = ledger.begin(
+        begin, agent, "lithos_write", f"zqa{version}z", "n" if version > 1 else None, expected
+    )
     status = "updated" if version > 1 else "created"
     ledger.acknowledge(end, promise, {"id": "n", "path": PATH, "version": version, "status": status})
     return promise
@@ -68,7 +72,9 @@ BREACHES: dict[str, Callable[[Ledger], object]] = {
     "holds it": lambda ledger: later_grant(ledger, began=10, ended=11),
     "stale fence": lambda ledger: (later_grant(ledger), ledger.accept_fence("t", "code", 5, 72)),
     "not kept": lambda ledger: ledger.check_texts({("n", 1): [b"zqa1z"]}, {}, []),
-    "is not in version 2": lambda ledger: ledger.check_texts(VERSIONS | {("n", 2): [b""]}, {PATH: b"zqa2z"}, []),
+    "is not in version 2": lambda ledger: ledger.check_texts(
+        VERSIONS | {("n", 2): [b""]}, {PATH: b"zqa2z"}, []
+    ),
     "is nowhere": lambda ledger: (ledger.save(PATH, "zqp9z"), ledger.check_texts(VERSIONS, {}, [])),
     "refused is there": lambda ledger: (
         ledger.refuse(4, ledger.begin(4, "bob", "lithos_write", "zqa7z", "n")),

@@ -49,7 +49,9 @@ def test_a_seed_is_replayed_in_another_process_step_by_step(seed: int) -> None:
 @pytest.mark.slow
 def test_another_seed_is_another_run() -> None:
     """The digest stands for what happened."""
-    digests = {re.findall(r"digest (\w+)", simulate("--seed", str(seed), "--quiet").stdout)[0] for seed in (3, 5)}
+    digests = {
+        re.findall(r"digest (\w+)", simulate("--seed", str(seed), "--quiet").stdout)[0] for seed in (3, 5)
+    }
     assert len(digests) == 2
 
 
@@ -67,7 +69,14 @@ def test_a_failure_prints_the_one_line_that_replays_it(tmp_path: Path) -> None:
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1, done.stderr
-    assert re.search(r"Broken: agent-\d was granted \w+ while .*\n  python -m tests.simulation --seed \d+\n", done.stdout)
+    assert re.search(
+        r"Broken: agent-\d was granted \w+ while .*\n  python -m tests.simulation --seed \d+\n", done.stdout
+    )
