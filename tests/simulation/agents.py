@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 #: The words of a refusal of something that is, or may be, stored all the same.
-_MAY_BE_STORED = re.compile(r"unknown|is (created|updated|deleted|stored|moved) in|may |stored")
+_MAY_BE_STORED = re.compile(r"unknown|was (moved|restored)|is (created|updated|deleted|stored|moved) in|may |stored")
 ASPECTS = ("code", "review")
 FOLDERS = ("", "", "plans", "plans/old", "logs")
 OPERATIONS = {

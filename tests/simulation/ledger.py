@@ -398,7 +398,8 @@ class Ledger:
                 number = told[f"note.{kind}", account.id, agent]
                 demand(
                     least <= number <= most,
-                    f"{number} events note.{kind} of {account.path} by {agent}, for {least} to {most} changes",
+                    f"{number} events note.{kind} of {account.path} by {agent}, for {least} to {most} changes: "
+                    + "; ".join(f"{one.tool} {one.state} {one.began:.1f}-{one.ended:.1f}" for one in mine),
                 )
 
     def _moves_of(self, agent: str) -> int:

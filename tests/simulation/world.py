@@ -701,7 +701,8 @@ class World:
                 newest.setdefault(note, (row.path, content, row.op))
         files = self._files()
         for note, (path, content, op) in newest.items():
-            if op != "deleted" and life.server.catalogue.get(note) is not None:
+            # What the history could not take is told, and taken up by the next start.
+            if op != "deleted" and not self.had_faults and life.server.catalogue.get(note) is not None:
                 demand(files.get(path) == content, f"the newest version of {path} is not what is in its file")
         displaced = [
             path.read_bytes() for path in private.rglob("*") if path.is_file() and "displaced" in str(path)
