@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 #: The words of a refusal of something that is, or may be, stored all the same.
-_MAY_BE_STORED = re.compile(r"unknown|was (moved|restored)|is (created|updated|deleted|stored|moved) in|may |stored")
+_MAY_BE_STORED = re.compile(
+    r"unknown|was (moved|restored)|is (created|updated|deleted|stored|moved) in|may |stored"
+)
 ASPECTS = ("code", "review")
 FOLDERS = ("", "", "plans", "plans/old", "logs")
 OPERATIONS = {
-    "create": 3.0, "write": 4.0, "append": 4.0, "tag": 1.5, "delete": 0.5, "move": 0.7, "read": 3.0, "find": 1.5,
-    "look": 1.0, "retrieve": 0.7, "context": 0.7, "edge": 0.5, "restore": 0.3, "claim": 2.0, "next": 1.5, "renew": 1.0,
-    "release": 1.0, "complete": 0.7, "finding": 1.0, "task": 1.0, "reopen": 0.4, "stale": 1.0,
+    "create": 3.0, "write": 4.0, "append": 4.0, "tag": 1.5, "delete": 0.5, "move": 0.7, "read": 3.0,
+    "find": 1.5, "look": 1.0, "retrieve": 0.7, "context": 0.7, "edge": 0.5, "restore": 0.3, "claim": 2.0,
+    "next": 1.5, "renew": 1.0, "release": 1.0, "complete": 0.7, "finding": 1.0, "task": 1.0, "reopen": 0.4,
+    "stale": 1.0,
 }  # fmt: skip
 
 
@@ -55,9 +58,9 @@ class Agent:
 
     async def work(self) -> None:
         """One operation after the other until the world winds down."""
-        while not self.world.is_winding_down:
+        while not self.world.winds_down():
             await trio.sleep(self.random.expovariate(1 / self.think))
-            if self.world.is_winding_down:
+            if self.world.winds_down():
                 return
             kind = self.random.choices(list(self.weights), list(self.weights.values()))[0]
             try:

@@ -1,4 +1,4 @@
-"""Bugs that are put in on purpose: each is one that a change of the product could bring, and a run must find."""
+"""Bugs that are put in on purpose: a change of the product could bring each, and runs must find it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import trio
 
 import lithos.actors.coordinating.task_board
 import lithos.actors.coordinating.task_claims
+import lithos.catalogue.note_records
+import lithos.core.tasks.model
 import lithos.stores.notes.files
 import lithos.stores.notes.kept
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.indexing.ports import FulltextPort
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.recording import Recorder
-from lithos.core.notes.model import effective_version
 from lithos.services.tasks.event_stream import EventStream
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.notes.replacing import Replacing
@@ -98,7 +99,7 @@ def skip_the_fence_check(patch: Patch) -> None:
 def grant_what_is_held(patch: Patch) -> None:
     """Two agents are granted one aspect."""
     module = lithos.actors.coordinating.task_claims
-    check = module.check_claimable
+    check = lithos.core.tasks.model.check_claimable
 
     def check_claimable(task_id: str, task: Any, held: Any, *more: Any) -> Any:
         return check(task_id, task, None, *more)
@@ -163,10 +164,11 @@ def skip_an_event_at_a_resume(patch: Patch) -> None:
 
 def count_no_outside_edit(patch: Patch) -> None:
     """A person's edit has the version of what it replaced."""
-    import lithos.catalogue.note_records as records  # noqa: PLC0415 - its name is not ours
-
-    assert records.effective_version is effective_version
-    patch.setattr(records, "effective_version", lambda own, _, last: max(own, last.version if last else own))
+    patch.setattr(
+        lithos.catalogue.note_records,
+        "effective_version",
+        lambda own, _, last: max(own, last.version if last else own),
+    )
 
 
 BUGS: dict[str, Callable[[Patch], None]] = {

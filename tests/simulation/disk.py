@@ -1,8 +1,8 @@
 """The file system of a run: real files in memory, with what a crash would leave of them, and with faults.
 
 Every change below one folder passes the hooks of `tests.crashpoints.recording` and is applied to the model of
-`tests.crashpoints.disk` at once. Before a call of the server others may act, the call may fail, or the process
-may die; times of files are virtual, in the steps of a kernel's clock.
+`tests.crashpoints.disk` at once. Before a call of the server others may act, the call may fail, or the
+process may die; times of files are virtual, in the steps of a kernel's clock.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from attrs import define, field
 import lithos.actors.watching.listening
 import lithos.actors.watching.watcher
 import lithos.stores.notes.files
+import lithos.stores.notes.tree
 from lithos.stores.notes.system_calls import KernelCalls
 from tests.crashpoints.disk import Disk, File, Folder, Image, Node, Operation, build
 from tests.crashpoints.recording import (
@@ -333,7 +334,7 @@ def _looking(disk: SimulatedDisk, name: str) -> Callable[..., Any]:
 def attached(disk: SimulatedDisk, workers: Workers) -> Iterator[None]:
     """All calls of this interpreter below the disk's folder go through it inside the block."""
     databases = _DatabaseDisk(disk)
-    walk = lithos.stores.notes.files.walk_notes
+    walk = lithos.stores.notes.tree.walk_notes
 
     def walk_notes(*arguments: Any) -> Iterator[tuple[str, os.stat_result]]:
         for path, status in walk(*arguments):
@@ -416,8 +417,6 @@ def make_listening(hearing: Hearing) -> type:
                     with trio.move_on_after(1.0):
                         await feed.news.wait()
                         await trio.sleep(0.04 + hearing.random.random() * hearing.delay)
-                    if self._stopped:
-                        return
                     feed.news = trio.Event()
                     paths, feed.paths = feed.paths, []
                     yield {path for path in paths if not lithos.actors.watching.listening._is_passing(path)}

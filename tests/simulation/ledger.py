@@ -1,7 +1,7 @@
 """What was promised in a run, and the checks of it: they are made with every answer, and whole at the end.
 
-A *token* is a word that occurs in one change only. Agents are promised that their text is in the version that
-they were told, for ever; people are promised nothing, but what they save may be lost through nobody but people.
+A *token* is a word that occurs in one change only. Agents are promised that their text is in the version
+that they were told, for ever. What people save may be lost through nobody but people.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Ledger:
     recorded: set[str] = field(factory=set)
     #: Times during which people worked on a path: (begin, end).
     touches: dict[str, list[list[float]]] = field(factory=lambda: defaultdict(list))
-    #: Notes that were gone for a while, as far as the server could see: their versions begin at that of the file.
+    #: Notes that were gone for a while, as far as the server could see: their versions go on from the file's.
     reborn: set[str] = field(factory=set)
     checks: Counter[str] = field(factory=Counter)
 
@@ -186,7 +186,8 @@ class Ledger:
         if promise.expected is not None:
             demand(
                 promise.version == promise.expected + 1,
-                f"{promise.agent} expected version {promise.expected} of {account.path} and made {promise.version}",
+                f"{promise.agent} expected version {promise.expected} of {account.path}, and made "
+                f"{promise.version}",
             )
         self.checks["acknowledged"] += 1
 
@@ -327,13 +328,13 @@ class Ledger:
                 kept = versions.get((account.id, promise.version), [])
                 demand(
                     kept,
-                    f"version {promise.version} of {account.path}, which {promise.agent} was told, is not kept",
+                    f"version {promise.version} of {account.path}, told to {promise.agent}, is not kept",
                 )
                 if promise.token is not None:
                     demand(
                         any(promise.token in tokens(content) for content in kept),
-                        f"{promise.token} by {promise.agent} ({promise.tool}) is not in version {promise.version} of "
-                        f"{account.path}, which it was told",
+                        f"{promise.token} ({promise.agent}, {promise.tool}) is not in version "
+                        f"{promise.version} of {account.path}, which it was told",
                     )
         lost = self.saved.keys() - self.excused - everywhere
         demand(
@@ -362,12 +363,13 @@ class Ledger:
             demand(account.path in files, f"{account.path}, which {newest.agent} wrote last, is not there")
             demand(
                 newest.token is None or newest.token in tokens(files[account.path]),
-                f"{newest.token}, which {newest.agent} wrote last, is not in {account.path}: {files[account.path]!r}",
+                f"{newest.token}, which {newest.agent} wrote last, is not in {account.path}: "
+                f"{files[account.path]!r}",
             )
             self.checks["files"] += 1
 
     def check_events(self, events: list[tuple[int, str, str, dict[str, Any]]]) -> None:
-        """Of every acknowledged change there is one event, in the order of the changes (seq, type, agent, payload)."""
+        """Of every acknowledged change there is one event, in order; they are (seq, type, agent, payload)."""
         seqs = [seq for seq, *_ in events]
         demand(seqs == sorted(set(seqs)), "numbers of events repeat or go back:", seqs)
         told: Counter[tuple[str, str, str]] = Counter()
@@ -398,7 +400,7 @@ class Ledger:
                 number = told[f"note.{kind}", account.id, agent]
                 demand(
                     least <= number <= most,
-                    f"{number} events note.{kind} of {account.path} by {agent}, for {least} to {most} changes: "
+                    f"{number} events note.{kind} of {account.path} by {agent}, for {least} to {most}: "
                     + "; ".join(f"{one.tool} {one.state} {one.began:.1f}-{one.ended:.1f}" for one in mine),
                 )
 
@@ -410,7 +412,7 @@ class Ledger:
         )
 
     def _check_order(self, events: list[tuple[int, str, str, dict[str, Any]]]) -> None:
-        """Events of one note come in the order of its acknowledged changes, as far as agents tell them apart."""
+        """Events of one note are in the order of its versions, as far as agents tell them apart."""
         for account in self.notes.values():
             order = [
                 agent

@@ -1,9 +1,9 @@
 """Time, scheduling, worker threads and random numbers of a run, all of them drawn from its seed.
 
 Trio runs on a clock that jumps to the next deadline as soon as nothing can run, with its own order of ready
-tasks drawn from the seed. A worker thread is a task here: it waits, does its call in one step of the loop, and
-waits again before it delivers, so that anything may happen before and between. Nothing is left of real time:
-what the product asks of `time`, `datetime`, `uuid` and `os.urandom` is answered from here.
+tasks drawn from the seed. A worker thread is a task here: it waits, does its call in one step of the loop,
+and waits again before it delivers, so that anything may happen before and between. Nothing is left of real
+time: what the product asks of `time`, `datetime`, `uuid` and `os.urandom` is answered from here.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ def _datetime_of(clock: SimulatedClock) -> type:
 def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterator[None]:
     """Everything of the product that time or chance decides is decided by the seed inside the block."""
     ids = chance.of("ids")
-    scheduling = trio._core._run  # type: ignore[attr-defined]
+    scheduling = trio._core._run
     seconds = lambda: clock.now  # noqa: E731 - one of a row of the like
     wall = lambda: clock.wall_ns() / 1e9  # noqa: E731
     fake_time = SimpleNamespace(

@@ -1,4 +1,4 @@
-"""The way between agents and the server: the ASGI applications of the front, over connections that may break."""
+"""The way from agents to the server: the ASGI applications of the front, over connections that may break."""
 
 from __future__ import annotations
 

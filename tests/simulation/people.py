@@ -1,4 +1,4 @@
-"""People at the same notes, each with an editor or another program of theirs; they act in single system calls."""
+"""People at the same notes, each with an editor or another program; they act in single system calls."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Person:
         """Save one thing after the other until the world winds down."""
         while True:
             if not self.steps:
-                if self.world.is_winding_down:
+                if self.world.winds_down():
                     return
                 await trio.sleep(self.random.expovariate(1 / self.think))
-                if self.world.is_winding_down:
+                if self.world.winds_down():
                     return
                 if any(person.steps for person in self.world.people):
                     continue  # one at a time: people who race each other are no matter of the server
@@ -198,7 +198,7 @@ class Person:
             os.rename(self.folder / beside, self.folder / name)
             if old is not None:
                 ledger.excuse(old)
-            ledger.excused -= {token for token in self.world.tokens_of(text)}
+            ledger.excused -= self.world.tokens_of(text)
             ledger.save(name, text)
             return True
 

@@ -1,4 +1,4 @@
-"""The simulation finds what it is for: each bug that is put in on purpose breaks a promise within 200 seeds."""
+"""The simulation finds what it is for: each bug that is put in breaks a promise within 200 seeds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.bugs import BUGS
-from tests.simulation.world import run_seed
+from tests.simulation.seeds import run_seed
 
 SEEDS = 200
 
