@@ -8,6 +8,7 @@ time: what the product asks of `time`, `datetime`, `uuid` and `os.urandom` is an
 
 from __future__ import annotations
 
+import functools
 import gc
 import heapq
 import math
@@ -20,7 +21,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from datetime import UTC, datetime, timedelta, tzinfo
 from random import Random
-from types import SimpleNamespace
+from types import BuiltinFunctionType, SimpleNamespace
 from typing import Any, Protocol
 
 import outcome
@@ -288,16 +289,9 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
         )
         patch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128), version=4))
         patch.setattr(os, "urandom", ids.randbytes)
-        for module in _modules():
-            for name, value in list(vars(module).items()):
-                if value is time:
-                    patch.setattr(module, name, fake_time)
-                elif value in (time.perf_counter, time.monotonic, time.process_time) and callable(value):
-                    patch.setattr(module, name, seconds)
-                elif value is time.time:
-                    patch.setattr(module, name, wall)
-                elif value is time.time_ns:
-                    patch.setattr(module, name, clock.wall_ns)
+        answers = {"module": fake_time, "seconds": seconds, "wall": wall, "wall_ns": clock.wall_ns}
+        for module, name, what in _askers():
+            patch.setattr(module, name, answers[what])
         now = _datetime_of(clock)
         for module in (
             lithos.stores.indexes.fulltext,
@@ -324,8 +318,25 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
                 gc.enable()
 
 
-def _modules() -> list[Any]:
-    return [module for name, module in sorted(sys.modules.items()) if name.partition(".")[0] == "lithos"]
+@functools.cache
+def _askers() -> list[tuple[Any, str, str]]:
+    """Where the product's modules ask for the time: (module, name there, what it asks for)."""
+    kinds = {
+        time.perf_counter: "seconds",
+        time.monotonic: "seconds",
+        time.process_time: "seconds",
+        time.time: "wall",
+        time.time_ns: "wall_ns",
+    }
+    found: list[tuple[Any, str, str]] = []
+    for module_name, module in sorted(sys.modules.items()):
+        if module_name.partition(".")[0] == "lithos":
+            for name, value in vars(module).items():
+                if value is time:
+                    found.append((module, name, "module"))
+                elif isinstance(value, BuiltinFunctionType) and value in kinds:
+                    found.append((module, name, kinds[value]))
+    return found
 
 
 def _sleep(workers: Workers, seconds: float) -> None:
