@@ -159,7 +159,7 @@ class Ledger:
             return
         if promise.tool == "lithos_note_move":  # the version stays
             assert promise.note is not None
-            self.notes[promise.note].path = str(answer["path"])
+            self.rename(self.notes[promise.note].path, str(answer["path"]))
             return
         promise.version, promise.status = int(answer["version"]), str(answer["status"])
         if promise.note is None:
@@ -251,6 +251,16 @@ class Ledger:
         self.touches[path].append(span)
         return span
 
+    def rename(self, old: str, new: str) -> None:
+        """A file has another name; people who had to do with it still have."""
+        self.touches[new] += self.touches[old]
+        for account in self.notes.values():
+            if account.path == old:
+                account.path = new
+        for token, path in self.saved.items():
+            if path == old:
+                self.saved[token] = new
+
     def has_touched(self, path: str, begin: float, end: float) -> bool:
         """Whether a person worked on a path between two times."""
         return any(span[0] <= end and span[1] >= begin for span in self.touches.get(path, ()))
@@ -291,8 +301,11 @@ class Ledger:
         self.checks["grants"] += 1
 
     def accept_fence(self, task: str, aspect: str | None, fence: int, began: float) -> None:
-        """Something that named a fence was done."""
-        aspects = self.tasks[task].grants
+        """Something that named a fence was done; of a closed task no fence counts."""
+        account = self.tasks[task]
+        if account.status != "open" or account.is_unsure or account.closing:
+            return
+        aspects = account.grants
         later = [
             grant.fence
             for name, grants in aspects.items()

@@ -232,7 +232,7 @@ class Person:
             (self.folder / new).parent.mkdir(parents=True, exist_ok=True)
             if (self.folder / name).exists() and not (self.folder / new).exists():
                 os.rename(self.folder / name, self.folder / new)
-                self.world.moved(name, new)
+                self.world.ledger.rename(name, new)
             return True
 
         self.steps.append(rename)
@@ -276,7 +276,7 @@ class Person:
                 os.rename(self.folder / name, self.folder / new)
                 for path in inside:
                     below = path.as_posix().partition(f"/{name}/")[2]
-                    self.world.moved(f"{name}/{below}", f"{new}/{below}")
+                    self.world.ledger.rename(f"{name}/{below}", f"{new}/{below}")
             return True
 
         self.steps.append(rename)

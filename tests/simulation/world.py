@@ -122,15 +122,6 @@ class World:
         self.number += 1
         return self.number
 
-    def moved(self, old: str, new: str) -> None:
-        """A person renamed a file."""
-        for account in self.ledger.notes.values():
-            if account.path == old:
-                account.path = new
-        for token, path in self.ledger.saved.items():
-            if path == old:
-                self.ledger.saved[token] = new
-
     def unlinked_save(self, name: str, text: bytes) -> None:
         """A person saved into a file that has no name any more: it must have one of the server's."""
         raise Broken(f"a person saved {sorted(tokens(text))} into {name}, which has no name any more")
