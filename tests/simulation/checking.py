@@ -41,6 +41,9 @@ async def settle(world: World) -> None:
     world.trace("settled")
     await _check_indexes(world, server)
     await _check_tasks(world)
+    until = world.clock.now + SETTLING
+    while not _is_all_heard(world, server) and world.clock.now < until:
+        await trio.sleep(0.5)
     _check_stores(world, _private(world))
     health = await world.call_undisturbed("lithos_stats")
     world.trace("stats", sorted(health))
@@ -52,6 +55,12 @@ def _looks_settled(world: World, server: Server) -> bool:
     skipped = server.catalogue.skipped
     files = {path: digest_of(content) for path, content in _files(world).items() if path not in skipped}
     return known == files and not _leftovers(world) and not server.guard.kept
+
+
+def _is_all_heard(world: World, server: Server) -> bool:
+    """Whether every listener has the newest event; a claim may expire at any time."""
+    head = server.coordinator.head
+    return all(listener.heard and listener.heard[-1][0] == head for listener in world.listeners)
 
 
 async def stop(world: World) -> None:
