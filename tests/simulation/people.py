@@ -214,11 +214,10 @@ class Person:
         self._atomic(notes, mtime_ns=self.world.disk.tick() - self.random.randrange(1, 90_000) * 10**9)
 
     def _new(self, notes: list[Path]) -> None:
-        self.made += 1
+        number = self.world.take_number()
         folder = self.random.choice(("", "", "people/", "a/b/"))
-        path = self.folder / f"{folder}person-{self.world.number}-{self.made}.md"
-        self.world.number += 1
-        heading = f"# Found {self.made}\n\nAbout {self.world.WORD}.\n".encode()
+        path = self.folder / f"{folder}person-{number}.md"
+        heading = f"# Found {number}\n\nAbout {self.world.WORD}.\n".encode()
         self._put(self._mark(path), self._edited(heading), synced=self.random.random() < 0.5)
 
     def _rename(self, notes: list[Path]) -> None:
@@ -264,8 +263,7 @@ class Person:
             return
         folder = self.random.choice(folders)
         name = folder.relative_to(self.folder).as_posix()
-        self.made += 1
-        new = f"f{self.world.number}-{self.made}"
+        new = f"f{self.world.take_number()}"
         inside = [path for path in notes if folder in path.parents]
         for path in inside:
             self._mark(path)
