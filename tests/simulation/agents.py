@@ -104,9 +104,14 @@ class Agent:
             ledger.doubt(self._now, promise)
         if answer["code"] == "internal_error":
             self.world.excuse_failure(answer)
-        if answer["code"] in ("doc_not_found", "note_not_found") and promise.note is not None:
-            ledger.missing(promise.began, promise.note)
+        if promise.note is not None:
+            self._check_missing(answer, promise.began, promise.note)
         return None
+
+    def _check_missing(self, answer: Mapping[str, Any], began: float, note: str) -> None:
+        is_unread = self.world.had_faults and "cannot be read" in answer["message"]
+        if answer["code"] in ("doc_not_found", "note_not_found") and not is_unread:
+            self.world.ledger.missing(began, note)
 
     # -- notes -----------------------------------------------------------------------------------
 
@@ -193,8 +198,7 @@ class Agent:
         began = self._now
         answer = await self._call("lithos_read", id=note.id)
         if is_refusal(answer):
-            if answer["code"] == "doc_not_found":
-                self.world.ledger.missing(began, note.id)
+            self._check_missing(answer, began, note.id)
             return
         self.seen[note.id] = int(answer["metadata"]["version"])
         self.world.ledger.read(began, note.id, self.seen[note.id], answer["content"])
