@@ -7,7 +7,8 @@ from random import Random
 from attrs import frozen
 
 from tests.simulation.agents import OPERATIONS
-from tests.simulation.disk import Faults, Hearing
+from tests.simulation.disk import Faults
+from tests.simulation.hearing import Hearing
 from tests.simulation.loop import Pace
 from tests.simulation.network import Weather
 from tests.simulation.people import KINDS

@@ -21,7 +21,8 @@ from lithos.app.stores import Stores
 from lithos.stores.indexes.embedder import EmbedderIdentity
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.tools.contract import arguments as contract_arguments
-from tests.simulation.disk import attached, make_listening
+from tests.simulation.disk import attached
+from tests.simulation.hearing import make_listening
 from tests.simulation.loop import PROCESS, simulated
 from tests.simulation.world import Life, World
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from tests.simulation.bugs import BUGS
 from tests.simulation.seeds import run_seed
 
 SEEDS = 200
+#: Those that take longest to be found are looked for where they were found first.
+BEGIN = {"skip_the_fence_check": 10, "throw_displaced_bytes_away": 20, "overwrite_what_changed": 25}
 
 
 @pytest.mark.slow
@@ -17,7 +20,8 @@ SEEDS = 200
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_bug_is_found(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was broken is told, of a seed that is sound without the bug."""
-    for seed in range(1, SEEDS + 1):
+    first = BEGIN.get(bug, 1)
+    for seed in chain(range(first, SEEDS + 1), range(1, first)):
         with monkeypatch.context() as patch:
             BUGS[bug](patch)
             found = run_seed(seed, tmp_path)
