@@ -15,7 +15,6 @@ import lithos.actors.coordinating.task_claims
 import lithos.catalogue.note_records
 import lithos.core.tasks.model
 import lithos.stores.notes.files
-import lithos.stores.notes.kept
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.indexing.ports import FulltextPort
 from lithos.actors.writing.publisher import Publisher
@@ -127,16 +126,6 @@ def forget_versions(patch: Patch) -> None:
     patch.setattr(Recorder, "record", record_most)
 
 
-def throw_displaced_bytes_away(patch: Patch) -> None:
-    """What a person saved a moment before an agent is not kept."""
-
-    def settle(calls: Any, kept: Any, *_: Any, **__: Any) -> None:
-        calls.unlink(kept.path)
-
-    patch.setattr(lithos.stores.notes.files, "settle", settle)
-    patch.setattr(Replacing, "_keep", lambda *_: None, raising=False)
-
-
 def overwrite_what_changed(patch: Patch) -> None:
     """A write does not look whether the file is the one it was decided upon."""
     carry_out = Replacing.carry_out
@@ -176,6 +165,6 @@ BUGS: dict[str, Callable[[Patch], None]] = {
     for function in (
         drop_fsync_of_notes, lose_a_rename, drop_fsync_of_databases, acknowledge_early, swap_two_events,
         give_a_fence_twice, skip_the_fence_check, grant_what_is_held, forget_an_index_entry, forget_versions,
-        throw_displaced_bytes_away, overwrite_what_changed, skip_an_event_at_a_resume, count_no_outside_edit,
+        overwrite_what_changed, skip_an_event_at_a_resume, count_no_outside_edit,
     )
 }  # fmt: skip

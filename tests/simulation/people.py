@@ -64,6 +64,16 @@ class Person:
         if not self.steps:
             self._end()
 
+    def rush(self) -> None:
+        """Save a note whole, between two calls of the server."""
+        notes = self._notes()
+        if notes and not self.world.winds_down():
+            self.world.trace("person", "rush")
+            with self.world.disk.outside():
+                self._atomic(notes)
+            for _ in range(len(self.steps)):
+                self.step()
+
     def _end(self) -> None:
         for span in self.spans:
             span[1] = self.world.clock.now
@@ -95,16 +105,19 @@ class Person:
     # -- what they do ----------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        notes = sorted(
-            path
-            for path in self.folder.rglob("*.md")
-            if not any(part.startswith(".") for part in path.relative_to(self.folder).parts)
-        )
+        notes = self._notes()
         kind = self.random.choices(list(self.habits), list(self.habits.values()))[0]
         if not notes and kind != "new":
             kind = "new"
         self.world.trace("person", kind)
         getattr(self, "_" + kind.replace(" ", "_"))(notes)
+
+    def _notes(self) -> list[Path]:
+        return sorted(
+            path
+            for path in self.folder.rglob("*.md")
+            if not any(part.startswith(".") for part in path.relative_to(self.folder).parts)
+        )
 
     def _mark(self, path: Path) -> str:
         relative = path.relative_to(self.folder).as_posix()

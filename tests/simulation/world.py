@@ -30,6 +30,9 @@ from tests.simulation.network import Gone, Listener, call_over_http, make_front
 from tests.simulation.people import Person
 from tests.simulation.plan import Plan, make_plan
 
+#: Share of the chances between two calls of the server at which a person who is idle saves at once.
+RUSH = 0.1
+
 
 @define(eq=False)
 class Life:
@@ -148,7 +151,11 @@ class World:
     def _reach(self) -> None:
         random = self.chance.of("reach")
         if self.people and random.random() < self.plan.reach:
-            random.choice(self.people).step()
+            person = random.choice(self.people)
+            if person.steps:
+                person.step()
+            elif random.random() < RUSH and not any(one.steps for one in self.people):
+                person.rush()
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Call a tool of the server that is up; raises `Gone` when no answer comes."""
