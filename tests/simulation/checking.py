@@ -112,7 +112,7 @@ async def _check_indexes(world: World, server: Server) -> None:
     files = _files(world)
     listed = await world.call_undisturbed("lithos_list", limit=1000)
     paths = {item["path"]: item["id"] for item in listed["items"]}
-    # A person may save a note under its old name after an agent moved it, and a power loss leave what is no text.
+    # A person may save a note under its old name after a move, and a power loss leave what is no text.
     no_notes = {
         path
         for path, why in server.catalogue.skipped.items()
