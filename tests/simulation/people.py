@@ -183,8 +183,8 @@ class Person:
 
     def _put(self, name: str, text: bytes, *, synced: bool, mtime_ns: int | None = None) -> None:
         """Steps of a file written beside and renamed."""
-        self.made += 1
-        beside = str(Path(name).with_name(f".{Path(name).name}.{self.made}.part"))
+        number = self.world.take_number()
+        beside = str(Path(name).with_name(f".{Path(name).name}.{number}.part"))
         ledger = self.world.ledger
 
         def make() -> bool:
