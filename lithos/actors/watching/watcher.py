@@ -42,6 +42,8 @@ TICK = 1.0
 SAFETY_TICKS = 60
 #: Seconds until a failed step is retried.
 RETRY = 1.0
+#: Seconds between two looks at most, however slow the disk is.
+LONGEST_PAUSE = 60.0
 #: After so many failures within so many seconds the watcher falls back to polling, in mode `auto`.
 FAILURES, FAILURES_WITHIN = 3, 30.0
 
@@ -206,7 +208,9 @@ class Watcher:
             except ShuttingDown:
                 return
             took = trio.current_time() - began
-            await trio.sleep(max(TICK - took, took))  # never busy for more than half of the time
+            # Never busy for more than half of the time; but a look that hung for hours, as while the machine or
+            # the disk slept, is no reason not to look again for as long.
+            await trio.sleep(max(TICK - took, min(took, LONGEST_PAUSE)))
 
     async def _look(self) -> None:
         """One tick of the poll loop: folder identity, watch coverage, comparisons, deletion guard."""

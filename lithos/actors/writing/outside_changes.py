@@ -38,7 +38,7 @@ from lithos.core.plan import plan_event
 from lithos.core.times import from_nanoseconds
 from lithos.stores.history.store import NewVersion
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.lookup import current_state, is_same_file, is_there
+from lithos.stores.notes.lookup import UNKNOWN_STATE, current_state, is_same_file, is_there
 from lithos.stores.notes.values import OutsideKnowledge, digest_of
 from lithos.telemetry import get_logger
 
@@ -144,7 +144,9 @@ class Outside:
             if not look.is_current or look.rival != (rival.path if rival else None):
                 taken.again.append(examined.path)
             elif examined.document is None:
-                self._skip(examined.path, Skipped(examined.reason, examined.state))
+                # What could not be read says nothing of the file: the next comparison reads it again.
+                state = examined.state if examined.digest else UNKNOWN_STATE
+                self._skip(examined.path, Skipped(examined.reason, state))
                 taken.again += self._doubles(examined.path)
             else:
                 await self._enter(examined, examined.document.note.id, look, taken)

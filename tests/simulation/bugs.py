@@ -1,0 +1,170 @@
+"""Bugs that are put in on purpose: a change of the product could bring each, and runs must find it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any
+
+import pytest
+import trio
+
+import lithos.actors.coordinating.task_board
+import lithos.actors.coordinating.task_claims
+import lithos.catalogue.note_records
+import lithos.core.tasks.model
+import lithos.stores.notes.files
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.indexing.ports import FulltextPort
+from lithos.actors.writing.publisher import Publisher
+from lithos.actors.writing.recording import Recorder
+from lithos.services.tasks.event_stream import EventStream
+from lithos.stores.coordination.tasks import TaskRows
+from lithos.stores.notes.replacing import Replacing
+from lithos.stores.notes.system_calls import KernelCalls
+from lithos.stores.notes.values import Put, state_of
+from lithos.stores.sqlite import Durability
+from tests.simulation.loop import Killed
+
+Patch = pytest.MonkeyPatch
+
+
+def drop_fsync_of_notes(patch: Patch) -> None:
+    """A note's bytes are not synced before its name is."""
+    sync = KernelCalls.fsync
+    import os  # noqa: PLC0415 - hooked while a run is under way
+    import stat  # noqa: PLC0415
+
+    def fsync(self: KernelCalls, descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            sync(self, descriptor)
+
+    patch.setattr(KernelCalls, "fsync", fsync)
+
+
+def lose_a_rename(patch: Patch) -> None:
+    """A folder is not synced after a rename in it: a power failure takes the rename back."""
+    patch.setattr(lithos.stores.notes.files, "sync_folder", lambda *_: None)
+
+
+def drop_fsync_of_databases(patch: Patch) -> None:
+    """Commits do not wait for the disk."""
+    patch.setattr(Durability.FULL, "_value_", "NORMAL")
+
+
+def acknowledge_early(patch: Patch) -> None:
+    """A write is answered before its event is in the journal."""
+    announce = Publisher._announce
+
+    async def announce_later(self: Publisher, changes: Sequence[Any]) -> None:
+        async def late() -> None:
+            with suppress(Exception, Killed):  # what it fails of is told to nobody
+                await trio.sleep(1.0)
+                await announce(self, changes)
+
+        if changes:
+            trio.lowlevel.spawn_system_task(late, context=copy_context())
+
+    patch.setattr(Publisher, "_announce", announce_later)
+
+
+def swap_two_events(patch: Patch) -> None:
+    """Of a batch of events the last two are delivered in the wrong order."""
+    publish = Broadcaster.publish
+
+    def swapped(self: Broadcaster, events: Sequence[Any]) -> None:
+        publish(self, [*events[:-2], *reversed(events[-2:])])
+
+    patch.setattr(Broadcaster, "publish", swapped)
+
+
+def give_a_fence_twice(patch: Patch) -> None:
+    """The counter of fences is read, not moved on."""
+    take = TaskRows.take_fence
+
+    def take_fence(self: TaskRows) -> int:
+        return take(self) // 4 * 4
+
+    patch.setattr(TaskRows, "take_fence", take_fence)
+
+
+def skip_the_fence_check(patch: Patch) -> None:
+    """A stale fence is as good as a valid one."""
+    for module in (lithos.actors.coordinating.task_claims, lithos.actors.coordinating.task_board):
+        patch.setattr(module, "check_fence", lambda *_: None)
+
+
+def grant_what_is_held(patch: Patch) -> None:
+    """Two agents are granted one aspect."""
+    module = lithos.actors.coordinating.task_claims
+    check = lithos.core.tasks.model.check_claimable
+
+    def check_claimable(task_id: str, task: Any, held: Any, *more: Any) -> Any:
+        return check(task_id, task, None, *more)
+
+    patch.setattr(module, "check_claimable", check_claimable)
+
+
+def forget_an_index_entry(patch: Patch) -> None:
+    """Of a batch of several notes the last is not indexed."""
+    apply = FulltextPort.apply
+
+    def apply_most(self: FulltextPort, upserts: Sequence[Any], removals: Sequence[int]) -> None:
+        apply(self, upserts[:-1] if len(upserts) > 1 else upserts, removals)
+
+    patch.setattr(FulltextPort, "apply", apply_most)
+
+
+def forget_versions(patch: Patch) -> None:
+    """Of a batch of versions the last is not kept."""
+    record = Recorder.record
+
+    async def record_most(self: Recorder, versions: Sequence[Any], **more: Any) -> list[int]:
+        return await record(self, versions[:-1] if len(versions) > 1 else versions, **more)
+
+    patch.setattr(Recorder, "record", record_most)
+
+
+def overwrite_what_changed(patch: Patch) -> None:
+    """A write does not look whether the file is the one it was decided upon."""
+    carry_out = Replacing.carry_out
+
+    def carry_out_anyway(self: Replacing, change: Any, target: str) -> Any:
+        if isinstance(change, Put) and change.expected is not None:
+            with open(target, "wb") as file:
+                file.write(change.data)
+            return state_of(self._calls.lstat(target))
+        return carry_out(self, change, target)
+
+    patch.setattr(Replacing, "carry_out", carry_out_anyway)
+
+
+def skip_an_event_at_a_resume(patch: Patch) -> None:
+    """A listener that comes back misses the first event."""
+    known_position = EventStream._known_position
+
+    def known(self: EventStream, since: str) -> int | None:
+        position = known_position(self, since)
+        return position if position is None or since == "0" else position + 1
+
+    patch.setattr(EventStream, "_known_position", known)
+
+
+def count_no_outside_edit(patch: Patch) -> None:
+    """A person's edit has the version of what it replaced."""
+    patch.setattr(
+        lithos.catalogue.note_records,
+        "effective_version",
+        lambda own, _, last: max(own, last.version if last else own),
+    )
+
+
+BUGS: dict[str, Callable[[Patch], None]] = {
+    function.__name__: function
+    for function in (
+        drop_fsync_of_notes, lose_a_rename, drop_fsync_of_databases, acknowledge_early, swap_two_events,
+        give_a_fence_twice, skip_the_fence_check, grant_what_is_held, forget_an_index_entry, forget_versions,
+        overwrite_what_changed, skip_an_event_at_a_resume, count_no_outside_edit,
+    )
+}  # fmt: skip

@@ -1,0 +1,366 @@
+"""The file system of a run: real files in memory, with what a crash would leave of them, and with faults.
+
+Every change below one folder passes the hooks of `tests.crashpoints.recording` and is applied to the model of
+`tests.crashpoints.disk` at once. Before a call of the server others may act, the call may fail, or the
+process may die; times of files are virtual, in the steps of a kernel's clock.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import io
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+import lithos.actors.watching.listening
+import lithos.actors.watching.watcher
+import lithos.stores.notes.files
+import lithos.stores.notes.tree
+from lithos.stores.notes.system_calls import KernelCalls
+from tests.crashpoints.disk import Disk, File, Folder, Image, Node, Operation, build
+from tests.crashpoints.recording import (
+    REBUILDABLE,
+    SPARED,
+    SYSTEM_CALLS,
+    Recorder,
+    _Calls,
+    _DatabaseDisk,
+)
+from tests.simulation.loop import Killed, SimulatedClock, Workers, running_process
+
+#: Nanoseconds between two ticks of the clock that file times are taken from.
+TICK_NS = 4_000_000
+CODES = (errno.ENOSPC, errno.EIO)
+
+
+@define
+class Faults:
+    """Shares of calls that fail, and of writes that are short, while they are on."""
+
+    share: float = 0.0
+    short: float = 0.0
+    codes: tuple[int, ...] = CODES
+    is_on: bool = False
+    happened: int = 0
+
+
+@define(eq=False)
+class SimulatedDisk(Recorder):
+    """The disk of one run; `root` is another folder after each crash."""
+
+    clock: SimulatedClock = field(kw_only=True)
+    random: Random = field(kw_only=True)
+    faults: Faults = field(factory=Faults)
+    model: Disk = field(init=False)
+    #: Told the path of every note, folder or other file below the notes that was touched.
+    on_touch: Callable[[str], None] = field(default=lambda _: None)
+    #: Called before each call of the server: others may act.
+    reach: Callable[[], None] = field(default=lambda: None)
+    #: Called at the call of this number: it ends the process.
+    crash_at: int | None = None
+    crash: Callable[[], None] = field(default=lambda: None)
+    #: While the files of a dead process are closed.
+    is_muted: bool = False
+    #: By inode number: when it was changed last, in nanoseconds.
+    changed: dict[int, int] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.model = Disk(self.tree)
+
+    # -- what the hooks ask and tell -------------------------------------------------------------
+
+    def _parts(self, path: str) -> list[str]:
+        """As above, for a folder without symbolic links."""
+        full = (
+            path
+            if path.startswith("/") and "//" not in path and "/." not in path[-3:]
+            else os.path.abspath(path)
+        )
+        if not full.startswith(self.root + os.sep):
+            return []
+        parts = full[len(self.root) + 1 :].split(os.sep)
+        return [] if parts[0] in REBUILDABLE else parts
+
+    def node(self, path: str) -> Node | None:
+        if path.rstrip("/") == self.root:
+            return self.tree
+        place = self.find(path)
+        return place and place[0].entries.get(place[1])
+
+    def ask(self, what: str) -> None:
+        if self.is_outside:
+            return
+        self.look_around()
+        self.asked += 1
+        if self.crash_at is not None and self.asked >= self.crash_at:
+            self.crash_at = None
+            self.crash()
+            raise Killed
+        faults = self.faults
+        if faults.is_on and what not in SPARED and self.random.random() < faults.share:
+            faults.happened += 1
+            code = self.random.choice(faults.codes)
+            raise OSError(code, f"{os.strerror(code)} (injected: {what})")
+
+    def look_around(self) -> None:
+        """Before a call: the process may be gone, and others may act."""
+        process = running_process()
+        if process is not None:
+            if process.is_dead:
+                raise Killed
+            if not self.is_outside:
+                with self.outside():
+                    self.reach()
+
+    def note(self, what: str, operation: Operation) -> None:
+        if not self.is_muted:
+            self.model.apply(operation)
+
+    def set_names(self, what: str, *changes: tuple[str, Node | None]) -> None:
+        super().set_names(what, *changes)
+        for path, _ in changes:
+            self.touched(path)
+
+    def touched(self, path: str) -> None:
+        """Tell who listens that a path changed."""
+        below = self.root + "/knowledge/"
+        if path.startswith(below):
+            self.on_touch(path[len(below) :])
+
+    @contextmanager
+    def outside(self) -> Iterator[None]:
+        """What is done in the block is done by other programs: it never fails."""
+        was, self.is_outside = self.is_outside, True
+        try:
+            yield
+        finally:
+            self.is_outside = was
+
+    def tick(self) -> int:
+        """The time that a file changed now has, in nanoseconds."""
+        return self.clock.wall_ns() // TICK_NS * TICK_NS
+
+    def stamp(self, where: int | str, node: Node | None = None) -> None:
+        """Give a file that was written the time of now."""
+        now = self.tick()
+        os.utime(where, ns=(now, now))
+        self.changed[os.stat(where).st_ino] = now
+        if isinstance(node, File):
+            node.mtime_ns = now
+
+    def set_back(self, path: str, mtime_ns: int) -> None:
+        """As a sync client does that keeps times."""
+        os.utime(path, ns=(mtime_ns, mtime_ns))
+        self.changed[os.stat(path).st_ino] = self.tick()
+        node = self.node(path)
+        if isinstance(node, File):
+            node.mtime_ns = mtime_ns
+
+    def named(self, path: str) -> None:
+        """A name of this file changed."""
+        self.changed[os.lstat(path).st_ino] = self.tick()
+
+    def status(self, real: os.stat_result) -> os.stat_result:
+        """With the virtual time of the last change instead of the real one."""
+        if not stat.S_ISREG(real.st_mode):
+            return real
+        at = self.changed.get(real.st_ino, real.st_mtime_ns)
+        more = {
+            "st_mtime_ns": real.st_mtime_ns,
+            "st_ctime_ns": at,
+            "st_mtime": real.st_mtime_ns / 1e9,
+            "st_ctime": at / 1e9,
+        }
+        return os.stat_result(tuple(real)[:10], more)
+
+    # -- crashes ---------------------------------------------------------------------------------
+
+    def kill(self, target: Path) -> None:
+        """The process is gone: all that it wrote is there, in another folder."""
+        with self.outside():
+            _copy(Path(self.root), target, self)
+        self._go_on(target)
+
+    def cut_power(self, target: Path) -> str:
+        """The machine is gone: of what was not synced some is there. Returns what kind of loss it was."""
+        kinds: dict[str, Callable[[], Image]] = {
+            "nothing unsynced": self.model.after_power_loss,
+            "names first": self.model.after_late_data,
+            "luck": lambda: self.model.after_luck(self.random),
+        }
+        kind = self.random.choice(sorted(kinds))
+        image = kinds[kind]()
+        with self.outside():
+            build(image, target)
+            for name in REBUILDABLE:
+                self._lose_some(Path(self.root) / name, target / name)
+        self.tree = _adopt(target)
+        self.model = Disk(self.tree)
+        self._go_on(target)
+        return kind
+
+    def _lose_some(self, source: Path, target: Path) -> None:
+        """Files past the hooks, which can be rebuilt: all, none, or some of them cut short."""
+        luck = self.random.randrange(3)
+        if luck == 0 or not source.is_dir():
+            return
+        shutil.copytree(source, target)
+        if luck == 1:
+            for file in sorted(path for path in target.rglob("*") if path.is_file()):
+                if self.random.random() < 0.2:
+                    data = file.read_bytes()
+                    file.write_bytes(data[: len(data) // 2])
+
+    def _go_on(self, target: Path) -> None:
+        self.root = str(target)
+        self.descriptors.clear()
+
+
+def _copy(source: Path, target: Path, disk: SimulatedDisk) -> None:
+    target.mkdir()
+    for entry in sorted(os.scandir(source), key=lambda entry: entry.name):
+        if entry.is_dir(follow_symlinks=False):
+            _copy(Path(entry.path), target / entry.name, disk)
+            continue
+        try:
+            shutil.copy2(entry.path, target / entry.name)
+        except FileNotFoundError:
+            continue  # of an index, which tidies up in a thread of its own
+        known = disk.changed.get(entry.inode())
+        if known is not None:
+            disk.changed[os.stat(target / entry.name).st_ino] = known
+
+
+def _adopt(folder: Path) -> Folder:
+    """The nodes of what is on a disk: all of it is safe."""
+    found = Folder()
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        if entry.name in REBUILDABLE:
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            node: Node = _adopt(Path(entry.path))
+        else:
+            data = Path(entry.path).read_bytes()
+            node = File(bytearray(data), data, mtime_ns=entry.stat().st_mtime_ns)
+        found.entries[entry.name] = found.safe[entry.name] = node
+    return found
+
+
+class _TimedCalls(_Calls):
+    """The hooks, with virtual times and short writes."""
+
+    _recorder: SimulatedDisk
+
+    def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        descriptor = super().open(path, flags, mode, dir_fd=dir_fd)
+        disk = self._recorder
+        node = disk.descriptors.get(descriptor)
+        if isinstance(node, File) and (flags & os.O_TRUNC or (flags & os.O_CREAT and not node.mtime_ns)):
+            disk.stamp(descriptor, node)
+            disk.touched(os.readlink(f"/proc/self/fd/{descriptor}"))
+        return descriptor
+
+    def _put(self, call: str, descriptor: int, data: Any, offset: int | None) -> int:
+        disk = self._recorder
+        node = disk.descriptors.get(descriptor)
+        if not isinstance(node, File):
+            return super()._put(call, descriptor, data, offset)
+        faults = disk.faults
+        if faults.is_on and not disk.is_outside and len(data) > 1 and disk.random.random() < faults.short:
+            faults.happened += 1
+            data = memoryview(data).cast("B")[: disk.random.randrange(1, len(data))]
+        written = super()._put(call, descriptor, data, offset)
+        disk.stamp(descriptor, node)
+        disk.touched(os.readlink(f"/proc/self/fd/{descriptor}"))
+        return written
+
+    def ftruncate(self, descriptor: int, length: int) -> None:
+        super().ftruncate(descriptor, length)
+        disk = self._recorder
+        node = disk.descriptors.get(descriptor)
+        if isinstance(node, File):
+            disk.stamp(descriptor, node)
+            disk.touched(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    def rename(
+        self, source: Any, target: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None
+    ) -> None:
+        super().rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        if dst_dir_fd is None and self._recorder.find(os.fsdecode(target)):
+            self._recorder.named(os.fsdecode(target))
+
+    replace = rename
+
+    def rename_with(self, source: str, target: str, flags: int) -> None:
+        super().rename_with(source, target, flags)
+        for path in (source, target):
+            if os.path.lexists(path):
+                self._recorder.named(path)
+
+    def link(self, source: Any, target: Any, **more: Any) -> None:
+        super().link(source, target, **more)
+        if not more:
+            self._recorder.named(os.fsdecode(target))
+
+
+def _looking(disk: SimulatedDisk, name: str) -> Callable[..., Any]:
+    real = getattr(KernelCalls, name)
+
+    def call(self: KernelCalls, *arguments: Any) -> Any:
+        disk.look_around()
+        faults = disk.faults
+        is_read = name in ("read", "open") and faults.is_on and not disk.is_outside
+        if is_read and disk.random.random() < faults.share:
+            faults.happened += 1
+            raise OSError(errno.EIO, f"{os.strerror(errno.EIO)} (injected: {name})")
+        result = real(self, *arguments)
+        return disk.status(result) if isinstance(result, os.stat_result) else result
+
+    return call
+
+
+@contextmanager
+def attached(disk: SimulatedDisk, workers: Workers) -> Iterator[None]:
+    """All calls of this interpreter below the disk's folder go through it inside the block."""
+    databases = _DatabaseDisk(disk)
+    walk = lithos.stores.notes.tree.walk_notes
+
+    def walk_notes(*arguments: Any) -> Iterator[tuple[str, os.stat_result]]:
+        for path, status in walk(*arguments):
+            yield path, disk.status(status)
+
+    def sleep(_: KernelCalls, seconds: float) -> None:
+        workers.slept += seconds
+        disk.look_around()
+
+    with pytest.MonkeyPatch.context() as patch:
+        calls = _TimedCalls(disk)
+        for name in _Calls.HOOKED:
+            patch.setattr(os, name, getattr(calls, name))
+        calls.rename_with_flags = SYSTEM_CALLS._rename_with
+        patch.setattr(SYSTEM_CALLS, "_rename_with", calls.rename_with)
+        patch.setattr(io, "open", calls.open_file)
+        patch.setattr(builtins, "open", calls.open_file)
+        for name in ("open", "read", "fstat", "lstat", "lease", "is_leased"):
+            patch.setattr(KernelCalls, name, _looking(disk, name))
+        patch.setattr(KernelCalls, "sleep", sleep)
+        patch.setattr(lithos.stores.notes.files, "walk_notes", walk_notes)
+        patch.setattr(lithos.actors.watching.listening, "count_watches", lambda: None)
+        try:
+            yield
+        finally:
+            disk.is_outside = True
+            import apsw  # noqa: PLC0415 - beside its use
+
+            apsw.set_default_vfs(databases.base)
+            databases.unregister()

@@ -1,0 +1,344 @@
+"""Time, scheduling, worker threads and random numbers of a run, all of them drawn from its seed.
+
+Trio runs on a clock that jumps to the next deadline as soon as nothing can run, with its own order of ready
+tasks drawn from the seed. A worker thread is a task here: it waits, does its call in one step of the loop,
+and waits again before it delivers, so that anything may happen before and between. Nothing is left of real
+time: what the product asks of `time`, `datetime`, `uuid` and `os.urandom` is answered from here.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import heapq
+import math
+import os
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from datetime import UTC, datetime, timedelta, tzinfo
+from random import Random
+from types import BuiltinFunctionType, SimpleNamespace
+from typing import Any, Protocol
+
+import outcome
+import pytest
+import trio
+from attrs import define, field, frozen
+
+import lithos.actors.indexing.ports
+import lithos.app
+import lithos.app.stores
+import lithos.stores.indexes.fulltext
+import lithos.stores.indexes.vector_files
+import lithos.stores.indexes.vectors
+import lithos.stores.notes.files
+import lithos.stores.notes.system_calls
+
+#: When every run begins.
+EPOCH = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+
+
+class Deadlock(Exception):
+    """Nothing can run, and nothing is going to."""
+
+
+class Killed(BaseException):
+    """The process of the server is gone; it must do nothing more."""
+
+
+class Process(Protocol):
+    """What runs in a life of the server."""
+
+    is_dead: bool
+
+
+#: The life of the server that a task belongs to; None is the world around it.
+PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
+
+
+@define(eq=False)
+class SimulatedClock(trio.abc.Clock):
+    """Virtual seconds, which pass when nothing else can happen."""
+
+    now: float = 0.0
+    _idle: int = 0
+    #: Tasks that sleep without a cancel scope, as threads cannot be cancelled: (time, number, task).
+    _sleepers: list[tuple[float, int, trio.lowlevel.Task]] = field(factory=list)
+    _number: int = 0
+
+    def start_clock(self) -> None:
+        """Nothing is to be started."""
+
+    def current_time(self) -> float:
+        return self.now
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        """Trio asks it when no task can run: time jumps to the deadline, or to that of a sleeper."""
+        if self._sleepers and self._sleepers[0][0] <= deadline:
+            at, _, task = heapq.heappop(self._sleepers)
+            self._idle, self.now = 0, max(self.now, at)
+            trio.lowlevel.reschedule(task)
+            return 0.0
+        if math.isinf(deadline):
+            self._idle += 1  # what Trio tells itself comes through a socket, at once
+            if self._idle > 100:
+                raise Deadlock
+            return 0.0
+        self._idle = 0
+        self.now = max(self.now, deadline)
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep in a way that cannot be cancelled, at a fraction of the cost of `trio.sleep`."""
+        self._number += 1
+        heapq.heappush(self._sleepers, (self.now + seconds, self._number, trio.lowlevel.current_task()))
+        await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+
+    def wall(self) -> datetime:
+        """The time of day."""
+        return EPOCH + timedelta(seconds=self.now)
+
+    def wall_ns(self) -> int:
+        """Nanoseconds since 1970."""
+        return int(EPOCH.timestamp()) * 1_000_000_000 + int(self.now * 1_000_000_000)
+
+
+@frozen
+class Pace:
+    """How long worker threads wait for the processor, and the disk lets them wait: seconds, and shares."""
+
+    usual: float = 0.0002
+    slow: float = 0.02
+    slow_share: float = 0.05
+    stall: float = 3.0
+    stall_share: float = 0.0
+
+    def draw(self, random: Random) -> float:
+        """One wait."""
+        luck = random.random()
+        if luck < self.stall_share:
+            return random.random() * self.stall
+        if luck < self.stall_share + self.slow_share:
+            return random.random() * self.slow
+        return random.random() * self.usual
+
+
+@define(eq=False)
+class Workers:
+    """The worker threads: each call is one step of the loop, at a time of its own."""
+
+    clock: SimulatedClock
+    random: Random
+    pace: Pace
+    #: Seconds that the call under way slept.
+    slept: float = 0.0
+    calls: int = 0
+
+    async def run_sync(
+        self,
+        call: Callable[..., Any],
+        *arguments: Any,
+        thread_name: str | None = None,
+        abandon_on_cancel: bool = False,
+        limiter: trio.CapacityLimiter | None = None,
+    ) -> Any:
+        """`trio.to_thread.run_sync`; no thread takes so long here that it would be abandoned."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        process = PROCESS.get()
+        token = object()
+        if limiter is not None:
+            await limiter.acquire_on_behalf_of(token)
+        try:
+            await self._wait(process)
+            result = self._do(process, lambda: call(*arguments))
+            if self.slept or self.random.random() < 0.5:
+                await self._wait(process)
+        finally:
+            if limiter is not None:
+                limiter.release_on_behalf_of(token)
+        return result.unwrap()
+
+    def start_call(self, call: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """`lithos.actors.blocking.start_call`."""
+
+        async def run() -> None:
+            process = PROCESS.get()
+            try:
+                await self._wait(process)
+                result = self._do(process, call)
+                await self._wait(process)
+                then(result)
+            except Killed:
+                return
+
+        trio.lowlevel.spawn_system_task(run, context=copy_context())
+
+    async def _wait(self, process: Process | None) -> None:
+        if process is not None and process.is_dead:
+            raise Killed
+        pause, self.slept = self.pace.draw(self.random) + self.slept, 0.0
+        await self.clock.sleep(pause)
+        if process is not None and process.is_dead:
+            raise Killed
+
+    def _do(self, process: Process | None, call: Callable[[], Any]) -> outcome.Outcome[Any]:
+        self.calls += 1
+        with running(process):
+            try:
+                result: outcome.Outcome[Any] = outcome.Value(call())
+            except Exception as failure:  # noqa: BLE001 - it is the caller's
+                result = outcome.Error(failure)
+        if process is not None and process.is_dead:
+            raise Killed
+        return result
+
+
+_running: list[Process | None] = []
+
+
+@contextmanager
+def running(process: Process | None) -> Iterator[None]:
+    """The calls in the block are those of this process."""
+    _running.append(process)
+    try:
+        yield
+    finally:
+        _running.pop()
+
+
+def running_process() -> Process | None:
+    """Whose call is under way in a worker thread, if any."""
+    return _running[-1] if _running else None
+
+
+class _Pool:
+    """`ThreadPoolExecutor` of the note files: in any order, one after the other."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        waiting = list(items)
+        results: dict[int, Any] = {}
+        for number in self._random.sample(range(len(waiting)), len(waiting)):
+            results[number] = work(waiting[number])
+        return iter([results[number] for number in range(len(waiting))])
+
+    def shutdown(self, *_: Any, **__: Any) -> None:
+        """There is nothing to end."""
+
+
+@define(eq=False)
+class Chance:
+    """Independent streams of random numbers of one seed, by what they decide."""
+
+    seed: int
+    streams: dict[str, Random] = field(factory=dict)
+
+    def of(self, what: str) -> Random:
+        """The stream for one kind of decision."""
+        if what not in self.streams:
+            self.streams[what] = Random(f"{self.seed} {what}")
+        return self.streams[what]
+
+
+class _DatetimeKind(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, datetime)
+
+
+def _datetime_of(clock: SimulatedClock) -> type:
+    class Simulated(datetime, metaclass=_DatetimeKind):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Any:
+            return clock.wall().astimezone(tz)
+
+    return Simulated
+
+
+@contextmanager
+def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterator[None]:
+    """Everything of the product that time or chance decides is decided by the seed inside the block."""
+    ids = chance.of("ids")
+    scheduling = trio._core._run
+    seconds = lambda: clock.now  # noqa: E731 - one of a row of the like
+    wall = lambda: clock.wall_ns() / 1e9  # noqa: E731
+    fake_time = SimpleNamespace(
+        **{
+            name: getattr(time, name)
+            for name in ("strftime", "gmtime", "localtime", "time_ns", "struct_time")
+        },
+        time=wall,
+        monotonic=seconds,
+        perf_counter=seconds,
+        process_time=seconds,
+        sleep=lambda seconds: _sleep(workers, seconds),
+    )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduling, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
+        patch.setattr(scheduling, "_r", chance.of("scheduling"))
+        patch.setattr(trio.to_thread, "run_sync", workers.run_sync)
+        patch.setattr(lithos.actors.indexing.ports, "start_call", workers.start_call)
+        patch.setattr(
+            lithos.stores.notes.files, "ThreadPoolExecutor", lambda *_, **__: _Pool(chance.of("pool"))
+        )
+        patch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128), version=4))
+        patch.setattr(os, "urandom", ids.randbytes)
+        answers = {"module": fake_time, "seconds": seconds, "wall": wall, "wall_ns": clock.wall_ns}
+        for module, name, what in _askers():
+            patch.setattr(module, name, answers[what])
+        now = _datetime_of(clock)
+        for module in (
+            lithos.stores.indexes.fulltext,
+            lithos.stores.indexes.vectors,
+            lithos.stores.indexes.vector_files,
+        ):
+            patch.setattr(module, "datetime", now)
+        patch.setattr(lithos.app.stores, "utc_now", clock.wall)
+        nothing = lambda *_: None  # noqa: E731
+        patch.setattr(
+            lithos.app,
+            "gc",
+            SimpleNamespace(
+                **dict.fromkeys(("enable", "disable", "freeze", "unfreeze", "set_threshold"), nothing)
+            ),
+        )
+        patch.setattr(lithos.app, "keep_returning", trio.sleep_forever)
+        was_collecting = gc.isenabled()
+        gc.disable()  # what it finds depends on more than the seed
+        try:
+            yield
+        finally:
+            if was_collecting:
+                gc.enable()
+
+
+@functools.cache
+def _askers() -> list[tuple[Any, str, str]]:
+    """Where the product's modules ask for the time: (module, name there, what it asks for)."""
+    kinds = {
+        time.perf_counter: "seconds",
+        time.monotonic: "seconds",
+        time.process_time: "seconds",
+        time.time: "wall",
+        time.time_ns: "wall_ns",
+    }
+    found: list[tuple[Any, str, str]] = []
+    for module_name, module in sorted(sys.modules.items()):
+        if module_name.partition(".")[0] == "lithos":
+            for name, value in vars(module).items():
+                if value is time:
+                    found.append((module, name, "module"))
+                elif isinstance(value, BuiltinFunctionType) and value in kinds:
+                    found.append((module, name, kinds[value]))
+    return found
+
+
+def _sleep(workers: Workers, seconds: float) -> None:
+    """A worker thread sleeps: its answer comes so much later."""
+    workers.slept += seconds

@@ -1,0 +1,85 @@
+"""What of the product is something else in a simulation: the model, notifications, merges of the index."""
+
+from __future__ import annotations
+
+import functools
+import typing
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+import lithos.actors.indexing.accurate
+import lithos.actors.watching.watcher
+import lithos.app
+import lithos.app.assembly
+import lithos.app.stores
+from lithos.app.stores import Stores
+from lithos.stores.indexes.embedder import EmbedderIdentity
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.tools.contract import arguments as contract_arguments
+from tests.simulation.disk import attached
+from tests.simulation.hearing import make_listening
+from tests.simulation.loop import PROCESS, simulated
+from tests.simulation.world import Life, World
+
+DIMS = 32
+#: Segments of a full-text index with which tantivy begins to merge them.
+MERGING = 8
+
+
+class Embedder:
+    """Words at random places of a small space: enough to tell notes apart."""
+
+    identity = EmbedderIdentity("simulated", DIMS, "int8", "0")
+
+    def encode(self, texts: Any, *, one_core: bool = False) -> Any:
+        rows = np.zeros((len(texts), DIMS), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in text.lower().split():
+                row[crc32(word.encode()) % DIMS] += 1.0
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows / np.where(norms > 0, norms, 1)
+
+
+@contextmanager
+def installed(world: World) -> Iterator[None]:
+    """The product's parts that are other ones in a simulation."""
+    opened = lithos.app.stores.open_stores
+
+    def open_stores(*given: Any) -> Stores:
+        stores = opened(*given)
+        life = PROCESS.get()
+        assert isinstance(life, Life)
+        life.stores = stores
+        return stores
+
+    commit = FulltextIndex._commit
+
+    def commit_and_merge(self: FulltextIndex, upserts: Any, removals: Any) -> None:
+        commit(self, upserts, removals)
+        if self._searcher.num_segments < MERGING:
+            return
+        writer, self._writer = self._writer, None
+        assert writer is not None
+        writer.wait_merging_threads()  # else the order of hits depends on how far a thread has come
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(lithos.app.assembly, "load_embedder", lambda _: Embedder())
+        patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: False)
+        patch.setattr(contract_arguments, "get_type_hints", _hints)
+        patch.setattr(lithos.actors.watching.watcher, "Listening", make_listening(world.plan.hearing))
+        patch.setattr(lithos.app, "open_stores", open_stores)
+        patch.setattr(FulltextIndex, "_commit", commit_and_merge)
+        stack.enter_context(simulated(world.clock, world.chance, world.workers))
+        stack.enter_context(attached(world.disk, world.workers))
+        yield
+
+
+_hints = functools.cache(typing.get_type_hints)

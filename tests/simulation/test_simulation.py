@@ -1,0 +1,82 @@
+"""Many seeds keep every promise, and a seed runs the same wherever and whenever it is run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+#: So many in the gate, in two parts for two workers.
+SEEDS, PARTS = 1_000, 2
+
+
+def simulate(*options: str, hashes: str = "0") -> subprocess.CompletedProcess[str]:
+    """`python -m tests.simulation` in a process of its own, which begins anew with the hashes it wants."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hashes}
+    return subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *options],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.deadline(900)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_seed_keeps_every_promise(part: int) -> None:
+    """behaviours 28, 35, 93, 94, 128, 186, 187, 191-194, 198, 199, 216-219, 221, 226, 227, 258 and 259"""
+    done = simulate("--first", str(1 + part), "--step", str(PARTS), "--seeds", str(SEEDS // PARTS))
+    assert done.returncode == 0, done.stdout + done.stderr[-2_000:]
+    print(done.stdout)  # noqa: T201 - for `pytest -s`
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [4, 63])
+def test_a_seed_is_replayed_in_another_process_step_by_step(seed: int) -> None:
+    """One line of a failure is enough to see it again; 63 has a power loss and a kill."""
+    first = simulate("--seed", str(seed), hashes="1")
+    second = simulate("--seed", str(seed), hashes="2")
+    assert first.returncode == second.returncode == 0, first.stdout[-2_000:]
+    assert first.stdout.count("\n") > 50
+    without_time = [re.sub(r"\d+ s, ", "", run.stdout) for run in (first, second)]
+    assert without_time[0] == without_time[1]
+
+
+@pytest.mark.slow
+def test_another_seed_is_another_run() -> None:
+    """The digest stands for what happened."""
+    digests = {
+        re.findall(r"digest (\w+)", simulate("--seed", str(seed), "--quiet").stdout)[0] for seed in (3, 5)
+    }
+    assert len(digests) == 2
+
+
+@pytest.mark.slow
+def test_a_failure_prints_the_one_line_that_replays_it(tmp_path: Path) -> None:
+    """The program fails, and says how to run the seed again."""
+    program = (
+        "import sys, pytest\n"
+        "from tests.simulation import __main__ as program\n"
+        "from tests.simulation.bugs import BUGS\n"
+        "patch = pytest.MonkeyPatch()\n"
+        "BUGS['grant_what_is_held'](patch)\n"
+        "sys.argv = ['simulation', '--seeds', '100']\n"
+        "sys.exit(program.main())\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert re.search(
+        r"Broken: agent-\d was granted \w+ while .*\n  python -m tests.simulation --seed \d+\n", done.stdout
+    )
