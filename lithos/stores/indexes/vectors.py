@@ -1,15 +1,16 @@
-"""The vector store: chunk vectors of one embedder, by note; exhaustive nearest-neighbour search, snapshots.
+"""The vector store: chunk vectors of one embedder, by note; nearest-neighbour search, snapshots.
 
-Searches are exhaustive (exact), so recall is complete: 50,000 chunks of 256 numbers take less than 1 ms, less
-than a graph walk (HNSW) that finds the best 400 of them with a recall of 0.7. In memory the vectors are one
-matrix (`chunk_rows`); on disk they are a usearch index, its graph as thin as usearch allows.
+Up to 400,000 chunks searches are exhaustive (exact), so recall is complete: 50,000 chunks of 256 numbers
+take less than 1 ms, less than a graph walk (HNSW) that finds the best 400 of them with a recall of 0.7.
+Larger stores get inverted lists (`lists`), built in the background. In memory the vectors are one matrix
+(`chunk_rows`); on disk they are a usearch index, its graph as thin as usearch allows.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +38,8 @@ from lithos.stores.indexes.chunk_rows import (
     slice_notes,
 )
 from lithos.stores.indexes.embedder import EmbedderIdentity, Matrix
+from lithos.stores.indexes.lists import list_files
+from lithos.stores.indexes.lists.searching import RowSearch
 from lithos.stores.indexes.vector_files import StoreDamaged
 
 if TYPE_CHECKING:
@@ -86,6 +89,7 @@ class VectorIndex:
         self._lock = _Turnstile()
         self._notes: dict[int, _IndexedNote] = {}
         self._rows = ChunkRows(identity.dims)
+        self._search = RowSearch(self._rows)
         self._dirty = True
         #: Chunks of all notes, also those that cannot be found (rows of zeros).
         self.chunk_total = 0
@@ -124,6 +128,9 @@ class VectorIndex:
         rows = np.load(self._directory / vector_files.notes_name(manifest.generation), allow_pickle=False)
         self._fill(index, rows.tolist())
         self._dirty, self.generation = False, manifest.generation
+        kept = list_files.read_lists(self._directory, self.generation, self._rows.used, self.identity.dims)
+        if kept is not None:
+            self._search.restore(*kept)
         written = (self._directory / vector_files.MANIFEST).stat().st_mtime
         self.last_updated = datetime.fromtimestamp(written, UTC)
 
@@ -220,8 +227,9 @@ class VectorIndex:
             some = asking[start : start + ABREAST]
             codes = encode_rows(np.stack([queries[i].vector for i in some]))
             with self._lock:
-                for i, similarities in zip(some, self._rows.compare(codes), strict=True):
-                    found[i] = self._rank(similarities, None, queries[i].threshold, queries[i].notes)
+                nearest = self._search.nearest(codes, [queries[i].notes for i in some])
+                for i, (similarities, rows) in zip(some, nearest, strict=True):
+                    found[i] = self._rank(similarities, rows, queries[i].threshold, queries[i].notes)
         return found
 
     def search_among(
@@ -288,6 +296,31 @@ class VectorIndex:
         except (OSError, RuntimeError) as error:
             raise IndexFailed(f"The vector index could not be saved in {self._directory}: {error}") from error
         self._dirty, self.generation = False, written.generation
+        self.save_lists()
+
+    @property
+    def lists_due(self) -> bool:
+        """Whether `build_lists` has something to do."""
+        return self._search.is_due
+
+    def build_lists(self, check: Callable[[], None]) -> None:
+        """Make the inverted lists by which large stores are searched, or bring them up to date.
+
+        For a thread in the background, one at a time; everything else may be called meanwhile. `check` is
+        called every few milliseconds: what it raises ends the work, and the lists stay as they were.
+        """
+        self._search.rebuild(self._lock, check)
+
+    def save_lists(self) -> None:
+        """Keep the lists beside the snapshot on disk, unless that is of other notes: then `save` does."""
+        with self._lock:
+            if self._dirty:
+                return
+            generation, numbering, notes = self.generation, self._search.numbering(), [*self._notes.values()]
+        if numbering is not None:
+            lists, numbers = numbering()  # in the order of the notes, in which they are loaded
+            ordered = numbers[rows_of([(note.start, note.chunks) for note in notes])]
+            list_files.write_lists(self._directory, generation, lists.centres, ordered, lists.trained_on)
 
     def _write_vectors(self, path: Path) -> None:
         index = _make_index(self.identity)
@@ -308,6 +341,7 @@ class VectorIndex:
         """Release the memory without saving. A search afterwards finds nothing."""
         with self._lock:
             self._rows, self._notes = ChunkRows(self.identity.dims), {}
+            self._search = RowSearch(self._rows)
             self._dirty, self.chunk_total = False, 0
 
 
