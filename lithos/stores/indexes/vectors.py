@@ -145,10 +145,14 @@ class VectorIndex:
             codes = np.concatenate(rows) if rows else nothing[:0]
             begin = 0
             for serial, stamp, chunks in part:
-                start = self._rows.put(serial, codes[begin : begin + chunks])
-                self._notes[serial] = _IndexedNote(stamp, chunks, start)
-                self.chunk_total += chunks
+                self.adopt(serial, stamp, codes[begin : begin + chunks])
                 begin += chunks
+
+    def adopt(self, serial: int, stamp: int, codes: Codes) -> None:
+        """Take a new note's quantised rows (chunks, dims) while nobody else uses the index."""
+        start = self._rows.put(serial, codes)
+        self._notes[serial] = _IndexedNote(stamp, len(codes), start)
+        self.chunk_total += len(codes)
 
     @property
     def dirty(self) -> bool:
