@@ -2,12 +2,12 @@
 
 Usage: `python -m bench.nearest [--sizes 1000,10000,100000] [--vectors FILE] [--synthetic N] [--others N]`.
 
-Notes are those of `bench.corpus`, embedded by the built-in model; that takes some minutes for 100,000 of them, so
-`--vectors FILE` keeps the vectors in a file and takes them from there. `--synthetic N` adds a size of N notes
-whose vectors are mixtures of two or three of the former with noise, so that it need not be embedded. `--others N`
-compares other methods in N notes: a scan of 64 principal components and one of signs, both with exact
-scores for the best 1 %, and usearch's own graph. Times are processor time of the thread, medians, so that they mean
-something on a busy machine.
+Notes are those of `bench.corpus`, embedded by the built-in model; that takes some minutes for 100,000 of them,
+so `--vectors FILE` keeps the vectors in a file and takes them from there. `--synthetic N` adds a size of N
+notes whose vectors are mixtures of two or three of the former with noise, so that it need not be embedded.
+`--others N` compares other methods in N notes: a scan of 64 principal components and one of signs, both with
+exact scores for the best 1 %, and usearch's own graph. Times are processor time of the thread, medians, so
+that they mean something on a busy machine.
 """
 
 from __future__ import annotations
@@ -342,8 +342,8 @@ def render(rows: Sequence[Row], methods: Sequence[Method], others: int, picture:
     )  # fmt: skip
     text = f"""# Nearest neighbours by size
 
-Written by `python -m bench.nearest`. Times are processor time of one thread, of a query for {DEPTHS[-1]} notes;
-recall is the share of the notes of the exact scan, {QUERIES} queries, threshold {THRESHOLD}. Up to
+Written by `python -m bench.nearest`. Times are processor time of one thread, of a query for {DEPTHS[-1]}
+notes; recall is the share of the notes of the exact scan, {QUERIES} queries, threshold {THRESHOLD}. Up to
 {searching.FROM:,} chunks the server scans all vectors; the columns of the lists say there what they would do.
 A vector has 256 bytes, and what is beside it is counted per chunk.
 

@@ -14,7 +14,7 @@ import trio.testing
 
 from lithos.actors.blocking import BackgroundThread, Inline
 from lithos.actors.indexing.list_keeper import ListKeeper
-from lithos.stores.indexes.lists import list_files, searching
+from lithos.stores.indexes.lists import clustering, list_files, searching
 from lithos.stores.indexes.vectors import VectorIndex
 from tests.stores.indexes.lists.test_lists import IDENTITY, clustered, entries
 
@@ -80,7 +80,7 @@ async def test_a_stop_ends_a_build_between_two_pieces(
     index: VectorIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    assign = searching.assign
+    assign = clustering.assign
 
     def slow(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
         begun.set()

@@ -27,8 +27,8 @@ FIRST_PER_ROOT: Final = 10.0
 MOST: Final = 0.13
 #: The yield is judged by so many of the best rows, or by as many as notes are wanted.
 JUDGED: Final = 100
-#: The yield, as a share of the best rows, that is small enough; and from a share of all rows on, where looking
-#: further costs more than it finds.
+#: The yield, as a share of the best rows, that is small enough; and from a share of all rows on, where
+#: looking further costs more than it finds.
 ENOUGH: Final = 0.015
 LATE: Final = 0.05
 LATE_FROM: Final = 0.05
