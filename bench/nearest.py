@@ -2,9 +2,9 @@
 
 Usage: `python -m bench.nearest [--sizes 1000,10000,100000] [--vectors FILE] [--synthetic N] [--others N]`.
 
-Notes are those of `bench.corpus`, embedded by the built-in model; that takes some minutes for 100,000 of them,
-so `--vectors FILE` keeps the vectors in a file and takes them from there. `--synthetic N` adds a size of N
-notes whose vectors are mixtures of two or three of the former with noise, so that it need not be embedded.
+Notes are those of `bench.corpus`, embedded by the built-in model. That takes some minutes for 100,000 of
+them, so `--vectors FILE` keeps the vectors in a file and takes them from there. `--synthetic N` adds a size
+of N notes whose vectors are mixtures of two or three of the former with noise, which need not be embedded.
 `--others N` compares other methods in N notes: a scan of 64 principal components and one of signs, both with
 exact scores for the best 1 %, and usearch's own graph. Times are processor time of the thread, medians, so
 that they mean something on a busy machine.
@@ -114,11 +114,13 @@ def measure(vault: Vault, kind: str, identity: EmbedderIdentity, vectors: NDArra
 def fill(vault: Vault, folder: Path, identity: EmbedderIdentity) -> VectorIndex:
     """An index of all notes, by the way a start takes them from disk."""
     index = VectorIndex(folder, identity)
-    begin = 0
     index._rows.reserve(len(vault.codes))
-    for serial, chunks in enumerate(vault.chunks.tolist(), start=1):
-        index.adopt(serial, 1, vault.codes[begin : begin + chunks])
-        begin += chunks
+    begin = 0
+    for start in range(0, len(vault.chunks), _AT_ONCE):
+        counts = vault.chunks[start : start + _AT_ONCE].tolist()
+        notes = [(start + number, 1, chunks) for number, chunks in enumerate(counts, start=1)]
+        index.adopt(notes, vault.codes[begin : begin + sum(counts)])
+        begin += sum(counts)
     return index
 
 

@@ -64,8 +64,16 @@ _make_hit: Final = partial(tuple.__new__, VectorHit)
 
 def keys_of(sizes: Sequence[tuple[int, int]]) -> NDArray[np.uint64]:
     """Return the keys of all chunks of the given (serial, number of chunks), in order."""
-    parts = [np.arange(chunks, dtype=np.uint64) + np.uint64(serial << CHUNK_BITS) for serial, chunks in sizes]
-    return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+    serials, chunks = _chunks_of(sizes)
+    return (serials << np.uint64(CHUNK_BITS)) + chunks
+
+
+def _chunks_of(sizes: Sequence[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The serial and the number of each chunk of the given (serial, number of chunks), in order."""
+    serials, counts = np.array(sizes, np.uint64).reshape(-1, 2).T
+    counts = counts.astype(np.intp)
+    before = np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(serials, counts), (np.arange(counts.sum()) - before).astype(np.uint64)
 
 
 def slice_entries(entries: Sequence[VectorEntry]) -> Iterator[list[VectorEntry]]:
@@ -225,6 +233,17 @@ class ChunkRows:
         self._chunks[rows] = np.arange(count)
         if start < self.fence and count:
             self.strays = np.concatenate([self.strays, np.arange(start, start + count)])
+        self.found += int(np.count_nonzero(~np.isnan(self._inverse[rows])))
+        return start
+
+    def append(self, sizes: Sequence[tuple[int, int]], codes: Codes) -> int:
+        """Add all chunks of notes (serial, number of chunks) behind all rows; the row at which they begin."""
+        start, self._used = self._used, self._used + len(codes)
+        self._grow(self._used)
+        rows = slice(start, self._used)
+        self._codes[rows] = codes
+        self._inverse[rows] = invert_lengths(codes)
+        self._serials[rows], self._chunks[rows] = _chunks_of(sizes)
         self.found += int(np.count_nonzero(~np.isnan(self._inverse[rows])))
         return start
 

@@ -140,18 +140,17 @@ class VectorIndex:
         for part in slice_notes(notes):
             keys = keys_of([(serial, chunks) for serial, _, chunks in part])
             found = cast(tuple[Codes | None, ...], index.get(keys) if len(keys) else ())
-            nothing = np.zeros((1, self.identity.dims), np.int8)
-            rows = [nothing if row is None else row.reshape(1, -1) for row in found]
+            nothing = np.zeros(self.identity.dims, np.int8)
+            rows = [nothing if row is None else row.ravel() for row in found]
             codes = np.concatenate(rows) if rows else nothing[:0]
-            begin = 0
-            for serial, stamp, chunks in part:
-                self.adopt(serial, stamp, codes[begin : begin + chunks])
-                begin += chunks
+            self.adopt(part, codes.reshape(-1, self.identity.dims))
 
-    def adopt(self, serial: int, stamp: int, codes: Codes) -> None:
-        """Take a new note's quantised rows (chunks, dims) while nobody else uses the index."""
-        start = self._rows.put(serial, codes)
-        self._notes[serial] = _IndexedNote(stamp, len(codes), start)
+    def adopt(self, notes: Sequence[tuple[int, int, int]], codes: Codes) -> None:
+        """Take new notes (serial, stamp, chunks) with all their quantised rows, while nobody else asks."""
+        start = self._rows.append([(serial, chunks) for serial, _, chunks in notes], codes)
+        for serial, stamp, chunks in notes:
+            self._notes[serial] = _IndexedNote(stamp, chunks, start)
+            start += chunks
         self.chunk_total += len(codes)
 
     @property
