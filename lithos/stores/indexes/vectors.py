@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -232,7 +232,11 @@ class VectorIndex:
             with self._lock:
                 nearest = self._search.nearest(codes, [queries[i].notes for i in some])
                 for i, (similarities, rows) in zip(some, nearest, strict=True):
-                    found[i] = self._rank(similarities, rows, queries[i].threshold, queries[i].notes)
+                    hits = self._rank(similarities, rows, queries[i].threshold, queries[i].notes)
+                    if rows is not None:  # the best chunk of a note may be in a list that was not looked into
+                        serials = [hit.serial for hit in hits]
+                        hits = self._rank_among(codes[some.index(i)], serials, queries[i].threshold)
+                    found[i] = hits
         return found
 
     def search_among(
@@ -243,9 +247,15 @@ class VectorIndex:
             return []
         query = encode_rows(vector[None, :])[0]
         with self._lock:
-            known = (self._notes.get(serial) for serial in set(serials))
-            rows = rows_of([(note.start, note.chunks) for note in known if note is not None])
-            return self._rank(self._rows.compare_some(query, rows), rows, threshold, notes)
+            return self._rank_among(query, set(serials), threshold, notes)
+
+    def _rank_among(
+        self, query: Codes, serials: Iterable[int], threshold: float, notes: int | None = None
+    ) -> list[VectorHit]:
+        """All rows of these notes, each of which is there once, ranked."""
+        known = (self._notes.get(serial) for serial in serials)
+        rows = rows_of([(note.start, note.chunks) for note in known if note is not None])
+        return self._rank(self._rows.compare_some(query, rows), rows, threshold, notes)
 
     def similarities(self, vector: Matrix, serials: Collection[int]) -> dict[int, list[float]]:
         """The similarity, 0..1, of each chunk of some notes to `vector`; 0 for what cannot be found."""

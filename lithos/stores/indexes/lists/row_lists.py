@@ -24,13 +24,13 @@ from lithos.stores.indexes.lists.clustering import Numbers
 FIRST_PER_ROOT: Final = 10.0
 #: The share of the rows from which on the exact scan is as cheap: a row copied out of the matrix takes some
 #: four times as long as one in sequence, and several queries share the scan.
-MOST: Final = 0.13
+MOST: Final = 0.16
 #: The yield is judged by so many of the best rows, or by as many as notes are wanted.
 JUDGED: Final = 100
 #: The yield, as a share of the best rows, that is small enough; and from a share of all rows on, where
 #: looking further costs more than it finds.
 ENOUGH: Final = 0.015
-LATE: Final = 0.05
+LATE: Final = 0.08
 LATE_FROM: Final = 0.05
 
 
