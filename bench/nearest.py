@@ -247,9 +247,7 @@ def compare_methods(vault: Vault, vectors: NDArray[np.float32]) -> list[Method]:
         )  # fmt: skip
 
     most = max(2 * DEPTHS[-1], int(RESCORED * len(codes)))
-    everything = np.arange(len(codes))
     return [
-        rate("exact scan", lambda _: everything, 0, 0, "none"),
         rate(*_by_components(codes, inverse, most)),
         rate(*_by_signs(codes, most)),
         rate(*_by_graph(codes)),
