@@ -19,7 +19,8 @@ GROWTH: Final = (
 )
 #: What grows with the notes, and what does not.
 WHY: Final = {
-    HYBRID: "every vector is looked at (linear, from about 10,000 notes on most of it); words look only at "
+    HYBRID: "every vector is looked at (linear, from about 10,000 notes on most of it), from 400,000 vectors "
+    "(some 80,000 notes) on a few per cent of them; words look only at "
     "notes that have them, and the call itself costs the same at any size",
     WRITE: "one file, one journal entry, one batch of index changes: none depends on the number of notes",
     MEMORY: "interpreter, libraries and model are fixed; a note adds its vectors (one byte a dimension) and "

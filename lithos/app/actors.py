@@ -22,6 +22,7 @@ from lithos.actors.coordinating.messages import AppendEvents, Journalled, make_i
 from lithos.actors.indexing.accurate import ACCURATE, AccurateParts, AccurateTier
 from lithos.actors.indexing.graph_cache import GraphCache
 from lithos.actors.indexing.indexer import Indexer, Visibility
+from lithos.actors.indexing.list_keeper import ListKeeper
 from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.indexing.tiers import QueryEmbedder
@@ -158,6 +159,8 @@ class Actors:
         self.sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
         self._embedding = Threads()
         self.semantic = self._make_semantic()
+        self.list_keeper = ListKeeper(self.semantic.indexes, BackgroundThread("lithos-lists"))
+        self.semantic.port.on_rows = self.list_keeper.look
         self.fulltext_indexer, self.vector_indexer = self._make_indexers()
         indexers = (self.fulltext_indexer, self.vector_indexer)
         self.publisher = Publisher(
@@ -354,6 +357,7 @@ class Actors:
         await background.start(self.keeper.run)
         background.start_soon(self.semantic.load, self.vector_indexer, self._first_things)
         background.start_soon(self.vector_indexer.converge)
+        background.start_soon(self.list_keeper.run)
         if self.semantic.accurate is not None:
             background.start_soon(self.semantic.accurate.run, self.semantic.settled)
         background.start_soon(self.graph_cache.keep, self._first_things)

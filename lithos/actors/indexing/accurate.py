@@ -97,6 +97,11 @@ class AccurateTier:
             return None
         return self._answering
 
+    @property
+    def vectors(self) -> VectorIndex | None:
+        """The accurate vectors, once they are open."""
+        return self._vectors
+
     def progress(self) -> Progress:
         """The tier that answers, and how far this one is."""
         target = self._parts.port.target
@@ -192,6 +197,7 @@ class AccurateTier:
             coverage.plan(notes, known, held.keys() - sizes.keys())
 
         await self._parts.thread.run(compare)
+        self._parts.port.on_rows()
         log.info("accurate embeddings", **_told(self.progress()))
 
     async def _fill(self) -> None:
@@ -263,6 +269,7 @@ class AccurateTier:
             begin = end
         if vector_entries or gone:
             await parts.thread.run(lambda: vectors.apply(vector_entries, gone))
+            parts.port.on_rows()
             self._unsaved += len(rows)
         for serial in gone:
             coverage.filled(serial, None)

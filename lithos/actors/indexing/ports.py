@@ -163,6 +163,8 @@ class VectorPort:
         self.behind: str | None = None
         #: Is told, in the thread of `apply`, what `target` took, before anybody else is.
         self.on_applied: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None
+        #: Called, in the thread of `apply`, after each change of rows.
+        self.on_rows: Callable[[], None] = lambda: None
 
     @property
     def vectors(self) -> VectorIndex | None:
@@ -189,9 +191,10 @@ class VectorPort:
         assert target is not None
         self._embed(target, upserts, removals, self.on_applied)
         if former is not None:
-            held = former.vectors.stamps()
-            news = [upsert for upsert in upserts if held.get(upsert.entry.serial) != self._stamp(upsert)]
+            held = former.vectors.stamp_of
+            news = [upsert for upsert in upserts if held(upsert.entry.serial) != self._stamp(upsert)]
             self._embed(former, news, removals)
+        self.on_rows()
 
     def _embed(
         self,

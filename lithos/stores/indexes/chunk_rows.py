@@ -64,8 +64,16 @@ _make_hit: Final = partial(tuple.__new__, VectorHit)
 
 def keys_of(sizes: Sequence[tuple[int, int]]) -> NDArray[np.uint64]:
     """Return the keys of all chunks of the given (serial, number of chunks), in order."""
-    parts = [np.arange(chunks, dtype=np.uint64) + np.uint64(serial << CHUNK_BITS) for serial, chunks in sizes]
-    return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+    serials, chunks = _chunks_of(sizes)
+    return (serials << np.uint64(CHUNK_BITS)) + chunks
+
+
+def _chunks_of(sizes: Sequence[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The serial and the number of each chunk of the given (serial, number of chunks), in order."""
+    serials, counts = np.array(sizes, np.uint64).reshape(-1, 2).T
+    counts = counts.astype(np.intp)
+    before = np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(serials, counts), (np.arange(counts.sum()) - before).astype(np.uint64)
 
 
 def slice_entries(entries: Sequence[VectorEntry]) -> Iterator[list[VectorEntry]]:
@@ -127,6 +135,8 @@ ABREAST: Final = 4
 _PEAK: Final = 127
 #: Rows that are asked for together are copied out of the matrix if it has so many times more.
 _WORTH_COPYING: Final = 4
+#: Of them so many at once: 2 MB, which a core's cache holds.
+_COPIED_AT_ONCE: Final = 8_192
 
 
 def encode_rows(vectors: Matrix) -> Codes:
@@ -157,19 +167,32 @@ def _choose_products() -> Any:
 _PRODUCTS: Final = _choose_products()
 
 
+def multiply(codes: Codes, others: Codes) -> NDArray[Any]:
+    """The products of all rows with all others (rows, others)."""
+    # The kernel lets other threads run meanwhile, and starts none.
+    return np.asarray(numkong.cdist(codes, others, metric="dot", out_dtype=_PRODUCTS))
+
+
 def compare_codes(codes: Codes, inverse: Matrix, queries: Codes) -> Iterator[Matrix]:
     """Similarity, 0..1, of all rows (rows, dims) to each of `queries`; `inverse`: see `invert_lengths`."""
     if not len(codes):
         yield from np.zeros((len(queries), 0), np.float32)
         return
-    # The kernel lets other threads run meanwhile, and starts none.
-    products = np.asarray(numkong.cdist(codes, queries, metric="dot", out_dtype=_PRODUCTS))
+    products = multiply(codes, queries)
     for of_query, length in zip(products.T, invert_lengths(queries), strict=True):
-        scaled: Matrix = inverse * length
-        np.multiply(of_query, scaled, out=scaled, dtype=np.float32, casting="unsafe")
-        np.maximum(scaled, 0, out=scaled)
-        np.minimum(scaled, 1, out=scaled)
-        yield scaled
+        yield _scale(of_query, inverse, length)
+
+
+def _scale(products: NDArray[Any], inverse: Matrix, length: np.float32) -> Matrix:
+    scaled: Matrix = inverse * length
+    np.multiply(products, scaled, out=scaled, dtype=np.float32, casting="unsafe")
+    np.maximum(scaled, 0, out=scaled)
+    np.minimum(scaled, 1, out=scaled)
+    return scaled
+
+
+#: The matrix grows by this part of itself, zeroed at once: 80 MB of 1.3 GB.
+_GROWTH: Final = 16
 
 
 class ChunkRows:
@@ -188,6 +211,16 @@ class ChunkRows:
         self._free: dict[int, list[int]] = {}
         #: Rows that can be found.
         self.found = 0
+        #: Rows below that were given to another note are noted in `strays`, for who keeps lists of rows.
+        self.fence = 0
+        self.strays: NDArray[np.intp] = np.zeros(0, np.intp)
+        #: Rows that are compared together are copied here first, a piece at a time.
+        self._copied: Codes = np.zeros((_COPIED_AT_ONCE, dims), np.int8)
+
+    @property
+    def used(self) -> int:
+        """The number of rows, free ones included."""
+        return self._used
 
     def reserve(self, rows: int) -> None:
         """Make room for so many more rows."""
@@ -202,6 +235,19 @@ class ChunkRows:
         self._inverse[rows] = invert_lengths(codes)
         self._serials[rows] = serial
         self._chunks[rows] = np.arange(count)
+        if start < self.fence and count:
+            self.strays = np.concatenate([self.strays, np.arange(start, start + count)])
+        self.found += int(np.count_nonzero(~np.isnan(self._inverse[rows])))
+        return start
+
+    def append(self, sizes: Sequence[tuple[int, int]], codes: Codes) -> int:
+        """Add all chunks of notes (serial, number of chunks) behind all rows; the row at which they begin."""
+        start, self._used = self._used, self._used + len(codes)
+        self._grow(self._used)
+        rows = slice(start, self._used)
+        self._codes[rows] = codes
+        self._inverse[rows] = invert_lengths(codes)
+        self._serials[rows], self._chunks[rows] = _chunks_of(sizes)
         self.found += int(np.count_nonzero(~np.isnan(self._inverse[rows])))
         return start
 
@@ -221,18 +267,37 @@ class ChunkRows:
         """Serials and chunk numbers of rows."""
         return self._serials[rows], self._chunks[rows]
 
-    def compare(self, queries: Codes) -> Iterator[Matrix]:
-        """The similarity of every row to each of `queries` (queries, dims), 0..1.
+    def codes_of(self, rows: NDArray[np.intp]) -> Codes:
+        """A copy of some quantised rows."""
+        return self._codes[rows]
+
+    def are_alive(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which of some rows can be found."""
+        alive: NDArray[np.bool_] = ~np.isnan(self._inverse[rows])
+        return alive
+
+    def compare(self, queries: Codes, begin: int = 0) -> Iterator[Matrix]:
+        """The similarity of every row from `begin` on to each of `queries` (queries, dims), 0..1.
 
         NaN for what cannot be found. Up to `ABREAST` queries take hardly longer than one.
         """
-        return compare_codes(self._codes[: self._used], self._inverse[: self._used], queries)
+        return compare_codes(self._codes[begin : self._used], self._inverse[begin : self._used], queries)
 
     def compare_some(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
         """The same for one query (dims,) and some rows."""
         if len(rows) * _WORTH_COPYING < self._used:
-            return next(compare_codes(self._codes[rows], self._inverse[rows], query[None, :]))
+            return self.compare_rows(query, rows)
         return next(self.compare(query[None, :]))[rows]
+
+    def compare_rows(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
+        """The same, by copying the rows: few calls, so that a busy event loop is seldom waited for."""
+        products = np.zeros(len(rows), np.float32)
+        for start in range(0, len(rows), _COPIED_AT_ONCE):
+            piece = rows[start : start + _COPIED_AT_ONCE]
+            codes = self._copied[: len(piece)]
+            self._codes.take(piece, axis=0, out=codes, mode="clip")
+            products[start : start + len(piece)] = multiply(codes, query[None, :])[:, 0]
+        return _scale(products, self._inverse.take(rows), invert_lengths(query[None, :])[0])
 
     def _take(self, count: int) -> int:
         """Where `count` rows are free: a run of that length, the shortest longer one, or the end."""
@@ -253,11 +318,12 @@ class ChunkRows:
         have = len(self._codes)
         if rows <= have:
             return
-        more = max(rows, have + have // 2, 1024) - have
-        self._codes = np.concatenate([self._codes, np.zeros((more, self._codes.shape[1]), np.int8)])
-        self._inverse = np.concatenate([self._inverse, np.full(more, np.nan, np.float32)])
-        self._serials = np.concatenate([self._serials, np.zeros(more, np.uint64)])
-        self._chunks = np.concatenate([self._chunks, np.zeros(more, np.uint32)])
+        room = max(rows, have + have // _GROWTH, 1024)
+        # In place: a large block is moved by its page table (realloc), not copied, which would take seconds
+        # and twice the memory. No view of these arrays outlives the lock under which rows are added.
+        self._codes.resize((room, self._codes.shape[1]), refcheck=False)
+        for column in (self._inverse, self._serials, self._chunks):
+            column.resize(room, refcheck=False)
 
 
 def rows_of(runs: Sequence[tuple[int, int]]) -> NDArray[np.intp]:

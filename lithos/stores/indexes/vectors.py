@@ -1,15 +1,16 @@
-"""The vector store: chunk vectors of one embedder, by note; exhaustive nearest-neighbour search, snapshots.
+"""The vector store: chunk vectors of one embedder, by note; nearest-neighbour search, snapshots.
 
-Searches are exhaustive (exact), so recall is complete: 50,000 chunks of 256 numbers take less than 1 ms, less
-than a graph walk (HNSW) that finds the best 400 of them with a recall of 0.7. In memory the vectors are one
-matrix (`chunk_rows`); on disk they are a usearch index, its graph as thin as usearch allows.
+Up to 400,000 chunks searches are exhaustive (exact), so recall is complete: 50,000 chunks of 256 numbers
+take less than 1 ms, less than a graph walk (HNSW) that finds the best 400 of them with a recall of 0.7.
+Larger stores get inverted lists (`lists`), built in the background. In memory the vectors are one matrix
+(`chunk_rows`); on disk they are a usearch index, its graph as thin as usearch allows.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +38,8 @@ from lithos.stores.indexes.chunk_rows import (
     slice_notes,
 )
 from lithos.stores.indexes.embedder import EmbedderIdentity, Matrix
+from lithos.stores.indexes.lists import list_files
+from lithos.stores.indexes.lists.searching import RowSearch
 from lithos.stores.indexes.vector_files import StoreDamaged
 
 if TYPE_CHECKING:
@@ -86,6 +89,7 @@ class VectorIndex:
         self._lock = _Turnstile()
         self._notes: dict[int, _IndexedNote] = {}
         self._rows = ChunkRows(identity.dims)
+        self._search = RowSearch(self._rows)
         self._dirty = True
         #: Chunks of all notes, also those that cannot be found (rows of zeros).
         self.chunk_total = 0
@@ -124,6 +128,9 @@ class VectorIndex:
         rows = np.load(self._directory / vector_files.notes_name(manifest.generation), allow_pickle=False)
         self._fill(index, rows.tolist())
         self._dirty, self.generation = False, manifest.generation
+        kept = list_files.read_lists(self._directory, self.generation, self._rows.used, self.identity.dims)
+        if kept is not None:
+            self._search.restore(*kept)
         written = (self._directory / vector_files.MANIFEST).stat().st_mtime
         self.last_updated = datetime.fromtimestamp(written, UTC)
 
@@ -133,15 +140,18 @@ class VectorIndex:
         for part in slice_notes(notes):
             keys = keys_of([(serial, chunks) for serial, _, chunks in part])
             found = cast(tuple[Codes | None, ...], index.get(keys) if len(keys) else ())
-            nothing = np.zeros((1, self.identity.dims), np.int8)
-            rows = [nothing if row is None else row.reshape(1, -1) for row in found]
+            nothing = np.zeros(self.identity.dims, np.int8)
+            rows = [nothing if row is None else row.ravel() for row in found]
             codes = np.concatenate(rows) if rows else nothing[:0]
-            begin = 0
-            for serial, stamp, chunks in part:
-                start = self._rows.put(serial, codes[begin : begin + chunks])
-                self._notes[serial] = _IndexedNote(stamp, chunks, start)
-                self.chunk_total += chunks
-                begin += chunks
+            self.adopt(part, codes.reshape(-1, self.identity.dims))
+
+    def adopt(self, notes: Sequence[tuple[int, int, int]], codes: Codes) -> None:
+        """Take new notes (serial, stamp, chunks) with all their quantised rows, while nobody else asks."""
+        start = self._rows.append([(serial, chunks) for serial, _, chunks in notes], codes)
+        for serial, stamp, chunks in notes:
+            self._notes[serial] = _IndexedNote(stamp, chunks, start)
+            start += chunks
+        self.chunk_total += len(codes)
 
     @property
     def dirty(self) -> bool:
@@ -220,8 +230,13 @@ class VectorIndex:
             some = asking[start : start + ABREAST]
             codes = encode_rows(np.stack([queries[i].vector for i in some]))
             with self._lock:
-                for i, similarities in zip(some, self._rows.compare(codes), strict=True):
-                    found[i] = self._rank(similarities, None, queries[i].threshold, queries[i].notes)
+                nearest = self._search.nearest(codes, [queries[i].notes for i in some])
+                for i, (similarities, rows) in zip(some, nearest, strict=True):
+                    hits = self._rank(similarities, rows, queries[i].threshold, queries[i].notes)
+                    if rows is not None:  # the best chunk of a note may be in a list that was not looked into
+                        serials = [hit.serial for hit in hits]
+                        hits = self._rank_among(codes[some.index(i)], serials, queries[i].threshold)
+                    found[i] = hits
         return found
 
     def search_among(
@@ -232,9 +247,15 @@ class VectorIndex:
             return []
         query = encode_rows(vector[None, :])[0]
         with self._lock:
-            known = (self._notes.get(serial) for serial in set(serials))
-            rows = rows_of([(note.start, note.chunks) for note in known if note is not None])
-            return self._rank(self._rows.compare_some(query, rows), rows, threshold, notes)
+            return self._rank_among(query, set(serials), threshold, notes)
+
+    def _rank_among(
+        self, query: Codes, serials: Iterable[int], threshold: float, notes: int | None = None
+    ) -> list[VectorHit]:
+        """All rows of these notes, each of which is there once, ranked."""
+        known = (self._notes.get(serial) for serial in serials)
+        rows = rows_of([(note.start, note.chunks) for note in known if note is not None])
+        return self._rank(self._rows.compare_some(query, rows), rows, threshold, notes)
 
     def similarities(self, vector: Matrix, serials: Collection[int]) -> dict[int, list[float]]:
         """The similarity, 0..1, of each chunk of some notes to `vector`; 0 for what cannot be found."""
@@ -288,6 +309,31 @@ class VectorIndex:
         except (OSError, RuntimeError) as error:
             raise IndexFailed(f"The vector index could not be saved in {self._directory}: {error}") from error
         self._dirty, self.generation = False, written.generation
+        self.save_lists()
+
+    @property
+    def lists_due(self) -> bool:
+        """Whether `build_lists` has something to do."""
+        return self._search.is_due
+
+    def build_lists(self, check: Callable[[], None]) -> None:
+        """Make the inverted lists by which large stores are searched, or bring them up to date.
+
+        For a thread in the background, one at a time; everything else may be called meanwhile. `check` is
+        called every few milliseconds: what it raises ends the work, and the lists stay as they were.
+        """
+        self._search.rebuild(self._lock, check)
+
+    def save_lists(self) -> None:
+        """Keep the lists beside the snapshot on disk, unless that is of other notes: then `save` does."""
+        with self._lock:
+            if self._dirty:
+                return
+            generation, numbering, notes = self.generation, self._search.numbering(), [*self._notes.values()]
+        if numbering is not None:
+            lists, numbers = numbering()  # in the order of the notes, in which they are loaded
+            ordered = numbers[rows_of([(note.start, note.chunks) for note in notes])]
+            list_files.write_lists(self._directory, generation, lists.centres, ordered, lists.trained_on)
 
     def _write_vectors(self, path: Path) -> None:
         index = _make_index(self.identity)
@@ -308,6 +354,7 @@ class VectorIndex:
         """Release the memory without saving. A search afterwards finds nothing."""
         with self._lock:
             self._rows, self._notes = ChunkRows(self.identity.dims), {}
+            self._search = RowSearch(self._rows)
             self._dirty, self.chunk_total = False, 0
 
 

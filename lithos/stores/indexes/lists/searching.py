@@ -1,0 +1,201 @@
+"""Nearest rows by the inverted lists; which rows the lists cover, and when they are made again.
+
+Rows that came since the lists were made are scanned exactly, and go to the lists (a merge) when they are
+many; the centres are trained anew when there are twice as many rows as then. The lists only say where to
+look: what a row is, and how near, the matrix tells, so old lists can miss a row but never give a wrong one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lithos.stores.indexes.chunk_rows import ChunkRows, Codes
+from lithos.stores.indexes.embedder import Matrix
+from lithos.stores.indexes.lists.clustering import (
+    ROWS_AT_ONCE,
+    SAMPLE_PER_LIST,
+    Numbers,
+    assign,
+    lists_for,
+    train_centres,
+)
+from lithos.stores.indexes.lists.row_lists import RowLists
+
+#: Rows from which on there are lists: the exact scan takes as long for fewer (`bench.nearest`).
+FROM: Final = 400_000
+#: Rows outside of the lists, as a share of those in them and at least, that are merged into them.
+MERGED_SHARE: Final = 1 / 32
+MERGED_LEAST: Final = 8_192
+#: So many times the rows that the centres were trained on, they are trained anew.
+GROWN: Final = 2.0
+#: The number of a row that is in no list.
+NO_LIST: Final = np.iinfo(np.uint16).max
+
+
+class RowSearch:
+    """Nearest rows in a matrix of rows; its owner locks, `rebuild` aside, which locks by itself."""
+
+    def __init__(self, rows: ChunkRows) -> None:
+        self._rows = rows
+        #: None: every search scans all rows.
+        self.lists: RowLists | None = None
+        #: Rows from here on are in no list.
+        self._covered = 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether lists are to be made or made again."""
+        if self._rows.found < FROM:
+            return False
+        return self._is_outgrown() or self._outside() > max(MERGED_LEAST, MERGED_SHARE * self._covered)
+
+    def _is_outgrown(self) -> bool:
+        return self.lists is None or self._rows.used > GROWN * self.lists.trained_on
+
+    def _outside(self) -> int:
+        return self._rows.used - self._covered + len(self._rows.strays)
+
+    def nearest(
+        self, queries: Codes, wanted: Sequence[int]
+    ) -> Iterator[tuple[Matrix, NDArray[np.intp] | None]]:
+        """For each query (queries, dims), which wants so many notes: similarities, and the rows they are of.
+
+        Without rows they are those of all rows. Negative or NaN is what cannot be found.
+        """
+        if self.lists is None or self._rows.found < FROM:
+            for similarities in self._rows.compare(queries):
+                yield similarities, None
+            return
+        outside = np.concatenate([self._rows.strays, np.arange(self._covered, self._rows.used)])
+        probed = [
+            self._probe(self.lists, query, outside, similarities, most)
+            for query, similarities, most in zip(queries, self._compare_outside(queries), wanted, strict=True)
+        ]
+        left = [number for number, found in enumerate(probed) if found is None]
+        exact = dict(zip(left, self._rows.compare(queries[left]), strict=True)) if left else {}
+        for number, found in enumerate(probed):
+            yield (exact[number], None) if found is None else found
+
+    def _compare_outside(self, queries: Codes) -> list[Matrix]:
+        """The similarities of the rows in no list."""
+        latest = self._rows.compare(queries, self._covered)
+        return [
+            np.concatenate([self._rows.compare_rows(query, self._rows.strays), similarities])
+            for query, similarities in zip(queries, latest, strict=True)
+        ]
+
+    def _probe(
+        self, lists: RowLists, query: Codes, outside: NDArray[np.intp], similarities: Matrix, most: int
+    ) -> tuple[Matrix, NDArray[np.intp]] | None:
+        best = np.fmax(similarities, -1)  # -1 for NaN
+
+        def compare(rows: NDArray[np.intp]) -> Matrix:
+            similarities = self._rows.compare_rows(query, rows)
+            return np.fmax(similarities, -1, out=similarities)
+
+        found = lists.probe(query, compare, best, most)
+        if found is None:
+            return None
+        return np.concatenate([best, found[1]]), np.concatenate([outside, found[0]])
+
+    def rebuild(self, lock: AbstractContextManager[None], check: Callable[[], None]) -> None:
+        """Merge the rows outside into the lists, or make these anew; for a background thread.
+
+        `lock` is taken for less than a millisecond at a time. `check` is called between pieces; what it
+        raises leaves the lists as they were.
+        """
+        with lock:
+            end, strays, former = self._rows.used, self._rows.strays, self.lists
+            self._rows.fence = end
+            anew = self._is_outgrown()
+        if former is None or anew:
+            centres = train_centres(self._sample(end, lock, check), lists_for(end), check)
+            numbers, alive = self._assign(np.arange(end), centres, lock, check)
+            made = RowLists.make(centres, numbers[alive], np.flatnonzero(alive).astype(np.uint32), end)
+        else:
+            made = self._merge(former, end, strays, lock, check)
+        with lock:
+            self.lists, self._covered = made, end
+            # A row that was given to another note meanwhile was noted after those that are in a list now.
+            self._rows.strays = self._rows.strays[len(strays) :]
+
+    def _merge(
+        self,
+        former: RowLists,
+        end: int,
+        strays: NDArray[np.intp],
+        lock: AbstractContextManager[None],
+        check: Callable[[], None],
+    ) -> RowLists:
+        outside = np.concatenate([np.unique(strays[strays < self._covered]), np.arange(self._covered, end)])
+        numbers, alive = self._assign(outside, former.centres, lock, check)
+        kept = self._rows.are_alive(former.rows)
+        is_stray = np.zeros(end, bool)
+        is_stray[strays] = True
+        kept &= ~is_stray[former.rows]
+        return RowLists.make(
+            former.centres,
+            np.concatenate([former.numbers()[kept], numbers[alive]]),
+            np.concatenate([former.rows[kept], outside[alive].astype(np.uint32)]),
+            former.trained_on,
+        )
+
+    def _sample(self, end: int, lock: AbstractContextManager[None], check: Callable[[], None]) -> Codes:
+        """Rows for training, evenly from all."""
+        wanted = SAMPLE_PER_LIST * lists_for(end)
+        chosen = np.unique(np.linspace(0, end - 1, min(end, wanted)).astype(np.intp))
+        parts = []
+        for start in range(0, len(chosen), ROWS_AT_ONCE):
+            check()
+            with lock:
+                parts.append(self._rows.codes_of(chosen[start : start + ROWS_AT_ONCE]))
+        sample = np.concatenate(parts)
+        return sample[sample.any(axis=1)]
+
+    def _assign(
+        self,
+        rows: NDArray[np.intp],
+        centres: Codes,
+        lock: AbstractContextManager[None],
+        check: Callable[[], None],
+    ) -> tuple[Numbers, NDArray[np.bool_]]:
+        """The list of each of some rows, and which of them could be found when they were looked at."""
+        numbers, alive = np.zeros(len(rows), np.uint16), np.zeros(len(rows), bool)
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            check()
+            piece = slice(start, start + ROWS_AT_ONCE)
+            with lock:
+                codes, alive[piece] = self._rows.codes_of(rows[piece]), self._rows.are_alive(rows[piece])
+            numbers[piece] = assign(codes, centres)
+        return numbers, alive
+
+    def numbering(self) -> Callable[[], tuple[RowLists, Numbers]] | None:
+        """A call that gives the lists of now and the number of every row's list, `NO_LIST` for none.
+
+        It takes a while and needs no lock.
+        """
+        lists, strays, used = self.lists, self._rows.strays, self._rows.used
+        if lists is None:
+            return None
+
+        def number() -> tuple[RowLists, Numbers]:
+            numbers = np.full(used, NO_LIST, np.uint16)
+            numbers[lists.rows] = lists.numbers()
+            numbers[strays] = NO_LIST
+            return lists, numbers
+
+        return number
+
+    def restore(self, centres: Codes, numbers: Numbers, trained_on: int) -> None:
+        """Take lists that were kept: the number of each row, all rows that there are."""
+        used = self._rows.used
+        listed = (numbers != NO_LIST) & self._rows.are_alive(np.arange(used))
+        rows = np.flatnonzero(listed)
+        self.lists = RowLists.make(centres, numbers[rows], rows.astype(np.uint32), trained_on)
+        self._covered = self._rows.fence = used
+        self._rows.strays = np.flatnonzero(self._rows.are_alive(np.arange(used)) & ~listed)
