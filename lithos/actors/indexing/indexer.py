@@ -134,7 +134,7 @@ class Indexer:
 
     @property
     def is_in_demand(self) -> bool:
-        """Whether it was searched within the last second, and is not late already: searches refuse it then."""
+        """Whether it was searched within the last second; not while it is late, as searches refuse it."""
         return self._late is None and trio.current_time() - self._searched_at < DEMAND
 
     def hurry(self) -> None:

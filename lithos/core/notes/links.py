@@ -205,7 +205,7 @@ class LinkTable:
 
     #: Of each note its path and id, as all its keys have them, and its keys.
     _keys_of: dict[str, tuple[_Named, *tuple[Key, ...]]] = field(factory=dict, init=False)
-    #: A sorted list only where there are several: with one for each key a note would take half a kilobyte more.
+    #: A sorted list only where there are several: one for each key takes half a kilobyte a note.
     _notes_by_key: dict[Key, _Named | list[_Named]] = field(factory=dict, init=False)
 
     def __len__(self) -> int:

@@ -146,13 +146,14 @@ class FulltextIndex:
 
     def _commit(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
         documents = {entry.serial: make_document(entry) for entry in upserts}
-        writer, is_known = self._writer, self._searcher.doc_freq
+        writer = self._writer
+        is_first = writer is None
         if writer is None:
             writer = self._writer = self._index.writer(heap_size=_WRITER_HEAP, num_threads=1)
-            is_known = _may_be_known  # what failed may have been committed before it did
         for serial in {*removals, *documents}:
             # A deletion has the commit open every segment, a fifth of what it costs; a new note needs none.
-            if is_known("serial", serial):
+            # The first batch after a failure: what failed may have been committed, unknown to the searcher.
+            if is_first or self._searcher.doc_freq("serial", serial):
                 writer.delete_documents_by_term("serial", serial)
         for document in documents.values():
             writer.add_document(document)
@@ -263,10 +264,6 @@ class FulltextIndex:
             raise IndexFailed(
                 f"The full-text index in {self._directory} did not close cleanly: {error}"
             ) from error
-
-
-def _may_be_known(_field: str, _serial: int) -> int:
-    return 1
 
 
 def _idf(count: int, found: int) -> float:

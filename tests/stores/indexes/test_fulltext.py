@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -203,7 +204,7 @@ def test_a_failed_batch_changes_nothing_and_the_next_one_works(
 def test_what_was_committed_before_a_failure_is_replaced_and_not_doubled(
     index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A note that the searcher does not know needs no deletion; after a failure the searcher is no witness."""
+    """A note that the searcher does not know needs no deletion, but after a failure it may not know."""
     index.apply([entry(1, "harbour")], [])
 
     class Unread:
