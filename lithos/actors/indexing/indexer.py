@@ -6,9 +6,9 @@ and repairs the difference (reconciliation). A cold start is the same comparison
 
 An index whose commits are expensive may linger over a batch (debounce); a caller that needs it current says
 so, with `hurry` or, as searches do, by waiting for `caught_up`. That wait is only for what was promised,
-that is acknowledged before the search began: the publisher acknowledges a change before a slow index has it.
-While searches come in (`is_in_demand`) a change does not linger, so that they wait for one commit at most,
-which began before the change was acknowledged. `Visibility` is that wait for both indexes.
+that is acknowledged before the search began: the publisher acknowledges a change before a slow index has it
+while there are no searches, and while there are (`is_in_demand`) once all have it, so that searches hardly
+ever wait for a commit. Then a change does not linger either. `Visibility` is that wait for both indexes.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Indexer:
     async def accept(self, change: Upsert | Removal) -> Envelope[IndexMessage, Indexed]:
         """Enqueue a change; returns the future of its reply.
 
-        While searches come in it does not linger: they wait for what was acknowledged.
+        While searches come in it does not linger: its caller waits for this index too.
         """
         self._newest = envelope = await self.mailbox.post(change)
         if self.is_in_demand:
@@ -134,7 +134,7 @@ class Indexer:
 
     @property
     def is_in_demand(self) -> bool:
-        """Whether it was searched within the last second; not while it is late, as searches refuse it."""
+        """Whether it was searched within the last second, and is worth waiting for: not late already."""
         return self._late is None and trio.current_time() - self._searched_at < DEMAND
 
     def hurry(self) -> None:

@@ -8,13 +8,15 @@ manifest is updated a little later, in batches: it must not run ahead of the jou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Final
 
 import trio
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.messages import AppendEvents, CoordinatorMailbox, Journalled
-from lithos.actors.indexing.indexer import Indexer
+from lithos.actors.indexing.indexer import PATIENCE, Indexer
 from lithos.actors.indexing.messages import Indexed, IndexMessage
 from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, run_batches
 from lithos.actors.writing.messages import Change, Publication, WriteOutcome
@@ -30,6 +32,10 @@ log = get_logger("lithos.publisher")
 #: Room for one batch of the writer ahead of the one being announced.
 CAPACITY = 64
 BATCH = 64
+#: Seconds for which a change waits for the index that follows, while searches come in: reads do not wait for
+#: the syncs of writes (lifecycle spec, section 3). With 0 it is acknowledged after one index, a commit of some
+#: 45 ms earlier, and the searches wait for that commit, so that they are fewer.
+FOLLOWING: Final = PATIENCE
 #: Seconds for which rows are gathered for the manifest (debounce), and the limit of one manifest write.
 RECORD_DELAY = 0.1
 RECORD_LIMIT = 10.0
@@ -100,12 +106,13 @@ class Publisher:
     async def _flush(self, batch: Sequence[Publication]) -> list[WriteOutcome | Exception]:
         replies: list[WriteOutcome | Exception] = []
         visible: list[Change] = []
+        deadline = trio.current_time() + FOLLOWING
         for publication in batch:
             change = publication.change
             if publication.is_reminder:
                 visible += self._take_repaired()
                 replies.append(change.outcome)
-            elif await self._is_taken(publication.receipts):
+            elif await self._is_taken(publication.receipts, deadline):
                 self._promise(publication.receipts)
                 visible += self._take_earlier(change)
                 visible.append(change)
@@ -116,30 +123,32 @@ class Publisher:
         await self._announce(visible)
         return replies
 
-    async def _is_taken(self, receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> bool:
+    async def _is_taken(self, receipts: Sequence[Envelope[IndexMessage, Indexed]], deadline: float) -> bool:
         """True as soon as an index has applied the change, False when every index has failed.
 
-        One that defers it until its model is loaded has not failed; but then the others are awaited. Searches
-        wait for the index that follows, whose commit takes several syncs: the change itself need not.
+        One that defers it until its model is loaded has not failed; but then the others are awaited. While
+        searches come in all are awaited until the deadline, or else each search would have to wait, and
+        longer.
         """
-        is_deferred = False
+        is_taken = is_deferred = False
         waiting = list(receipts)
         while waiting:
             settled = [receipt for receipt in waiting if receipt.done.is_set()]
             for receipt in settled:
                 waiting.remove(receipt)
                 try:
-                    if await receipt.reply() is Indexed.DONE:
-                        return True
-                    is_deferred = True
+                    is_done = await receipt.reply() is Indexed.DONE
+                    is_taken, is_deferred = is_taken or is_done, True
                 except (IndexFailed, ActorDown):
                     continue
+            if is_taken and not any(indexer.is_in_demand for indexer in self._indexers):
+                return True
             if waiting and len(waiting) < len(receipts):
                 for indexer in self._indexers:
                     indexer.hurry()
-            if waiting and not settled:
-                await _any_of(waiting)
-        return is_deferred
+            if not settled and not await _any_of(waiting, deadline if is_taken else math.inf):
+                return True
+        return is_taken or is_deferred
 
     def _promise(self, receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> None:
         """Have searches wait for the change, before it is acknowledged or announced (read your writes)."""
@@ -234,12 +243,14 @@ def _place_last(rows: _Rows, path: str, row: ManifestRow | None) -> None:
     rows[path] = row
 
 
-async def _any_of(receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> None:
-    """Wait for the first reply among these."""
+async def _any_of(receipts: Sequence[Envelope[IndexMessage, Indexed]], deadline: float) -> bool:
+    """Wait for the first reply among these; False on timeout."""
     is_any = trio.Event()
     for receipt in receipts:
         receipt.on_done = is_any.set
-    await is_any.wait()
+    with trio.move_on_at(deadline):
+        await is_any.wait()
+    return is_any.is_set()
 
 
 def _is_same_note(one: Change, other: Change) -> bool:

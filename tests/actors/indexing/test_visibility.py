@@ -169,7 +169,7 @@ async def test_after_two_seconds_the_index_says_that_it_is_behind_until_it_has_c
         assert trio.current_time() == pytest.approx(began + PATIENCE)
         assert len(desk.behind) == 1
         assert "late" in str(desk.behind[0])
-        assert not desk.indexer.is_in_demand, "searches refuse it, so no change need hurry"
+        assert not desk.indexer.is_in_demand, "searches refuse it, so no write need wait for it"
         while len(desk.index.held) < 7:
             assert desk.behind[-1] is not None, "the search waited for the last one"
             desk.gate.let_oldest()

@@ -13,9 +13,11 @@ from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.messages import AppendEvents, Journalled
+from lithos.actors.indexing.indexer import PATIENCE
 from lithos.actors.indexing.messages import Indexed
 from lithos.actors.kit import ActorDown, Envelope, Mailbox, run_batches
 from lithos.actors.writing.messages import Change, Publication, WriteOutcome
+from lithos.actors.writing import publisher
 from lithos.actors.writing.publisher import Publisher
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_records import NoteRecords
@@ -33,6 +35,7 @@ class FakeIndexer:
     """What a publisher sees of an indexer."""
 
     is_converged = False
+    is_in_demand = False
     hurried = 0
 
     def __init__(self) -> None:
@@ -160,11 +163,36 @@ async def test_without_the_one_index_the_other_is_hurried_and_waited_for(desk, f
 
 
 @pytest.mark.parametrize("slow", [0, 1])
-async def test_a_change_is_answered_while_the_other_index_still_commits_and_searches_wait_for_it(desk, slow):
+async def test_while_searches_come_in_a_change_is_answered_once_every_index_has_it(desk, slow):
+    """Lifecycle section 3: reads never wait for a write's sync."""
+    results = [Indexed.DONE, Indexed.DONE]
+    results[slow] = None
+    publication = make_publication(1, *results)
+    desk.indexers[slow].is_in_demand = True
+    async with served(desk.coordinator, desk.start_coordinator), desk.served():
+        envelope = await desk.mailbox.post(publication)
+        await wait_all_tasks_blocked()
+        assert not envelope.done.is_set()
+        assert desk.indexers[slow].hurried
+        assert desk.indexers[slow].promised == [], "a search must not wait for it meanwhile"
+        publication.receipts[slow].resolve(outcome.Error(IndexFailed("one failing index is tolerated")))
+        assert await envelope.reply() is publication.change.outcome
+        began = trio.current_time()
+        waiting = [await desk.mailbox.post(make_publication(serial, *results)) for serial in (2, 3, 4)]
+        for envelope in waiting:
+            await envelope.reply()
+        assert trio.current_time() == began + 2 * PATIENCE, "the first alone, then all others together"
+    assert desk.journal == ["1v1", "2v1", "3v1", "4v1"]
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+async def test_without_patience_a_change_is_answered_while_the_other_index_commits(desk, slow, monkeypatch):
     """behaviour 187"""
+    monkeypatch.setattr(publisher, "FOLLOWING", 0.0)
     results = [Indexed.DONE, Indexed.DONE]
     results[slow] = None
     publications = [make_publication(serial, *results) for serial in (1, 2)]
+    desk.indexers[slow].is_in_demand = True
     began = trio.current_time()
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         for publication in publications:
