@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.report import middle, print_report
-from bench.server import data_directory
+from bench.server import data_directory, installed_environment
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
 NO_OP = {"name": "lithos_agent_info", "arguments": {"id": "nobody"}}
@@ -88,6 +88,7 @@ def started(data: Path) -> Iterator[Stdio]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env=installed_environment(),
     ) as process:
         yield Stdio(process, began)
 

@@ -19,7 +19,7 @@ from attrs import asdict, frozen
 
 from bench.bridge import started
 from bench.report import middle, print_report
-from bench.server import data_directory, launched, serving
+from bench.server import data_directory, installed_environment, launched, serving
 
 QUERY = "how to checkpoint the journal"
 
@@ -79,7 +79,7 @@ def version_seconds() -> float:
     """Seconds that `lithos --version` takes."""
     command = shutil.which("lithos", path=str(Path(sys.executable).parent)) or "lithos"
     began = time.perf_counter()
-    subprocess.run([command, "--version"], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run([command, "--version"], stdout=subprocess.DEVNULL, check=True, env=installed_environment())
     return time.perf_counter() - began
 
 

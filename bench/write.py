@@ -1,8 +1,9 @@
 """Acknowledged durable writes through `/mcp`: how many a second, and how long each waits.
 
-`python -m bench.write --notes 10000`. Each answer means: the file is synced, an index has the note
-and its event is journalled; full text follows, many notes at once, or when a search asks for it. `disk`
-is the same files written alone by one thread with the same
+`python -m bench.write --notes 10000`; `--beside-searches` measures what two writers and fourteen searchers
+feel of each other instead (`--notes 1000` is the row of the targets), and the searchers alone. Each answer
+means: the file is synced, an index has the note and its event is journalled; full text follows, many notes
+at once, or when a search asks for it. `disk` is the same files written alone by one thread with the same
 syncs, which is what the machine gives.
 """
 
@@ -12,16 +13,21 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import trio
+from attrs import frozen
 
-from bench.client import Latencies, Request, drive
+from bench.client import Latencies, RawClient, Request, drive, summarise
 from bench.corpus import queries
 from bench.report import middle, middle_of, print_report
 from bench.server import Serving, data_directory, serving
 
 TEXT_REPEATS = 40
+#: Clients of the mix.
+SEARCHERS = 14
+WRITERS = 2
 
 
 def main() -> None:
@@ -30,9 +36,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=480, help="writes per round")
     parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--beside-searches", action="store_true", help="writers beside searchers")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of a round beside searches")
     options = parser.parse_args()
+    measure = _measure_beside_searches if options.beside_searches else _measure
     with data_directory(options.notes) as data, serving(data) as server:
-        trio.run(_measure, server, data, options)
+        trio.run(measure, server, data, options)
 
 
 async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> None:
@@ -54,6 +63,62 @@ async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> 
         rate_to_disk=middle([one.rate / raw for one, raw in zip(together, disk, strict=True)], 2),
         resident_mib=server.resident(),
     )
+
+
+async def _measure_beside_searches(server: Serving, data: Path, options: argparse.Namespace) -> None:
+    texts = queries(5, 2_000)
+    await drive(server, 4, 40, writing(texts, "warm"))
+    rounds = [
+        [await _mix(server, options.seconds, series, texts, writers) for writers in (0, WRITERS)]
+        for series in (f"m{number}" for number in range(options.rounds))
+    ]
+    alone, together = zip(*rounds, strict=True)
+    print_report(
+        "write_beside_searches",
+        notes=options.notes,
+        searches_alone=middle_of([mix.searches for mix in alone]),
+        searches=middle_of([mix.searches for mix in together]),
+        writes=middle_of([mix.writes for mix in together if mix.writes is not None]),
+        resident_mib=server.resident(),
+    )
+
+
+@frozen
+class _Mix:
+    """What clients that search and write at the same time waited for; the processor time is that of both."""
+
+    searches: Latencies
+    writes: Latencies | None
+
+
+async def _mix(server: Serving, seconds: float, series: str, texts: list[str], writers: int) -> _Mix:
+    """Searchers and writers, each asking again once it is answered, until the time is over."""
+    writes = writing(texts, series)
+    waited: dict[str, list[float]] = {"search": [], "write": []}
+    numbers = count()
+
+    def search(number: int) -> Request:
+        return "lithos_search", {"query": texts[number * 131 % len(texts)]}
+
+    async def ask(kind: str, request: Callable[[int], Request]) -> None:
+        async with RawClient(server.host, server.port) as client:
+            while True:
+                tool, arguments = request(next(numbers))
+                began = time.perf_counter()
+                await client.call(tool, arguments)
+                waited[kind].append(time.perf_counter() - began)
+
+    began, processor = time.perf_counter(), server.processor_seconds()
+    with trio.move_on_after(seconds):
+        async with trio.open_nursery() as nursery:
+            for _ in range(SEARCHERS):
+                nursery.start_soon(ask, "search", search)
+            for _ in range(writers):
+                nursery.start_soon(ask, "write", writes)
+    elapsed, used = time.perf_counter() - began, server.processor_seconds() - processor
+    of_search, of_write = (summarise(each, elapsed, used) if each else None for each in waited.values())
+    assert of_search is not None, "no search was answered"
+    return _Mix(of_search, of_write)
 
 
 def writing(texts: list[str], series: str) -> Callable[[int], Request]:

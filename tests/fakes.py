@@ -166,3 +166,13 @@ async def served(
 
 def make_indexer(name: str, index: FakeIndex, catalogue: Catalogue, files: NoteFiles) -> Indexer:
     return Indexer(name, index, catalogue, files, Inline())
+
+
+class Turns(trio.abc.Instrument):
+    """Counts the turns of the event loop; install it with `trio.lowlevel.add_instrument`."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.number += 1

@@ -145,7 +145,12 @@ class Mailbox(Generic[M]):
 
     async def _queue(self, envelope: Envelope[M, Any]) -> None:
         try:
-            await self._send.send(envelope)
+            try:
+                # Without a turn of the event loop, which may take milliseconds and would order nothing: the
+                # actor takes its mail in order, and who asks waits for the reply.
+                self._send.send_nowait(envelope)
+            except trio.WouldBlock:
+                await self._send.send(envelope)
         except trio.ClosedResourceError:
             # A raising await need not be a checkpoint: a caller that retries must not freeze the loop.
             await trio.lowlevel.checkpoint()

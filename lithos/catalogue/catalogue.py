@@ -97,30 +97,39 @@ class UniqueKeys:
     """A unique index that tolerates duplicates: the first note that claims a key owns it."""
 
     def __init__(self) -> None:
-        self._claimants: dict[str, list[str]] = {}
+        #: A list only where there are several: of a million notes these would be a hundred megabytes.
+        self._claimants: dict[str, str | list[str]] = {}
         #: How many claims are duplicates (not the owner's).
         self.surplus = 0
 
     def owner(self, key: str) -> str | None:
         """The id of the note that owns the key."""
         claimants = self._claimants.get(key)
-        return claimants[0] if claimants else None
+        return claimants[0] if isinstance(claimants, list) else claimants
 
     def add(self, key: str, note_id: str) -> None:
         """Append a claim to a key."""
-        claimants = self._claimants.setdefault(key, [])
-        if claimants:
-            self.surplus += 1
-        claimants.append(note_id)
+        claimants = self._claimants.get(key)
+        if claimants is None:
+            self._claimants[key] = note_id
+            return
+        self.surplus += 1
+        if isinstance(claimants, list):
+            claimants.append(note_id)
+        else:
+            self._claimants[key] = [claimants, note_id]
 
     def discard(self, key: str, note_id: str) -> None:
         """Remove a claim; the next in line owns the key."""
         claimants = self._claimants[key]
-        claimants.remove(note_id)
-        if claimants:
-            self.surplus -= 1
-        else:
+        if not isinstance(claimants, list):
+            assert claimants == note_id
             del self._claimants[key]
+            return
+        claimants.remove(note_id)
+        self.surplus -= 1
+        if len(claimants) == 1:
+            self._claimants[key] = claimants[0]
 
 
 class Sites:

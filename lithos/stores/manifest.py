@@ -105,6 +105,7 @@ class Manifest(Database):
             "SELECT path,serial,size,mtime_ns,digest,identified,note,links FROM files ORDER BY path"
         )
         loaded: list[ManifestRow] = []
+        shared: dict[str, str] = {}  # one text for all notes that write a link
         while rows := list(islice(cursor, _AT_ONCE)):
             notes = _load_all([row[6] for row in rows])
             links = _load_all([row[7] or "[]" for row in rows])
@@ -116,7 +117,7 @@ class Manifest(Database):
                     digest,
                     bool(known),
                     _make_note(note),
-                    tuple(targets),
+                    tuple(shared.setdefault(target, target) for target in targets),
                 )
                 for (path, serial, size, mtime, digest, known, _, _), note, targets in zip(
                     rows, notes, links, strict=True
@@ -200,6 +201,8 @@ def _make_note(content: dict[str, Any]) -> Note:
     for name in _TIMES:
         if name in content:
             content[name] = parse_time(content[name])
+    if content.get("updated_at") == content.get("created_at") is not None:
+        content["updated_at"] = content["created_at"]  # one value for both, as most notes are never changed
     for name in _TUPLES:
         if name in content:
             content[name] = tuple(content[name])

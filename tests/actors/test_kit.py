@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import assert_no_checkpoints, wait_all_tasks_blocked
 
 from lithos.actors.kit import (
     ActorDown,
@@ -233,6 +233,17 @@ async def test_a_posted_message_is_done_even_if_nobody_waits_for_it():
     box.close()
     await supervise(box, simple(flush))
     assert seen == ["alone"]
+
+
+async def test_mail_for_which_there_is_room_takes_no_turn_of_the_loop():
+    box = Mailbox("x", 2)
+    with assert_no_checkpoints():
+        for number in range(2):
+            await box.post(number)
+    with trio.move_on_after(0.01) as full:
+        await box.post(2)
+    assert full.cancelled_caught
+    assert box.depth == 2
 
 
 async def test_a_nudge_never_waits_and_never_fails():

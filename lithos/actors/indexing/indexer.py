@@ -8,7 +8,7 @@ An index whose commits are expensive may linger over a batch (debounce); a calle
 so, with `hurry` or, as searches do, by waiting for `caught_up`. That wait is only for what was promised,
 that is acknowledged before the search began: the publisher acknowledges a change before a slow index has it
 while there are no searches, and while there are (`is_in_demand`) once all have it, so that searches hardly
-ever wait for a commit. `Freshness` is that wait for both indexes.
+ever wait for a commit. Then a change does not linger either. `Visibility` is that wait for both indexes.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ class Indexer:
         self._newest: Envelope[IndexMessage, Indexed] | None = None
         self._promised: Envelope[IndexMessage, Indexed] | None = None
         self._searched_at = -math.inf
+        #: Passed by the searches that waited, one a turn of the event loop.
+        self._resuming = trio.Lock()
         #: Up to which change a flush has been requested.
         self._hurried: Envelope[IndexMessage, Indexed] | None = None
         #: A change that a search has waited for until its timeout.
@@ -113,8 +115,13 @@ class Indexer:
             await self._converging.wait()
 
     async def accept(self, change: Upsert | Removal) -> Envelope[IndexMessage, Indexed]:
-        """Enqueue a change; returns the future of its reply."""
+        """Enqueue a change; returns the future of its reply.
+
+        While searches come in it does not linger: its caller waits for this index too.
+        """
         self._newest = envelope = await self.mailbox.post(change)
+        if self.is_in_demand:
+            self.hurry()
         return envelope
 
     def promise(self, envelope: Envelope[IndexMessage, Indexed]) -> None:
@@ -149,6 +156,8 @@ class Indexer:
         self.hurry()
         with trio.move_on_at(deadline):
             await promised.done.wait()
+            async with self._resuming:  # handed on in the next turn: all at once they would be a long one
+                pass
         if not promised.done.is_set():
             log.warning("index is late", index=self.name, waiting=self.mailbox.depth)
             self._late = promised

@@ -191,6 +191,10 @@ def _title_key(title: str) -> str:
     return _normalise(title).casefold().replace("-", " ")
 
 
+#: Path and id of a note.
+_Named: TypeAlias = tuple[str, str]
+
+
 @define
 class LinkTable:
     """Index of all notes by the keys they can be linked by. The order of additions has no influence.
@@ -199,8 +203,10 @@ class LinkTable:
     stem none is.
     """
 
-    _keys_of: dict[str, tuple[str, frozenset[Key]]] = field(factory=dict, init=False)
-    _notes_by_key: dict[Key, list[tuple[str, str]]] = field(factory=dict, init=False)
+    #: Of each note its path and id, as all its keys have them, and its keys.
+    _keys_of: dict[str, tuple[_Named, *tuple[Key, ...]]] = field(factory=dict, init=False)
+    #: A sorted list only where there are several: one for each key takes half a kilobyte a note.
+    _notes_by_key: dict[Key, _Named | list[_Named]] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
         return len(self._keys_of)
@@ -212,18 +218,28 @@ class LinkTable:
     def add_keys(self, note_id: str, path: str, keys: frozenset[Key]) -> None:
         """The same, where its `note_keys` are at hand."""
         self.remove(note_id)
-        self._keys_of[note_id] = path, keys
+        named = path, note_id
+        self._keys_of[note_id] = named, *keys
         for key in keys:
-            insort(self._notes_by_key.setdefault(key, []), (path, note_id))
+            known = self._notes_by_key.setdefault(key, named)
+            if isinstance(known, list):
+                insort(known, named)
+            elif known is not named:
+                self._notes_by_key[key] = sorted((known, named))
 
     def remove(self, note_id: str) -> None:
         """Remove a note; an unknown id is fine."""
-        path, keys = self._keys_of.pop(note_id, ("", frozenset[Key]()))
+        if note_id not in self._keys_of:
+            return
+        named, *keys = self._keys_of.pop(note_id)
         for key in keys:
             notes = self._notes_by_key[key]
-            del notes[bisect_left(notes, (path, note_id))]
-            if not notes:
+            if not isinstance(notes, list):
                 del self._notes_by_key[key]
+                continue
+            del notes[bisect_left(notes, named)]
+            if len(notes) == 1:
+                self._notes_by_key[key] = notes[0]
 
     def resolve(self, target: str) -> str | None:
         """Return the id of the note a target means; `None` when there is none or its stem is ambiguous."""
@@ -232,9 +248,9 @@ class LinkTable:
 
     def resolve_if_moved(self, target: str, note_id: str, path: str, keys: frozenset[Key]) -> str | None:
         """What a target would mean if the note had this path and these keys; in constant time."""
-        old_keys = self._keys_of[note_id][1]
+        _, *old_keys = self._keys_of[note_id]
         for key in target_keys(target):
-            notes = self._notes_by_key.get(key, [])
+            notes = self._notes(key)
             count = len(notes) - (key in old_keys) + (key in keys)
             if not count:
                 continue
@@ -253,12 +269,18 @@ class LinkTable:
         """The paths of the notes between which an ambiguous target cannot decide, sorted."""
         return [path for path, _ in self._first_match(target)[1]] if self.is_ambiguous(target) else []
 
-    def _first_match(self, target: str) -> tuple[str, list[tuple[str, str]]]:
+    def _first_match(self, target: str) -> tuple[str, Sequence[_Named]]:
         for key in target_keys(target):
-            notes = self._notes_by_key.get(key)
+            notes = self._notes(key)
             if notes:
                 return key[0], notes
-        return "", []
+        return "", ()
+
+    def _notes(self, key: Key) -> Sequence[_Named]:
+        notes = self._notes_by_key.get(key)
+        if notes is None:
+            return ()
+        return notes if isinstance(notes, list) else (notes,)
 
 
 def normalise_sources(ids: Sequence[str], self_id: str | None) -> tuple[str, ...]:

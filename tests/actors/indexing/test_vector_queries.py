@@ -9,10 +9,12 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import trio
+import trio.testing
 
 from lithos.actors.indexing.ports import PATIENCE, Asked, EmbeddedNotes, VectorQueries
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit, VectorQuery
+from tests.fakes import Turns
 
 
 class Vectors:
@@ -52,6 +54,28 @@ async def test_what_is_asked_during_a_pass_is_answered_by_the_next() -> None:
     assert await take(asked) == [1, 2, 3, 4, 5, 6]
     assert vectors.passes == [1, 5]
     assert await take([queries.ask(notes, "9", 3, 0.5)]) == [9]
+
+
+async def test_the_answers_of_one_pass_wake_one_searcher_a_turn_of_the_loop() -> None:
+    vectors, queries = Vectors(), VectorQueries()
+    notes = vectors.embedded()
+    vectors.gate.clear()
+    asked = [queries.ask(notes, str(number), 3, 0.5) for number in range(1, 7)]
+    turns, woken = Turns(), list[int]()
+    trio.lowlevel.add_instrument(turns)
+
+    async def search(each: Asked) -> None:
+        await each.hits()
+        woken.append(turns.number)
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            for each in asked:
+                nursery.start_soon(search, each)
+            await trio.testing.wait_all_tasks_blocked()
+            vectors.gate.set()
+    assert vectors.passes == [1, 5]
+    assert len(set(woken)) == 6
 
 
 async def test_vectors_of_two_models_are_never_in_one_pass() -> None:

@@ -9,9 +9,10 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.indexing.indexer import DEMAND, PATIENCE, Indexer, Visibility
+from lithos.actors.indexing.messages import Indexed
 from lithos.catalogue.catalogue import Catalogue
 from lithos.stores.notes.files import NoteFiles
-from tests.fakes import FakeIndex, Gate, make_entry, make_upsert, served
+from tests.fakes import FakeIndex, Gate, Turns, make_entry, make_upsert, served
 
 pytestmark = pytest.mark.autojump
 LINGER = 0.1
@@ -112,6 +113,34 @@ async def test_a_search_lets_others_be_expected_for_a_while(desk: Desk) -> None:
         assert desk.indexer.is_in_demand
         await trio.sleep(DEMAND)
         assert not desk.indexer.is_in_demand
+
+
+async def test_while_searches_come_in_a_change_does_not_linger(desk: Desk) -> None:
+    async with desk.served:
+        await desk.visibility.reach()
+        began = trio.current_time()
+        receipt = await desk.indexer.accept(make_upsert(make_entry(1)))
+        assert await receipt.reply() is Indexed.DONE
+        assert trio.current_time() == began
+
+
+async def test_searches_that_waited_go_on_one_a_turn_of_the_loop(desk: Desk) -> None:
+    turns, resumed = Turns(), list[int]()
+    trio.lowlevel.add_instrument(turns)
+
+    async def search() -> None:
+        await desk.visibility.reach()
+        resumed.append(turns.number)
+
+    async with desk.served, trio.open_nursery() as nursery:
+        desk.gate.shut()
+        await desk.accept(1)
+        for _ in range(5):
+            nursery.start_soon(search)
+        await wait_all_tasks_blocked()
+        assert not resumed
+        desk.gate.open()
+    assert len(set(resumed)) == 5
 
 
 async def test_only_the_wanted_index_is_waited_for(desk: Desk) -> None:

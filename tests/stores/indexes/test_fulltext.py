@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -198,6 +199,31 @@ def test_a_failed_batch_changes_nothing_and_the_next_one_works(
     index.apply([entry(3, "granite")], [])
     assert found(index, "granite") == [1, 3]
     assert index.stamps() == {1: 11, 3: 31}
+
+
+def test_what_was_committed_before_a_failure_is_replaced_and_not_doubled(
+    index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A note that the searcher does not know needs no deletion, but after a failure it may not know."""
+    index.apply([entry(1, "harbour")], [])
+
+    class Unread:
+        def __init__(self, real: Any) -> None:
+            self._real = real
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._real, name)
+
+        def reload(self) -> None:
+            raise OSError("the new segment cannot be read")
+
+    real = index._index
+    monkeypatch.setattr(index, "_index", Unread(real))
+    with pytest.raises(IndexFailed):
+        index.apply([entry(2, "harbour")], [])
+    monkeypatch.setattr(index, "_index", real)
+    index.apply([entry(2, "harbour")], [])
+    assert index.document_count() == 2
 
 
 def test_a_second_writer_is_refused_without_harm(index: FulltextIndex, directory: Path) -> None:
