@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.facets import FacetFilter
 from lithos.core.learning.match import Strength
 from lithos.core.learning.memory import INITIAL_SALIENCE, NodeStats
 from lithos.core.learning.ranking import (
@@ -107,9 +108,15 @@ class Gate:
     async def admit(self, catalogue: Catalogue) -> list[Entry]:
         """All notes that pass, in the order of first indexing."""
         admitted: list[Entry] = []
-        candidates = list(catalogue) if self.among is None else _entries(catalogue, self.among)
-        async for some in slices(candidates):
-            admitted += filter(self.passes, some)
+        if self.among is not None:
+            async for each in slices(_entries(catalogue, self.among)):
+                admitted += filter(self.passes, each)
+            return admitted
+        wanted = FacetFilter(
+            tags=self.filters.tags, path_prefix=self.filters.path_prefix, namespaces=self.namespaces
+        )
+        async for some in slices(catalogue.page(wanted).serials):
+            admitted += filter(self.passes, catalogue.at_serials(some))
         return admitted
 
 
