@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 import attrs
@@ -206,6 +206,13 @@ class Catalogue:
     def page(self, wanted: FacetFilter, offset: int = 0, limit: int | None = None) -> FacetPage:
         """Notes that have what is wanted, in the order of first indexing, from `offset` on."""
         return self.facets.page(wanted, self._path_at, offset, limit)
+
+    def titled(self, block: int, wanted: str) -> Sequence[int]:
+        """The serial numbers of the notes of a block (`facets.blocks`) whose titles contain a folded text."""
+        return self.facets.titled(block, wanted, self._title_at)
+
+    def _title_at(self, serial: int) -> str:
+        return self._by_id[self._by_serial[serial]].note.title
 
     def _path_at(self, serial: int) -> str:
         return self._by_id[self._by_serial[serial]].path

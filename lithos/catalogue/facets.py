@@ -1,16 +1,16 @@
 """Postings of the notes: the order of the listing, and which notes have a tag, an author, a folder, a date.
 
-A posting is an ascending array of places. A place says where a note stands in the listing (the order of first
-indexing), so that what postings have in common is in order as it is: a page of it needs no sort and no look at
-the notes that are left out, and the number of all of them is a length. Every change of a note changes its
-postings, nothing is counted anew. Memory: eight bytes for each note and value.
+A posting is an ascending array of places. A place says where a note stands in the listing (the order of
+first indexing), so that what postings have in common is in order as it is: a page of it needs no sort and no
+look at the notes that are left out, and the number of all of them is a length. Every change of a note changes
+its postings, nothing is counted anew. Memory: eight bytes for each note and value.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -18,6 +18,7 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
+from lithos.catalogue.titles import BLOCK_BITS, Titles
 from lithos.core.notes.matching import is_branch
 from lithos.core.notes.model import Note
 from lithos.core.notes.paths import DEFAULT_NAMESPACE, folder_of
@@ -26,6 +27,7 @@ Places: TypeAlias = "array[int]"
 #: The place of a note is its serial number, shifted: the room between two is for a note that is entered after
 #: one with a greater number.
 _SHIFT: Final = 20
+_BLOCK: Final = _SHIFT + BLOCK_BITS
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _NONE: Final = np.empty(0, np.int64)
@@ -99,6 +101,9 @@ class Facets:
         self._authors = _Values()
         self._folders = _Values()
         self._namespaces = _Values()
+        #: The notes that expire.
+        self._expiring: Places = array("q")
+        self._titles = Titles()
         #: Places of the notes that were entered after one with a greater serial number, and the way back.
         self._late: dict[int, int] = {}
         self._late_serials: dict[int, int] = {}
@@ -119,6 +124,9 @@ class Facets:
         self._authors.add(note.author, place)
         self._folders.add(folder_of(path), place)
         self._namespaces.add(_namespace(path, note), place)
+        self._titles.leave(place >> _BLOCK)
+        if note.expires_at is not None:
+            self._expiring.append(place)
 
     def replace(self, serial: int, old: tuple[str, Note], new: tuple[str, Note]) -> None:
         """Exchange path and note; the place in the listing stays."""
@@ -133,6 +141,13 @@ class Facets:
         self._authors.replace(old_note.author, new_note.author, place)
         self._folders.replace(folder_of(old_path), folder_of(new_path), place)
         self._namespaces.replace(_namespace(old_path, old_note), _namespace(new_path, new_note), place)
+        if old_note.title != new_note.title:
+            self._titles.leave(place >> _BLOCK)
+        if (old_note.expires_at is None) is not (new_note.expires_at is None):
+            if new_note.expires_at is None:
+                del self._expiring[bisect_left(self._expiring, place)]
+            else:
+                insort(self._expiring, place)
 
     def discard(self, serial: int, path: str, note: Note) -> None:
         """Remove a note."""
@@ -144,6 +159,9 @@ class Facets:
         self._authors.discard(note.author, place)
         self._folders.discard(folder_of(path), place)
         self._namespaces.discard(_namespace(path, note), place)
+        self._titles.leave(place >> _BLOCK)
+        if note.expires_at is not None:
+            del self._expiring[bisect_left(self._expiring, place)]
         if self._late.pop(serial, None) is not None:
             del self._late_serials[place]
 
@@ -158,6 +176,29 @@ class Facets:
         if found is None:
             return FacetPage(self._serials(self._places[start:end].tolist()), len(self._places))
         return FacetPage(self._serials(found[start:end].tolist()), len(found), is_exact)
+
+    def expiring(self) -> list[int]:
+        """The serial numbers of the notes that expire or have expired, in the order of the listing."""
+        return self._serials(self._expiring.tolist())
+
+    def blocks(self) -> list[int]:
+        """The numbers of the blocks of titles, in the order of the listing."""
+        found: list[int] = []
+        position = 0
+        while position < len(self._places):
+            found.append(self._places[position] >> _BLOCK)
+            position = bisect_left(self._places, (found[-1] + 1) << _BLOCK, position + 1)
+        return found
+
+    def titled(self, block: int, wanted: str, title_of: Callable[[int], str]) -> Sequence[int]:
+        """The notes of a block whose titles contain a case-folded text, in order."""
+
+        def serials() -> list[int]:
+            start = bisect_left(self._places, block << _BLOCK)
+            end = bisect_left(self._places, (block + 1) << _BLOCK, start)
+            return self._serials(self._places[start:end].tolist())
+
+        return self._titles.find(block, wanted, serials, title_of)
 
     def _place(self, serial: int) -> int:
         return self._late.get(serial, serial << _SHIFT) if self._late else serial << _SHIFT

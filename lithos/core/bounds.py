@@ -326,6 +326,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "services.retrieve.scouts.Report.found": _CALL,
     "catalogue.facets.Facets._late": _PER_NOTE_ID,
     "catalogue.facets.Facets._late_serials": _PER_NOTE_ID,
+    "catalogue.titles.Titles._blocks": _PER_NOTE,
     "services.context.splits.Splits._kept": Bound(
         "what fits", "`services.context.splits.SPLIT_BYTES`, `services.context.splits.LONGEST_SPLIT` each"
     ),

@@ -44,11 +44,15 @@ notes = st.fixed_dictionaries(
         "tags": st.lists(st.sampled_from(TAGS), max_size=3).map(tuple),
         "inline_tags": st.lists(st.sampled_from(TAGS), max_size=2).map(tuple),
         "author": st.sampled_from(("ann", "bob")),
+        "title": st.text("aAß\0", max_size=3),
         "namespace": st.sampled_from(NAMESPACES),
+        "expires_at": st.sampled_from((None, _DAY)),
         "updated_at": st.integers(0, 3).map(lambda days: _DAY + timedelta(days=days)),
     }
 )
-changes = st.lists(st.tuples(st.sampled_from(("put", "late", "remove")), st.integers(1, 12), notes), max_size=30)
+changes = st.lists(
+    st.tuples(st.sampled_from(("put", "late", "remove")), st.integers(1, 12), notes), max_size=30
+)
 filters = st.builds(
     FacetFilter,
     tags=st.lists(st.sampled_from((*TAGS, "x/", "x/y/", "none")), max_size=2).map(tuple),
@@ -86,12 +90,20 @@ def test_a_page_is_that_of_a_look_at_every_note(loaded, history, wanted, offset)
     catalogue.load([entry_of(20 - number, number, values) for number, values in enumerate(loaded, 1)])
     for kind, number, values in history:
         change(catalogue, kind, number, values)
+        for block in catalogue.facets.blocks():
+            catalogue.titled(block, "a")  # makes blocks that later changes must leave
     expected = passing(catalogue, wanted)
     for limit in (0, 2, None):
         found = catalogue.page(wanted, offset, limit)
         end = None if limit is None else offset + limit
         assert (found.serials, found.total) == (expected[offset:end], len(expected))
         assert found.is_exact
+    for part in ("", "a", "Aa", "ss", "\0", "a\0a"):
+        folded, blocks = part.casefold(), catalogue.facets.blocks()
+        found = [serial for block in blocks for serial in catalogue.titled(block, folded)]
+        assert found == [entry.serial for entry in catalogue if folded in entry.note.title.casefold()]
+    expiring = [entry.serial for entry in catalogue if entry.note.expires_at is not None]
+    assert catalogue.facets.expiring() == expiring
 
 
 @settings(max_examples=60, deadline=None)
@@ -108,7 +120,14 @@ def test_names_of_a_large_folder_are_left_to_be_compared_in_turns(loaded, wanted
 
 def test_nothing_is_left_of_notes_that_are_gone():
     catalogue = Catalogue()
-    values = {"path": "ab/a.md", "tags": ("x",), "author": "ann", "namespace": "own", "updated_at": _DAY}
+    values = {
+        "path": "ab/a.md",
+        "tags": ("x",),
+        "author": "ann",
+        "title": "T",
+        "namespace": "own",
+        "expires_at": _DAY,
+    }
     for number in range(1, 5):
         catalogue.put(entry_of(5 - number, number, values))
     for number in range(1, 5):
@@ -118,6 +137,7 @@ def test_nothing_is_left_of_notes_that_are_gone():
     for values_of_kind in (kept._tags, kept._authors, kept._folders, kept._namespaces):
         assert values_of_kind.places == {}
     assert kept._late == kept._late_serials == {}
+    assert kept.expiring() == []
 
 
 def test_a_page_costs_no_more_in_a_catalogue_of_four_times_the_size():
@@ -125,13 +145,15 @@ def test_a_page_costs_no_more_in_a_catalogue_of_four_times_the_size():
 
     def seconds(notes: int) -> float:
         catalogue = Catalogue()
-        catalogue.load(
-            entry_of(
-                n, n, {"path": f"f{n % 50}/a.md", "tags": ("x", f"t{n % 9}"), "author": f"a{n % 4}", "updated_at": _DAY}
-            )
-            for n in range(1, notes + 1)
+        for n in range(1, notes + 1):
+            values = {"path": f"f{n % 50}/a.md", "tags": ("x", f"t{n % 9}"), "author": f"a{n % 4}"}
+            catalogue.put(entry_of(n, n, values))
+        wishes = (
+            FacetFilter(),
+            FacetFilter(tags=("x",)),
+            FacetFilter(author="a1"),
+            FacetFilter(path_prefix="f7/"),
         )
-        wishes = (FacetFilter(), FacetFilter(tags=("x",)), FacetFilter(author="a1"), FacetFilter(path_prefix="f7/"))
         best = float("inf")
         for _ in range(7):
             began = time.thread_time()

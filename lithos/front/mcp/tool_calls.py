@@ -197,7 +197,7 @@ async def _encode(request_id: int | str, result: Mapping[str, Any]) -> list[byte
 
 
 async def _encode_structured(text: str, structured: Mapping[str, Any]) -> list[bytes]:
-    """The structured content, which is the JSON that the text block is: encoded already, but for these cases."""
+    """The structured content: the JSON that the text block is, so encoded already, but for these cases."""
     if text == _NULL or "NaN" in text or "Infinity" in text:
         slices = await encode_slices(structured, lambda part: to_json(part).decode())
         return [part.encode() for part in slices]

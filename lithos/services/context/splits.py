@@ -1,8 +1,8 @@
 """Notes split into passages, and token counts, kept from one briefing to the next.
 
-A briefing of 2,000 tokens looks through 66 notes, and counts the tokens of some 200 short texts; agents of one
-task ask for much the same notes. Both are functions of texts alone, and what is kept is valid for these very
-texts: a note that was changed has another content, and is split anew.
+A briefing of 2,000 tokens looks through 66 notes, and counts the tokens of some 200 short texts; agents of
+one task ask for much the same notes. Both are functions of texts alone, and what is kept is valid for these
+very texts: a note that was changed has another content, and is split anew.
 """
 
 from __future__ import annotations

@@ -358,17 +358,29 @@ class Knowledge:
         check_metadata_match(request.metadata_match)
         if request.content_query and request.content_query.strip():
             return await self._list_matches(request, request.content_query)
-        wanted = _facets_of(request)
-        end = request.offset + request.limit
-        if not _has_predicates(request):
-            found = self._catalogue.page(wanted, request.offset, request.limit)
+        wanted, holds = _facets_of(request), _predicates_of(request)
+        offset, end = request.offset, request.offset + request.limit
+        if not holds:
+            found = self._catalogue.page(wanted, offset, request.limit)
             if found.is_exact:
                 return ListedNotes(self._catalogue.at_serials(found.serials), found.total)
-        candidates = self._catalogue.page(wanted).serials
+        if wanted == FacetFilter() and request.title_contains is not None and len(holds) == 1:
+            serials = await self._titled(request.title_contains.casefold())
+            return ListedNotes(self._catalogue.at_serials(serials[offset:end]), len(serials))
         passing: list[Entry] = []
-        async for some in slices(candidates):
+        async for some in slices(self._catalogue.page(wanted).serials):
+            # Some may have changed since the first turn.
             passing += [entry for entry in self._catalogue.at_serials(some) if _is_listed(entry, request)]
-        return ListedNotes(passing[request.offset : end], len(passing))
+        return ListedNotes(passing[offset:end], len(passing))
+
+    async def _titled(self, wanted: str) -> list[int]:
+        """The serial numbers of the notes whose titles contain a case-folded text."""
+        serials: list[int] = []
+        for number, block in enumerate(self._catalogue.facets.blocks()):
+            if number:
+                await trio.lowlevel.checkpoint()
+            serials += self._catalogue.titled(block, wanted)
+        return serials
 
     async def _list_matches(self, request: ListRequest, query: str) -> ListedNotes:
         """A page of the notes that a full-text query matches, best first, and that pass the other filters."""
@@ -504,19 +516,25 @@ def _facets_of(request: ListRequest) -> FacetFilter:
     )
 
 
-def _has_predicates(request: ListRequest) -> bool:
-    """Whether each note has to be looked at, too."""
-    return bool(request.title_contains is not None or request.metadata_match or request.entities)
+def _predicates_of(request: ListRequest) -> list[str]:
+    """The filters for which each note has to be looked at."""
+    given = {
+        "title_contains": request.title_contains is not None,
+        "metadata_match": bool(request.metadata_match),
+        "entities": bool(request.entities),
+    }
+    return [name for name, is_given in given.items() if is_given]
 
 
 def _is_listed(entry: Entry, request: ListRequest) -> bool:
+    """Whether a note passes all filters; a filter that is not given costs a comparison."""
     note = entry.note
     return (
         (request.path_prefix is None or entry.path.startswith(request.path_prefix))
-        and has_tags(note.all_tags, request.tags)
+        and (not request.tags or has_tags(note.all_tags, request.tags))
         and (request.author is None or note.author == request.author)
         and (request.since is None or note.updated_at >= request.since)
         and (request.title_contains is None or request.title_contains.casefold() in note.title.casefold())
-        and matches_metadata(note.extra, request.metadata_match)
-        and has_all(note.entities, request.entities)
+        and (not request.metadata_match or matches_metadata(note.extra, request.metadata_match))
+        and (not request.entities or has_all(note.entities, request.entities))
     )

@@ -82,7 +82,7 @@ class NoteTexts:
         self._recall = Recall(files.fingerprint)
 
     async def recall(self, entry: Entry) -> tuple[Document, tuple[WikiLink, ...]] | None:
-        """The note and the links in its content, if it was read before and its file is the same; else None."""
+        """The note and the links in its content, if it was read before and its file is the same."""
         standing = self._catalogue.standing(entry.note.id)
         if standing is None or standing.digest != entry.digest:
             return None

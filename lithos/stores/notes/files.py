@@ -106,7 +106,7 @@ class NoteFiles:
             self._calls.close(descriptor)
 
     def fingerprint(self, path: str) -> Fingerprint | None:
-        """What is at a path, by one look: None for no regular file. The only method that may be called anywhere."""
+        """What is at a path, by one look: None for no regular file. One system call, for any thread."""
         try:
             status = self._calls.lstat(os.path.join(self.root, path))
         except (OSError, ValueError):
@@ -124,8 +124,8 @@ class NoteFiles:
         """
         before = self.fingerprint(path)
         source = self.read(path)
-        is_stable = before is not None and before.is_old(self._calls.now()) and self.fingerprint(path) == before
-        return source, before if is_stable else None
+        is_old = before is not None and before.is_old(self._calls.now())
+        return source, before if is_old and self.fingerprint(path) == before else None
 
     def read_quiet(self, path: str, known: str | None = None) -> ReadFile:
         """Read a note consistently: not while another program is half way through a save.

@@ -1,13 +1,13 @@
-"""Notes as they were last read, for as long as their files are the same: a read without a thread and a parser.
+"""Notes as they were last read, as long as their files are the same: a read without a thread and a parser.
 
-Reading a note costs two changes of threads, five system calls and a parse of its frontmatter. Most notes that
+Reading a note costs two changes of threads, some system calls and a parse of its frontmatter. Most notes that
 are read were read before, and one look at the file (`Fingerprint`) tells whether it is still that file, with
 those times: inode, size, time of change and time of status. Whoever edits a file, exchanges it, or sets its
-times back changes at least the last. A file that was changed within the last seconds before it was read is not
-remembered, since another change may have the same times on a file system with coarse ones.
+times back changes at least the last. A file that was changed within the last seconds before it was read
+is not remembered, since another change may have the same times on a file system with coarse ones.
 
-The look is one system call on the event loop. Where one took long (a network, a sleeping disk), no further one
-is made for a while: then notes are read in threads.
+The look is one system call on the event loop. Where one took long (a network, a sleeping disk), no further
+one is made for a while: then notes are read in threads.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ class Recall:
         self._notes.move_to_end(entry.serial)
         return known
 
-    def put(self, entry: Entered, fingerprint: Fingerprint, content: str, links: tuple[WikiLink, ...]) -> None:
+    def put(
+        self, entry: Entered, fingerprint: Fingerprint, content: str, links: tuple[WikiLink, ...]
+    ) -> None:
         """Remember what was read of an entry from a file that had this fingerprint before and after."""
         if len(content) > LONGEST_RECALLED:
             return
