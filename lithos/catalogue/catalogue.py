@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 import attrs
 from attrs import frozen
 
+from lithos.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.catalogue.note_graph import NoteGraph, exhaust
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.relations import Relations
@@ -173,6 +174,8 @@ class Catalogue:
         self.urls = UniqueKeys()
         self.sites = Sites()
         self.tags: Counter[str] = Counter()
+        #: The notes by what lists are reduced to, in the order of the listing.
+        self.facets = Facets()
         #: Notes whose frontmatter cannot be read, by id.
         self.broken: set[str] = set()
         #: All other files of the vault, which links may lead to.
@@ -208,6 +211,25 @@ class Catalogue:
         """The note with this serial number."""
         note_id = self._by_serial.get(serial)
         return None if note_id is None else self._by_id[note_id]
+
+    def page(self, wanted: FacetFilter, offset: int = 0, limit: int | None = None) -> FacetPage:
+        """Notes that have what is wanted, in the order of first indexing, from `offset` on."""
+        return self.facets.page(wanted, self._path_at, offset, limit)
+
+    def titled(self, block: int, wanted: str) -> Sequence[int]:
+        """The serial numbers of the notes of a block (`facets.blocks`) whose titles contain a folded text."""
+        return self.facets.titled(block, wanted, self._title_at)
+
+    def _title_at(self, serial: int) -> str:
+        return self._by_id[self._by_serial[serial]].note.title
+
+    def _path_at(self, serial: int) -> str:
+        return self._by_id[self._by_serial[serial]].path
+
+    def at_serials(self, serials: Iterable[int]) -> list[Entry]:
+        """The notes with these serial numbers that there are."""
+        ids = map(self._by_serial.get, serials)
+        return [self._by_id[note_id] for note_id in ids if note_id is not None]
 
     def nameless(self, digest: str) -> list[Entry]:
         """The notes with these bytes whose files name no id."""
@@ -262,6 +284,7 @@ class Catalogue:
             self._claim(entry)
         for entry in sorted(ordered, key=lambda entry: entry.serial):
             self._by_serial[entry.serial] = entry.note.id
+            self.facets.add(entry.serial, entry.path, entry.note)
             self.reserve_serials(entry.serial)
         self.graph.load(ordered)
 
@@ -293,6 +316,7 @@ class Catalogue:
                 yield from self.remove_in_steps(old.note.id)
             self._claim(entry)
             self._by_serial[entry.serial] = entry.note.id
+            self.facets.add(entry.serial, entry.path, entry.note)
         yield from self.graph.put_in_steps(entry)
 
     def see_file(self, path: str, *, is_there: bool) -> None:
@@ -319,6 +343,7 @@ class Catalogue:
             self.records.leave(entry.path, note_id)
             self.records.drop_version(note_id)
             del self._by_serial[entry.serial]
+            self.facets.discard(entry.serial, entry.path, entry.note)
             yield from self.graph.remove_in_steps(note_id)
 
     def _claim(self, entry: Entry) -> None:
@@ -349,6 +374,7 @@ class Catalogue:
         """Swap entries, keeping claims that did not change: a note must not lose its place in line."""
         note_id = new.note.id
         self._by_id[note_id] = new
+        self.facets.replace(old.serial, (old.path, old.note), (new.path, new.note))
         if old.path != new.path:
             if self._by_path.get(old.path) == note_id:  # another note may have the file by now
                 del self._by_path[old.path]

@@ -341,6 +341,15 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "services.retrieve.scouts.Report.failed": _CALL,
     "services.retrieve.scouts.Report.fired": _CALL,
     "services.retrieve.scouts.Report.found": _CALL,
+    "catalogue.facets.Facets._late": _PER_NOTE_ID,
+    "catalogue.facets.Facets._late_serials": _PER_NOTE_ID,
+    "catalogue.titles.Titles._blocks": _PER_NOTE,
+    "services.context.splits.Splits._kept": Bound(
+        "what fits", "`services.context.splits.SPLIT_BYTES`, `services.context.splits.LONGEST_SPLIT` each"
+    ),
+    "stores.notes.recall.Recall._notes": Bound(
+        "what fits", "`stores.notes.recall.RECALLED_BYTES`, `stores.notes.recall.LONGEST_RECALLED` each"
+    ),
     "services.notes.texts._KeptContents._contents": Bound(
         "what fits", "`services.notes.texts.KEPT_BYTES` and `services.notes.texts.KEPT_VISIBLE_BYTES`"
     ),

@@ -108,6 +108,8 @@ _CONTENT_TYPES: Final = frozenset((b"application/json", b"application/json; char
 #: Characters encoded in one turn of the event loop: about two milliseconds.
 TEXT_SLICE: Final = 256 * 1024
 SENT_AT_ONCE: Final = 64 * 1024
+#: The text of a tool's answer that is None; its structured content is an object nevertheless.
+_NULL: Final = "null"
 _MESSAGE_KEYS: Final = {"jsonrpc", "id", "method", "params"}
 _PARAMETER_KEYS: Final = {"name", "arguments", "_meta"}
 
@@ -189,9 +191,21 @@ async def _encode(request_id: int | str, result: Mapping[str, Any]) -> list[byte
         to_json(result["isError"]),
     ]
     if "structuredContent" in result:
-        slices = await encode_slices(result["structuredContent"], lambda part: to_json(part).decode())
-        parts += [b',"structuredContent":', *(part.encode() for part in slices)]
+        parts.append(b',"structuredContent":')
+        parts += await _encode_structured(block["text"], result["structuredContent"])
     return [*parts, b"}}"]
+
+
+async def _encode_structured(text: str, structured: Mapping[str, Any]) -> list[bytes]:
+    """The structured content: the JSON that the text block is, so encoded already, but for these cases."""
+    if text == _NULL or "NaN" in text or "Infinity" in text:
+        slices = await encode_slices(structured, lambda part: to_json(part).decode())
+        return [part.encode() for part in slices]
+    parts = [text[:TEXT_SLICE].encode()]
+    for start in range(TEXT_SLICE, len(text), TEXT_SLICE):
+        await trio.lowlevel.checkpoint()
+        parts.append(text[start : start + TEXT_SLICE].encode())
+    return parts
 
 
 async def _encode_text(text: str) -> list[bytes]:

@@ -17,7 +17,6 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.core.context.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
 from lithos.core.context.parts import AboutNote, LeftOut, TaskPart
-from lithos.core.context.passages import split_note
 from lithos.core.context.relevance import Source
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
@@ -25,6 +24,7 @@ from lithos.core.notes.trust import NoteWarning
 from lithos.services.context.activity import tell_activity
 from lithos.services.context.candidates import Candidate, Candidates, Found
 from lithos.services.context.changes import Changed, JournalChanges
+from lithos.services.context.splits import Splits, remember_counts
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.retrieve import RetrieveRequest
@@ -120,6 +120,7 @@ class Context:
         self._parts = parts
         self._count: Count | None = None
         self._loading = trio.Lock()
+        self._splits = Splits(parts.sizes.size, parts.sizes.maximum)
 
     async def brief(self, request: ContextRequest) -> ContextAnswer:
         """A briefing that fits. Raises `InvalidInput`, `TaskNotFound`."""
@@ -165,7 +166,7 @@ class Context:
                         f"the built-in tokenizer cannot be loaded ({problem}); tokens are counted as "
                         "bytes, so that less is shown"
                     )
-                self._count = count_with(pieces)
+                self._count = remember_counts(count_with(pieces))
             return self._count, None
 
     def _asked(self, request: ContextRequest, changed: Changed | None) -> RetrieveRequest:
@@ -276,7 +277,7 @@ class Context:
                     path=entry.path,
                     version=version,
                     score=candidate.score,
-                    split=split_note(note.title, content, self._parts.sizes.size, self._parts.sizes.maximum),
+                    split=self._splits.split(entry.serial, note.title, content),
                     nearness=nearness.get(entry.serial, ()),
                     reasons=candidate.reasons,
                 )

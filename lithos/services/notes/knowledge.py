@@ -28,6 +28,7 @@ from lithos.actors.writing.messages import (
 )
 from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.facets import FacetFilter
 from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
 from lithos.core.history.section_edit import SectionEdit, check_edit
@@ -41,7 +42,7 @@ from lithos.core.text.snippet import cut, truncate
 from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging
 from lithos.services.notes.sections import OutlineRow, Sections
-from lithos.services.notes.texts import CHARACTERS_INLINE, NoteTexts
+from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts
 from lithos.services.opening import Opening
 from lithos.services.search.search import Search
 from lithos.stores.indexes.fulltext_query import Filters
@@ -255,10 +256,18 @@ class Knowledge:
         kept: KeptNote | None = None
         if version is not None or as_of is not None:
             kept = await self._find_version(note_id, path, title, version, as_of)
+        known: tuple[WikiLink, ...] | None = None
+        loaded: LoadedNote | None = None
         if kept is not None:
             entry, document, data = kept.entry, kept.document, kept.data
         else:
-            entry, document, data = await self._load(note_id, path, title)
+            entry = await self._find_now(note_id, path, title)
+            recalled = None if outline or section else await self._texts.recall(entry)
+            if recalled is not None:
+                (document, known), data = recalled, b""
+            else:
+                loaded = await self._load(entry)
+                document, data = loaded.document, loaded.source.data
         shown = None
         if outline or section:
             shown = await self._sections.show(data, section, with_rows=outline)
@@ -270,7 +279,9 @@ class Knowledge:
             [AuditRow(agent_id or UNKNOWN_AGENT, entry.note.id, READ, self._clock())]
         )
         count = self._coordinator.reads_of(entry.note.id)
-        links = await _links_of(document.content, entry.path)
+        links = await _links_of(document.content, entry.path) if known is None else known
+        if loaded is not None:
+            self._texts.remember(loaded, links)
         return ReadNote(
             entry,
             document,
@@ -285,21 +296,21 @@ class Knowledge:
             section=None if shown is None else shown.section,
         )
 
-    async def _load(
-        self, note_id: str | None, path: str | None, title: str | None
-    ) -> tuple[Entry, Document, bytes]:
-        """A note as its file says now, with its bytes. Raises `DocNotFound`."""
+    async def _find_now(self, note_id: str | None, path: str | None, title: str | None) -> Entry:
+        """The entry of a note. Raises `DocNotFound`."""
         if title and not (note_id or path):
-            entry = await self._find_titled(title)
-        else:
-            entry = await self._find_early(note_id, path) or self._find(note_id, path)
+            return await self._find_titled(title)
+        return await self._find_early(note_id, path) or self._find(note_id, path)
+
+    async def _load(self, entry: Entry) -> LoadedNote:
+        """A note as its file says now. Raises `DocNotFound`."""
         loaded = await self._texts.load(entry)
         if loaded is None:
             raise DocNotFound(
                 f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
                 "then retry."
             )
-        return entry, loaded.document, loaded.source.data
+        return loaded
 
     async def _find_version(
         self,
@@ -345,12 +356,35 @@ class Knowledge:
         if request.offset < 0 or request.limit < 0:
             raise InvalidInput("limit and offset must not be negative.")
         check_metadata_match(request.metadata_match)
-        candidates: Sequence[Entry]
-        message = ""
         if request.content_query and request.content_query.strip():
-            candidates, message = await self._search.match_text(request.content_query, Filters())
-        else:
-            candidates = list(self._catalogue)
+            return await self._list_matches(request, request.content_query)
+        wanted, holds = _facets_of(request), _predicates_of(request)
+        offset, end = request.offset, request.offset + request.limit
+        if not holds:
+            found = self._catalogue.page(wanted, offset, request.limit)
+            if found.is_exact:
+                return ListedNotes(self._catalogue.at_serials(found.serials), found.total)
+        if wanted == FacetFilter() and request.title_contains is not None and len(holds) == 1:
+            serials = await self._titled(request.title_contains.casefold())
+            return ListedNotes(self._catalogue.at_serials(serials[offset:end]), len(serials))
+        passing: list[Entry] = []
+        async for some in slices(self._catalogue.page(wanted).serials):
+            # Some may have changed since the first turn.
+            passing += [entry for entry in self._catalogue.at_serials(some) if _is_listed(entry, request)]
+        return ListedNotes(passing[offset:end], len(passing))
+
+    async def _titled(self, wanted: str) -> list[int]:
+        """The serial numbers of the notes whose titles contain a case-folded text."""
+        serials: list[int] = []
+        for number, block in enumerate(self._catalogue.facets.blocks()):
+            if number:
+                await trio.lowlevel.checkpoint()
+            serials += self._catalogue.titled(block, wanted)
+        return serials
+
+    async def _list_matches(self, request: ListRequest, query: str) -> ListedNotes:
+        """A page of the notes that a full-text query matches, best first, and that pass the other filters."""
+        candidates, message = await self._search.match_text(query, Filters())
         passing: list[Entry] = []
         async for some in slices(candidates):
             passing += [entry for entry in some if _is_listed(entry, request)]
@@ -472,14 +506,35 @@ async def _links_of(content: str, path: str) -> tuple[WikiLink, ...]:
     return await trio.to_thread.run_sync(lambda: tuple(scan_links(content, path)))
 
 
+def _facets_of(request: ListRequest) -> FacetFilter:
+    """What the catalogue keeps postings of."""
+    return FacetFilter(
+        tags=request.tags or (),
+        author=request.author,
+        path_prefix=request.path_prefix,
+        since=request.since,
+    )
+
+
+def _predicates_of(request: ListRequest) -> list[str]:
+    """The filters for which each note has to be looked at."""
+    given = {
+        "title_contains": request.title_contains is not None,
+        "metadata_match": bool(request.metadata_match),
+        "entities": bool(request.entities),
+    }
+    return [name for name, is_given in given.items() if is_given]
+
+
 def _is_listed(entry: Entry, request: ListRequest) -> bool:
+    """Whether a note passes all filters; a filter that is not given costs a comparison."""
     note = entry.note
     return (
         (request.path_prefix is None or entry.path.startswith(request.path_prefix))
-        and has_tags(note.all_tags, request.tags)
+        and (not request.tags or has_tags(note.all_tags, request.tags))
         and (request.author is None or note.author == request.author)
         and (request.since is None or note.updated_at >= request.since)
         and (request.title_contains is None or request.title_contains.casefold() in note.title.casefold())
-        and matches_metadata(note.extra, request.metadata_match)
-        and has_all(note.entities, request.entities)
+        and (not request.metadata_match or matches_metadata(note.extra, request.metadata_match))
+        and (not request.entities or has_all(note.entities, request.entities))
     )

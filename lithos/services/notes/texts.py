@@ -16,6 +16,7 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import examine, make_entry
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.layout import read_layout
+from lithos.core.notes.links import WikiLink
 from lithos.core.notes.model import Document, Standing
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.text.snippet import Passage, Terms, find_passage, first_prose, plain_passage
@@ -23,7 +24,8 @@ from lithos.core.text.visible import visible_text
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import find_note
-from lithos.stores.notes.values import OutsideKnowledge, ReadFile, digest_of
+from lithos.stores.notes.recall import Recall
+from lithos.stores.notes.values import Fingerprint, OutsideKnowledge, ReadFile, digest_of
 
 T = TypeVar("T")
 
@@ -45,10 +47,14 @@ CHARACTERS_INLINE: Final = 64 * 1024
 
 @frozen
 class LoadedNote:
-    """A note as its file says now, with the effective version of these bytes."""
+    """A note as its file says now, with the effective version of these bytes.
+
+    `fingerprint`: by what the file is known to be the same later, where that can be relied on.
+    """
 
     source: ReadFile
     document: Document
+    fingerprint: Fingerprint | None = None
 
 
 @frozen
@@ -73,6 +79,30 @@ class NoteTexts:
         self._limiter = trio.CapacityLimiter(READERS)
         self._kept = _KeptContents(KEPT_BYTES)
         self._visible = _KeptContents(KEPT_VISIBLE_BYTES)
+        self._recall = Recall(files.fingerprint)
+
+    async def recall(self, entry: Entry) -> tuple[Document, tuple[WikiLink, ...]] | None:
+        """The note and the links in its content, if it was read before and its file is the same."""
+        standing = self._catalogue.standing(entry.note.id)
+        if standing is None or standing.digest != entry.digest:
+            return None
+        known = self._recall.get(entry)
+        if known is None:
+            return None
+        version = max(standing.version, entry.note.version)
+        note = entry.note if entry.note.version == version else attrs.evolve(entry.note, version=version)
+        await self._catalogue.records.save(note.id)
+        return Document(note=note, content=known.content), known.links
+
+    def remember(self, loaded: LoadedNote, links: tuple[WikiLink, ...]) -> None:
+        """Have `recall` know a note that was loaded, if it is the one that the catalogue has."""
+        note = loaded.document.note
+        entry = self._catalogue.get(note.id)
+        if entry is None or loaded.fingerprint is None or entry.digest != loaded.source.digest:
+            return
+        if entry.note == note or entry.note == attrs.evolve(note, version=entry.note.version):
+            kept, content = self._kept.get(entry), loaded.document.content
+            self._recall.put(entry, loaded.fingerprint, kept if kept == content else content, links)
 
     async def load(self, entry: Entry) -> LoadedNote | None:
         """One note, or None when its file is gone or cannot be read.
@@ -208,8 +238,8 @@ class NoteTexts:
 
     def _load(self, entry: Entry) -> LoadedNote | None:
         try:
-            source = self._files.read(entry.path)
-            return LoadedNote(source, self._parse(source, entry))
+            source, fingerprint = self._files.read_stable(entry.path)
+            return LoadedNote(source, self._parse(source, entry), fingerprint)
         except (OSError, OutsideKnowledge, UnreadableNote):
             return None
 

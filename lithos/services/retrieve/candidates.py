@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.facets import FacetFilter
 from lithos.core.learning.match import Strength
 from lithos.core.learning.memory import INITIAL_SALIENCE, NodeStats
 from lithos.core.learning.ranking import (
@@ -55,9 +56,12 @@ class Gate:
     shows_quarantined: bool = False
     #: There are no filters of tags and paths, which spares most checks of most notes.
     _is_open: bool = field(init=False)
+    #: Every note passes that is active and shared.
+    _is_wide: bool = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "_is_open", self.filters == Filters())
+        object.__setattr__(self, "_is_wide", not self.is_narrow)
 
     @property
     def is_narrow(self) -> bool:
@@ -96,6 +100,9 @@ class Gate:
 
     def passes(self, entry: Entry) -> bool:
         """True when the caller may see the note and it matches the filters."""
+        note = entry.note
+        if self._is_wide and note.status == "active" and note.access_scope == "shared":
+            return True
         return self.shows(entry) and (self._is_open or self._fits(entry))
 
     def _fits(self, entry: Entry) -> bool:
@@ -107,9 +114,15 @@ class Gate:
     async def admit(self, catalogue: Catalogue) -> list[Entry]:
         """All notes that pass, in the order of first indexing."""
         admitted: list[Entry] = []
-        candidates = list(catalogue) if self.among is None else _entries(catalogue, self.among)
-        async for some in slices(candidates):
-            admitted += filter(self.passes, some)
+        if self.among is not None:
+            async for each in slices(_entries(catalogue, self.among)):
+                admitted += filter(self.passes, each)
+            return admitted
+        wanted = FacetFilter(
+            tags=self.filters.tags, path_prefix=self.filters.path_prefix, namespaces=self.namespaces
+        )
+        async for some in slices(catalogue.page(wanted).serials):
+            admitted += filter(self.passes, catalogue.at_serials(some))
         return admitted
 
 

@@ -192,13 +192,15 @@ class NameScouts:
 
     async def find_expiring(self, ask: Ask) -> Sequence[Candidate]:
         """1.0 for stale notes, 0.5 for others with an expiry."""
-        found = await self._select(lambda entry: entry.note.expires_at is not None)
-        return [
-            Candidate(entry.note.id, _STALE, "has expired and may need an update")
-            if entry.note.is_stale(ask.now)
-            else Candidate(entry.note.id, _FRESH, "has an expiry and is still fresh")
-            for entry in found
-        ]
+        found: list[Candidate] = []
+        async for some in slices(self._catalogue.facets.expiring(), CHEAP_SLICE):
+            found += [
+                Candidate(entry.note.id, _STALE, "has expired and may need an update")
+                if entry.note.is_stale(ask.now)
+                else Candidate(entry.note.id, _FRESH, "has an expiry and is still fresh")
+                for entry in self._catalogue.at_serials(some)
+            ]
+        return found
 
     async def find_of_same_host(self, ask: Ask) -> Sequence[Candidate]:
         """1.0 for every note whose source has the host of a seed's source."""

@@ -14,6 +14,7 @@ from lithos.actors.blocking import Blocking, slices
 from lithos.actors.indexing.ports import Asked
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.facets import FacetFilter
 from lithos.core.learning.ranking import FUSION_K, reciprocal_rank
 from lithos.core.notes.matching import has_all, has_tags
 from lithos.services.notes.relations import clamp_depth
@@ -37,9 +38,18 @@ class Nearest:
         """Start a nearest-neighbour query; its errors are raised by `hits`."""
         among = None
         if filters != Filters():
-            among = [entry.serial for entry in self._catalogue if passes(entry, filters)]
+            among = self._among(filters)
         asked = capture(self._semantic.ask, query, notes, threshold, among)
         return Asked(asked) if isinstance(asked, Error) else asked.unwrap()
+
+    def _among(self, filters: Filters) -> list[int]:
+        """The notes that pass the filters."""
+        wanted = FacetFilter(tags=filters.tags, author=filters.author, path_prefix=filters.path_prefix)
+        found = self._catalogue.page(wanted)
+        if found.is_exact and not filters.entities:
+            return found.serials
+        entries = self._catalogue.at_serials(found.serials)
+        return [entry.serial for entry in entries if passes(entry, filters)]
 
     async def search_among(
         self, query: str, serials: Sequence[int], notes: int, threshold: float

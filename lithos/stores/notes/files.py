@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,7 @@ from lithos.stores.notes.values import (
     TEMPORARY_PREFIX,
     FileBusy,
     FileState,
+    Fingerprint,
     FoundFile,
     Kept,
     Move,
@@ -102,6 +104,28 @@ class NoteFiles:
             return ReadFile(self._calls.read(descriptor), state_of(status))
         finally:
             self._calls.close(descriptor)
+
+    def fingerprint(self, path: str) -> Fingerprint | None:
+        """What is at a path, by one look: None for no regular file. One system call, for any thread."""
+        try:
+            status = self._calls.lstat(os.path.join(self.root, path))
+        except (OSError, ValueError):
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        return Fingerprint(
+            status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        )
+
+    def read_stable(self, path: str) -> tuple[ReadFile, Fingerprint | None]:
+        """Read one note as `read` does, and the fingerprint by which it is known to be the same later.
+
+        None where that could not be relied on: it was changed just now, or is reached by a symlink.
+        """
+        before = self.fingerprint(path)
+        source = self.read(path)
+        is_old = before is not None and before.is_old(self._calls.now())
+        return source, before if is_old and self.fingerprint(path) == before else None
 
     def read_quiet(self, path: str, known: str | None = None) -> ReadFile:
         """Read a note consistently: not while another program is half way through a save.

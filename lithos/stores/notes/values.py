@@ -88,6 +88,32 @@ class FileState:
 
 
 @frozen
+class Fingerprint:
+    """What tells whether a file is the one that was read: device, inode, size and both times in nanoseconds.
+
+    Of the times, the one of the status cannot be set.
+    """
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+    def is_old(self, now: float) -> bool:
+        """Whether the file was last changed so long ago that a further change has other times.
+
+        `now`: seconds of the clock that file times are in.
+        """
+        latest = max(self.mtime_ns, self.ctime_ns)
+        return now * 1e9 - latest > COARSEST * 1e9
+
+
+#: The coarsest file times, in seconds (FAT: 2), and half a second.
+COARSEST = 2.5
+
+
+@frozen
 class FoundFile:
     """A note file met while listing; `path` is relative to `knowledge/`, with `/`."""
 

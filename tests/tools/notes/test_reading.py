@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import trio
 
+from lithos.stores.notes import values
 from tests.servers import MISSING_ID, Clock, put_note, refusal, serving
 
 METADATA_KEYS = [
@@ -53,6 +55,31 @@ async def test_a_note_reads_with_all_its_keys(tmp_path: Path) -> None:
             "schema_version": 1, "namespace": "a/b", "access_scope": "shared", "note_type": "observation",
             "status": "active", "summaries": None, "entities": [], "entities_extractor": None, "extra": {},
         }  # fmt: skip
+
+
+async def test_a_note_that_is_read_again_is_what_its_file_says_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person's edit is seen at once, before any watcher has seen it; so are writes, moves and deletions."""
+    monkeypatch.setattr(values, "COARSEST", -3_600.0)  # files are remembered however new they are
+    path = put_note(tmp_path, "a.md", "# Title\n\nSee [[one]].\n")
+    async with serving(tmp_path) as lithos:
+        note = (await lithos.call("lithos_list"))["items"][0]["id"]
+        first, again = await lithos.read(note), await lithos.read(note)
+        assert again == first | {"retrieval_count": 2}
+        assert (await lithos.read(note, max_length=5))["content"] == "Se..."
+        path.write_text("# Title\n\nA person's edit, see [[two]].\n")
+        edited = await lithos.read(note)
+        assert (edited["content"], edited["links"][0]["target"]) == ("A person's edit, see [[two]].", "two")
+        assert edited["version"] == 2
+        assert await lithos.read(note) == edited | {"retrieval_count": 5}
+        await lithos.write("Title", "Written by a tool.", id=note)
+        for _ in range(2):
+            assert (await lithos.read(note))["content"] == "Written by a tool."
+        await lithos.call("lithos_note_update", id=note, agent="a", tags=["new"])
+        assert (await lithos.read(note))["metadata"]["tags"] == ["new"]
+        path.unlink()
+        refusal(await lithos.call("lithos_read", id=note), "doc_not_found")
 
 
 async def test_an_unknown_note_is_a_refusal(tmp_path: Path) -> None:

@@ -1,0 +1,143 @@
+"""Reading calls beside a no-op and beside each other through `/mcp`: each one's ratio and processor time.
+
+`python -m bench.calls --notes 10000`. The no-op is that of `bench.search`. Rounds alternate all kinds, so
+that a busy machine slows all of them; `to_noop` and `to_noop_processor` are medians of the ratios inside a
+round, `to_hybrid` those of the calls that rank. Half of the reads are of notes that were read before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from bench.client import Latencies, RawClient, Request, drive
+from bench.corpus import queries
+from bench.report import middle, middle_of, print_report
+from bench.search import NOOP
+from bench.server import Serving, data_directory, serving
+from bench.words import TOPICS
+
+WARM_UP = 60
+#: Notes that are read again and again.
+HOT = 200
+RANKING = ("hybrid", "retrieve", "retrieve_tag", "context")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.calls", description=__doc__)
+    parser.add_argument("--notes", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=200, help="calls per kind and round")
+    parser.add_argument("--clients", type=int, default=1)
+    parser.add_argument("--only", nargs="+", help="these kinds only, beside the no-op")
+    parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
+    options = parser.parse_args()
+    if options.data:
+        run(options, options.data)
+        return
+    with data_directory(options.notes) as data:
+        run(options, data)
+
+
+def run(options: argparse.Namespace, data: Path) -> None:
+    with serving(data) as server:
+        trio.run(_measure, server, options)
+
+
+async def _measure(server: Serving, options: argparse.Namespace) -> None:
+    kinds = _kinds(queries(3, 5_000), await _note_ids(server))
+    if options.only:
+        kinds = {kind: request for kind, request in kinds.items() if kind in ("noop", *options.only)}
+    asked = dict.fromkeys(kinds, 0)
+
+    async def drive_on(kind: str, calls: int) -> Latencies:
+        """Each round asks what no round before it has asked."""
+        begin, request = asked[kind], kinds[kind]
+        asked[kind] += calls
+        return await drive(server, options.clients, calls, lambda number: request(begin + number))
+
+    for kind in kinds:
+        await drive_on(kind, WARM_UP)
+    rounds: dict[str, list[Latencies]] = {kind: [] for kind in kinds}
+    for _ in range(options.rounds):
+        for kind in kinds:
+            rounds[kind].append(await drive_on(kind, options.calls))
+    ranking = {kind: rounds[kind] for kind in RANKING if kind in rounds}
+    print_report(
+        "calls",
+        notes=options.notes,
+        clients=options.clients,
+        to_noop={kind: _ratio(rounds[kind], rounds["noop"], "p50") for kind in kinds if kind != "noop"},
+        to_noop_processor={
+            kind: _ratio(rounds[kind], rounds["noop"], "processor") for kind in kinds if kind != "noop"
+        },
+        to_hybrid={
+            kind: _ratio(of_kind, rounds["hybrid"], "p50")
+            for kind, of_kind in ranking.items()
+            if "hybrid" in rounds and kind != "hybrid"
+        },
+        to_hybrid_processor={
+            kind: _ratio(of_kind, rounds["hybrid"], "processor")
+            for kind, of_kind in ranking.items()
+            if "hybrid" in rounds and kind != "hybrid"
+        },
+        **{kind: middle_of(of_kind) for kind, of_kind in rounds.items()},
+    )
+
+
+def _ratio(ours: list[Latencies], theirs: list[Latencies], figure: str) -> float:
+    """The median of the ratios inside the rounds."""
+    pairs = zip(ours, theirs, strict=True)
+    return middle([getattr(one, figure) / (getattr(other, figure) or 0.001) for one, other in pairs], 2)
+
+
+def _kinds(texts: list[str], note_ids: list[str]) -> dict[str, Callable[[int], Request]]:
+    topics = list(TOPICS)
+    hot, cold = note_ids[:HOT], note_ids[HOT:]
+
+    def listing(**arguments: Any) -> Callable[[int], Request]:
+        return lambda number: ("lithos_list", {"limit": 50, **arguments})
+
+    def read(number: int) -> Request:
+        if number % 2 and cold:
+            return "lithos_read", {"id": cold[number // 2 % len(cold)]}
+        return "lithos_read", {"id": hot[number // 2 % len(hot)]}
+
+    def query(number: int) -> str:
+        return texts[number % len(texts)]
+
+    return {
+        "noop": lambda number: NOOP,
+        "read": read,
+        "read_again": lambda number: ("lithos_read", {"id": hot[number % len(hot)]}),
+        "list": listing(),
+        "list_tag": lambda number: listing(tags=[topics[number % len(topics)]])(number),
+        "list_folder": lambda number: listing(path_prefix=f"{topics[number % len(topics)]}/")(number),
+        "list_since": listing(since="2026-01-01T00:00:00Z"),
+        "list_title": lambda number: listing(title_contains=topics[number % len(topics)])(number),
+        "list_text": lambda number: listing(content_query=topics[number % len(topics)])(number),
+        "tags": lambda number: ("lithos_tags", {}),
+        "related": lambda number: ("lithos_related", {"id": note_ids[number % len(note_ids)]}),
+        "hybrid": lambda number: ("lithos_search", {"query": query(number)}),
+        "retrieve": lambda number: ("lithos_retrieve", {"query": query(number)}),
+        "retrieve_tag": lambda number: (
+            "lithos_retrieve",
+            {"query": query(number), "tags": [topics[number % len(topics)]]},
+        ),
+        "context": lambda number: ("lithos_context", {"query": query(number)}),
+    }
+
+
+async def _note_ids(server: Serving) -> list[str]:
+    async with RawClient(server.host, server.port) as client:
+        answer = json.loads(await client.exchange("lithos_list", {"limit": 100_000}))
+    return [item["id"] for item in answer["result"]["structuredContent"]["items"]]
+
+
+if __name__ == "__main__":
+    main()

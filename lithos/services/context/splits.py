@@ -1,0 +1,87 @@
+"""Notes split into passages, and token counts, kept from one briefing to the next.
+
+A briefing of 2,000 tokens looks through 66 notes, and counts the tokens of some 200 short texts; agents of
+one task ask for much the same notes. Both are functions of texts alone, and what is kept is valid for these
+very texts: a note that was changed has another content, and is split anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from attrs import frozen
+
+from lithos.core.context.passages import SplitNote, split_note
+from lithos.core.context.tokens import Count
+
+#: Bytes of what is kept of notes, beside their contents: some 10,000 ordinary notes.
+SPLIT_BYTES: Final = 16 * 1024 * 1024
+#: Characters of a note that is kept; a longer one is split each time.
+LONGEST_SPLIT: Final = 64 * 1024
+#: Bytes of a split note, of a passage, of a section beside its path, and of a character.
+_NOTE, _PASSAGE, _SECTION, _CHARACTER = 400, 120, 60, 4
+#: Texts of which the tokens are remembered, and characters of each at most.
+COUNTED: Final = 4_096
+LONGEST_COUNTED: Final = 1_000
+
+
+@frozen
+class _Split:
+    title: str
+    split: SplitNote
+    size: int
+
+
+class Splits:
+    """LRU cache of split notes by serial number, bounded in bytes; for any thread.
+
+    The contents themselves count with it: `NoteTexts` has most of them too, but need not.
+    """
+
+    def __init__(self, size: int, maximum: int) -> None:
+        """`size` and `maximum` are those of the chunks."""
+        self._sizes = (size, maximum)
+        self._left = SPLIT_BYTES
+        self._kept: OrderedDict[int, _Split] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def split(self, serial: int, title: str, content: str) -> SplitNote:
+        """The passages of a note with this content."""
+        with self._lock:
+            known = self._kept.get(serial)
+            if known is not None and known.title == title and known.split.content == content:
+                self._kept.move_to_end(serial)
+                return known.split
+        split = split_note(title, content, *self._sizes)
+        if len(content) <= LONGEST_SPLIT:
+            with self._lock:
+                self._put(serial, _Split(title, split, _size(content, split.sections, len(split.passages))))
+        return split
+
+    def _put(self, serial: int, made: _Split) -> None:
+        old = self._kept.pop(serial, None)
+        self._left += (old.size if old is not None else 0) - made.size
+        self._kept[serial] = made
+        while self._left < 0:
+            _, dropped = self._kept.popitem(last=False)
+            self._left += dropped.size
+
+
+def _size(content: str, sections: Sequence[str], passages: int) -> int:
+    width = 1 if content.isascii() else _CHARACTER
+    paths = sum(map(len, sections)) * width + _SECTION * len(sections)
+    return _NOTE + len(content) * width + paths + _PASSAGE * passages
+
+
+def remember_counts(count: Count) -> Count:
+    """The same function, which remembers what it said of short texts."""
+    known = lru_cache(COUNTED)(count)
+
+    def counted(text: str) -> int:
+        return known(text) if len(text) <= LONGEST_COUNTED else count(text)
+
+    return counted

@@ -1,0 +1,54 @@
+"""Split notes and token counts are kept for the very texts they are of, and no more of them than fit."""
+
+from __future__ import annotations
+
+from lithos.core.context.passages import split_note
+from lithos.services.context import splits
+from lithos.services.context.splits import COUNTED, LONGEST_COUNTED, LONGEST_SPLIT, Splits, remember_counts
+
+TEXT = "# One\n\nA first paragraph of it.\n\n## Two\n\nA second paragraph.\n"
+
+
+def test_a_note_is_split_once():
+    kept = Splits(500, 800)
+    first = kept.split(1, "T", TEXT)
+    assert first == split_note("T", TEXT, 500, 800)
+    assert kept.split(1, "T", str(TEXT)) is first
+
+
+def test_a_note_with_another_text_or_title_is_split_anew():
+    kept = Splits(500, 800)
+    kept.split(1, "T", TEXT)
+    assert kept.split(1, "T", f"{TEXT}more") == split_note("T", f"{TEXT}more", 500, 800)
+    assert kept.split(1, "A much longer title", TEXT) == split_note("A much longer title", TEXT, 500, 800)
+    assert len(kept._kept) == 1
+
+
+def test_no_more_is_kept_than_fits(monkeypatch):
+    monkeypatch.setattr(splits, "SPLIT_BYTES", 5_000)
+    kept = Splits(500, 800)
+    for serial in range(30):
+        kept.split(serial, "T", TEXT * (serial % 3 + 1))
+        assert kept._left >= 0
+        assert sum(each.size for each in kept._kept.values()) + kept._left == 5_000
+    assert 29 in kept._kept
+    assert 0 not in kept._kept
+    kept.split(99, "T", "x" * (LONGEST_SPLIT + 1))
+    assert 99 not in kept._kept
+
+
+def test_short_texts_are_counted_once_and_long_ones_are_not_kept():
+    counted = []
+
+    def count(text):
+        counted.append(text)
+        return len(text)
+
+    remembering = remember_counts(count)
+    long = "x" * (LONGEST_COUNTED + 1)
+    assert [remembering(text) for text in ("ab", "ab", long, long)] == [2, 2, len(long), len(long)]
+    assert counted == ["ab", long, long]
+    for number in range(COUNTED):
+        remembering(str(number))
+    remembering("ab")
+    assert counted[-1] == "ab"

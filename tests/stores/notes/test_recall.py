@@ -1,0 +1,137 @@
+"""Notes that were read before: any change of entry or file is seen, and memory is bounded."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import attrs
+import pytest
+
+from lithos.stores.notes import recall
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.recall import LONGEST_RECALLED, RECALLED_BYTES, REST, SLOW_LOOK, Recall
+from lithos.stores.notes.values import Fingerprint
+from tests.fakes import LateCalls, make_entry
+
+OLD = 1_000_000_000.0
+
+
+@pytest.fixture
+def files(tmp_path):
+    root = tmp_path / "knowledge"
+    root.mkdir()
+    return NoteFiles(root)
+
+
+def put_old(files: NoteFiles, path: str, text: str, when: float = OLD) -> os.stat_result:
+    """A file that was last written to long ago; its status has just changed."""
+    target = files.root / path
+    target.write_text(text)
+    os.utime(target, (when, when))
+    return target.stat()
+
+
+def remembered(files: NoteFiles, path: str = "a.md", content: str = "one") -> tuple[Recall, object]:
+    known, entry = Recall(files.fingerprint), make_entry(1, path)
+    fingerprint = files.fingerprint(path)
+    assert fingerprint is not None
+    known.put(entry, fingerprint, content, ())
+    return known, entry
+
+
+def test_what_was_read_is_known_while_its_file_is_the_same(files):
+    put_old(files, "a.md", "one")
+    known, entry = remembered(files)
+    assert known.get(entry).content == "one"
+    assert known.get(entry).content == "one"
+
+
+def edit(path):
+    path.write_text("two")
+
+
+def edit_with_old_times(path):
+    """As `rsync --times` or `touch -r` after an edit of the same length."""
+    path.write_text("two")
+    os.utime(path, (OLD, OLD))
+
+
+def exchange(path):
+    beside = path.with_name("b.tmp")
+    beside.write_text("two")
+    os.utime(beside, (OLD, OLD))
+    beside.replace(path)
+
+
+def touch(path):
+    os.utime(path, (OLD + 1, OLD + 1))
+
+
+def link_elsewhere(path):
+    other = path.with_name("other.md")
+    path.rename(other)
+    path.symlink_to(other)
+
+
+@pytest.mark.parametrize(
+    "change", [edit, edit_with_old_times, exchange, touch, link_elsewhere, lambda path: path.unlink()]
+)
+def test_a_person_s_change_of_the_file_is_seen(files, change):
+    """notes spec: the file is the source of truth, whoever has changed it."""
+    put_old(files, "a.md", "one")
+    known, entry = remembered(files)
+    time.sleep(0.02)  # the clock of the file system goes in steps of some milliseconds
+    change(files.root / "a.md")
+    assert known.get(entry) is None
+    assert known._notes == {}
+    assert known._left == RECALLED_BYTES
+
+
+def test_another_state_of_the_note_is_another_note(files):
+    put_old(files, "a.md", "one")
+    known, entry = remembered(files)
+    assert known.get(attrs.evolve(entry, digest="other")) is None
+    known, entry = remembered(files)
+    assert known.get(attrs.evolve(entry, note=attrs.evolve(entry.note, status="archived"))) is None
+
+
+def test_a_file_that_was_changed_just_now_may_change_again_with_the_same_times(files):
+    put_old(files, "a.md", "one")  # long ago, but its status has changed just now
+    source, fingerprint = files.read_stable("a.md")
+    assert (source.data, fingerprint) == (b"one", None)
+    late = NoteFiles(files.root, LateCalls())
+    source, fingerprint = late.read_stable("a.md")
+    assert fingerprint == late.fingerprint("a.md") is not None
+
+
+def test_no_more_is_kept_than_fits(files, monkeypatch):
+    monkeypatch.setattr(recall, "RECALLED_BYTES", 10_000)
+    known = Recall(lambda path: Fingerprint(1, 1, 1, 1, 1))
+    entries = [make_entry(number) for number in range(1, 21)]
+    for entry in entries:
+        known.put(entry, Fingerprint(1, 1, 1, 1, 1), "x" * 1_000, ())
+        assert known._left >= 0
+        assert sum(each.size for each in known._notes.values()) <= 10_000
+    assert known.get(entries[0]) is None
+    assert known.get(entries[-1]) is not None
+    known.put(entries[0], Fingerprint(1, 1, 1, 1, 1), "x" * (LONGEST_RECALLED + 1), ())
+    assert known.get(entries[0]) is None
+
+
+def test_after_a_slow_look_none_is_made_for_a_while(files):
+    now, looks, lasts = [0.0], [], [SLOW_LOOK * 2]
+
+    def look(path: str) -> Fingerprint:
+        looks.append(path)
+        now[0] += lasts[0]
+        return Fingerprint(1, 1, 1, 1, 1)
+
+    known, entry = Recall(look, lambda: now[0]), make_entry(1)
+    known.put(entry, Fingerprint(1, 1, 1, 1, 1), "one", ())
+    assert known.get(entry) is not None
+    lasts[0] = 0.0
+    assert known.get(entry) is None
+    assert len(looks) == 1
+    now[0] += REST
+    assert known.get(entry) is not None
