@@ -208,9 +208,7 @@ class Facets:
             return [place >> _SHIFT for place in places]
         return [self._late_serials.get(place, place >> _SHIFT) for place in places]
 
-    def _select(
-        self, wanted: FacetFilter, path_of: Callable[[int], str] | None
-    ) -> NDArray[np.int64] | None:
+    def _select(self, wanted: FacetFilter, path_of: Callable[[int], str] | None) -> NDArray[np.int64] | None:
         """The places of the notes that pass; None: all do. The smallest posting is looked through."""
         postings = [self._tagged(tag) for tag in wanted.tags]
         if wanted.author is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
 import trio
 
@@ -32,10 +31,6 @@ log = get_logger("lithos.publisher")
 #: Room for one batch of the writer ahead of the one being announced.
 CAPACITY = 64
 BATCH = 64
-#: Seconds for which a change waits for the index that follows, while searches come in: reads do not wait
-#: for the syncs of writes (lifecycle spec, section 3). With 0 it is acknowledged after one index, a commit
-#: of some 45 ms earlier, and the searches wait for that commit, so that they are fewer.
-FOLLOWING: Final = PATIENCE
 #: Seconds for which rows are gathered for the manifest (debounce), and the limit of one manifest write.
 RECORD_DELAY = 0.1
 RECORD_LIMIT = 10.0
@@ -106,7 +101,7 @@ class Publisher:
     async def _flush(self, batch: Sequence[Publication]) -> list[WriteOutcome | Exception]:
         replies: list[WriteOutcome | Exception] = []
         visible: list[Change] = []
-        deadline = trio.current_time() + FOLLOWING
+        deadline = trio.current_time() + PATIENCE
         for publication in batch:
             change = publication.change
             if publication.is_reminder:

@@ -17,7 +17,6 @@ from lithos.actors.indexing.indexer import PATIENCE
 from lithos.actors.indexing.messages import Indexed
 from lithos.actors.kit import ActorDown, Envelope, Mailbox, run_batches
 from lithos.actors.writing.messages import Change, Publication, WriteOutcome
-from lithos.actors.writing import publisher
 from lithos.actors.writing.publisher import Publisher
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_records import NoteRecords
@@ -183,25 +182,6 @@ async def test_while_searches_come_in_a_change_is_answered_once_every_index_has_
             await envelope.reply()
         assert trio.current_time() == began + 2 * PATIENCE, "the first alone, then all others together"
     assert desk.journal == ["1v1", "2v1", "3v1", "4v1"]
-
-
-@pytest.mark.parametrize("slow", [0, 1])
-async def test_without_patience_a_change_is_answered_while_the_other_index_commits(desk, slow, monkeypatch):
-    """behaviour 187"""
-    monkeypatch.setattr(publisher, "FOLLOWING", 0.0)
-    results = [Indexed.DONE, Indexed.DONE]
-    results[slow] = None
-    publications = [make_publication(serial, *results) for serial in (1, 2)]
-    desk.indexers[slow].is_in_demand = True
-    began = trio.current_time()
-    async with served(desk.coordinator, desk.start_coordinator), desk.served():
-        for publication in publications:
-            envelope = await desk.mailbox.post(publication)
-            assert await envelope.reply() is publication.change.outcome
-        assert trio.current_time() == began
-        assert desk.indexers[slow].promised == [each.receipts[slow] for each in publications]
-        assert not any(each.receipts[slow].done.is_set() for each in publications)
-    assert desk.journal == ["1v1", "2v1"]
 
 
 async def test_a_change_is_promised_to_searches_before_anybody_hears_of_it(desk):
