@@ -208,8 +208,8 @@ class Watcher:
             except ShuttingDown:
                 return
             took = trio.current_time() - began
-            # Never busy for more than half of the time; but a look that hung for hours, as while the machine or
-            # the disk slept, is no reason not to look again for as long.
+            # Never busy for more than half of the time; but a look that hung for hours, as while the machine
+            # or the disk slept, is no reason not to look again for as long.
             await trio.sleep(max(TICK - took, min(took, LONGEST_PAUSE)))
 
     async def _look(self) -> None:
