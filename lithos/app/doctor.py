@@ -93,16 +93,20 @@ async def check_owner(ownership: Ownership, config: Config) -> list[Finding]:
                 "nothing that it acknowledged is lost.",
             )
         ]
-    try:
-        await client.call("lithos_stats", {})
-    except (OwnerUnreachable, OwnerRefuses) as failure:
-        return [
-            *_ailments(health),
-            fail(
-                f"The owner ({who}) is up, but refuses this command: {failure}",
-                "Give commands the settings that the server was started with.",
-            ),
-        ]
+    # Commands pass with the token of the lock file; agents, with the one configured here, might not.
+    configured = OwnerClient(record.url, config.server.auth_token, _ANSWER_WAIT)
+    for asking in [client, configured] if config.server.auth_token else [client]:
+        try:
+            await asking.call("lithos_stats", {})
+        except (OwnerUnreachable, OwnerRefuses) as failure:
+            asked = "this command" if asking is client else "the token that is configured here"
+            return [
+                *_ailments(health),
+                fail(
+                    f"The owner ({who}) is up, but refuses {asked}: {failure}",
+                    "Give commands and agents the settings that the server was started with.",
+                ),
+            ]
     return [*_ailments(health), ok(f"In use by {who}; it answers.")]
 
 

@@ -12,25 +12,14 @@ import subprocess
 import time
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
+from tests.e2e.imports import bring, numbers
 from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos
 from tests.servers import put_note
 
 DATA = Path(__file__).parents[1] / "data" / "import"
-
-
-def bring(data: Path, *arguments: str | Path) -> dict[str, Any]:
-    done = run_lithos("-d", data, "--json", "import", *arguments)
-    assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
-
-
-def numbers(report: dict[str, Any]) -> dict[str, int]:
-    return {result: number for result, number in report["notes"].items() if number}
 
 
 def notes_of(data: Path) -> dict[str, str]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from lithos.stores.importing.kinds import known_kinds
 from tests import upstream
 from tests.e2e.feeds import call_tool
-from tests.e2e.process import run_lithos, running_lithos
+from tests.e2e.imports import bring, numbers
+from tests.e2e.process import running_lithos
 from tests.stores.importing.samples import DATA, EXPECTED, read, records
 
 QUESTIONS: Final[list[dict[str, str]]] = json.loads((DATA / "questions.json").read_text(encoding="utf-8"))
@@ -22,17 +23,6 @@ OTHERS: Final = (
     ("mem0", "mem0.jsonl", "", ""),
     ("lithos", "", "zanzibar", "Raft"),
 )
-
-
-def bring(data: Path, *arguments: str | Path) -> dict[str, Any]:
-    done = run_lithos("-d", data, "--json", "import", *arguments)
-    assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
-
-
-def numbers(report: dict[str, Any]) -> dict[str, int]:
-    return {result: number for result, number in report["notes"].items() if number}
 
 
 @pytest.mark.slow

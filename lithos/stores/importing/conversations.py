@@ -38,6 +38,7 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
 _TITLE_LENGTH: Final = 80
 #: What stands for an image and the like.
 _MARK: Final = re.compile(r"^\[[^\]\n]*\]$", re.MULTILINE)
+#: What reading a damaged .zip raises: `zipfile` tells of unknown methods and of passwords by the last two.
 _READ_FAILED: Final = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
