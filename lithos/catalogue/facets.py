@@ -273,7 +273,8 @@ def _common(few: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.int64
         return few
     at = np.searchsorted(many, few)
     at[at == len(many)] = 0  # greater than all: the first one is another
-    return few[many[at] == few]
+    shared: NDArray[np.int64] = few[many[at] == few]
+    return shared
 
 
 def _microseconds(moment: datetime) -> int:
