@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
-import subprocess
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +21,7 @@ from bench.figures import Figures
 from bench.install import Installation, measure_installation
 from bench.plot import draw_plot
 from bench.recall import KEPT, Recall, measure_recall, merge_recall, read_recall
-from bench.report import print_report
+from bench.report import describe_machine, print_report
 from bench.sizes import Effort, measure_size
 from bench.stages import Stages, describe_error
 from bench.tables import Measured, render_targets, series_of, write_report
@@ -125,23 +122,6 @@ def _sizes(text: str) -> tuple[int, ...]:
     if sizes[0] < 100:
         raise argparse.ArgumentTypeError("give sizes of at least 100 notes")
     return sizes
-
-
-def describe_machine(load: float) -> str:
-    """Where and when it was measured; the load is that of the minute before."""
-    revision = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
-    cores = len(os.sched_getaffinity(0))
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return (
-        f"Revision {revision or 'unknown'}, {now}, {cores} cores, Python {platform.python_version()}, "
-        f"load {load:.1f} before. Clients share the cores with the server."
-    )
 
 
 if __name__ == "__main__":

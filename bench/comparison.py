@@ -33,7 +33,7 @@ _KINDS: Final = (
 
 @frozen
 class Case:
-    """A benchmark, its arguments, the notes it is run on, and the figures of it that are shown (a pattern)."""
+    """A benchmark, its arguments, its notes, and a pattern of the figures of it that are shown."""
 
     name: str
     module: str
