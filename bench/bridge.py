@@ -92,6 +92,7 @@ def started(data: Path, patience: float = PATIENCE) -> Iterator[Stdio]:
         env=installed_environment(),
     ) as process:
         too_late = threading.Timer(patience, process.kill)
+        too_late.daemon = True
         too_late.start()
         try:
             yield Stdio(process, began)

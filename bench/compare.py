@@ -142,7 +142,7 @@ def worktrees(old: str, new: str, *, own_bench: bool) -> Iterator[tuple[Place, P
             for tree, revision in zip(trees, (old, new), strict=True):
                 _git("worktree", "add", "--quiet", "--detach", str(tree), revision)
             places = [
-                Place(revision, tree, _place_harness(tree, tree if own_bench else trees[1]))
+                Place(_name(revision), tree, _place_harness(tree, tree if own_bench else trees[1]))
                 for tree, revision in zip(trees, (old, new), strict=True)
             ]
             for place in places:
@@ -151,6 +151,14 @@ def worktrees(old: str, new: str, *, own_bench: bool) -> Iterator[tuple[Place, P
         finally:
             for tree in filter(Path.exists, trees):
                 _git("worktree", "remove", "--force", str(tree))
+
+
+def _name(revision: str) -> str:
+    """The revision as given, and its commit when that is another word."""
+    command = ["git", "rev-parse", "--short", f"{revision}^{{commit}}"]
+    told = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    commit = told.stdout.strip()
+    return revision if revision.startswith(commit) else f"{revision} ({commit})"
 
 
 def _place_harness(tree: Path, source: Path) -> Path:

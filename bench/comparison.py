@@ -6,12 +6,12 @@ on what is indexed, old and new in turn. Used by `python -m bench.compare OLD NE
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copytree
 from typing import Any, Final
@@ -20,6 +20,7 @@ from attrs import asdict, frozen
 
 from bench.compare import Change, Place, compare_rounds, read_figures
 from bench.corpus import generate
+from bench.report import describe_machine
 from bench.stages import describe_error
 from bench.tables import render_table
 from bench.targets import MIXED, USUAL
@@ -74,6 +75,7 @@ class Comparison:
     ) -> None:
         self._places = places
         self._begun = time.monotonic()
+        self._machine = describe_machine(os.getloadavg()[0])
         self._limit = 60 * minutes
         self._notes = notes
         self._cases = cases
@@ -146,11 +148,10 @@ class Comparison:
     def render(self) -> str:
         """A table for each case, as Markdown."""
         old, new = (place.revision for place in self._places)
-        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         minutes = (time.monotonic() - self._begun) / 60
         sections = [
             f"# {new} beside {old}",
-            f"Written by `python -m bench.compare {old} {new} --all` on {now} after {minutes:.0f} minutes. "
+            f"Written by `python -m bench.compare --all` after {minutes:.0f} minutes. {self._machine} "
             "Both revisions were measured by the same benchmarks in turn, each on its own copy of the same "
             "notes. The ratio is the median of the ratios inside the rounds, beside its range; `*` where all "
             "rounds say the same, more or less. Times are in ms, of starts in s; `processor` is the server's "
@@ -161,13 +162,13 @@ class Comparison:
         return "\n\n".join(sections) + "\n"
 
     def _render_case(self, case: Case) -> str:
+        rounds = len(self._pairs[case.name])
         rows = [
             (
                 change.figure, f"{change.old:.4g}", f"{change.new:.4g}", f"{change.ratio:.2f}",
-                f"{change.lowest:.2f} to {change.highest:.2f}", "*" if change.agrees else "",
+                f"{change.lowest:.2f} to {change.highest:.2f}", "*" if change.agrees and rounds > 1 else "",
             )
             for change in self.changes(case)
         ]  # fmt: skip
-        rounds = len(self._pairs[case.name])
         head = f"## {case.name.capitalize()}, {self._notes_of(case):,} notes, rounds: {rounds}"
         return f"{head}\n\n{render_table(('Figure', 'Old', 'New', 'New/old', 'Range', ''), rows)}"

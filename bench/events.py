@@ -30,7 +30,7 @@ from lithos.actors.coordinating.messages import AppendEvents
 from lithos.core.events import Event, EventDraft
 from lithos.stores.coordination.store import CoordinationStore
 
-_TEXT, _CLOSE = 1, 8
+_TEXT, _CLOSE, _PING = 1, 8, 9
 _UPGRADE = (
     "GET /events/ws HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -165,6 +165,9 @@ async def listen_websocket(
                 opcode, payload, begin = frame
                 if opcode == _TEXT and b'"seq"' in payload:
                     delays.note(_timestamp(payload.decode()))
+                elif opcode == _PING:
+                    # A masked pong, as the server closes a connection that gives none; the mask is zero.
+                    await stream.send_all(bytes((0x8A, 0x80 | len(payload), 0, 0, 0, 0)) + payload)
                 elif opcode == _CLOSE:
                     delays.cut_off += 1
                     return

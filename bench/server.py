@@ -110,6 +110,7 @@ def launched(
         },
     )
     too_late = threading.Timer(patience, process.kill)
+    too_late.daemon = True
     too_late.start()
     try:
         assert process.stdout is not None

@@ -371,7 +371,7 @@ def test_the_usual_comparison_tells_every_case_but_the_one_that_failed(tmp_path:
     assert told == 1 + len(CASES) + len(CASES) - 2, "what failed is not tried again"
     assert "| to_noop.read | 3 | 1.5 | 0.50 | 0.50 to 0.50 | * |" in report
     assert "## Starts, 100 notes, rounds: 2\n" in report
-    assert "| first.searchable_s | 9 | 4.5 |" in report
+    assert "| first.searchable_s | 9 | 4.5 | 0.50 | 0.50 to 0.50 |  |" in report, "one run agrees with itself"
     assert "listening_s" not in report
     assert "* durable writes: new: SystemExit: bench.write does not work with new; see above." in report
     assert len(comparison.problems) == 2
