@@ -21,7 +21,7 @@ from bench.figures import Figures
 from bench.install import Installation, measure_installation
 from bench.plot import draw_plot
 from bench.recall import KEPT, Recall, measure_recall, merge_recall, read_recall
-from bench.report import describe_machine, print_report
+from bench.report import describe_machine, end_by_signal, print_report
 from bench.sizes import Effort, measure_size
 from bench.stages import Stages, describe_error
 from bench.tables import Measured, render_targets, series_of, write_report
@@ -36,6 +36,7 @@ INSTALL_LIMIT, RECALL_LIMIT = 300.0, 180.0
 
 def main(arguments: list[str] | None = None) -> None:
     options = parse_arguments(arguments)
+    end_by_signal()
     load, begun = os.getloadavg()[0], time.monotonic()
     machine = describe_machine(load)
     stages = Stages(begun + 60 * options.minutes)

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from attrs import asdict, frozen
 
-from bench.report import print_report
+from bench.report import end_by_signal, print_report
 
 BENCHES: Final = (
     "search", "write", "start", "claims", "events", "retrieve", "watch", "bridge", "graph", "loop_lag",
@@ -76,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--notes", type=int, help="of --all: in so many notes instead of each case's own")
     parser.add_argument("--out", type=Path, default=Path("bench/compare.md"), help="of --all")
     options = parser.parse_args(own)
+    end_by_signal()
     with worktrees(options.old, options.new, own_bench=options.own_bench) as places:
         if options.all:
             _compare_all(places, options)

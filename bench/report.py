@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -36,6 +37,11 @@ def print_report(bench: str, **figures: Any) -> None:
         "python": platform.python_version(),
     }
     print(json.dumps({"bench": bench, **figures, "machine": machine}), flush=True)
+
+
+def end_by_signal() -> None:
+    """From now on SIGTERM is `KeyboardInterrupt`, so that servers are stopped and folders removed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def describe_machine(load: float) -> str:

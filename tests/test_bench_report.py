@@ -14,6 +14,7 @@ import attrs
 import pytest
 import trio
 
+from bench.all import main as run_all
 from bench.calls import CallFigures
 from bench.claims import ClaimFigures
 from bench.client import Latencies
@@ -26,7 +27,7 @@ from bench.install import Installation, Package
 from bench.plot import Axis, draw_plot
 from bench.projection import project
 from bench.recall import COLUMNS, KEPT, Recall, merge_recall, read_recall
-from bench.sizes import actors_between
+from bench.sizes import Effort, actors_between
 from bench.stages import Stages
 from bench.starts import Starts
 from bench.tables import Measured, render_growth, render_targets, series_of, write_report
@@ -383,3 +384,42 @@ def test_no_round_begins_that_would_end_too_late(tmp_path: Path) -> None:
     list(comparison.run(5))
     assert "rounds: 1" in comparison.render()
     assert "rounds: 2" not in comparison.render()
+
+
+def test_one_command_writes_the_report_though_a_size_and_the_recall_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The largest size is measured last; what was measured before it is in the report and the JSON line."""
+    asked: list[int] = []
+
+    def measure_size(notes: int, usual: int, effort: Effort, until: float) -> Figures:
+        asked.append(notes)
+        if notes == 300_000:
+            assert "| 10,000 | read |" in (tmp_path / "report.md").read_text(), "written before"
+            raise OSError("no room")
+        return attrs.evolve(FIGURES, notes=notes, memory=Memory(notes / 100, 9), problems=())
+
+    with (
+        patch("bench.all.measure_size", measure_size),
+        patch("bench.all.measure_recall", side_effect=RuntimeError("it ended with 1")),
+        patch("bench.all.measure_installation", return_value=INSTALLED),
+        patch("bench.all.end_by_signal"),
+    ):
+        run_all(["--out", str(tmp_path / "report.md"), "--largest", "300000"])
+    assert asked == [1_000, 10_000, LARGE, 300_000]
+    report = (tmp_path / "report.md").read_text()
+    for part in (
+        "* 300,000 notes, OSError: no room\n* recall: RuntimeError: it ended with 1\n",
+        "| 100,000 | read | 3.00 |",
+        "resident memory, 1,000,000 notes, projected",
+        "| 300,000 | 1,379,860 |",
+        "## Installation",
+    ):
+        assert part in report
+    assert (tmp_path / "report.svg").read_text().startswith("<svg")
+    told = json.loads(capsys.readouterr().out)
+    assert told["not_measured"] == [
+        "300,000 notes, OSError: no room",
+        "recall: RuntimeError: it ended with 1",
+    ]
+    assert list(told["sizes"]) == ["1000", "10000", "100000", "300000"]
