@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -120,18 +121,23 @@ class Place:
         """What a module printed; its errors go where ours go, and end the comparison with `SystemExit`."""
         environment = {**os.environ, "PYTHONPATH": str(self.tree)}
         command = [sys.executable, *(["-m", module] if module else []), *arguments]
-        done = subprocess.run(
+        # A group of its own: the servers that a benchmark has started end with it.
+        with subprocess.Popen(
             command,
             cwd=self.harness,
             env=environment,
             stdout=subprocess.PIPE,
             text=True,
-            check=False,
-            timeout=timeout,
-        )
-        if done.returncode:
+            process_group=0,
+        ) as process:
+            try:
+                told, _ = process.communicate(timeout=timeout)
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        if process.returncode:
             raise SystemExit(f"{module or 'lithos'} does not work with {self.revision}; see above.")
-        return done.stdout
+        return told
 
 
 @contextmanager

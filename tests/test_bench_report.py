@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 import xml.etree.ElementTree as ElementTree
 from contextlib import ExitStack
@@ -423,3 +424,25 @@ def test_one_command_writes_the_report_though_a_size_and_the_recall_fail(
         "recall: RuntimeError: it ended with 1",
     ]
     assert list(told["sizes"]) == ["1000", "10000", "100000", "300000"]
+
+
+@pytest.mark.slow
+def test_a_benchmark_that_takes_too_long_ends_with_the_processes_it_has_started(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n"
+        "child.wait()\n"
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        Place("old", tmp_path, tmp_path).run("slow", timeout=10)
+    child = Path(f"/proc/{(tmp_path / 'pid').read_text()}")
+    until = time.monotonic() + 10
+    while child.exists() and "\nState:\tZ" not in (child / "status").read_text():
+        assert time.monotonic() < until, "its process goes on"
+        time.sleep(0.01)
+    (tmp_path / "good.py").write_text("print('told')\n")
+    assert Place("old", tmp_path, tmp_path).run("good", timeout=60) == "told\n"
+    (tmp_path / "bad.py").write_text("raise SystemExit(3)\n")
+    with pytest.raises(SystemExit, match="bad does not work with old"):
+        Place("old", tmp_path, tmp_path).run("bad", timeout=60)
