@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.report import middle, print_report
-from bench.server import data_directory, installed_environment
+from bench.server import PATIENCE, data_directory, installed_environment
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
 NO_OP = {"name": "lithos_agent_info", "arguments": {"id": "nobody"}}
@@ -80,8 +81,8 @@ class Stdio:
 
 
 @contextmanager
-def started(data: Path) -> Iterator[Stdio]:
-    """A stdio server on `data`, ended by the end of its input."""
+def started(data: Path, patience: float = PATIENCE) -> Iterator[Stdio]:
+    """A stdio server on `data`, ended by the end of its input, or killed after `patience` seconds."""
     began = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, "-m", "lithos", "-d", str(data), "serve", "-t", "stdio"],
@@ -90,7 +91,13 @@ def started(data: Path) -> Iterator[Stdio]:
         stderr=subprocess.DEVNULL,
         env=installed_environment(),
     ) as process:
-        yield Stdio(process, began)
+        too_late = threading.Timer(patience, process.kill)
+        too_late.daemon = True
+        too_late.start()
+        try:
+            yield Stdio(process, began)
+        finally:
+            too_late.cancel()
 
 
 def main() -> None:

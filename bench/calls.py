@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import trio
+from attrs import asdict, frozen
 
 from bench.client import Latencies, RawClient, Request, drive
 from bench.corpus import queries
@@ -23,9 +24,20 @@ from bench.server import Serving, data_directory, serving
 from bench.words import TOPICS
 
 WARM_UP = 60
-#: Notes that are read again and again.
-HOT = 200
+#: Notes that are read again and again, and those known at all.
+HOT, KNOWN = 200, 20_000
 RANKING = ("hybrid", "retrieve", "retrieve_tag", "context")
+
+
+@frozen
+class CallFigures:
+    """Medians by kind, and medians of the ratios inside rounds: of p50, and of processor time a call."""
+
+    kinds: Mapping[str, Latencies]
+    to_noop: Mapping[str, float]
+    to_noop_processor: Mapping[str, float]
+    to_hybrid: Mapping[str, float]
+    to_hybrid_processor: Mapping[str, float]
 
 
 def main() -> None:
@@ -50,28 +62,35 @@ def run(options: argparse.Namespace, data: Path) -> None:
 
 
 async def _measure(server: Serving, options: argparse.Namespace) -> None:
+    figures = await measure_calls(server, options.clients, options.rounds, options.calls, options.only or ())
+    told = asdict(figures)
+    print_report("calls", notes=options.notes, clients=options.clients, **told.pop("kinds"), **told)
+
+
+async def measure_calls(
+    server: Serving, clients: int, count: int, calls: int, only: Sequence[str] = ()
+) -> CallFigures:
+    """`count` rounds of `calls` calls of each kind, or of those in `only` and the no-op."""
     kinds = _kinds(queries(3, 5_000), await _note_ids(server))
-    if options.only:
-        kinds = {kind: request for kind, request in kinds.items() if kind in ("noop", *options.only)}
+    if only:
+        kinds = {kind: request for kind, request in kinds.items() if kind in ("noop", *only)}
     asked = dict.fromkeys(kinds, 0)
 
     async def drive_on(kind: str, calls: int) -> Latencies:
         """Each round asks what no round before it has asked."""
         begin, request = asked[kind], kinds[kind]
         asked[kind] += calls
-        return await drive(server, options.clients, calls, lambda number: request(begin + number))
+        return await drive(server, clients, calls, lambda number: request(begin + number))
 
     for kind in kinds:
         await drive_on(kind, WARM_UP)
     rounds: dict[str, list[Latencies]] = {kind: [] for kind in kinds}
-    for _ in range(options.rounds):
+    for _ in range(count):
         for kind in kinds:
-            rounds[kind].append(await drive_on(kind, options.calls))
+            rounds[kind].append(await drive_on(kind, calls))
     ranking = {kind: rounds[kind] for kind in RANKING if kind in rounds}
-    print_report(
-        "calls",
-        notes=options.notes,
-        clients=options.clients,
+    return CallFigures(
+        kinds={kind: Latencies(**middle_of(of_kind)) for kind, of_kind in rounds.items()},
         to_noop={kind: _ratio(rounds[kind], rounds["noop"], "p50") for kind in kinds if kind != "noop"},
         to_noop_processor={
             kind: _ratio(rounds[kind], rounds["noop"], "processor") for kind in kinds if kind != "noop"
@@ -86,7 +105,6 @@ async def _measure(server: Serving, options: argparse.Namespace) -> None:
             for kind, of_kind in ranking.items()
             if "hybrid" in rounds and kind != "hybrid"
         },
-        **{kind: middle_of(of_kind) for kind, of_kind in rounds.items()},
     )
 
 
@@ -135,7 +153,7 @@ def _kinds(texts: list[str], note_ids: list[str]) -> dict[str, Callable[[int], R
 
 async def _note_ids(server: Serving) -> list[str]:
     async with RawClient(server.host, server.port) as client:
-        answer = json.loads(await client.exchange("lithos_list", {"limit": 100_000}))
+        answer = json.loads(await client.exchange("lithos_list", {"limit": KNOWN}))
     return [item["id"] for item in answer["result"]["structuredContent"]["items"]]
 
 

@@ -5,6 +5,9 @@ into a temporary git worktree and run by this interpreter, its `lithos` first on
 (old new, new old, …), so that what else the machine does falls on both. Both are measured by the benchmarks
 of NEW, so that only the server differs; `--own-bench` lets each bring its own. What stands after `--` is
 handed to every benchmark.
+
+`--all` measures calls, writes, writes beside searches and starts (`bench.comparison`) on data directories
+that each revision has indexed once, for `--minutes` at most, and writes a table (`--out`).
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,10 +28,11 @@ from typing import Any, Final
 
 from attrs import asdict, frozen
 
-from bench.report import print_report
+from bench.report import end_by_signal, print_report
 
 BENCHES: Final = (
     "search", "write", "start", "claims", "events", "retrieve", "watch", "bridge", "graph", "loop_lag",
+    "calls", "starts", "edits",
 )  # fmt: skip
 #: Parts of a report that are no figures.
 _ASIDE: Final = ("bench", "machine")
@@ -65,8 +70,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--bench", action="append", choices=BENCHES, help="default: search")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--own-bench", action="store_true", help="each revision measures with its own bench")
+    parser.add_argument("--all", action="store_true", help="the usual cases, written to --out")
+    parser.add_argument(
+        "--minutes", type=float, default=8.0, help="of --all: no round begins that would end later"
+    )
+    parser.add_argument("--notes", type=int, help="of --all: in so many notes instead of each case's own")
+    parser.add_argument("--out", type=Path, default=Path("bench/compare.md"), help="of --all")
     options = parser.parse_args(own)
+    end_by_signal()
     with worktrees(options.old, options.new, own_bench=options.own_bench) as places:
+        if options.all:
+            _compare_all(places, options)
+            return
         for bench in options.bench or ["search"]:
             pairs = measure(bench, places, options.rounds, handed)
             changes = compare_rounds(pairs)
@@ -74,6 +89,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(render_changes(changes))
             figures = [{**asdict(change), "agrees": change.agrees} for change in changes]
             print_report("compare", of=bench, old=options.old, new=options.new, changes=figures)
+
+
+def _compare_all(places: tuple[Place, Place], options: argparse.Namespace) -> None:
+    """The cases of `bench.comparison` in rounds; the table is written after each case."""
+    from bench.comparison import Comparison  # noqa: PLC0415 - it builds on this module
+
+    comparison = Comparison(places, options.minutes, options.notes)
+    for _ in comparison.run(options.rounds):
+        options.out.write_text(comparison.render())
+    print(comparison.render())
+    print_report("compare", old=options.old, new=options.new, **comparison.told())
 
 
 def _split_at(arguments: list[str], mark: str) -> tuple[list[str], str, list[str]]:
@@ -91,16 +117,27 @@ class Place:
     tree: Path
     harness: Path
 
-    def run(self, module: str, *arguments: str) -> str:
-        """What a module printed; its errors go where ours go, and end the comparison."""
+    def run(self, module: str, *arguments: str, timeout: float | None = None) -> str:
+        """What a module printed; its errors go where ours go, and end the comparison with `SystemExit`."""
         environment = {**os.environ, "PYTHONPATH": str(self.tree)}
         command = [sys.executable, *(["-m", module] if module else []), *arguments]
-        done = subprocess.run(
-            command, cwd=self.harness, env=environment, stdout=subprocess.PIPE, text=True, check=False
-        )
-        if done.returncode:
+        # A group of its own: the servers that a benchmark has started end with it.
+        with subprocess.Popen(
+            command,
+            cwd=self.harness,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        ) as process:
+            try:
+                told, _ = process.communicate(timeout=timeout)
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        if process.returncode:
             raise SystemExit(f"{module or 'lithos'} does not work with {self.revision}; see above.")
-        return done.stdout
+        return told
 
 
 @contextmanager
@@ -112,7 +149,7 @@ def worktrees(old: str, new: str, *, own_bench: bool) -> Iterator[tuple[Place, P
             for tree, revision in zip(trees, (old, new), strict=True):
                 _git("worktree", "add", "--quiet", "--detach", str(tree), revision)
             places = [
-                Place(revision, tree, _place_harness(tree, tree if own_bench else trees[1]))
+                Place(_name(revision), tree, _place_harness(tree, tree if own_bench else trees[1]))
                 for tree, revision in zip(trees, (old, new), strict=True)
             ]
             for place in places:
@@ -121,6 +158,14 @@ def worktrees(old: str, new: str, *, own_bench: bool) -> Iterator[tuple[Place, P
         finally:
             for tree in filter(Path.exists, trees):
                 _git("worktree", "remove", "--force", str(tree))
+
+
+def _name(revision: str) -> str:
+    """The revision as given, and its commit when that is another word."""
+    command = ["git", "rev-parse", "--short", f"{revision}^{{commit}}"]
+    told = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    commit = told.stdout.strip()
+    return revision if revision.startswith(commit) else f"{revision} ({commit})"
 
 
 def _place_harness(tree: Path, source: Path) -> Path:

@@ -30,7 +30,7 @@ from lithos.actors.coordinating.messages import AppendEvents
 from lithos.core.events import Event, EventDraft
 from lithos.stores.coordination.store import CoordinationStore
 
-_TEXT, _CLOSE = 1, 8
+_TEXT, _CLOSE, _PING = 1, 8, 9
 _UPGRADE = (
     "GET /events/ws HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -38,7 +38,7 @@ _UPGRADE = (
 
 
 @define
-class _Delays:
+class Delays:
     """Seconds from change to arrival, of every event that any subscriber got."""
 
     taken: list[float] = field(factory=list)
@@ -80,11 +80,11 @@ async def _measure_delivery(server: Serving, options: argparse.Namespace) -> Non
 
 
 async def _deliver(server: Serving, options: argparse.Namespace) -> dict[str, float]:
-    delays, changes = _Delays(), [0]
+    delays, changes = Delays(), [0]
     async with trio.open_nursery() as nursery:
         for _ in range(options.subscribers):
-            await nursery.start(_listen_sse, server, delays)
-            await nursery.start(_listen_websocket, server, delays)
+            await nursery.start(listen_sse, server, delays)
+            await nursery.start(listen_websocket, server, delays)
         began = time.perf_counter()
         async with trio.open_nursery() as writers:
             for number in range(16):
@@ -122,8 +122,8 @@ async def _write_steadily(
             due += pause
 
 
-async def _listen_sse(
-    server: Serving, delays: _Delays, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+async def listen_sse(
+    server: Serving, delays: Delays, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     stream = await trio.open_tcp_stream(server.host, server.port)
     async with stream:
@@ -148,8 +148,8 @@ def _timestamp(text: str) -> str:
     return text.rpartition('"timestamp":"')[2][:32]
 
 
-async def _listen_websocket(
-    server: Serving, delays: _Delays, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+async def listen_websocket(
+    server: Serving, delays: Delays, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """By hand: a client library takes longer for a message than the server, and would be what is measured."""
     stream = await trio.open_tcp_stream(server.host, server.port)
@@ -165,6 +165,9 @@ async def _listen_websocket(
                 opcode, payload, begin = frame
                 if opcode == _TEXT and b'"seq"' in payload:
                     delays.note(_timestamp(payload.decode()))
+                elif opcode == _PING:
+                    # A masked pong, as the server closes a connection that gives none; the mask is zero.
+                    await stream.send_all(bytes((0x8A, 0x80 | len(payload), 0, 0, 0, 0)) + payload)
                 elif opcode == _CLOSE:
                     delays.cut_off += 1
                     return

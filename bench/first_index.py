@@ -35,13 +35,14 @@ def main() -> None:
     print(json.dumps(index_barely(parser.parse_args().folder)))
 
 
-def measure_floor(folder: Path) -> dict[str, float]:
-    """Seconds of each of `PARTS`, taken in a process of its own."""
+def measure_floor(folder: Path, timeout: float | None = None) -> dict[str, float]:
+    """Seconds of each of `PARTS`, taken in a process of its own, which may run for `timeout` seconds."""
     told = subprocess.run(
         [sys.executable, "-m", "bench.first_index", str(folder)],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
+        timeout=timeout,
     )
     seconds: dict[str, float] = json.loads(told.stdout)
     return seconds

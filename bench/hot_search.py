@@ -38,10 +38,11 @@ def main() -> None:
     print(trio.run(_profile, options.data, options.searches))
 
 
-def profile_searches(data: Path, searches: int = SEARCHES) -> str:
-    """The profile as text, taken in a process of its own."""
+def profile_searches(data: Path, searches: int = SEARCHES, timeout: float | None = None) -> str:
+    """The profile as text, taken in a process of its own, which may run for `timeout` seconds."""
     command = [sys.executable, "-m", "bench.hot_search", str(data), "--searches", str(searches)]
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=timeout)
+    return done.stdout.strip()
 
 
 async def _profile(data: Path, searches: int) -> str:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
+import subprocess
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -33,3 +37,25 @@ def print_report(bench: str, **figures: Any) -> None:
         "python": platform.python_version(),
     }
     print(json.dumps({"bench": bench, **figures, "machine": machine}), flush=True)
+
+
+def end_by_signal() -> None:
+    """From now on SIGTERM is `KeyboardInterrupt`, so that servers are stopped and folders removed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def describe_machine(load: float) -> str:
+    """Where and when it was measured; the load is that of the minute before."""
+    revision = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    cores = len(os.sched_getaffinity(0))
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return (
+        f"Revision {revision or 'unknown'}, {now}, {cores} cores, Python {platform.python_version()}, "
+        f"load {load:.1f} before. Clients share the cores with the server."
+    )

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -85,12 +86,13 @@ def installed_environment() -> dict[str, str]:
 
 @contextmanager
 def launched(
-    data: Path, environment: Mapping[str, str] | None = None
+    data: Path, environment: Mapping[str, str] | None = None, patience: float = PATIENCE
 ) -> Iterator[tuple[subprocess.Popen[str], str, float]]:
     """Start `lithos serve` on a free port; its process, its address, and the `perf_counter` of its start.
 
     Entered when it listens, stopped at the end of the block. Embeddings are those of the static tier, unless
-    the environment says otherwise, wherever onnxruntime is installed.
+    the environment says otherwise, wherever onnxruntime is installed. A server that does not listen within
+    `patience` seconds is killed, which ends in `SystemExit`.
     """
     command = shutil.which("lithos", path=str(Path(sys.executable).parent)) or "lithos"
     began = time.perf_counter()
@@ -107,36 +109,50 @@ def launched(
             **(environment or {}),
         },
     )
+    too_late = threading.Timer(patience, process.kill)
+    too_late.daemon = True
+    too_late.start()
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
+        too_late.cancel()
         if not line:
             raise SystemExit(
                 f"The server ended before it listened. Start it to see why: {command} -d DIR serve"
             )
         yield process, json.loads(line)["url"], began
     finally:
+        too_late.cancel()
         process.send_signal(signal.SIGTERM)
-        process.wait(STOP_PATIENCE)
+        try:
+            process.wait(STOP_PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
         if process.stdout is not None:
             process.stdout.close()
 
 
 @contextmanager
-def serving(data: Path, environment: Mapping[str, str] | None = None) -> Iterator[Serving]:
-    """Serve `data` on a free port until the block ends; entered when everything is searchable."""
-    with launched(data, environment) as (process, address, began):
+def serving(
+    data: Path, environment: Mapping[str, str] | None = None, patience: float = PATIENCE
+) -> Iterator[Serving]:
+    """Serve `data` on a free port until the block ends; entered when everything is searchable.
+
+    Raises `TimeoutError` when that takes more than `patience` seconds.
+    """
+    with launched(data, environment, patience) as (process, address, began):
         url = urlsplit(address)
         listening = time.perf_counter() - began
         assert url.hostname is not None
         assert url.port is not None
-        searchable = _wait_searchable(url.geturl(), began)
+        searchable = _wait_searchable(url.geturl(), began, patience)
         yield Serving(process, url.hostname, url.port, round(listening, 3), round(searchable, 3))
 
 
-def _wait_searchable(url: str, began: float) -> float:
+def _wait_searchable(url: str, began: float, patience: float) -> float:
     """Ask `/health` until the model has seen every note; the polling is part of the figure (20 ms)."""
-    while time.perf_counter() - began < PATIENCE:
+    while time.perf_counter() - began < patience:
         with urllib.request.urlopen(f"{url}/health") as response:
             health: dict[str, Any] = json.load(response)
         if health["components"]["embedding_model"]["status"] != "warming":

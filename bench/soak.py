@@ -2,37 +2,51 @@
 
 `python -m bench.soak --minutes 5`. Each client owns a few notes and tasks, which it writes, changes,
 finds and removes again, so that the corpus keeps its size. After the warm-up memory is sampled, without
-pages of files: `slope` is its least-squares line in MiB a minute, `p99_ratio` the p99 of the second half
-to that of the first.
+pages of files: `slope` is its least-squares line in MiB a minute, `second_slope` that of the second half,
+`p99_ratio` the p99 of the second half to that of the first. Halves are those of the time after the warm-up.
+
+`--all-kinds` makes six of the clients others than agents (`bench.soak_kinds`): the official SDK twice, a
+stdio bridge, subscribers by SSE and WebSocket, a person's editor. `--strict` judges by what is aimed at alone
+on the machine: no error, `p99_ratio` at most 1.1, `second_slope` at most 0.1. `--out` writes a table.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import sys
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import trio
-from attrs import Factory, define, frozen
+from attrs import asdict, frozen
+from numpy.typing import NDArray
 
 from bench.client import RawClient
 from bench.corpus import queries
-from bench.report import print_report
+from bench.report import describe_machine, print_report
+from bench.samples import Samples
 from bench.server import Serving, data_directory, serving
+from bench.soak_kinds import KINDS
+from bench.stages import describe_error
+from bench.tables import render_table, render_targets
+from bench.targets import Target, at_most
 
 CLIENTS = 32
-#: Share of the time that is not judged: caches fill, the first merges happen.
-WARM_UP = 0.3
+#: Share of the time that is not judged, and the most of it: caches fill, the first merges happen.
+WARM_UP, WARM_UP_MOST = 0.3, 300.0
 SAMPLE_EVERY = 0.5
 #: Seconds a client thinks between two calls, at most: a machine that only queues tells little.
 THINKING = 0.1
+#: Seconds before a client connects again.
+AGAIN = 1.0
 #: Notes that a client keeps.
 KEPT = 5
 #: Refusals that are part of the game: another client was quicker.
@@ -43,21 +57,16 @@ LARGEST = 512.0
 #: batch took, and a step looks like a slope.
 STEEPEST, JUDGED_FROM = 15.0, 3.0
 LARGEST_RATIO = 3.0
-
-
-@define
-class Samples:
-    """What was seen: (seconds since the begin, seconds it took) of calls, (seconds, MiB) of memory."""
-
-    calls: list[tuple[float, float]] = Factory(list)
-    memory: list[tuple[float, float]] = Factory(list)
-    tools: Counter[str] = Factory(Counter)
-    failures: list[str] = Factory(list)
+#: What is aimed at in half an hour alone on the machine.
+AIMED_RATIO, AIMED_SLOPE = 1.1, 0.1
 
 
 @frozen
 class Soak:
-    """The figures; latencies in ms, memory in MiB."""
+    """The figures; latencies in ms, memory in MiB, slopes in MiB a minute.
+
+    `each_minute`: its number, median MiB, calls, p99.
+    """
 
     minutes: float
     clients: int
@@ -69,6 +78,31 @@ class Soak:
     p99_ratio: float
     memory: float
     slope: float
+    second_slope: float
+    first_p99: float
+    second_p99: float
+    each_minute: tuple[tuple[int, float, int, float], ...]
+    tools: Mapping[str, int]
+
+    def targets(self) -> list[Target]:
+        """What is aimed at, as `bench.targets` tells it; no error is allowed."""
+        failed = f"{self.errors} of {self.calls:,} calls"
+        slope = max(0.0, self.second_slope)
+        told = f"{self.first_p99:.0f} ms, {self.second_p99:.0f} ms"
+        return [
+            Target("calls that fail", "none", failed, 2.0 if self.errors else 0.0),
+            at_most("p99 of the second half to that of the first", self.p99_ratio, AIMED_RATIO, "x", told),
+            Target(
+                "memory, slope of the second half",
+                f"at most {AIMED_SLOPE} MiB a minute",
+                f"{self.second_slope:+.2f} MiB a minute ({self.memory:.0f} MiB at the end)",
+                slope / AIMED_SLOPE,
+            ),
+        ]
+
+    def missed(self) -> list[str]:
+        """Aims that were not reached."""
+        return [f"{one.name}: {one.measured}, {one.limit}" for one in self.targets() if not one.is_met]
 
     def problems(self) -> list[str]:
         """What is not as it should be."""
@@ -87,12 +121,11 @@ class Soak:
 class _Agent:
     """One client: what it owns, and what it asks next."""
 
-    def __init__(self, number: int, samples: Samples, begin: float) -> None:
+    def __init__(self, number: int, samples: Samples) -> None:
         self._name = f"soak{number}"
         self._random = random.Random(number)
         self._texts = queries(number, 500)
         self._samples = samples
-        self._begin = begin
         self._notes: deque[str] = deque()
         self._written = 0
 
@@ -106,9 +139,7 @@ class _Agent:
     async def _ask(self, client: RawClient, tool: str, **arguments: Any) -> dict[str, Any]:
         began = time.perf_counter()
         body = json.loads(await client.exchange(f"lithos_{tool}", arguments))
-        ended = time.perf_counter()
-        self._samples.calls.append((ended - self._begin, ended - began))
-        self._samples.tools[tool] += 1
+        self._samples.note(tool, began)
         result = body.get("result", {})
         answer: dict[str, Any] = result.get("structuredContent") or {}
         is_refused = answer.get("status") == "error" and answer.get("code") not in EXPECTED
@@ -161,17 +192,36 @@ class _Agent:
 
 
 async def soak(
-    server: Serving, seconds: float, clients: int = CLIENTS, told: Callable[[str], None] = lambda _: None
+    server: Serving,
+    data: Path,
+    seconds: float,
+    clients: int = CLIENTS,
+    told: Callable[[str], None] = lambda _: None,
+    *,
+    all_kinds: bool = False,
 ) -> Soak:
     """Load the server for so long; the figures of what came after the warm-up. `told` hears every minute."""
-    samples, begin = Samples(), time.perf_counter()
+    samples = Samples(time.perf_counter())
+    others = KINDS[: max(0, clients - 1)] if all_kinds else ()
     with trio.move_on_after(seconds):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_sample, server, samples, begin)
-            nursery.start_soon(_tell, samples, begin, told)
-            for number in range(clients):
-                nursery.start_soon(_run, server, _Agent(number, samples, begin))
-    return _judge(samples, seconds, clients)
+            nursery.start_soon(_sample, server, samples)
+            nursery.start_soon(_tell, samples, told)
+            for number in range(clients - len(others)):
+                nursery.start_soon(_keep_on, samples, partial(_run, server, _Agent(number, samples)))
+            for number, kind in enumerate(others):
+                nursery.start_soon(_keep_on, samples, partial(kind, server, data, samples, number))
+    return judge_soak(samples, seconds, clients)
+
+
+async def _keep_on(samples: Samples, work: Callable[[], Awaitable[None]]) -> None:
+    """A client that connects anew when its connection ends; that is an error, and not the end of the soak."""
+    while True:
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - it is counted and told
+            samples.failures.append(describe_error(error, 0))
+        await trio.sleep(AGAIN)
 
 
 async def _run(server: Serving, agent: _Agent) -> None:
@@ -179,16 +229,16 @@ async def _run(server: Serving, agent: _Agent) -> None:
         await agent.work(client)
 
 
-async def _sample(server: Serving, samples: Samples, begin: float) -> None:
+async def _sample(server: Serving, samples: Samples) -> None:
     while True:
-        samples.memory.append((time.perf_counter() - begin, server.anonymous()))
+        samples.memory.append((time.perf_counter() - samples.begin, server.anonymous()))
         await trio.sleep(SAMPLE_EVERY)
 
 
-async def _tell(samples: Samples, begin: float, told: Callable[[str], None]) -> None:
+async def _tell(samples: Samples, told: Callable[[str], None]) -> None:
     while True:
         await trio.sleep(60)
-        now = time.perf_counter() - begin
+        now = time.perf_counter() - samples.begin
         memory = [size for at, size in samples.memory if at >= now - 60]
         taken = [took for at, took in samples.calls if at >= now - 60]
         told(
@@ -197,11 +247,11 @@ async def _tell(samples: Samples, begin: float, told: Callable[[str], None]) -> 
         )
 
 
-def _judge(samples: Samples, seconds: float, clients: int) -> Soak:
-    warm = WARM_UP * seconds
+def judge_soak(samples: Samples, seconds: float, clients: int) -> Soak:
+    """The figures of what came after the warm-up."""
+    warm = min(WARM_UP * seconds, WARM_UP_MOST)
     half = (warm + seconds) / 2
     memory = np.array([sample for sample in samples.memory if sample[0] >= warm])
-    slope = float(np.polyfit(memory[:, 0], memory[:, 1], 1)[0]) * 60
     taken = [took for at, took in samples.calls if at >= warm]
     first = [took for at, took in samples.calls if warm <= at < half]
     second = [took for at, took in samples.calls if at >= half]
@@ -215,18 +265,62 @@ def _judge(samples: Samples, seconds: float, clients: int) -> Soak:
         p99=_percentile(taken, 99),
         p99_ratio=round(_percentile(second, 99) / _percentile(first, 99), 2),
         memory=float(memory[-1, 1]),
-        slope=round(slope, 2),
+        slope=_slope(memory),
+        second_slope=_slope(memory[memory[:, 0] >= half]),
+        first_p99=_percentile(first, 99),
+        second_p99=_percentile(second, 99),
+        each_minute=_each_minute(samples),
+        tools=dict(samples.tools.most_common()),
     )
+
+
+def _slope(memory: NDArray[np.float64]) -> float:
+    """The least-squares line of (seconds, MiB), in MiB a minute."""
+    return round(float(np.polyfit(memory[:, 0], memory[:, 1], 1)[0]) * 60, 3)
+
+
+def _each_minute(samples: Samples) -> tuple[tuple[int, float, int, float], ...]:
+    """Number, median MiB, calls and p99 of each minute in which something was answered."""
+    memory: dict[int, list[float]] = {}
+    taken: dict[int, list[float]] = {}
+    for at, size in samples.memory:
+        memory.setdefault(int(at // 60), []).append(size)
+    for at, took in samples.calls:
+        taken.setdefault(int(at // 60), []).append(took)
+    return tuple(
+        (minute + 1, round(float(np.median(memory[minute])), 1), len(took), _percentile(took, 99))
+        for minute, took in sorted(taken.items())
+        if minute in memory
+    )
+
+
+def render_soak(soaked: Soak, machine: str) -> str:
+    """The verdicts, each minute, and what was done how often, as Markdown."""
+    minutes = [
+        (str(at), f"{size:.1f}", str(calls), f"{p99:.0f}") for at, size, calls, p99 in soaked.each_minute
+    ]
+    done = ", ".join(f"{name} {times:,}" for name, times in soaked.tools.items())
+    parts = [
+        "# Soak",
+        f"{soaked.clients} clients, {soaked.minutes:g} minutes, by `python -m bench.soak`. {machine}",
+        render_targets(soaked.targets()),
+        *([] if soaked.first_error is None else [f"First error: `{soaked.first_error}`"]),
+        f"p50 {soaked.p50:.0f} ms, p99 {soaked.p99:.0f} ms; memory {soaked.slope:+.2f} MiB a minute after "
+        f"the warm-up. Done: {done}.",
+        render_table(("Minute", "MiB", "Calls", "p99, ms"), minutes),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def _percentile(seconds: Sequence[float], share: float) -> float:
     return round(1000 * float(np.percentile(seconds, share)), 2)
 
 
-def run_soak(seconds: float, clients: int = CLIENTS, notes: int = 1_000) -> Soak:
+def run_soak(seconds: float, clients: int = CLIENTS, notes: int = 1_000, *, all_kinds: bool = False) -> Soak:
     """The same on a server of its own with so many notes; every minute is told on standard error."""
+    told = partial(print, file=sys.stderr, flush=True)
     with data_directory(notes) as data, serving(data) as server:
-        return trio.run(soak, server, seconds, clients, partial(print, file=sys.stderr, flush=True))
+        return trio.run(partial(soak, server, data, seconds, clients, told, all_kinds=all_kinds))
 
 
 def main() -> None:
@@ -234,11 +328,18 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--clients", type=int, default=CLIENTS)
     parser.add_argument("--notes", type=int, default=1_000)
+    parser.add_argument("--all-kinds", action="store_true", help="not agents alone")
+    parser.add_argument("--strict", action="store_true", help="judge by what is aimed at")
+    parser.add_argument("--out", type=Path, help="a Markdown file for the result")
     options = parser.parse_args()
-    soaked = run_soak(60 * options.minutes, options.clients, options.notes)
-    figures = {name: getattr(soaked, name) for name in Soak.__annotations__}
-    print_report("soak", notes=options.notes, **figures, problems=soaked.problems())
-    sys.exit(1 if soaked.problems() else 0)
+    machine = describe_machine(os.getloadavg()[0])
+    soaked = run_soak(60 * options.minutes, options.clients, options.notes, all_kinds=options.all_kinds)
+    if options.out:
+        options.out.write_text(render_soak(soaked, machine))
+    print(render_targets(soaked.targets()), file=sys.stderr)
+    problems = [*soaked.problems(), *(soaked.missed() if options.strict else [])]
+    print_report("soak", notes=options.notes, **asdict(soaked), problems=problems)
+    sys.exit(1 if problems else 0)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ has a fresh data directory; its files are in the page cache.
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from bench.report import middle, print_report
@@ -17,11 +19,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.start", description=__doc__)
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--data", type=Path, help="one round on this directory, which no server has seen")
     options = parser.parse_args()
     firsts: list[dict[str, float]] = []
     seconds: list[dict[str, float]] = []
-    for _ in range(options.rounds):
-        with data_directory(options.notes) as data:
+    for _ in range(1 if options.data else options.rounds):
+        with nullcontext(options.data) if options.data else data_directory(options.notes) as data:
             for starts in (firsts, seconds):
                 with serving(data) as server:
                     starts.append(_figures(server))

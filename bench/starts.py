@@ -19,7 +19,7 @@ from attrs import asdict, frozen
 
 from bench.bridge import started
 from bench.report import middle, print_report
-from bench.server import data_directory, installed_environment, launched, serving
+from bench.server import PATIENCE, data_directory, installed_environment, launched, serving
 
 QUERY = "how to checkpoint the journal"
 
@@ -40,34 +40,45 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.starts", description=__doc__)
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--data", type=Path, help="an indexed data directory instead of a new corpus")
     options = parser.parse_args()
+    if options.data:
+        _run(options, options.data)
+        return
     with data_directory(options.notes) as data:
         with serving(data):
             pass  # the first start is measured elsewhere (bench.start)
-        print_report("starts", notes=options.notes, **asdict(measure_starts(data, options.rounds)))
+        _run(options, data)
 
 
-def measure_starts(data: Path, rounds: int) -> Starts:
-    """Medians over the rounds, on a data directory that a server has indexed before."""
+def _run(options: argparse.Namespace, data: Path) -> None:
+    print_report("starts", notes=options.notes, **asdict(measure_starts(data, options.rounds)))
+
+
+def measure_starts(data: Path, rounds: int, patience: float = PATIENCE) -> Starts:
+    """Medians over the rounds, on a data directory that a server has indexed before.
+
+    A process that does not answer within `patience` seconds is killed, which raises an error.
+    """
     answers, versions, bridges = [], [], []
     for _ in range(rounds):
-        answers.append(first_answer(data))
+        answers.append(first_answer(data, patience))
         versions.append(version_seconds())
-        with started(data) as owner:
+        with started(data, patience) as owner:
             owner.settle()
-            with started(data) as bridge:
+            with started(data, patience) as bridge:
                 bridges.append(bridge.greeted)
     return Starts(middle(answers), middle(versions), middle(bridges))
 
 
-def first_answer(data: Path) -> float:
+def first_answer(data: Path, patience: float = PATIENCE) -> float:
     """Seconds until a server that is started now has answered a full-text search over HTTP."""
-    with launched(data) as (_, url, began):
+    with launched(data, patience=patience) as (_, url, began):
         search = {"name": "lithos_search", "arguments": {"query": QUERY, "mode": "fulltext"}}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": search}
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         request = urllib.request.Request(f"{url}/mcp", json.dumps(message).encode(), headers)
-        with urllib.request.urlopen(request) as response:
+        with urllib.request.urlopen(request, timeout=patience) as response:
             answer: dict[str, Any] = json.load(response)
         seconds = time.perf_counter() - began
     if not answer["result"]["structuredContent"]["results"]:

@@ -10,21 +10,25 @@ syncs, which is what the machine gives.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 
 import trio
-from attrs import frozen
+from attrs import asdict, frozen
 
 from bench.client import Latencies, RawClient, Request, drive, summarise
 from bench.corpus import queries
 from bench.report import middle, middle_of, print_report
+from bench.search import NOOP
 from bench.server import Serving, data_directory, serving
 
 TEXT_REPEATS = 40
+#: Notes that are updated again and again.
+UPDATED = 40
 #: Clients of the mix.
 SEARCHERS = 14
 WRITERS = 2
@@ -38,48 +42,82 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--beside-searches", action="store_true", help="writers beside searchers")
     parser.add_argument("--seconds", type=float, default=10.0, help="of a round beside searches")
+    parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
     options = parser.parse_args()
-    measure = _measure_beside_searches if options.beside_searches else _measure
-    with data_directory(options.notes) as data, serving(data) as server:
-        trio.run(measure, server, data, options)
+    if options.data:
+        _run(options, options.data)
+        return
+    with data_directory(options.notes) as data:
+        _run(options, data)
+
+
+def _run(options: argparse.Namespace, data: Path) -> None:
+    with serving(data) as server:
+        trio.run(_tell_beside_searches if options.beside_searches else _measure, server, data, options)
 
 
 async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> None:
     texts = queries(5, 2_000)
     disk: list[float] = []
+    noop: list[Latencies] = []
     alone: list[Latencies] = []
+    update: list[Latencies] = []
     together: list[Latencies] = []
-    await drive(server, 4, 40, writing(texts, "warm"))
+    run = f"{time.time_ns():x}"  # titles of their own: the directory may have been measured before
+    few = max(1, options.calls // 8)
+    await drive(server, 4, 40, writing(texts, f"{run} warm"))
+    known = await written_ids(server, UPDATED)
     for number in range(options.rounds):
         disk.append(_synced_files(data, 100))
-        alone.append(await drive(server, 1, max(1, options.calls // 8), writing(texts, f"a{number}")))
-        together.append(await drive(server, options.clients, options.calls, writing(texts, f"t{number}")))
+        noop.append(await drive(server, 1, 5 * few, lambda _: NOOP))
+        alone.append(await drive(server, 1, few, writing(texts, f"{run} a{number}")))
+        update.append(await drive(server, 1, few, updating(texts, known, f"{run} {number}")))
+        together.append(
+            await drive(server, options.clients, options.calls, writing(texts, f"{run} t{number}"))
+        )
     print_report(
         "write",
         notes=options.notes,
         disk_files_per_s=middle(disk, 1),
+        noop=middle_of(noop),
         clients_1=middle_of(alone),
+        update=middle_of(update),
+        to_noop=median_ratio(alone, noop),
+        update_to_noop=median_ratio(update, noop),
         **{f"clients_{options.clients}": middle_of(together)},
         rate_to_disk=middle([one.rate / raw for one, raw in zip(together, disk, strict=True)], 2),
         resident_mib=server.resident(),
     )
 
 
-async def _measure_beside_searches(server: Serving, data: Path, options: argparse.Namespace) -> None:
+async def _tell_beside_searches(server: Serving, data: Path, options: argparse.Namespace) -> None:
+    mix = await measure_beside_searches(server, options.rounds, options.seconds)
+    print_report("write_beside_searches", notes=options.notes, **asdict(mix), resident_mib=server.resident())
+
+
+@frozen
+class MixFigures:
+    """14 searchers alone, and what they and two writers beside them wait for."""
+
+    searches_alone: Latencies
+    searches: Latencies
+    writes: Latencies
+
+
+async def measure_beside_searches(server: Serving, count: int, seconds: float) -> MixFigures:
+    """`count` rounds of so many seconds each, searchers alone and with writers in turn."""
     texts = queries(5, 2_000)
-    await drive(server, 4, 40, writing(texts, "warm"))
+    run = f"{time.time_ns():x}"
+    await drive(server, 4, 40, writing(texts, f"{run} warm"))
     rounds = [
-        [await _mix(server, options.seconds, series, texts, writers) for writers in (0, WRITERS)]
-        for series in (f"m{number}" for number in range(options.rounds))
+        [await _mix(server, seconds, series, texts, writers) for writers in (0, WRITERS)]
+        for series in (f"{run} m{number}" for number in range(count))
     ]
     alone, together = zip(*rounds, strict=True)
-    print_report(
-        "write_beside_searches",
-        notes=options.notes,
-        searches_alone=middle_of([mix.searches for mix in alone]),
-        searches=middle_of([mix.searches for mix in together]),
-        writes=middle_of([mix.writes for mix in together if mix.writes is not None]),
-        resident_mib=server.resident(),
+    return MixFigures(
+        searches_alone=Latencies(**middle_of([mix.searches for mix in alone])),
+        searches=Latencies(**middle_of([mix.searches for mix in together])),
+        writes=Latencies(**middle_of([mix.writes for mix in together if mix.writes is not None])),
     )
 
 
@@ -119,6 +157,32 @@ async def _mix(server: Serving, seconds: float, series: str, texts: list[str], w
     of_search, of_write = (summarise(each, elapsed, used) if each else None for each in waited.values())
     assert of_search is not None, "no search was answered"
     return _Mix(of_search, of_write)
+
+
+def median_ratio(ours: Sequence[Latencies], theirs: Sequence[Latencies]) -> float:
+    """The median of the ratios of p50 inside the rounds."""
+    return middle([one.p50 / other.p50 for one, other in zip(ours, theirs, strict=True)], 2)
+
+
+async def written_ids(server: Serving, most: int) -> list[str]:
+    """Ids of notes of this benchmark, which updates may overwrite."""
+    async with RawClient(server.host, server.port) as client:
+        answer = json.loads(await client.exchange("lithos_list", {"tags": ["bench"], "limit": most}))
+    ids = [item["id"] for item in answer["result"]["structuredContent"]["items"]]
+    assert ids, "no note of this benchmark was found"
+    return ids
+
+
+def updating(texts: list[str], ids: Sequence[str], series: str) -> Callable[[int], Request]:
+    """Another body for notes that are there, whose titles become those of their ids."""
+    write = writing(texts, series)
+
+    def request(number: int) -> Request:
+        tool, arguments = write(number)
+        note = ids[number % len(ids)]
+        return tool, {**arguments, "id": note, "title": f"Updated {note}"}
+
+    return request
 
 
 def writing(texts: list[str], series: str) -> Callable[[int], Request]:

@@ -1,0 +1,106 @@
+"""The other kinds of clients of a soak: the official SDK's, a stdio bridge, subscribers, a person's editor.
+
+Each keeps on until it is cancelled, and notes every call in the samples that `bench.soak` judges.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from bench.bridge import started
+from bench.client import Request, SdkClient, ToolFailed
+from bench.corpus import queries
+from bench.editors import atomically
+from bench.events import Delays, listen_sse, listen_websocket
+from bench.samples import Samples
+from bench.server import Serving
+
+#: Seconds between two calls at most, and between two saves of an editor.
+THINKING, SAVING = 0.1, 3.0
+#: Files that a person edits in turn.
+FILES: Final = 5
+SHOWN: Final = 300
+
+Kind = Callable[[Serving, Path, Samples, int], Awaitable[None]]
+
+
+def _looks(number: int) -> Iterator[Request]:
+    """What a client that changes nothing asks: searches, lists, briefings."""
+    texts = queries(1_000 + number, 500)
+    for turn in count():
+        text = texts[turn % len(texts)]
+        yield "lithos_search", {"query": text}
+        yield "lithos_list", {"limit": 50, "title_contains": text.split()[0].strip('"')}
+        yield "lithos_context", {"query": text}
+        yield "lithos_tags", {}
+        yield "lithos_cache_lookup", {"query": text}
+        yield "lithos_agent_info", {"id": f"soak{number}"}
+
+
+async def be_sdk_client(server: Serving, data: Path, samples: Samples, number: int) -> None:
+    """The official client with a session of its own."""
+    async with SdkClient(server.host, server.port) as client:
+        for tool, arguments in _looks(number):
+            begun = time.perf_counter()
+            try:
+                await client.call(tool, arguments)
+            except ToolFailed as failure:
+                samples.failures.append(f"sdk, {tool}: {str(failure)[:SHOWN]}")
+            samples.note(f"sdk {tool}", begun)
+            await trio.sleep(random.random() * THINKING)
+
+
+async def be_bridge(server: Serving, data: Path, samples: Samples, number: int) -> None:
+    """A stdio server on the same directory, which passes on to the one that is measured."""
+    bridging = started(data, patience=24 * 3_600)
+    bridge = await trio.to_thread.run_sync(bridging.__enter__)
+    try:
+        for asked, (tool, arguments) in enumerate(_looks(number), start=10):
+            begun = time.perf_counter()
+            answer = await trio.to_thread.run_sync(
+                lambda tool=tool, arguments=arguments, asked=asked: bridge.request(
+                    "tools/call", asked, name=tool, arguments=arguments
+                )
+            )
+            if "result" not in answer or answer["result"].get("isError"):
+                samples.failures.append(f"bridge, {tool}: {str(answer)[:SHOWN]}")
+            samples.note(f"bridge {tool}", begun)
+            await trio.sleep(random.random() * THINKING)
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(bridging.__exit__, None, None, None)
+
+
+async def be_subscriber(server: Serving, data: Path, samples: Samples, number: int) -> None:
+    """Listens to all events by SSE or by WebSocket; being cut off is an error."""
+    delays = Delays()
+    try:
+        await (listen_sse, listen_websocket)[number % 2](server, delays)
+        samples.failures.append(f"subscriber {number} was cut off after {len(delays.taken)} events")
+    finally:
+        samples.tools["event received"] += len(delays.taken)
+        samples.failures.extend(["subscriber: overflow"] * delays.cut_off)
+
+
+async def be_person(server: Serving, data: Path, samples: Samples, number: int) -> None:
+    """Saves files beside the server, as an editor does."""
+    texts = queries(2_000 + number, 500)
+    for saved in count():
+        path = data / "knowledge" / f"person-{number}-{saved % FILES}.md"
+        text = "\n\n".join(texts[(saved + line) % len(texts)] for line in range(20))
+        await trio.to_thread.run_sync(atomically, path, f"# Person {number} {saved % FILES}\n\n{text}\n")
+        samples.tools["file saved"] += 1
+        await trio.sleep(random.random() * SAVING)
+
+
+#: The last clients of a soak of all kinds; those before them are agents.
+KINDS: Final[tuple[Kind, ...]] = (
+    be_sdk_client, be_sdk_client, be_bridge, be_subscriber, be_subscriber, be_person,
+)  # fmt: skip
