@@ -207,9 +207,7 @@ def compare_codes(codes: Codes, inverse: Matrix, queries: Codes) -> Iterator[Mat
 def _scale(products: NDArray[Any], inverse: Matrix, length: np.float32) -> Matrix:
     scaled: Matrix = inverse * length
     np.multiply(products, scaled, out=scaled, dtype=np.float32, casting="unsafe")
-    np.maximum(scaled, 0, out=scaled)
-    np.minimum(scaled, 1, out=scaled)
-    return scaled
+    return np.clip(scaled, 0, 1, out=scaled)
 
 
 #: The matrix grows by this part of itself, zeroed at once: 80 MB of 1.3 GB.
