@@ -47,7 +47,12 @@ def profile_searches(data: Path, searches: int = SEARCHES, timeout: float | None
 
 async def _profile(data: Path, searches: int) -> str:
     config = load_config(data_dir=data, environment={}).config
-    quiet = attrs.evolve(config, server=attrs.evolve(config.server, watch_files=False))
+    quiet = attrs.evolve(
+        config,
+        server=attrs.evolve(config.server, watch_files=False),
+        # Another thread would embed all notes meanwhile.
+        search=attrs.evolve(config.search, tier="static"),
+    )
     async with running_server(quiet) as server:
         await server.searchable()
         texts = queries(3, searches)

@@ -304,14 +304,14 @@ def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit
         answers: list[Outcome[list[VectorHit]]] = [Error(outcome.error) for _ in together]
     else:
         answers = [Value(hits) for hits in outcome.unwrap()]
-    waiting = iter(list(zip(together, answers, strict=True)))
+    waiting = list(zip(together, answers, strict=True))[::-1]
     token = trio.lowlevel.current_trio_token()
 
     def answer_next() -> None:
-        for each, answer in waiting:
-            each.asked.answer(answer)
+        each, answer = waiting.pop()
+        each.asked.answer(answer)
+        if waiting:
             with suppress(trio.RunFinishedError):  # the event loop ends, and with it every waiter
                 token.run_sync_soon(answer_next)
-            return
 
     answer_next()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,8 +26,10 @@ LEADING: Final = 128
 #: Stems of a note that are kept: those of some 100,000 characters. Passages behind them have no lead.
 MOST_STEMS: Final = 16_384
 _BITS: Final = np.uint32(0xFFFF)
-#: Entries of a table of half a megabyte.
-_MOST_KEYS: Final = 65_536
+#: Stems that are looked for one by one.
+_FEW_STEMS: Final = 6
+#: Numbers of 32 bits, little-endian.
+_STORED: Final = np.dtype("<u4")
 
 Stems: TypeAlias = NDArray[np.uint32]
 
@@ -50,17 +52,17 @@ class LeadText:
             stems += map(hash_stem, some)
             if len(stems) >= MOST_STEMS:
                 break
-        return cls(np.array(stems, np.uint32), np.array(lengths, np.uint32))
+        return cls(np.array(stems, _STORED), np.array(lengths, _STORED))
 
     def pack(self) -> bytes:
         """As bytes: the number of passages, their lengths, the stems; numbers of 32 bits, little-endian."""
         head = np.array([len(self.lengths)], np.uint32)
-        return np.concatenate([head, self.lengths, self.stems]).astype("<u4").tobytes()
+        return np.concatenate([head, self.lengths, self.stems]).astype(_STORED).tobytes()
 
     @classmethod
     def unpack(cls, packed: bytes) -> LeadText:
         """The reverse of `pack`. Raises `ValueError` for bytes that it did not make."""
-        numbers = np.frombuffer(packed, "<u4")
+        numbers = np.frombuffer(packed, _STORED)
         count = int(numbers[0]) if len(numbers) else 0
         lengths, stems = numbers[1 : 1 + count], numbers[1 + count :]
         if len(lengths) != count or int(lengths.sum()) != len(stems):
@@ -93,6 +95,10 @@ class Covered(NamedTuple):
     words: float = 0.0
 
 
+#: `Covered._make` without its checks.
+_make_covered: Final = partial(tuple.__new__, Covered)
+
+
 def lead_coverage(notes: Sequence[LeadText], idf: Mapping[str, float]) -> list[Covered]:
     """How each note has the content stems of a query, given with their idf.
 
@@ -109,68 +115,62 @@ def lead_coverage(notes: Sequence[LeadText], idf: Mapping[str, float]) -> list[C
         weights[hash_stem(stem)] = weights.get(hash_stem(stem), 0.0) + weight / total
     wanted = np.array(sorted(weights), np.uint32)
     shares = np.array([weights[stem] for stem in wanted.tolist()])
-    stems = np.concatenate([text.stems for text in texts])
-    found, term = _find(wanted, stems)
-    of_passages = _leads(found, term, shares, np.concatenate([text.lengths for text in texts]))
-    sizes = np.array([len(text.stems) for text in texts])
-    of_notes = _leads(found, term, shares, sizes, LEADING)
-    begins = np.cumsum([0, *(len(text.lengths) for text in texts[:-1])])
-    best = np.maximum.reduceat(of_passages, begins)
-    note = np.searchsorted(np.cumsum(sizes), found, side="right")
-    flags = np.zeros(len(texts) * len(shares), bool)
-    flags[note * len(shares) + term] = True
-    had = np.flatnonzero(flags)
-    by_idf = np.bincount(had // len(shares), weights=shares[had % len(shares)], minlength=len(texts))
-    by_number = np.bincount(had // len(shares), minlength=len(texts)) / len(shares)
-    columns = np.stack([0.5 * of_notes + 0.5 * best, of_notes, best, by_idf, by_number], axis=1)
-    for i, row in zip(known, np.minimum(columns, 1).tolist(), strict=True):
-        covered[i] = Covered(*row)
+    found, term = _find(wanted, _joined([text.stems for text in texts]))
+    lengths = _joined([text.lengths for text in texts]).astype(np.intp)
+    counts = np.array([len(text.lengths) for text in texts])
+    begins = counts.cumsum() - counts
+    ends = lengths.cumsum()
+    starts = ends - lengths
+    passage = ends.searchsorted(found, side="right")
+    note = np.repeat(np.arange(len(texts)), counts)[passage]
+    first = _firsts(passage, term, len(shares))
+    leads = _lead(shares[term[first]], found[first] - starts[passage[first]])
+    best = np.maximum.reduceat(np.bincount(passage[first], leads, len(lengths)), begins)
+    first = _firsts(note, term, len(shares))
+    note, share = note[first], shares[term[first]]
+    place = found[first] - starts[begins[note]]
+    leading = place < LEADING
+    of_notes = np.bincount(note[leading], _lead(share[leading], place[leading]), len(texts))
+    by_idf = np.bincount(note, share, len(texts))
+    by_number = np.bincount(note, minlength=len(texts)) / len(shares)
+    columns = np.array([0.5 * of_notes + 0.5 * best, of_notes, best, by_idf, by_number])
+    for i, row in zip(known, np.minimum(columns, 1).T.tolist(), strict=True):
+        covered[i] = _make_covered(row)
     return covered
 
 
+def _joined(parts: Sequence[Any]) -> Stems:
+    """As `numpy.concatenate`, which takes five times as long for many short arrays."""
+    return np.frombuffer(b"".join(parts), _STORED)
+
+
 def _find(wanted: Stems, stems: Stems) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The places where a wanted stem (sorted) stands, and which it is.
+    """The places where the wanted stems (sorted) stand, those of the first stem first, and which it is.
 
     A table of the lower bits leaves few places to look at: a fifth of the time of comparing all.
     """
+    if len(wanted) <= _FEW_STEMS:  # then comparing all with each takes half of that
+        places = [(stems == stem).nonzero()[0] for stem in wanted]
+        return np.concatenate(places), np.repeat(np.arange(len(wanted)), [len(each) for each in places])
     table = np.zeros(_BITS + 1, bool)
     table[wanted & _BITS] = True
     likely = np.flatnonzero(table[stems & _BITS])
     values = stems[likely]
     term = np.minimum(np.searchsorted(wanted, values), len(wanted) - 1)
     is_found = wanted[term] == values
-    return likely[is_found], term[is_found]
+    found, term = likely[is_found], term[is_found]
+    order = term.argsort(kind="stable")
+    return found[order], term[order]
 
 
-def _leads(
-    found: NDArray[np.intp],
-    term: NDArray[np.intp],
-    shares: NDArray[np.float64],
-    lengths: NDArray[np.integer[Any]],
-    most: int | None = None,
-) -> NDArray[np.float64]:
-    """lead(x) of texts in a row of these lengths; `term` stands at each place `found` in the row."""
-    ends = np.cumsum(lengths)
-    text = np.searchsorted(ends, found, side="right")
-    place = found - (ends - lengths)[text]
-    if most is not None:
-        near = place < most
-        text, place, term = text[near], place[near], term[near]
-    first = _first_of_each(text * len(shares) + term, len(lengths) * len(shares))
-    values = shares[term[first]] / (1 + place[first] / _HALVING)
-    sums: Any = np.bincount(text[first], weights=values, minlength=len(lengths))
-    return np.asarray(sums, np.float64)
+def _lead(share: NDArray[np.float64], place: NDArray[np.intp]) -> NDArray[np.float64]:
+    """What a term that stands first at a place gives to lead(x)."""
+    return share / (1 + place / _HALVING)
 
 
-def _first_of_each(keys: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """Where each different key (of `count` possible ones) stands first, in ascending order of the keys.
-
-    A table instead of the sort of `numpy.unique`, where there are few keys: a tenth of its time.
-    """
-    if count > _MOST_KEYS:
-        first: NDArray[np.intp] = np.unique(keys, return_index=True)[1]
-        return first
-    table = np.full(count, -1, np.intp)
-    # Of a repeated key the last assignment stays, which is its first place here.
-    table[keys[::-1]] = np.arange(len(keys) - 1, -1, -1)
-    return table[table >= 0]
+def _firsts(text: NDArray[np.intp], term: NDArray[np.intp], terms: int) -> NDArray[np.intp]:
+    """Where each of so many terms stands first in each text; the places of each term are in order."""
+    keys = text * terms + term
+    is_first = np.ones(len(keys), bool)
+    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
+    return is_first.nonzero()[0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
+from itertools import islice
 from typing import Final, Literal
 
 from attrs import frozen
@@ -178,7 +179,7 @@ def strength(chance: float | None, threshold: float) -> Strength:
 
 @frozen(kw_only=True)
 class LexicalLeg:
-    """The full-text leg of a search: BM25 by note, and the idf of the question's content stems."""
+    """The full-text leg of a search: BM25 by note, best first, and the idf of the content stems."""
 
     scores: Mapping[int, float]
     idf: Mapping[str, float]
@@ -190,7 +191,7 @@ class LexicalLeg:
 
     def ahead(self) -> float:
         """How much the best score is above the second, by the best."""
-        best, second = _two_best(self.scores.values(), 0.0)
+        best, second = _two_best(islice(self.scores.values(), 2), 0.0)
         return (best - second) / best if best > 0 else 0.0
 
     def length(self) -> float:

@@ -243,7 +243,7 @@ def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int
 
 def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> None:
     """Add where a term stands in folded text, the first 128 places."""
-    stem, word = term.stem, term.word
+    stem, word, is_unsegmented = term.stem, term.word, term.is_unsegmented
     find = folded.find
     start = find(stem)
     if start < 0:
@@ -253,7 +253,7 @@ def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> 
     longest = size + _SUFFIXES[min(2, max(0, size - 2))]
     while start >= 0 and len(places) < most:
         end = start + size
-        if term.is_unsegmented:
+        if is_unsegmented:
             places.append((start, end, number, True))
         elif not start or not folded[start - 1].isalnum():
             limit = start + longest

@@ -21,6 +21,7 @@ from lithos.core.learning.match import (
     CANDIDATES,
     TENTH,
     TENTH_SCORE,
+    THIRTIETH,
     WORDS_CALIBRATION,
     Calibration,
     Features,
@@ -276,12 +277,14 @@ def _features(
     threshold: float,
 ) -> dict[int, Features]:
     """The features of each of the first three rows; `first` has ten."""
-    nearest, ahead = semantic_margins(similarities, threshold)
-    best_word = max(leg.scores, key=leg.scores.__getitem__, default=None)
-    best_meaning = max(similarities, key=similarities.__getitem__, default=None)
+    # Both legs are best first.
+    closest = dict(islice(similarities.items(), THIRTIETH))
+    nearest, ahead = semantic_margins(closest, threshold)
+    best_word, best_meaning = next(iter(leg.scores), None), next(iter(closest), None)
+    words_ahead, length = leg.ahead(), leg.length()
     following = [score for _, score in first[1:]] + [0.0]
     tenth = first[-1][1] if len(first) == TENTH else min([TENTH_SCORE, *(score for _, score in first)])
-    around = crowd(similarities.values(), threshold)
+    around = crowd(closest.values(), threshold)
     found: dict[int, Features] = {}
     for (serial, score), next_score in zip(first[:CANDIDATES], following, strict=False):
         of_note = covered.get(serial, Covered())
@@ -294,13 +297,13 @@ def _features(
             lead=of_note.lead,
             passage=of_note.passage,
             lexical=leg.share_of_highest(serial),
-            lexical_ahead=leg.ahead(),
+            lexical_ahead=words_ahead,
             leads_words=float(serial == best_word),
             leads_meaning=float(serial == best_meaning),
             margin=score - next_score,
             depth=score - tenth,
             crowd=around,
-            length=leg.length(),
+            length=length,
         )
     return found
 

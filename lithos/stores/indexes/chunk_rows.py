@@ -58,6 +58,8 @@ class VectorQuery(NamedTuple):
     threshold: float
 
 
+#: Chunks that are ranked in Python; a search looks at some five hundred.
+_FEW_CHUNKS: Final = 2_000
 #: `VectorHit._make` without its checks, in a quarter of the time.
 _make_hit: Final = partial(tuple.__new__, VectorHit)
 
@@ -108,6 +110,11 @@ def best_per_note(
     serials: NDArray[np.uint64], chunks: NDArray[np.uint32], similarities: Matrix, most: int | None = None
 ) -> list[VectorHit]:
     """Return the best chunk of each of the `most` best notes, best first; ties go by serial and chunk."""
+    if len(similarities) <= _FEW_CHUNKS:
+        order = np.argsort(-similarities)
+        descending = similarities[order]
+        if not np.equal(descending[1:], descending[:-1]).any():
+            return _first_per_note(serials[order], chunks[order], descending, most)
     order = np.lexsort((chunks, serials, -similarities))
     ordered = serials[order]
     by_note = np.argsort(ordered, kind="stable")
@@ -116,6 +123,20 @@ def best_per_note(
     chosen = order[np.sort(by_note[is_first])[:most]]
     rows = zip(serials[chosen].tolist(), chunks[chosen].tolist(), similarities[chosen].tolist(), strict=True)
     return list(map(_make_hit, rows))
+
+
+def _first_per_note(
+    serials: NDArray[np.uint64], chunks: NDArray[np.uint32], similarities: Matrix, most: int | None
+) -> list[VectorHit]:
+    """The first chunk of each note, of `most` notes: for few chunks faster than the calls of numpy."""
+    found: dict[int, VectorHit] = {}
+    rows = zip(serials.tolist(), chunks.tolist(), similarities.tolist(), strict=True)
+    for row in rows:
+        if row[0] not in found:
+            if len(found) == most:
+                break
+            found[row[0]] = _make_hit(row)
+    return list(found.values())
 
 
 def choose_least(similarities: Matrix, threshold: float, most: int) -> float:
@@ -186,9 +207,7 @@ def compare_codes(codes: Codes, inverse: Matrix, queries: Codes) -> Iterator[Mat
 def _scale(products: NDArray[Any], inverse: Matrix, length: np.float32) -> Matrix:
     scaled: Matrix = inverse * length
     np.multiply(products, scaled, out=scaled, dtype=np.float32, casting="unsafe")
-    np.maximum(scaled, 0, out=scaled)
-    np.minimum(scaled, 1, out=scaled)
-    return scaled
+    return np.clip(scaled, 0, 1, out=scaled)
 
 
 #: The matrix grows by this part of itself, zeroed at once: 80 MB of 1.3 GB.

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import as_file, files
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import outcome
@@ -216,6 +216,8 @@ class _StaticEmbedder:
 
     def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
         """Return one L2-normalised row per text (`Embedder.encode`)."""
+        if len(texts) == 1:
+            return self._encode_one(texts[0])
         result = np.zeros((len(texts), self.identity.dims), np.float32)
         threads = 1 if one_core else min(_CORES, len(texts) // _WORTH_A_THREAD)
         if threads <= 1:
@@ -231,6 +233,19 @@ class _StaticEmbedder:
             self._encode(texts[:size], result[:size])
             for part in rest:
                 part.result()
+        return result
+
+    def _encode_one(self, text: str) -> Matrix:
+        """The same for one text, as a query is: the calls of numpy take more time than what they do."""
+        ids = self._tokenizer.encode_batch_fast([text[: self._characters]], add_special_tokens=False)[0].ids
+        known = [token for token in ids if token != self._unknown]
+        result = np.zeros((1, self.identity.dims), np.float32)
+        if known:
+            gathered, sum_dtype = self._gather(np.array(known, np.int64))
+            result[0] = np.add.reduce(gathered, axis=0, dtype=sum_dtype)
+            norm = np.sqrt(np.add.reduce(result * result, axis=1, keepdims=True))
+            if norm[0, 0] > 0:
+                result /= norm
         return result
 
     def _encode(self, texts: Sequence[str], result: Matrix) -> None:
@@ -260,16 +275,20 @@ class _StaticEmbedder:
         """Write the sums of the token vectors of each text into the rows of `out`."""
         if not len(tokens):
             return
-        gathered = self._vectors.take(tokens if self._rows is None else self._rows[tokens], axis=0)
-        sum_dtype = self._sum_dtype
-        if self._weights is not None:
-            gathered, sum_dtype = gathered * self._weights[tokens][:, None], np.dtype(np.float32)
+        gathered, sum_dtype = self._gather(tokens)
         begin = 0
         # A third of the time of one `reduceat`, which converts before it adds.
         for row, end in enumerate(np.cumsum(lengths).tolist()):
             if end > begin:
                 out[row] = np.add.reduce(gathered[begin:end], axis=0, dtype=sum_dtype)
             begin = end
+
+    def _gather(self, tokens: NDArray[np.int64]) -> tuple[NDArray[Any], np.dtype[Any]]:
+        """The vectors of known tokens (tokens, dims), and the type in which they are added up."""
+        gathered = self._vectors.take(tokens if self._rows is None else self._rows[tokens], axis=0)
+        if self._weights is None:
+            return gathered, self._sum_dtype
+        return gathered * self._weights[tokens][:, None], np.dtype(np.float32)
 
 
 def _cut_slices(lengths: NDArray[np.int64]) -> Iterator[tuple[int, int, int, int]]:

@@ -8,10 +8,10 @@ import traceback
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Self
 
-import numpy as np
 from tantivy import Index, IndexWriter, Query, Searcher
 
 from lithos.core.learning.lead import Covered, LeadText, lead_coverage
@@ -318,10 +318,13 @@ def _order(serials: Sequence[Any], scores: Sequence[float]) -> list[tuple[int, f
     note give in any order.
     """
     heads: list[float] = []
-    head = float("inf")
+    head, least = float("inf"), float("inf")
     for score in scores:
-        if score < head * _LEAST_STEP:
-            head = score
+        if score < least:
+            head, least = score, score * _LEAST_STEP
         heads.append(head)
-    order = np.lexsort((np.array(serials, np.int64), -np.array(heads)))
-    return [(int(serials[place]), heads[place]) for place in order.tolist()]
+    hits = list(zip(map(int, serials), heads, strict=True))
+    if len(set(heads)) < len(heads):
+        hits.sort(key=itemgetter(0))
+        hits.sort(key=itemgetter(1), reverse=True)
+    return hits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from lithos.stores.indexes import embedder as embedder_module
-from lithos.stores.indexes.embedder import BUILTIN, EmbedderUnavailable, load_embedder
+from lithos.stores.indexes.embedder import BUILTIN, Embedder, EmbedderUnavailable, load_embedder
 
 WORDS = ["[UNK]", *["red", "green", "blue", "stone", "water", "fire", "light", "dark"]]
 
@@ -139,6 +140,21 @@ def _shared_embedder(tmp_path_factory: pytest.TempPathFactory) -> embedder_modul
         make_model(folder)
         _shared.append(load_embedder(str(folder)))
     return _shared[0]
+
+
+@settings(deadline=None)
+@given(texts=st.lists(st.text("abcxyz 東", max_size=40), min_size=2, max_size=5))
+def test_a_text_alone_has_the_very_row_that_it_has_among_others(texts: list[str]) -> None:
+    """Queries come alone, chunks in batches: the same bits, or scores would depend on who else asks."""
+    embedder = _builtin()
+    together = embedder.encode(texts)
+    for text, row in zip(texts, together, strict=True):
+        assert embedder.encode([text]).tobytes() == row.tobytes()
+
+
+@functools.cache
+def _builtin() -> Embedder:
+    return load_embedder(BUILTIN)
 
 
 def test_one_core_makes_the_same_rows(folder: Path) -> None:

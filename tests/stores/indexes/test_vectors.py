@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lithos.stores.indexes.chunk_rows import VectorEntry, VectorHit, VectorQuery
+from lithos.stores.indexes.chunk_rows import VectorEntry, VectorHit, VectorQuery, best_per_note
 from lithos.stores.indexes.embedder import EmbedderIdentity
 from lithos.stores.indexes.vectors import VectorIndex
 
@@ -95,6 +95,22 @@ def test_ties_go_by_serial_wherever_the_cut_is(index: VectorIndex) -> None:
     for limit in range(1, 7):
         hits = index.search(X, limit, 0.3)
         assert [(hit.serial, hit.chunk) for hit in hits] == [(s, 0) for s in [1, 3, 5, 7, 9][:limit]]
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5), st.integers(0, 40)), max_size=30),
+    most=st.none() | st.integers(0, 12),
+)
+def test_few_chunks_are_ranked_as_many_are(rows: list[tuple[int, int, int]], most: int | None) -> None:
+    """Ties, also of a note's own chunks, go by serial and chunk; a note counts once, by its best chunk."""
+    similarities = np.array([row[2] / 40 for row in rows], np.float32)
+    serials = np.array([row[0] for row in rows], np.uint64)
+    chunks = np.array([row[1] for row in rows], np.uint32)
+    order = sorted(range(len(rows)), key=lambda i: (-similarities[i], serials[i], chunks[i]))
+    expected: dict[int, VectorHit] = {}
+    for i in order:
+        expected.setdefault(rows[i][0], VectorHit(rows[i][0], rows[i][1], float(similarities[i])))
+    assert best_per_note(serials, chunks, similarities, most) == list(expected.values())[:most]
 
 
 def test_one_note_with_many_chunks_does_not_hide_the_others(index: VectorIndex) -> None:
