@@ -169,7 +169,7 @@ async def run_batches(
     flush: Flush[M],
     *,
     size: int,
-    linger: float = 0.0,
+    linger: float | Callable[[], float] = 0.0,
     is_urgent: Callable[[M], bool] = lambda _: False,
     on_served: Callable[[], None] = lambda: None,
     limit: float = 60.0,
@@ -185,7 +185,7 @@ async def run_batches(
     one reply per message; an exception instance is a refusal.
     """
     async for first in inbox:
-        batch = await _collect(inbox, first, size, linger, is_urgent)
+        batch = await _collect(inbox, first, size, linger() if callable(linger) else linger, is_urgent)
         if not batch:
             continue
         began = trio.current_time()

@@ -53,15 +53,17 @@ async def running_server(
     clock: Callable[[], datetime] = utc_now,
     lock: OwnerLock | None = None,
     gets_front: bool = False,
+    switch_interval: float = SWITCH_INTERVAL,
 ) -> AsyncIterator[Server]:
     """A server without a front: full text is searchable on entry, everything is durable on leaving.
 
     `lock`, when given, holds the data directory already; it is released on leaving. One that `gets_front`
     is entered before its notes are read, when there are many to read, and loads the model after the
-    libraries of its front. Raises what `open_stores`
-    raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
+    libraries of its front. `switch_interval` is that of Python's threads, in seconds. Raises what
+    `open_stores` raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
     """
     with _collector_spared():
+        sys.setswitchinterval(switch_interval)
         async with _running(config, clock, lock, gets_front) as server:
             yield server
 
@@ -71,7 +73,6 @@ async def _running(
     config: Config, clock: Callable[[], datetime], lock: OwnerLock | None, gets_front: bool
 ) -> AsyncIterator[Server]:
     began = time.perf_counter()
-    sys.setswitchinterval(SWITCH_INTERVAL)
     limit_arenas()
     writing, reading = Threads(), Threads(2)
     stores = await writing.run(lambda: open_stores(config, lock))

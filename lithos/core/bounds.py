@@ -371,11 +371,13 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     ),
     "stores.notes.files.NoteFiles._kept": Bound("one per change of a batch, taken after each", "paths"),
     "stores.indexes.fulltext.FulltextIndex._lacking": _PER_NOTE_ID,
-    "stores.indexes.tokenizer.RunPieces._old": Bound(
-        "`stores.indexes.tokenizer.KEPT_RUNS`", "`stores.indexes.tokenizer.LONGEST_KEPT` and a number each"
+    "stores.indexes.tokenizer._Runs._old": Bound(
+        "`stores.indexes.tokenizer.KEPT_RUNS`, `stores.indexes.embedder._KEPT_RUNS` of the embedder",
+        "`stores.indexes.tokenizer.LONGEST_KEPT` and a number, or so many tokens, each",
     ),
-    "stores.indexes.tokenizer.RunPieces._young": Bound(
-        "`stores.indexes.tokenizer.KEPT_RUNS`", "`stores.indexes.tokenizer.LONGEST_KEPT` and a number each"
+    "stores.indexes.tokenizer._Runs._young": Bound(
+        "`stores.indexes.tokenizer.KEPT_RUNS`, `stores.indexes.embedder._KEPT_RUNS` of the embedder",
+        "`stores.indexes.tokenizer.LONGEST_KEPT` and a number, or so many tokens, each",
     ),
     "stores.indexes.leads.Leads._kept": Bound("what fits", "`stores.indexes.leads.KEPT_BYTES`"),
     "stores.indexes.linkgraph.LinkGraph._ends": Bound("one per link between notes", _IDS),

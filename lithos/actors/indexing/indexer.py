@@ -45,6 +45,9 @@ BATCH = 64
 REPAIR_DELAY = 5.0
 #: Seconds after which an index that lacks changes counts as failed (lifecycle spec, section 3).
 PATIENCE = 2.0
+#: While a program writes many notes in a row a batch lingers so many times as long, for as many seconds more.
+GATHERING = 10.0
+GATHERING_LASTS = 3.0
 #: Seconds after a search in which the next one is expected.
 DEMAND = 1.0
 
@@ -81,6 +84,7 @@ class Indexer:
         )
         self._batch = batch
         self._linger = linger
+        self._gathers_until = -math.inf
         self._on_behind = on_behind
         #: The last change that was accepted, and the last that was promised to searches: high-water marks,
         #: since messages are served in order.
@@ -137,6 +141,13 @@ class Indexer:
         """Whether it was searched within the last second, and is worth waiting for: not late already."""
         return self._late is None and trio.current_time() - self._searched_at < DEMAND
 
+    def gather(self) -> None:
+        """Expect many more changes soon, as of an import: fewer and larger batches, unless one is hurried."""
+        self._gathers_until = trio.current_time() + GATHERING_LASTS
+
+    def _linger_now(self) -> float:
+        return self._linger * (GATHERING if trio.current_time() < self._gathers_until else 1.0)
+
     def hurry(self) -> None:
         """Flush: have what was accepted applied without lingering, as a caller waits for it."""
         newest = self._newest
@@ -191,7 +202,7 @@ class Indexer:
                 inbox,
                 self._flush,
                 size=self._batch,
-                linger=self._linger,
+                linger=self._linger_now,
                 is_urgent=lambda message: isinstance(message, Hurry),
                 on_served=self._note_progress,
                 limit=600.0,

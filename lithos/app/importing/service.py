@@ -27,4 +27,5 @@ def make_importing(actors: Actors, knowledge: Knowledge, edges: Edges, texts: No
         notes_folder=files.root.absolute(),
         ignored=files.ignored,
         content_limit=storage.max_content_size_bytes,
+        gather=actors.fulltext_indexer.gather,
     )

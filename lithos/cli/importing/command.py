@@ -27,6 +27,8 @@ from lithos.services.importing.run import ImportRun, Told, Writer
 from lithos.stores.importing.kinds import UnknownKind, known_kinds, make_source, recognise
 
 FAILED, USAGE = 1, 2
+#: Seconds; nobody but the import waits for the event loop, and each hand-over of the interpreter costs.
+SWITCH_INTERVAL = 0.005
 #: Who imports where nobody is named.
 AGENT = "import"
 
@@ -148,7 +150,7 @@ async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
         if options.dry_run and storage.vault is None and not storage.notes_folder.is_dir():
             # A look makes no data directory.
             config = attrs.evolve(config, storage=attrs.evolve(storage, data_dir=Path(folder)))
-        async with running_server(config) as server:
+        async with running_server(config, switch_interval=SWITCH_INTERVAL) as server:
             yield server.importing
             if not options.dry_run:
                 with trio.move_on_after(READY_WAIT):

@@ -19,7 +19,8 @@ MONTHS: Final = (
 #: Distinct dates of a text that are spelled out in addition; the first ones.
 MOST_DATES: Final = 100
 
-_ISO_DATE: Final = re.compile(r"(?<![\w-])([0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9-])(T(?=[0-9]))?")
+#: Looks behind the year for what is before it: a pattern that begins with digits is searched much faster.
+_ISO_DATE: Final = re.compile(r"([0-9]{4})(?<![\w-][0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9-])(T(?=[0-9]))?")
 
 
 def spell_dates(text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lithos.core.limits import TITLE, cut_items
-from lithos.core.text.pieces import line_pieces, matches_in_lines
+from lithos.core.text.pieces import PIECE, line_pieces, matches_in_lines
 
 #: Stands for each character of code: no space, no bracket, no part of a tag.
 CODE_MARK: Final = "`"
@@ -42,6 +42,10 @@ _TAG: Final = re.compile(
     rf"|(?<![^\s(,;|])\#(?P<tag>[\w/\-{_SIGNS}]+)",
     re.MULTILINE | re.VERBOSE,
 )
+
+
+#: What every tag begins with; also before its code is masked, which makes no more of it.
+_MAY_BE_TAG: Final = re.compile(rf"\#[\w/\-{_SIGNS}]")
 
 
 def mask_code(text: str) -> str:
@@ -129,7 +133,7 @@ def scan_tags(content: str) -> tuple[str, ...]:
     Letters, digits, `_`, `-` and `/`, with at least one that is no digit, behind a space or an opening
     bracket; not in code, headings, links and web addresses.
     """
-    if "#" not in content:
+    if "#" not in content or (len(content) <= PIECE and _MAY_BE_TAG.search(content) is None):
         return ()
     masked = mask_code(content)
     found: dict[str, None] = {}

@@ -125,8 +125,12 @@ class Importing:
         notes_folder: Path,
         ignored: Ignored,
         content_limit: int,
+        gather: Callable[[], None] = lambda: None,
     ) -> None:
-        """`working` is a thread of its own; `content_limit` is that of every note, in bytes."""
+        """`working` is a thread of its own; `content_limit` is that of every note, in bytes.
+
+        `gather` is called before each batch that is written: more will follow.
+        """
         self._catalogue = catalogue
         self._knowledge = knowledge
         self._edges = edges
@@ -138,6 +142,7 @@ class Importing:
         self._ignored = ignored
         self._content_limit = content_limit
         self._tables = tables
+        self._gather = gather
         self._session: _Session | None = None
 
     async def begin(self, options: Options) -> Begun:
@@ -182,6 +187,7 @@ class Importing:
                     steps[number] = planned
         if session.options.dry_run:
             return [outcomes[number] or _would_be(steps[number]) for number in range(len(records))]
+        self._gather()
         now = self._clock()
         made = await self._working.run(
             lambda: {number: self._render(step, session, now) for number, step in steps.items()}

@@ -32,6 +32,8 @@ _STYLE: Final = VaultStyle.of_foreign()
 #: Keys of other programs; `core.notes.healing` reads `created` and `updated` in ISO 8601.
 _CREATED: Final = ("created_at", "created", "date created", "date")
 _UPDATED: Final = ("updated_at", "updated", "modified", "date modified")
+#: Stands in for the id of a file that has none, which the note gets when it is written.
+_NO_ID: Final = "-"
 #: The settings and backups of Logseq, beside `pages/` and `journals/`.
 _LOGSEQ: Final = "logseq/"
 
@@ -71,7 +73,7 @@ class MarkdownSource:
 def _read_note(root: str, name: str) -> Iterator[Item]:
     try:
         data, modified = _read_file(os.path.join(root, name))
-        document, identified = parse_identified(data, name, modified, None, _STYLE)
+        document, identified = parse_identified(data, name, modified, _NO_ID, _STYLE)
     except _TooLarge as problem:
         yield Malformed(name, f"it has {problem.args[0]:,} bytes, more than {LARGEST_FILE:,}; split it")
         return

@@ -1,8 +1,9 @@
-"""The pieces of the built-in tokenizer, by which briefings are measured; loaded when first asked for.
+"""Tokenising run by run: the pieces by which briefings are measured, and the tokens that are embedded.
 
-It is a WordPiece tokenizer with the normaliser and the pre-tokenizer of BERT: white space always ends a word
-and is in no piece, a punctuation mark of ASCII is a word, so the pieces of a text are the sum of those of the
-runs between. Texts repeat their words; what one has is therefore looked up, which takes a tenth of the time.
+The built-in tokenizer is a WordPiece tokenizer with the normaliser and the pre-tokenizer of BERT: white space
+always ends a word and is in no piece, a punctuation mark of ASCII is a word, so the pieces of a text are
+those of the runs between, in a row. Texts repeat their words; what one has is therefore looked up, which
+takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+import numpy as np
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+V = TypeVar("V")
 
 #: Runs of each of the two generations that are kept, and characters of one of them: 4 MB in all.
 KEPT_RUNS: Final = 16_384
@@ -22,53 +27,99 @@ LONGEST_KEPT: Final = 32
 #: Runs for one call of the tokenizer: some milliseconds.
 _AT_ONCE: Final = 4_096
 
+#: How `RunTokens` gives the numbers of tokens.
+TOKEN: Final = np.dtype(np.int32)
+
 #: What is between spaces, and marks of punctuation. Other white space the normaliser may drop, and join what
 #: stands around it.
 _RUN: Final = re.compile(r"[^ \n\t!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
 
 
-class RunPieces:
-    """How many pieces the runs of a text have; any thread may call it.
+class _Runs(Generic[V]):
+    """What the runs of texts have, each looked up or found out; any thread may ask.
 
-    The counts are those of a pure function, so they never expire. When one generation is full the one before
+    What a run has is that of a pure function, so it never expires. When one generation is full the one before
     is dropped; what is still asked for comes into the new one.
     """
 
-    def __init__(self, count_all: Callable[[Sequence[str]], Iterable[int]], kept: int = KEPT_RUNS) -> None:
-        """`count_all` tells of each run how many pieces it has."""
-        self._count_all = count_all
+    def __init__(self, find_all: Callable[[Sequence[str]], Iterable[V]], kept: int = KEPT_RUNS) -> None:
+        """`find_all` finds out what each of some runs has."""
+        self._find_all = find_all
         self._limit = kept
-        self._young: dict[str, int] = {}
-        self._old: dict[str, int] = {}
+        self._young: dict[str, V] = {}
+        self._old: dict[str, V] = {}
 
-    def __call__(self, text: str) -> int:
-        """The pieces of a text of some kilobytes."""
+    def of(self, text: str) -> list[V]:
+        """What the runs of a text of some kilobytes have, in order."""
         runs = _RUN.findall(text)
         young = self._young
         try:
-            return sum(map(young.__getitem__, runs))
+            return list(map(young.__getitem__, runs))
         except KeyError:
-            self._learn([run for run in dict.fromkeys(runs) if run not in young], counts := dict[str, int]())
-        return sum(counts[run] if run in counts else young[run] for run in runs)
+            self._learn([run for run in dict.fromkeys(runs) if run not in young], found := dict[str, V]())
+        return [found[run] if run in found else young[run] for run in runs]
 
     @property
     def kept(self) -> int:
         """Runs that are kept."""
         return len(self._young) + len(self._old)
 
-    def _learn(self, unknown: Sequence[str], counts: dict[str, int]) -> None:
-        """Fill `counts` with those of `unknown`, and keep the short ones."""
+    def _learn(self, unknown: Sequence[str], found: dict[str, V]) -> None:
+        """Fill `found` with what `unknown` have, and keep that of the short ones."""
         old = self._old
         new = [run for run in unknown if run not in old]
-        counts.update((run, old[run]) for run in unknown if run in old)
+        found.update((run, old[run]) for run in unknown if run in old)
         for start in range(0, len(new), _AT_ONCE):
             some = new[start : start + _AT_ONCE]
-            counts.update(zip(some, self._count_all(some), strict=True))
+            found.update(zip(some, self._find_all(some), strict=True))
         for run in unknown:
             if len(run) <= LONGEST_KEPT:
                 if len(self._young) >= self._limit:
                     self._old, self._young = self._young, {}
-                self._young[run] = counts[run]
+                self._young[run] = found[run]
+
+
+class RunPieces(_Runs[int]):
+    """How many pieces texts have; any thread may call it."""
+
+    def __call__(self, text: str) -> int:
+        """The pieces of a text of some kilobytes."""
+        return sum(self.of(text))
+
+
+class RunTokens(_Runs[bytes]):
+    """The tokens of texts, as the tokenizer gives them without special ones; any thread may call it."""
+
+    def __init__(self, tokenizer: Tokenizer, kept: int = KEPT_RUNS) -> None:
+        """The tokenizer must be one that `splits_at_runs`."""
+        super().__init__(self._encode_all, kept)
+        self._tokenizer = tokenizer
+        truncation = tokenizer.truncation
+        #: Bytes of as many tokens as a text may have.
+        self._most = None if truncation is None else int(truncation["max_length"]) * TOKEN.itemsize
+
+    def __call__(self, text: str) -> bytes:
+        """The tokens of a text of some kilobytes, in the format `TOKEN`."""
+        return b"".join(self.of(text))[: self._most]
+
+    def _encode_all(self, runs: Sequence[str]) -> Iterable[bytes]:
+        encode = self._tokenizer.encode_batch_fast
+        # One by one: it would spread a batch over all cores.
+        return [np.array(encode([run], add_special_tokens=False)[0].ids, TOKEN).tobytes() for run in runs]
+
+
+def splits_at_runs(tokenizer: Tokenizer) -> bool:
+    """Whether the tokens of a text are those of its runs, as with the built-in tokenizer."""
+    parts = tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.model
+    names = [type(part).__name__ for part in parts]
+    truncation = tokenizer.truncation
+    return (
+        names == ["BertNormalizer", "BertPreTokenizer", "WordPiece"]
+        and tokenizer.post_processor is None
+        and tokenizer.padding is None
+        and not tokenizer.get_added_tokens_decoder()  # found before a text is split
+        and (truncation is None or (truncation["direction"], truncation["stride"]) == ("right", 0))
+    )
 
 
 def load_pieces() -> Callable[[str], int]:

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.indexing.indexer import DEMAND, PATIENCE, Indexer, Visibility
+from lithos.actors.indexing.indexer import DEMAND, GATHERING_LASTS, PATIENCE, Indexer, Visibility
 from lithos.actors.indexing.messages import Indexed
 from lithos.catalogue.catalogue import Catalogue
 from lithos.stores.notes.files import NoteFiles
@@ -70,6 +70,22 @@ async def test_a_lone_change_lingers_until_a_search_needs_it(desk: Desk) -> None
         await trio.sleep(2 * LINGER)
         assert list(desk.index.held) == [1, 2], "without a search it comes in by itself"
     assert desk.behind == []
+
+
+async def test_while_many_changes_are_expected_they_linger_longer_but_no_search_waits(desk: Desk) -> None:
+    async with desk.served:
+        desk.indexer.gather()
+        await desk.accept(1)
+        await trio.sleep(5 * LINGER)
+        assert desk.index.held == {}, "more were to come"
+        began = trio.current_time()
+        await desk.visibility.reach()
+        assert list(desk.index.held) == [1]
+        assert trio.current_time() == began
+        await trio.sleep(GATHERING_LASTS)
+        await desk.accept(2)
+        await trio.sleep(2 * LINGER)
+        assert list(desk.index.held) == [1, 2], "none came for a while"
 
 
 async def test_a_search_waits_for_what_was_before_it_and_for_no_more(desk: Desk) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,3 +95,29 @@ def test_chunks_are_bounded_slices_that_lose_only_white_space(
         assert not text[position:start].strip()
         position = start + len(chunk.text)
     assert not text[position:].strip()
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b" * 9, " ", "\n", "\u3000", "\x1c  "]), max_size=60).map("".join),
+    st.integers(3, 30),
+    st.integers(3, 40),
+)
+def test_words_are_packed_as_if_one_by_one(content: str, size: int, most: int) -> None:
+    """Without sentences and paragraphs: as many words as fit, longer ones alone or cut at characters."""
+    text = content.strip()
+    expected: list[str] = []
+    begin = 0
+    for match in re.finditer(r"\S+", text) if len(text) > max(size, most) else ():
+        word = match[0]
+        if len(word) > most:
+            cut = min(size, most)
+            expected += [word[at : at + cut] for at in range(0, len(word), cut)]
+            expected.append("")
+        elif expected and expected[-1] and match.end() - begin <= min(size, most):
+            expected[-1] = text[begin : match.end()]
+        else:
+            begin = match.start()
+            expected.append(word)
+    if expected and "\n" not in text:
+        chunks = chunk_text("", content, chunk_size=size, chunk_max=most)
+        assert texts(chunks) == [each for each in expected if each]

@@ -76,6 +76,12 @@ def test_tags_are_those_of_obsidian(text: str, tags: tuple[str, ...]) -> None:
     assert scan_tags(text) == tags
 
 
+@pytest.mark.parametrize("around", ["", "# Title\n", "`#` ## a # b\n", "[[#]] "])
+def test_a_text_without_a_tag_character_behind_a_mark_has_none(around: str) -> None:
+    assert scan_tags(around) == ()
+    assert scan_tags(around + " #\u0301x #é") == ("\u0301x", "é")
+
+
 def test_only_so_many_tags_are_kept() -> None:
     assert len(scan_tags(" ".join(f"#t{number}" for number in range(ITEMS + 10)))) == ITEMS
 

@@ -4,14 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import BertPreTokenizer, Whitespace
 
-from lithos.stores.indexes.tokenizer import LONGEST_KEPT, RunPieces, load_pieces, load_tokenizer
+from lithos.stores.indexes.tokenizer import (
+    LONGEST_KEPT,
+    TOKEN,
+    RunPieces,
+    RunTokens,
+    load_pieces,
+    load_tokenizer,
+    splits_at_runs,
+)
 
 TOKENIZER = load_tokenizer()
 PIECES = load_pieces()
+SHORT = load_tokenizer()
+SHORT.enable_truncation(20)
+TOKENS = RunTokens(TOKENIZER, kept=64)
+SHORT_TOKENS = RunTokens(SHORT, kept=64)
+
+TEXTS = st.text(
+    alphabet=st.one_of(
+        st.characters(exclude_categories=["Cs"]), st.sampled_from(" \n\t\r\x0b\x1c\x85\u2028\u0301,.'#a1")
+    ),
+    max_size=200,
+)
 
 
 def whole(text: str) -> int:
@@ -34,6 +57,32 @@ def test_run_by_run_a_text_has_as_many_pieces_as_at_once(text: str) -> None:
     """behaviour 227"""
     assert PIECES(text) == whole(text)
     assert PIECES(text) == whole(text)  # from what is kept
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+@example("ab\x1ccd ef\x0bgh\u2028ij\u00a0kl\u200bmn")
+@example("[UNK] [PAD] ##ing " + "x" * 101 + " " + "y" * 100)
+@example("\u0301 \ufffd \x00 日本語 Zürich ΟΔΟΣ \u0130stanbul")
+@example("word " * 300)
+def test_run_by_run_a_text_has_the_tokens_it_has_at_once(text: str) -> None:
+    """behaviour 227"""
+    for tokenizer, tokens in ((TOKENIZER, TOKENS), (SHORT, SHORT_TOKENS)):
+        expected = tokenizer.encode(text, add_special_tokens=False).ids
+        assert np.frombuffer(tokens(text), TOKEN).tolist() == expected
+        assert np.frombuffer(tokens(text), TOKEN).tolist() == expected  # from what is kept
+
+
+def test_only_a_tokenizer_of_this_kind_is_used_run_by_run() -> None:
+    assert splits_at_runs(TOKENIZER)
+    words = Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    words.pre_tokenizer = BertPreTokenizer()
+    special, other, padded, left = (load_tokenizer() for _ in range(4))
+    special.add_special_tokens(["[MASK]"])
+    other.pre_tokenizer = Whitespace()
+    padded.enable_padding()
+    left.enable_truncation(20, direction="left")
+    assert not any(map(splits_at_runs, (words, special, other, padded, left)))
 
 
 def test_what_is_kept_is_bounded_and_dropping_it_changes_no_count() -> None:
