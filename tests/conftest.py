@@ -3,9 +3,8 @@
 Mark a test `autojump` to run it on a clock that jumps over sleeps; every async test is bounded
 by a deadline, so a hang is a failure with a traceback and never a stuck run.
 
-Files of tests are in memory where there is room: most tests wait longer for syncs of a disk than for all else,
-and none of them can tell what a sync is good for. Mark those about kills of real processes `disk`: there the
-server is killed within its syncs, too.
+Files of tests are in memory where there is room: most tests would wait longer for syncs of a disk than for
+all else. Mark those that kill processes at random times `disk`: there they are killed during syncs, too.
 """
 
 from __future__ import annotations

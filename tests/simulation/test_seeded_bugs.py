@@ -16,6 +16,7 @@ BEGIN = {"skip_the_fence_check": 10}
 
 
 @pytest.mark.slow
+@pytest.mark.takes(4)
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_bug_is_found(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

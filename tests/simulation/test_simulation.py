@@ -25,6 +25,7 @@ def simulate(*options: str, hashes: str = "0") -> subprocess.CompletedProcess[st
 
 
 @pytest.mark.slow
+@pytest.mark.takes(200)
 @pytest.mark.deadline(900)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_seed_keeps_every_promise(part: int) -> None:
