@@ -243,7 +243,6 @@ class Memory:
         self._is_mirror_doubtful = True
         #: Counts of pairs that retrievals have deferred; what the process takes along is not counted.
         self._pairs: dict[Pair, int] = {}
-        self._pairs_came = trio.Event()
         #: Events with a row in the outbox, in order.
         self._undelivered: list[EventDraft] = []
         #: Some of them may be in the journal, or kept by the coordinator, already.
@@ -282,9 +281,6 @@ class Memory:
 
     async def _count_pairs(self) -> None:
         while True:
-            if not self._pairs:
-                self._pairs_came = trio.Event()
-                await self._pairs_came.wait()
             await trio.sleep(PAIRS_DELAY)
             if self._pairs:
                 self.mailbox.nudge(WritePairs(PAIRS_AT_ONCE))
@@ -325,11 +321,9 @@ class Memory:
         if isinstance(message, RecordRetrieval) and message.defers_pairs and is_stored:
             for pair in pairs_together(message.namespaces):
                 self._pairs[pair] = self._pairs.get(pair, 0) + 1
-            self._pairs_came.set()
         elif isinstance(message, CountPairs) and not is_stored:
             for pair, count in message.counts.items():
                 self._pairs[pair] = self._pairs.get(pair, 0) + count
-            self._pairs_came.set()
 
     # -- the mirror of edges -------------------------------------------------------------------
 
