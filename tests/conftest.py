@@ -2,6 +2,9 @@
 
 Mark a test `autojump` to run it on a clock that jumps over sleeps; every async test is bounded
 by a deadline, so a hang is a failure with a traceback and never a stuck run.
+
+Files of tests are in memory where there is room: most tests would wait longer for syncs of a disk than for
+all else. Mark those that kill processes at random times `disk`: there they are killed during syncs, too.
 """
 
 from __future__ import annotations
@@ -9,8 +12,12 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -21,6 +28,12 @@ from trio.testing import MockClock
 from lithos.telemetry import NOISY
 
 DEADLINE = 60.0
+#: `.ci/run` sets it to a folder of its own, which it removes.
+MEMORY = Path(os.environ.get("TESTS_MEMORY", "/dev/shm"))
+#: All tests together keep less than a third of it at once.
+ROOM = 4 << 30
+#: Seconds of a slow test that does not say how long it `takes`.
+USUAL = 4.0
 #: The gate asks the same of every property each time, so that it says the same of the same commit; elsewhere
 #: each run tries other examples.
 settings.register_profile("gate", derandomize=True)
@@ -30,10 +43,39 @@ if os.environ.get("HYPOTHESIS_PROFILE"):
 #: Commands that tests run in this process do not load the accurate tier; its own tests ask for it.
 os.environ.setdefault("LITHOS_SEARCH__TIER", "static")
 
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "disk: the test's folder is on a disk, not in memory")
+    config.addinivalue_line("markers", "takes(seconds): about how long; files that take longest begin first")
     config.addinivalue_line("markers", "autojump: run this async test on an autojumping mock clock")
     config.addinivalue_line("markers", "deadline(seconds): allow this async test more time than usual")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest first, so that no worker is left with one of them at the end.
+
+    xdist deals files out in this order with `--no-loadscope-reorder`.
+    """
+    seconds: Counter[Path] = Counter()
+    for item in items:
+        if item.get_closest_marker("slow"):
+            marked = item.get_closest_marker("takes")
+            seconds[item.path] += marked.args[0] if marked else USUAL
+    items.sort(key=lambda item: -seconds[item.path])
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """pytest's own, but for tests that are marked `disk`."""
+    if request.node.get_closest_marker("disk") is None:
+        yield tmp_path
+    else:
+        with TemporaryDirectory(prefix="lithos-test-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from lithos.actors.blocking import Threads
+from lithos.actors.coordinating.messages import Flush
 from lithos.actors.writing import outside_changes
 from lithos.actors.writing.messages import WriteOutcome
 from lithos.core.errors import VersionConflict
@@ -47,6 +48,12 @@ def shown(house: WatchedHouse, note_id: str) -> int:
 
 def stored(house: WatchedHouse) -> dict[str, Standing]:
     return dict(house.store.note_rows().versions)
+
+
+async def saved(house: WatchedHouse) -> dict[str, Standing]:
+    """What is stored once a commit has taken along the rows that were dropped."""
+    await house.coordinator.mailbox.ask(Flush())
+    return stored(house)
 
 
 @pytest.mark.parametrize("is_taken_up", [False, True])
@@ -98,7 +105,7 @@ async def test_an_edit_that_is_undone_before_anybody_saw_it_counts_nothing(house
         edit(house, made.path, "oops")
         (house.folder / made.path).write_bytes(before)
         await house.settle_paths(made.path)
-        assert (shown(house, made.id), await read(house, made.id), stored(house)) == (1, 1, {})
+        assert (shown(house, made.id), await read(house, made.id), await saved(house)) == (1, 1, {})
 
 
 async def test_an_edit_that_is_undone_after_somebody_saw_it_is_a_version_again(house):
@@ -120,7 +127,7 @@ async def test_a_version_that_a_person_raised_is_taken_as_it_is(house):
         file = house.folder / made.path
         file.write_text(file.read_text().replace("version: 1", "version: 7"))
         await house.settle_paths(made.path)
-        assert (shown(house, made.id), await read(house, made.id), stored(house)) == (7, 7, {})
+        assert (shown(house, made.id), await read(house, made.id), await saved(house)) == (7, 7, {})
 
 
 async def test_edits_are_counted_over_restarts_and_while_nothing_runs(house):

@@ -17,7 +17,7 @@ from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, running_lithos
 from tests.front.console.injections import PAYLOADS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.takes(20)]
 
 #: Payloads that each page which shows text must have at the least.
 ENOUGH: Final = 60

@@ -14,7 +14,7 @@ from tests.browser.test_pages import STARTS, crawl
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, running_lithos
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.takes(30)]
 
 NO_ID: Final = "00000000-0000-4000-8000-000000000000"
 #: Light and wide, then dark and narrow.

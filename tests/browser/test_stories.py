@@ -21,7 +21,7 @@ from tests.browser.driving import Browser
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, running_lithos, start_lithos
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.takes(15)]
 
 PERSON = "person"
 

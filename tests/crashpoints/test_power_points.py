@@ -11,6 +11,7 @@ from tests.crashpoints.test_kill_points import POINTS
 
 
 @pytest.mark.slow
+@pytest.mark.takes(30)
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize(
     ("mode", "every"),

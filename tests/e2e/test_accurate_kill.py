@@ -42,6 +42,8 @@ def saved(data: Path) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.disk
+@pytest.mark.takes(18)
 @pytest.mark.deadline(200)
 def test_kills_at_10_50_and_98_percent_and_at_the_switch_lose_a_second_of_work(tmp_path: Path) -> None:
     """behaviour 262"""

@@ -37,6 +37,7 @@ async def test_a_process_that_may_write_nothing_goes_on_when_it_may_again(tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.takes(28)
 @pytest.mark.deadline(120)
 async def test_a_backup_under_load_has_all_that_was_acknowledged_before(tmp_path: Path) -> None:
     """behaviours 191, 200"""
@@ -44,6 +45,7 @@ async def test_a_backup_under_load_has_all_that_was_acknowledged_before(tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.takes(15)
 @pytest.mark.deadline(120)
 @pytest.mark.parametrize(
     "fault",
@@ -64,6 +66,7 @@ async def test_what_happens_to_a_folder_is_followed(fault: Fault, tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.takes(70)
 def test_under_a_mixed_load_memory_is_flat_and_no_call_fails() -> None:
     """lifecycle spec, section 9: no call fails, and calls stay quick; too short to show a slow leak"""
     soaked = run_soak(SOAK_SECONDS)

@@ -56,6 +56,8 @@ def lessons(data: Path) -> list[Lesson]:
 
 
 @pytest.mark.slow
+@pytest.mark.disk
+@pytest.mark.takes(13)
 @pytest.mark.deadline(180)
 async def test_every_completion_teaches_once_however_often_the_process_is_killed(tmp_path: Path) -> None:
     """behaviours 153, 187, 267"""

@@ -35,6 +35,7 @@ def notes_of(data: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.takes(25)
 def test_a_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
     """Behaviour 240"""
     data = tmp_path / "data"
@@ -61,6 +62,7 @@ def test_a_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.takes(25)
 def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
     """Behaviour 240, beside a server; nobody else may import over HTTP."""
     data = tmp_path / "data"
@@ -97,6 +99,7 @@ def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.takes(25)
 def test_wrong_sources_are_told_with_what_to_do(tmp_path: Path) -> None:
     data = tmp_path / "data"
     put_note(data, "a.md", "# A\n")
@@ -130,6 +133,7 @@ def make_vault(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.takes(25)
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize("is_served", [False, True])
 def test_killed_again_and_again_it_gives_what_one_run_gives(tmp_path: Path, is_served: bool) -> None:

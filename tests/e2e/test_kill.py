@@ -12,6 +12,8 @@ KILLS = 15
 
 
 @pytest.mark.slow
+@pytest.mark.disk
+@pytest.mark.takes(60)
 @pytest.mark.deadline(200)
 async def test_kills_under_a_mixed_load_lose_nothing_acknowledged(tmp_path: Path) -> None:
     """behaviours 176, 187, 192, 193"""

@@ -80,6 +80,8 @@ async def settle(server: Lithos, data: Path, note: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.disk
+@pytest.mark.takes(54)
 @pytest.mark.deadline(300)
 async def test_a_killed_move_is_whole_after_the_restart(tmp_path: Path) -> None:
     """behaviour 255"""

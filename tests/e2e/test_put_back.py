@@ -17,7 +17,7 @@ from tests.e2e.process import Lithos, running_lithos
 BEFORE, LOST, NEW = 3, 10, 10
 WANTED = "types=note.created"
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.takes(12)]
 
 
 def copy_folder(data: Path, copy: Path) -> None:

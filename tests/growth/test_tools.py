@@ -16,7 +16,7 @@ from tests.e2e.process import Lithos, running_lithos
 from tests.growth.patterns import Pattern, single_patterns
 from tests.growth.polling import PATIENCE, HealthPoll
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.takes(25)]
 
 #: Characters of an argument. The size of a whole note for what may have it; what a tool accepts
 #: elsewhere is far less, so that a quarter of it shows how it is refused.

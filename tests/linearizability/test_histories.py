@@ -36,6 +36,8 @@ async def test_what_clients_in_a_race_see_can_be_explained(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.disk
+@pytest.mark.takes(19)
 @pytest.mark.deadline(240)
 async def test_what_clients_see_over_kills_and_pauses_can_be_explained(tmp_path: Path) -> None:
     """behaviours 10, 88 and 176: kill -9, pauses, lost answers that take effect late, and a person's saves"""

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import chain
-from pathlib import Path
-
 import pytest
 
 from tests.simulation.bugs import BUGS
-from tests.simulation.seeds import run_seed
-
-SEEDS = 200
-#: What takes longest to be found is looked for where it was found first.
-BEGIN = {"skip_the_fence_check": 10}
+from tests.simulation.test_simulation import simulate
 
 
 @pytest.mark.slow
-@pytest.mark.deadline(300)
+@pytest.mark.takes(6)
 @pytest.mark.parametrize("bug", BUGS)
-def test_a_bug_is_found(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_found(bug: str) -> None:
     """What was broken is told, of a seed that is sound without the bug."""
-    first = BEGIN.get(bug, 1)
-    for seed in chain(range(first, SEEDS + 1), range(1, first)):
-        with monkeypatch.context() as patch:
-            BUGS[bug](patch)
-            found = run_seed(seed, tmp_path)
-        if found.problem is not None:
-            print(f"{bug}: seed {seed}: {found.problem[:200]}")  # noqa: T201 - for `pytest -s`
-            assert run_seed(seed, tmp_path).problem is None
-            return
-    raise AssertionError(f"{bug} was not found in {SEEDS} seeds")
+    done = simulate(bug, module="tests.simulation.finding")
+    assert done.returncode == 0, done.stdout + done.stderr[-2_000:]
+    print(done.stdout)  # noqa: T201 - for `pytest -s`

@@ -240,6 +240,7 @@ def test_random_commands_agree_with_the_model(machine: type[RuleBasedStateMachin
 
 
 @pytest.mark.slow
+@pytest.mark.takes(36)
 @pytest.mark.parametrize("machine", [ClaimMachine, GraphMachine])
 def test_two_thousand_random_stories_agree_with_the_model(machine: type[RuleBasedStateMachine]) -> None:
     """Behaviours 93, 95, 96, 97, 98 (claims), 109 to 114, 120, 121, 122 (graph), 192."""

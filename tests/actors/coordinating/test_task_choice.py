@@ -169,6 +169,7 @@ def test_random_boards_give_the_task_that_a_look_at_all_finds() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.takes(36)
 def test_two_thousand_random_boards_give_the_task_that_a_look_at_all_finds() -> None:
     """behaviour 258"""
     check(2_000)

@@ -1,0 +1,49 @@
+"""`python -m tests.simulation.finding BUG`: the first seed that tells of the bug, and is sound without it.
+
+A program of its own, begun with fixed hashes: it finds the same whenever it is run.
+"""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import sys
+from itertools import chain
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from tests.simulation.__main__ import MEMORY
+from tests.simulation.bugs import BUGS
+from tests.simulation.seeds import run_seed
+
+SEEDS = 200
+#: What takes longest to be found is looked for where it was found first.
+BEGIN = {"skip_the_fence_check": 10}
+
+
+def main(bug: str) -> int:
+    """0 when a seed broke a promise with the bug and none without it; what was broken is printed."""
+    folder = Path(mkdtemp(prefix="lithos-simulation-", dir=MEMORY if MEMORY.is_dir() else None))
+    first = BEGIN.get(bug, 1)
+    try:
+        for seed in chain(range(first, SEEDS + 1), range(1, first)):
+            with pytest.MonkeyPatch.context() as patch:
+                BUGS[bug](patch)
+                found = run_seed(seed, folder)
+            if found.problem is not None:
+                print(f"{bug}: seed {seed}: {found.problem[:200]}")  # noqa: T201 - a program
+                sound = run_seed(seed, folder)
+                print(sound.problem or "sound without it")  # noqa: T201
+                return int(sound.problem is not None)
+            if seed % 20 == 0:
+                gc.collect()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"{bug} was not found in {SEEDS} seeds")  # noqa: T201
+    return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(*sys.argv[1:]))
