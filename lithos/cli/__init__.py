@@ -97,6 +97,9 @@ def _run(invocation: Invocation) -> int:
     signals = remember_signals() if serves else ()
     if serves:
         gc.disable()  # until it serves: the modules stay, and looking through them again takes a fifth longer
+    from lithos.cli.generated import install_class_code
+
+    install_class_code()  # before anything that has classes
     from lithos.cli.session import CommandFailed, load_session
 
     try:

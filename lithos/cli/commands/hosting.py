@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 from lithos.actors.blocking import Threads
 from lithos.app import running_server
 from lithos.app.front import serve_front
+from lithos.cli.generated import keep_class_code
 from lithos.cli.output import announce
 from lithos.config.catalogue import Config
 from lithos.front.server.ports import FrontSettings
@@ -101,8 +102,15 @@ async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, r
     ):
         ready.set()
         nursery.start_soon(_show_start, session, server)
+        nursery.start_soon(_keep_class_code, server)
         await _serve_front(session, server, shutdown)
         nursery.cancel_scope.cancel()
+
+
+async def _keep_class_code(server: Server) -> None:
+    await server.front_loaded.wait()
+    await server.searchable()
+    await Threads().run(keep_class_code)
 
 
 async def _show_start(session: Session, server: Server) -> None:
