@@ -32,7 +32,7 @@ HEAVY = (
     ("modules", "unwanted"),
     [
         (BRIDGE, (*HEAVY, "numpy", "tantivy", "usearch", "rustworkx", "hypercorn", "prometheus_client")),
-        ("lithos.cli.commands.hosting", (*HEAVY, "asyncio", "httpx2")),
+        ("lithos.cli.commands.hosting", (*HEAVY, "asyncio", "httpx2", "markdown_it")),
         (
             HOOK,
             (

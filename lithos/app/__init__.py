@@ -38,6 +38,8 @@ log = get_logger("lithos.app")
 DRAIN = 20.0
 #: Seconds until a vault that could not be read is tried again.
 RESCAN = 1.0
+#: Seconds for which the history leaves the processor to the embedding of the notes.
+EMBEDDING = 20.0
 #: With a busy Python thread each hand-over of the interpreter costs up to the switch interval.
 SWITCH_INTERVAL = 0.0005
 
@@ -147,8 +149,10 @@ async def _open(
 
 
 async def _catch_up(actors: Actors) -> None:
-    """Record what the history lacks, once full text has every note: nobody waits for it."""
+    """Record what the history lacks, once searches have every note: nobody waits for it."""
     await actors.opening.complete.wait()
+    with trio.move_on_after(EMBEDDING):
+        await actors.semantic.settled.wait()
     await actors.catching_up.run()
 
 

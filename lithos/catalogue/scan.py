@@ -209,14 +209,17 @@ def scan_folder(
     ]
     vanished = _choose_kept(missing, rows, entries, rule)
     entries |= {row.note.id: entry_of(row) for row in vanished}
-    told = _recall(rows.values(), announced)
+    told = _recall(rows.values(), announced) if announced else {}
     given = {each: told[each].standing for each in _ids_of(announced) if each in told}
     give_versions(entries, rows.values(), given, records)
     catalogue.load(entries.values())
     changed = [entry for entry in entries.values() if _differs(entry, rows.get(entry.path))]
     paths = {entry.path for entry in entries.values()}
     removed = tuple(path for path in rows if path not in paths)
-    events = () if manifest.is_new else tuple(_events(told, entries, now))
+    # Where all notes are as the manifest has them there is nothing to tell, nor to look for.
+    is_known = manifest.is_new or not (announced or changed or removed)
+    told = told if announced or is_known else _recall(rows.values(), ())
+    events = () if is_known else tuple(_events(told, entries, now))
     _prune(records, catalogue, paths)
     for path, skipped in catalogue.skipped.items():
         log.warning("file not indexed", path=path, reason=skipped.reason)

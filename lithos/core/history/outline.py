@@ -11,12 +11,10 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
-from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, blockquote, list_block
-from markdown_it.token import Token
 
 from lithos.core.errors import InvalidInput, SectionNotFound
 from lithos.core.limits import TITLE
@@ -24,6 +22,11 @@ from lithos.core.notes.layout import Layout
 from lithos.core.text.analysis import normalise
 from lithos.core.text.chunk import scan_headings
 from lithos.core.text.markdown import plain_title
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.token import Token
 
 #: The section of the text before the first heading.
 TOP: Final = "(top)"
@@ -94,35 +97,33 @@ class Section:
     end: int
 
 
-class _Markdown(MarkdownIt):
-    """CommonMark's blocks. Where a link leads does not matter here, and some are slow to look at."""
+@cache
+def _parser() -> MarkdownIt:
+    """CommonMark's blocks. It keeps nothing from one text to the next, so threads may share it."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - a twentieth of a start, and for few calls
+    from markdown_it.rules_block import blockquote, list_block  # noqa: PLC0415
 
-    def normalizeLink(self, url: str) -> str:  # noqa: N802
-        return url
+    class Markdown(MarkdownIt):
+        """Where a link leads does not matter here, and some are slow to look at."""
 
-    def validateLink(self, url: str) -> bool:  # noqa: N802
-        return True
+        def normalizeLink(self, url: str) -> str:  # noqa: N802
+            return url
 
+        def validateLink(self, url: str) -> bool:  # noqa: N802
+            return True
 
-def _list_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    return (silent or state.level < DEEPEST) and list_block(state, start, end, silent)
+    def shallow_list(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        return (silent or state.level < DEEPEST) and list_block(state, start, end, silent)
 
+    def shallow_quote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        return (silent or state.level < DEEPEST) and blockquote(state, start, end, silent)
 
-def _blockquote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    return (silent or state.level < DEEPEST) and blockquote(state, start, end, silent)
-
-
-def _make_parser() -> MarkdownIt:
-    parser = _Markdown("commonmark", {"maxNesting": 2 * DEEPEST})
-    parser.block.ruler.at("list", _list_block, {"alt": ["paragraph", "reference", "blockquote"]})
+    parser = Markdown("commonmark", {"maxNesting": 2 * DEEPEST})
+    parser.block.ruler.at("list", shallow_list, {"alt": ["paragraph", "reference", "blockquote"]})
     parser.block.ruler.at(
-        "blockquote", _blockquote, {"alt": ["paragraph", "reference", "blockquote", "list"]}
+        "blockquote", shallow_quote, {"alt": ["paragraph", "reference", "blockquote", "list"]}
     )
     return parser
-
-
-#: It keeps nothing from one text to the next, so threads may share it.
-_PARSER: Final = _make_parser()
 
 
 class Outline:
@@ -296,7 +297,8 @@ def _lines_of(body: str) -> list[int]:
 def _tokens_of(body: str) -> list[Token]:
     tokens: list[Token] = []
     environment: dict[str, Any] = {}
-    _PARSER.block.parse(_BREAK.sub("\n", body) if "\r" in body else body, _PARSER, environment, tokens)
+    parser = _parser()
+    parser.block.parse(_BREAK.sub("\n", body) if "\r" in body else body, parser, environment, tokens)
     return tokens
 
 
