@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
 import trio
+from attrs import frozen
 from outcome import Outcome
 
 T = TypeVar("T")
@@ -45,14 +46,33 @@ def start_call(call: Callable[[], T], then: Callable[[Outcome[T]], None]) -> Non
     trio.lowlevel.start_thread_soon(call, deliver)
 
 
+@frozen
+class _Prompt:
+    """A limiter that gives a free place at once: trio's own first takes a turn of the event loop.
+
+    Such a turn may take milliseconds beside searches, and a write has several thread jobs one after another.
+    """
+
+    _limiter: trio.CapacityLimiter
+
+    async def acquire_on_behalf_of(self, borrower: object) -> None:
+        try:
+            self._limiter.acquire_on_behalf_of_nowait(borrower)
+        except trio.WouldBlock:
+            await self._limiter.acquire_on_behalf_of(borrower)
+
+    def release_on_behalf_of(self, borrower: object) -> None:
+        self._limiter.release_on_behalf_of(borrower)
+
+
 class Threads:
     """Production adapter: trio worker threads with a capacity limiter of their own."""
 
     def __init__(self, at_once: int = 1) -> None:
-        self._limiter = trio.CapacityLimiter(at_once)
+        self._prompt = _Prompt(trio.CapacityLimiter(at_once))
 
     async def run(self, call: Callable[[], T]) -> T:
-        return await trio.to_thread.run_sync(call, limiter=self._limiter)
+        return await trio.to_thread.run_sync(call, limiter=self._prompt)  # type: ignore[arg-type]
 
 
 #: A background thread gets a third of what another thread gets of a busy core (Linux: 1.25 to the 5th). With

@@ -53,6 +53,22 @@ async def test_calls_of_one_store_never_overlap(blocking):
     assert most == 1
 
 
+async def test_a_call_begins_without_a_turn_of_the_event_loop_while_a_thread_is_free():
+    """Beside searches a turn takes milliseconds, and a write has several thread jobs one after another."""
+    threads = Threads()
+
+    async def ask(asked: trio.Event, begun: threading.Event) -> None:
+        asked.set()
+        await threads.run(begun.set)
+
+    for _ in range(10):  # trio runs the tasks of a turn in any order
+        asked, begun = trio.Event(), threading.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, asked, begun)
+            await asked.wait()
+            assert begun.wait(5.0)  # the event loop stands still meanwhile
+
+
 async def test_a_begun_call_is_finished_although_it_is_cancelled():
     begun, release, done = threading.Event(), threading.Event(), []
 

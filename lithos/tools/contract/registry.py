@@ -16,6 +16,7 @@ from lithos.core.principals import OWNER, Principal
 from lithos.metrics import Metrics
 from lithos.services.opening import Opening
 from lithos.tools.contract.acting import admit, spec_for
+from lithos.tools.contract.admission import Admission
 from lithos.tools.contract.arguments import ArgumentFault, ArgumentReader, ToolSpec, UnknownTool, schema_of
 from lithos.tools.contract.fitting import PAGED, UNPAGED, fit
 
@@ -28,6 +29,11 @@ _WRITES: Final = {
     "lithos_restore": "restore",
 }
 _READS: Final = {"lithos_read": "read", "lithos_list": "list", "lithos_tags": "tags"}
+#: Reads that compute for milliseconds: one at a time beside a change.
+HEAVY: Final = frozenset({
+    "lithos_search", "lithos_retrieve", "lithos_cache_lookup", "lithos_list", "lithos_related",
+    "lithos_context",
+})  # fmt: skip
 _COORDINATION: Final = ("lithos_task_", "lithos_finding_", "lithos_agent_")
 #: A task's end may say which notes helped.
 _LESSON: Final = "lithos_task_complete"
@@ -184,6 +190,7 @@ class Tools:
         self._outcome_status = outcome_status
         self._max_answer_chars = max_answer_chars
         self._meter = meter or ToolMeter()
+        self._admission = Admission()
 
     def acting_as(self, principal: Principal) -> ActingTools:
         """The tools as this caller has them: with its rights, under its identity."""
@@ -211,7 +218,7 @@ class Tools:
             given, offset = tool.reader.read(arguments), tool.reader.offset(arguments)
             if tool.writes_notes:
                 await self._opening.wait_known()
-            answer = self._fit(tool, await tool.handler(given), offset)
+            answer = self._fit(tool, await self._serve(tool, given), offset)
             outcome, error = "ok", None
         except LithosError as refusal:
             outcome, error = "error", refusal.code
@@ -226,6 +233,16 @@ class Tools:
         if indexing is None or answer is None:
             return answer
         return {**answer, "indexing": dict(indexing), "degraded": True}
+
+    async def _serve(self, tool: Tool, given: object) -> Answer:
+        """Have a call served when its turn has come: a heavy read may have to wait beside a change."""
+        if tool.name in HEAVY:
+            async with self._admission.reading():
+                return await tool.handler(given)
+        if "R" in tool.hints:
+            return await tool.handler(given)
+        with self._admission.changing():
+            return await tool.handler(given)
 
     def _fit(self, tool: Tool, answer: Answer, offset: int) -> Answer:
         """The answer within the limit; `lithos_context` keeps to its own budget."""

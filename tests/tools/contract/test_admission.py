@@ -1,0 +1,249 @@
+"""Admission control: who may begin beside whom, on a clock that jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import assert_no_checkpoints, wait_all_tasks_blocked
+
+from lithos.services.search.search import Search
+from lithos.tools.contract.admission import LENT, SERVED, Admission
+from lithos.tools.contract.registry import HEAVY
+from tests.servers import serving
+
+#: Seconds of one search of a test, below what a slot is lent for.
+SEARCH = 0.004
+
+
+async def read(
+    admission: Admission, begun: list[tuple[int, float]], number: int, seconds: float = SEARCH
+) -> None:
+    async with admission.reading():
+        begun.append((number, trio.current_time()))
+        await trio.sleep(seconds)
+
+
+async def change(admission: Admission, seconds: float) -> None:
+    with admission.changing():
+        await trio.sleep(seconds)
+
+
+async def in_order(nursery: trio.Nursery, *calls: Callable[[], Awaitable[None]]) -> None:
+    for call in calls:
+        nursery.start_soon(call)
+        await wait_all_tasks_blocked()
+
+
+@pytest.mark.autojump
+async def test_without_a_change_any_number_of_reads_begins_at_once() -> None:
+    admission, begun = Admission(), list[tuple[int, float]]()
+    now = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for number in range(50):
+            nursery.start_soon(read, admission, begun, number)
+    assert {at for _, at in begun} == {now}
+    with assert_no_checkpoints():
+        async with admission.reading():
+            assert admission.waiting == 0
+
+
+@pytest.mark.autojump
+async def test_beside_a_change_reads_begin_one_after_another_as_they_came() -> None:
+    admission, begun = Admission(), list[tuple[int, float]]()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(change, admission, 0.1)
+        await wait_all_tasks_blocked()
+        now = trio.current_time()
+        await in_order(nursery, *(lambda n=n: read(admission, begun, n) for n in range(5)))
+        assert admission.waiting == 4
+    assert [number for number, _ in begun] == list(range(5))
+    assert [at - now for _, at in begun] == pytest.approx([SEARCH * n for n in range(5)])
+
+
+@pytest.mark.autojump
+async def test_the_end_of_the_last_change_lets_all_in() -> None:
+    admission, begun = Admission(), list[tuple[int, float]]()
+    now = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(change, admission, SEARCH / 4)
+        nursery.start_soon(change, admission, SEARCH / 2)
+        await wait_all_tasks_blocked()
+        await in_order(nursery, *(lambda n=n: read(admission, begun, n) for n in range(5)))
+    assert [at - now for _, at in begun] == pytest.approx([0.0, *[SEARCH / 2] * 4])
+
+
+@pytest.mark.autojump
+@pytest.mark.parametrize("seconds", [0.001, 0.008, 0.05, 1.0])
+async def test_changes_without_a_pause_do_not_starve_reads(seconds: float) -> None:
+    """They get what one searcher after another gets, each of them the same, however long a change takes."""
+    admission, begun, until = Admission(), list[tuple[int, float]](), trio.current_time() + 10.0
+
+    async def keep_changing() -> None:
+        while trio.current_time() < until:
+            await change(admission, seconds)
+
+    async def keep_reading(number: int) -> None:
+        while trio.current_time() < until:
+            await read(admission, begun, number)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(keep_changing)
+        for number in range(14):
+            nursery.start_soon(keep_reading, number)
+    assert len(begun) >= 10.0 / SEARCH
+    of_each = [sum(number == each for each, _ in begun) for number in range(14)]
+    assert max(of_each) - min(of_each) <= 0.1 * max(of_each)
+
+
+@pytest.mark.autojump
+async def test_a_read_that_waits_for_something_holds_up_the_others_for_a_moment_only() -> None:
+    admission, begun = Admission(), list[tuple[int, float]]()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(change, admission, SERVED)
+        await wait_all_tasks_blocked()
+        now = trio.current_time()
+        await in_order(nursery, *(lambda n=n: read(admission, begun, n, 60.0) for n in range(4)))
+    assert [at - now for _, at in begun] == pytest.approx([LENT * n for n in range(4)])
+
+
+@pytest.mark.autojump
+async def test_a_change_that_takes_long_has_priority_for_a_while_only() -> None:
+    admission, begun = Admission(), list[tuple[int, float]]()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(change, admission, 60.0)
+        await trio.sleep(SERVED)
+        now = trio.current_time()
+        for number in range(5):
+            nursery.start_soon(read, admission, begun, number)
+    assert {at for _, at in begun} == {now}
+
+
+@pytest.mark.autojump
+async def test_a_call_inside_a_call_is_no_deadlock() -> None:
+    admission, begun = Admission(), list[tuple[int, float]]()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(change, admission, 1.0)
+        await wait_all_tasks_blocked()
+        with trio.fail_after(LENT * 2), admission.changing():
+            async with admission.reading():
+                await read(admission, begun, 1)
+    assert len(begun) == 1
+
+
+@pytest.mark.autojump
+async def test_a_cancelled_read_frees_its_slot_and_its_place() -> None:
+    admission, begun = Admission(), list[tuple[int, float]]()
+    running, waiting = trio.CancelScope(), trio.CancelScope()
+
+    async def cancellable(scope: trio.CancelScope, number: int) -> None:
+        with scope:
+            await read(admission, begun, number)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(change, admission, 1.0)
+        await wait_all_tasks_blocked()
+        now = trio.current_time()
+        await in_order(
+            nursery,
+            lambda: cancellable(running, 1),
+            lambda: cancellable(waiting, 2),
+            lambda: read(admission, begun, 3),
+        )
+        waiting.cancel()
+        await wait_all_tasks_blocked()
+        assert admission.waiting == 1
+        running.cancel()
+    assert [number for number, _ in begun] == [1, 3]
+    assert begun[1][1] == now
+
+
+@pytest.mark.autojump
+@pytest.mark.parametrize("is_cancelled_first", [True, False])
+async def test_a_read_that_is_let_in_and_cancelled_in_one_turn_leaves_nothing_behind(
+    is_cancelled_first: bool,
+) -> None:
+    admission, begun = Admission(), list[tuple[int, float]]()
+    scope = trio.CancelScope()
+
+    async def cancellable() -> None:
+        with scope:
+            await read(admission, begun, 1)
+
+    async with trio.open_nursery() as nursery:
+        with admission.changing():
+            async with admission.reading():
+                await in_order(nursery, cancellable)
+                assert admission.waiting == 1
+                if is_cancelled_first:
+                    scope.cancel()
+            scope.cancel()
+    assert len(begun) == (0 if is_cancelled_first else 1)
+    with admission.changing(), trio.fail_after(LENT / 2):
+        await read(admission, begun, 2)
+
+
+class _Steps(trio.abc.Instrument):
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.count += 1
+
+
+@pytest.mark.autojump
+async def test_what_waiting_costs_grows_with_the_number_of_reads_only() -> None:
+    """Growth: nobody is woken to find that it still is not its turn, but for the first."""
+    costs: list[float] = []
+    for number in (100, 400):
+        admission, begun, steps = Admission(), list[tuple[int, float]](), _Steps()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(change, admission, 60.0)
+            await wait_all_tasks_blocked()
+            for each in range(number):
+                nursery.start_soon(read, admission, begun, each, 0.0001)
+            await wait_all_tasks_blocked()
+            trio.lowlevel.add_instrument(steps)
+            await trio.sleep(SERVED)
+            trio.lowlevel.remove_instrument(steps)
+            nursery.cancel_scope.cancel()
+        assert len(begun) == number
+        costs.append(steps.count / number)
+    assert costs[1] <= 1.2 * costs[0]
+
+
+async def test_heavy_reads_of_tools_wait_beside_a_change_and_light_ones_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, searching, begun = trio.Event(), Search.search, list[str]()
+
+    async def search(self: Search, request: Any) -> Any:
+        begun.append(request.query)
+        await held.wait()
+        return await searching(self, request)
+
+    monkeypatch.setattr(Search, "search", search)
+    async with serving(tmp_path) as lithos:
+        specs = {spec.name: spec for spec in lithos.server.tools.listed()}
+        assert all(specs[name].read_only for name in HEAVY)
+        admission: Admission = lithos.server.tools._admission
+        admission._lent = 60.0
+        written = await lithos.call("lithos_write", title="A", content="apples", agent="a")
+        async with trio.open_nursery() as nursery:
+            with admission.changing():
+                for query in ("apples", "pears"):
+                    nursery.start_soon(partial(lithos.call, "lithos_search", query=query))
+                while not begun:
+                    await trio.sleep(0.001)
+                assert admission.waiting == 1
+                assert (await lithos.call("lithos_read", id=written["id"]))["title"] == "A"
+                assert len(begun) == 1
+                held.set()
+                while len(begun) < 2:
+                    await trio.sleep(0.001)
+        assert admission.waiting == 0
