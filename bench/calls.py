@@ -50,7 +50,7 @@ def run(options: argparse.Namespace, data: Path) -> None:
 
 
 async def _measure(server: Serving, options: argparse.Namespace) -> None:
-    kinds = _kinds(queries(3, 5_000), await _note_ids(server))
+    kinds = kinds_of(queries(3, 5_000), await _note_ids(server))
     if options.only:
         kinds = {kind: request for kind, request in kinds.items() if kind in ("noop", *options.only)}
     asked = dict.fromkeys(kinds, 0)
@@ -96,7 +96,7 @@ def _ratio(ours: list[Latencies], theirs: list[Latencies], figure: str) -> float
     return middle([getattr(one, figure) / (getattr(other, figure) or 0.001) for one, other in pairs], 2)
 
 
-def _kinds(texts: list[str], note_ids: list[str]) -> dict[str, Callable[[int], Request]]:
+def kinds_of(texts: list[str], note_ids: list[str]) -> dict[str, Callable[[int], Request]]:
     topics = list(TOPICS)
     hot, cold = note_ids[:HOT], note_ids[HOT:]
 

@@ -13,8 +13,9 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, frozen
 
+from lithos.core.multiset import Multiset, count, total, with_count
 from lithos.core.notes.file_names import FileNames
 from lithos.core.notes.links import Key, LinkTable, file_alias, names_of, note_keys, target_names
 from lithos.core.notes.model import Note
@@ -65,7 +66,7 @@ class _Target:
 
     found: str | None
     is_file: bool = False
-    sources: dict[str, int] = field(factory=dict)
+    sources: Multiset[str] = ()
 
     @property
     def is_broken(self) -> bool:
@@ -98,8 +99,8 @@ class Interest:
     """Multimap of names to the targets that depend on them. Most names have one, some tens of thousands."""
 
     def __init__(self) -> None:
-        #: A set only where there are several: it takes three times the memory.
-        self._waiting: dict[str, str | set[str]] = {}
+        #: A multiset, of each once, only where there are several.
+        self._waiting: dict[str, str | Multiset[str]] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -112,17 +113,18 @@ class Interest:
     def add(self, name: str, who: str) -> None:
         """Add a dependent; idempotent."""
         waiting = self._waiting.setdefault(name, who)
-        if isinstance(waiting, set):
-            waiting.add(who)
+        if not isinstance(waiting, str):
+            self._waiting[name] = with_count(waiting, who, 1)
         elif waiting != who:
-            self._waiting[name] = {waiting, who}
+            self._waiting[name] = (waiting, who)
 
     def remove(self, name: str, who: str) -> None:
         """Remove a dependent."""
         waiting = self._waiting[name]
-        if isinstance(waiting, set):
-            waiting.remove(who)
-        if waiting == who or not waiting:
+        left = () if waiting == who or isinstance(waiting, str) else with_count(waiting, who, 0)
+        if left:
+            self._waiting[name] = left
+        else:
             del self._waiting[name]
 
 
@@ -216,7 +218,7 @@ class NoteGraph:
                 target = self._targets[name]
                 was = target.is_broken
                 target.is_file = target.found is None and name in self._files
-                self._unresolved += sum(target.sources.values()) * (target.is_broken - was)
+                self._unresolved += total(target.sources) * (target.is_broken - was)
 
     def recall(self, remembered: Remembered | None) -> None:
         """Let the next `load` use a cached snapshot, if its fingerprint fits the notes."""
@@ -277,8 +279,8 @@ class NoteGraph:
                 if target is None:
                     found = known[name] if name in known else self._table.resolve(name)
                     target = self._targets[name] = self._target(name, found)
-                times = target.sources.get(note_id, 0)
-                target.sources[note_id] = times + 1
+                times = count(target.sources, note_id)
+                target.sources = with_count(target.sources, note_id, times + 1)
                 self._unresolved += target.is_broken
                 if not times:
                     yield note_id, _node(name, target)
@@ -353,17 +355,14 @@ class NoteGraph:
         if target is None:
             target = self._targets[name] = self._target(name, self._table.resolve(name))
             self._watch(name)
-        was = target.sources.get(note_id, 0)
+        was = count(target.sources, note_id)
         if target.is_broken:
             self._unresolved += times - was
         if times and not was:
             self._links.link(note_id, _node(name, target))
         elif was and not times:
             self._links.unlink(note_id, _node(name, target))
-        if times:
-            target.sources[note_id] = times
-            return
-        del target.sources[note_id]
+        target.sources = with_count(target.sources, note_id, times)
         if not target.sources:
             self._unwatch(name)
 
@@ -396,7 +395,7 @@ class NoteGraph:
                 continue
             was_broken = target.is_broken
             target.found, target.is_file = found, found is None and name in self._files
-            self._unresolved += sum(target.sources.values()) * (target.is_broken - was_broken)
+            self._unresolved += total(target.sources) * (target.is_broken - was_broken)
             for source in target.sources:
                 self._links.unlink(source, before)
                 self._links.link(source, _node(name, target))
