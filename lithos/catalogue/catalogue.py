@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import attrgetter
 
 import attrs
 from attrs import frozen
@@ -279,13 +280,13 @@ class Catalogue:
 
     def load(self, entries: Iterable[Entry]) -> None:
         """Bulk insert into an empty catalogue: unique keys in path order, listing in serial order."""
-        ordered = sorted(entries, key=lambda entry: entry.path)
+        ordered = sorted(entries, key=attrgetter("path"))
         for entry in ordered:
             self._claim(entry)
-        for entry in sorted(ordered, key=lambda entry: entry.serial):
-            self._by_serial[entry.serial] = entry.note.id
-            self.facets.add(entry.serial, entry.path, entry.note)
-            self.reserve_serials(entry.serial)
+        listed = sorted(ordered, key=attrgetter("serial"))
+        self._by_serial.update((entry.serial, entry.note.id) for entry in listed)
+        self.facets.load((entry.serial, entry.path, entry.note) for entry in listed)
+        self.reserve_serials(listed[-1].serial if listed else 0)
         self.graph.load(ordered)
 
     def take_over(self, filled: Catalogue) -> None:
@@ -353,7 +354,9 @@ class Catalogue:
         self._claim_slug(entry)
         if note.source_url:
             self._claim_url(note.source_url, note.id)
-        self.tags.update(set(note.all_tags))
+        tags = self.tags
+        for tag in set(note.all_tags):  # `update` takes three times as long for so few
+            tags[tag] += 1
         self._mark(note)
         self.relations.enter(note)
         self._claim_name(entry)

@@ -111,6 +111,32 @@ class Facets:
     def __len__(self) -> int:
         return len(self._places)
 
+    def load(self, notes: Iterable[tuple[int, str, Note]]) -> None:
+        """Enter many notes (serial number, path, values) in the order of the listing, as `add` does.
+
+        In half the time while their serial numbers ascend and no titles were searched.
+        """
+        tags, authors = self._tags.places, self._authors.places
+        folders, namespaces = self._folders.places, self._namespaces.places
+        last = self._places[-1] if self._places else -1
+        for serial, path, note in notes:
+            place = serial << _SHIFT
+            if place <= last or self._late or len(self._titles):
+                self.add(serial, path, note)
+                last = self._places[-1]
+                continue
+            last = place
+            self._places.append(place)
+            self._updated.append(_microseconds(note.updated_at))
+            for tag in set(note.all_tags):
+                _append(tags, tag, place)
+            _append(authors, note.author, place)
+            folder = folder_of(path)
+            _append(folders, folder, place)
+            _append(namespaces, note.namespace or folder or DEFAULT_NAMESPACE, place)
+            if note.expires_at is not None:
+                self._expiring.append(place)
+
     def add(self, serial: int, path: str, note: Note) -> None:
         """Enter a note at the end of the listing."""
         place, last = serial << _SHIFT, self._places[-1] if self._places else -1
@@ -253,6 +279,15 @@ class Facets:
         ]
         found = self._folders.of(whole)
         return np.union1d(found, np.array(some, np.int64)) if some else found
+
+
+def _append(places: dict[str, Places], value: str, place: int) -> None:
+    """Enter a place that is greater than all."""
+    known = places.get(value)
+    if known is None:
+        places[value] = array("q", (place,))
+    else:
+        known.append(place)
 
 
 def _insert(places: Places, place: int) -> None:

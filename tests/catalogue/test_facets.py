@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lithos.catalogue import facets
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.facets import FacetFilter
+from lithos.catalogue.facets import FacetFilter, Facets
 from lithos.core.notes.matching import has_tags
 from tests.fakes import make_entry
 
@@ -104,6 +104,21 @@ def test_a_page_is_that_of_a_look_at_every_note(loaded, history, wanted, offset)
         assert found == [entry.serial for entry in catalogue if folded in entry.note.title.casefold()]
     expiring = [entry.serial for entry in catalogue if entry.note.expires_at is not None]
     assert catalogue.facets.expiring() == expiring
+
+
+@given(st.dictionaries(st.integers(1, 12), notes, max_size=12), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_postings_of_many_notes_at_once_are_those_of_one_after_the_other(values, searched):
+    found = [Facets(), Facets()]
+    rows = [(serial, entry.path, entry.note) for serial in values
+            if (entry := entry_of(serial, serial, values[serial]))]  # fmt: skip
+    ordered = rows if searched else sorted(rows, key=lambda row: row[0])
+    found[0].load(ordered)
+    for row in ordered:
+        found[1].add(*row)
+    assert vars(found[0]).pop("_titles") is not None
+    assert vars(found[1]).pop("_titles") is not None
+    assert vars(found[0]) == vars(found[1])
 
 
 @settings(max_examples=60, deadline=None)
