@@ -7,10 +7,12 @@ nothing awaits between two of its changes. The note texts stay in the files.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
+from typing import Final
 
 import attrs
 from attrs import frozen
@@ -26,6 +28,8 @@ from lithos.core.notes.paths import folder_of, host_of, namespace_of, slug_of
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.stores.manifest import ManifestRow
 from lithos.stores.notes.values import FileState
+
+_HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
 
 
 @frozen
@@ -177,6 +181,8 @@ class Catalogue:
         self.tags: Counter[str] = Counter()
         #: The notes by what lists are reduced to, in the order of the listing.
         self.facets = Facets()
+        #: Ids with other characters than UUIDs have: few or none in most vaults.
+        self._own_ids: set[str] = set()
         #: Notes whose frontmatter cannot be read, by id.
         self.broken: set[str] = set()
         #: All other files of the vault, which links may lead to.
@@ -231,6 +237,16 @@ class Catalogue:
         """The notes with these serial numbers that there are."""
         ids = map(self._by_serial.get, serials)
         return [self._by_id[note_id] for note_id in ids if note_id is not None]
+
+    def may_begin(self, prefix: str) -> Iterator[Entry]:
+        """The notes whose ids, in lower case, may begin with this text, in the order of the listing.
+
+        Only a text of hexadecimal digits and hyphens takes a look at every note.
+        """
+        if _HEXADECIMAL.fullmatch(prefix):
+            return iter(self)
+        own = map(self._by_id.__getitem__, self._own_ids)
+        return iter(sorted(own, key=lambda entry: self.facets.place_of(entry.serial)))
 
     def nameless(self, digest: str) -> list[Entry]:
         """The notes with these bytes whose files name no id."""
@@ -357,6 +373,8 @@ class Catalogue:
         tags = self.tags
         for tag in set(note.all_tags):  # `update` takes three times as long for so few
             tags[tag] += 1
+        if not _HEXADECIMAL.fullmatch(note.id.lower()):
+            self._own_ids.add(note.id)
         self._mark(note)
         self.relations.enter(note)
         self._claim_name(entry)
@@ -370,6 +388,7 @@ class Catalogue:
             self._release_url(note.source_url, note.id)
         self._drop_tags(note)
         self.broken.discard(note.id)
+        self._own_ids.discard(note.id)
         self.relations.leave(note)
         self._release_name(entry)
 

@@ -156,7 +156,7 @@ class Facets:
 
     def replace(self, serial: int, old: tuple[str, Note], new: tuple[str, Note]) -> None:
         """Exchange path and note; the place in the listing stays."""
-        place = self._place(serial)
+        place = self.place_of(serial)
         (old_path, old_note), (new_path, new_note) = old, new
         self._updated[bisect_left(self._places, place)] = _microseconds(new_note.updated_at)
         before, after = set(old_note.all_tags), set(new_note.all_tags)
@@ -177,7 +177,7 @@ class Facets:
 
     def discard(self, serial: int, path: str, note: Note) -> None:
         """Remove a note."""
-        place = self._place(serial)
+        place = self.place_of(serial)
         position = bisect_left(self._places, place)
         del self._places[position], self._updated[position]
         for tag in set(note.all_tags):
@@ -226,7 +226,8 @@ class Facets:
 
         return self._titles.find(block, wanted, serials, title_of)
 
-    def _place(self, serial: int) -> int:
+    def place_of(self, serial: int) -> int:
+        """Where a note stands in the listing: the order of these numbers."""
         return self._late.get(serial, serial << _SHIFT) if self._late else serial << _SHIFT
 
     def _serials(self, places: list[int]) -> list[int]:

@@ -25,6 +25,8 @@ T = TypeVar("T")
 _FINGERPRINTS = 1 << 64
 #: Notes, and link targets, of one step of a `load`.
 _AT_ONCE = 100
+#: Link targets of one step of a snapshot.
+_NAMES_AT_ONCE = 2_000
 #: Links of one step: some five milliseconds.
 _LINKS_AT_ONCE = 300
 
@@ -140,6 +142,8 @@ class NoteGraph:
         #: Called after every change but `load`.
         self.on_change: Callable[[], None] = lambda: None
         self._fingerprint = 0
+        #: Counts the begin and the end of each change: odd in the middle of one.
+        self._moves = 0
         self._was_recalled = False
         self._table = LinkTable()
         self._notes: dict[str, LinkedNote] = {}
@@ -210,6 +214,22 @@ class NoteGraph:
         targets = {name: target.found for name, target in self._targets.items()}
         return Remembered(self._fingerprint, targets)
 
+    def remember_in_steps(self) -> Iterator[Remembered | None]:
+        """The same in steps of a millisecond or two: None, and the snapshot last.
+
+        It is left out when a note changes meanwhile: then it would be of no notes that there are.
+        """
+        self.settle()
+        moves, fingerprint = self._moves, self._fingerprint
+        targets: dict[str, str | None] = {}
+        for names in batched(list(self._targets), _NAMES_AT_ONCE):
+            if moves % 2 or self._moves != moves:
+                return
+            targets.update([(name, self._targets[name].found) for name in names])
+            yield None
+        if self._moves == moves:
+            yield Remembered(fingerprint, targets)
+
     def see_file(self, path: str) -> None:
         """Count the links to a file that has appeared in the files without notes, or vanished from them."""
         self.settle()
@@ -278,6 +298,8 @@ class NoteGraph:
                 target = self._targets.get(name)
                 if target is None:
                     found = known[name] if name in known else self._table.resolve(name)
+                    if found is not None:  # one text for the id, not one for each target of the cache file
+                        found = self._notes[found].note.id
                     target = self._targets[name] = self._target(name, found)
                 times = count(target.sources, note_id)
                 target.sources = with_count(target.sources, note_id, times + 1)
@@ -292,6 +314,7 @@ class NoteGraph:
     def put_in_steps(self, note: LinkedNote) -> Iterator[None]:
         """The same in steps of some milliseconds; no other change may come between them."""
         self.settle()
+        self._moves += 1
         old = self._notes.get(note.note.id)
         yield from self._place(note)
         yield from self._rewire(note.note.id, old.links if old else (), note.links)
@@ -308,6 +331,7 @@ class NoteGraph:
         old = self._notes.pop(note_id, None)
         if old is None:
             return
+        self._moves += 1
         yield from self._rewire(note_id, old.links, ())
         self._derive(note_id, old.note.derived_from_ids, ())
         self._table.remove(note_id)
@@ -319,6 +343,7 @@ class NoteGraph:
         """Update the fingerprint last: a snapshot taken half way must not seem to fit the notes."""
         change = (new.stamp if new else 0) - (old.stamp if old else 0)
         self._fingerprint = (self._fingerprint + change) % _FINGERPRINTS
+        self._moves += 1
         self.on_change()
 
     def _fits(self, remembered: Remembered) -> bool:
