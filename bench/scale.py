@@ -1,10 +1,11 @@
 """One server on a data directory that is kept: starts, memory and the latency of each kind of call.
 
-`python -m bench.scale DIR --notes 300000` writes a corpus of so many notes into DIR/knowledge if there is none,
-starts the server a first time if it never has, waits until it does nothing more (history, lists), and stops it.
-Then it starts the server again, as often as `--rounds`, and calls it. Another run on the same DIR begins with the
-second start. DIR is served in place, not copied; the notes that are written for the measurement are deleted again.
-A start is to the first answer of a full-text search (`first_answer_s`), to listening and to searchable by meaning.
+`python -m bench.scale DIR --notes 300000` writes a corpus of so many notes into DIR/knowledge if there is
+none, starts the server a first time if it never has, waits until it does nothing more (history, lists),
+and stops it. Then it starts the server again, as often as `--rounds`, and calls it. Another run on the same
+DIR begins with the second start. DIR is served in place, not copied; the notes that are written for the
+measurement are deleted again. A start is to the first answer of a full-text search (`first_answer_s`), to
+listening and to searchable by meaning.
 """
 
 from __future__ import annotations

@@ -271,3 +271,11 @@ def test_a_text_that_no_uuid_begins_with_costs_no_look_at_uuids() -> None:
         entry = make_entry(serial, f"{serial}.md")
         catalogue.put(attrs.evolve(entry, note=attrs.evolve(entry.note, id=f"0000-{serial}")))
     assert list(catalogue.may_begin("kubernetes")) == []
+
+
+def test_serial_numbers_come_in_the_order_of_the_entries() -> None:
+    catalogue = Catalogue()
+    for serial in (3, 9, 5):
+        catalogue.put(make_entry(serial, f"{serial}.md"))
+    catalogue.remove(catalogue.at_serials([9])[0].note.id)
+    assert catalogue.serials() == [entry.serial for entry in catalogue] == [3, 5]

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from lithos.actors.blocking import slices
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.learning.memory import SurfacedConflict
 from lithos.core.learning.ranking import Candidate
 from lithos.core.notes.paths import host_of, slug_of

@@ -121,7 +121,9 @@ async def test_a_file_that_cannot_be_used_is_replaced(tmp_path: Path, content: b
         assert is_current(tmp_path, catalogue)
 
 
-def test_a_change_between_the_steps_of_a_snapshot_ends_it_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_between_the_steps_of_a_snapshot_ends_it_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(note_graph, "_NAMES_AT_ONCE", 1)
     catalogue = Catalogue()
     catalogue.load(generate_entries(20, 3))
