@@ -105,7 +105,7 @@ class Manifest(Database):
         )
         loaded: list[ManifestRow] = []
         shared: dict[str, str] = {}  # one text for a title and all links that are written like it
-        extras: dict[bytes, Mapping[str, Any]] = {}
+        extras: dict[bytes, dict[str, Any]] = {}
         while rows := list(islice(cursor, _AT_ONCE)):
             notes = _load_all([row[6] for row in rows])
             links = _load_all([row[7] or "[]" for row in rows])
@@ -193,7 +193,7 @@ def _load_all(texts: Sequence[str]) -> list[Any]:
     return values
 
 
-def _share(extra: Mapping[str, Any], known: dict[bytes, Mapping[str, Any]]) -> Mapping[str, Any]:
+def _share(extra: dict[str, Any], known: dict[bytes, dict[str, Any]]) -> Mapping[str, Any]:
     """An equal mapping that another note has, if there is one: small dicts take half a kilobyte."""
     key = marshal.dumps(extra, 2)  # tells 1 from 1.0 and True, and the order of keys
     return known.setdefault(key, extra) if len(key) <= _LONGEST_SHARED else extra
