@@ -196,7 +196,9 @@ class Facets:
     ) -> FacetPage:
         """Some of the notes that pass, from `offset` on; `path_of` tells the path of a serial number."""
         prefix = wanted.path_prefix or ""
-        is_exact = not prefix or len(self._folders.places.get(folder_of(prefix), ())) <= MOST_COMPARED
+        folder = folder_of(prefix)
+        is_whole = prefix in ("", f"{folder}/")  # no name of a note is compared
+        is_exact = is_whole or len(self._folders.places.get(folder, ())) <= MOST_COMPARED
         start, end = (offset, None if limit is None else offset + limit) if is_exact else (0, None)
         found = self._select(wanted, path_of if is_exact else None)
         if found is None:

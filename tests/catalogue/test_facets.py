@@ -133,6 +133,20 @@ def test_names_of_a_large_folder_are_left_to_be_compared_in_turns(loaded, wanted
     assert [entry.serial for entry in entries if passes(entry, wanted)] == passing(catalogue, wanted)
 
 
+def test_a_page_of_a_large_folder_needs_no_comparison(monkeypatch):
+    monkeypatch.setattr(facets, "MOST_COMPARED", 0)
+    catalogue = Catalogue()
+    for number, path in enumerate(PATHS, start=1):
+        catalogue.put(make_entry(number, path))
+    for prefix in ("", "ab/", "ab/c/", "b/", "nowhere/"):
+        wanted = FacetFilter(path_prefix=prefix)
+        page = catalogue.page(wanted, 1, 1)
+        assert page.is_exact
+        assert page.serials == passing(catalogue, wanted)[1:2]
+        assert page.total == len(passing(catalogue, wanted))
+    assert not catalogue.page(FacetFilter(path_prefix="ab/c")).is_exact
+
+
 def test_nothing_is_left_of_notes_that_are_gone():
     catalogue = Catalogue()
     values = {
