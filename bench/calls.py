@@ -71,7 +71,7 @@ async def measure_calls(
     server: Serving, clients: int, count: int, calls: int, only: Sequence[str] = ()
 ) -> CallFigures:
     """`count` rounds of `calls` calls of each kind, or of those in `only` and the no-op."""
-    kinds = _kinds(queries(3, 5_000), await _note_ids(server))
+    kinds = kinds_of(queries(3, 5_000), await _note_ids(server))
     if only:
         kinds = {kind: request for kind, request in kinds.items() if kind in ("noop", *only)}
     asked = dict.fromkeys(kinds, 0)
@@ -114,7 +114,7 @@ def _ratio(ours: list[Latencies], theirs: list[Latencies], figure: str) -> float
     return middle([getattr(one, figure) / (getattr(other, figure) or 0.001) for one, other in pairs], 2)
 
 
-def _kinds(texts: list[str], note_ids: list[str]) -> dict[str, Callable[[int], Request]]:
+def kinds_of(texts: list[str], note_ids: list[str]) -> dict[str, Callable[[int], Request]]:
     topics = list(TOPICS)
     hot, cold = note_ids[:HOT], note_ids[HOT:]
 

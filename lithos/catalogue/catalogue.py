@@ -7,9 +7,12 @@ nothing awaits between two of its changes. The note texts stay in the files.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import attrgetter
+from typing import Final
 
 import attrs
 from attrs import frozen
@@ -25,6 +28,8 @@ from lithos.core.notes.paths import folder_of, host_of, namespace_of, slug_of
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.stores.manifest import ManifestRow
 from lithos.stores.notes.values import FileState
+
+_HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
 
 
 @frozen
@@ -176,6 +181,8 @@ class Catalogue:
         self.tags: Counter[str] = Counter()
         #: The notes by what lists are reduced to, in the order of the listing.
         self.facets = Facets()
+        #: Ids with other characters than UUIDs have: few or none in most vaults.
+        self._own_ids: set[str] = set()
         #: Notes whose frontmatter cannot be read, by id.
         self.broken: set[str] = set()
         #: All other files of the vault, which links may lead to.
@@ -194,6 +201,13 @@ class Catalogue:
     def __iter__(self) -> Iterator[Entry]:
         """Entries in the order of first indexing."""
         return iter(list(map(self._by_id.__getitem__, self._by_serial.values())))
+
+    def serials(self) -> list[int]:
+        """The serial numbers in the order of first indexing, in a hundredth of the time of all entries.
+
+        For walks in turns, with `at_serials`: a list of a million entries alone holds the event loop.
+        """
+        return list(self._by_serial)
 
     def __contains__(self, note_id: str) -> bool:
         return note_id in self._by_id
@@ -230,6 +244,16 @@ class Catalogue:
         """The notes with these serial numbers that there are."""
         ids = map(self._by_serial.get, serials)
         return [self._by_id[note_id] for note_id in ids if note_id is not None]
+
+    def may_begin(self, prefix: str) -> Iterator[Entry]:
+        """The notes whose ids, in lower case, may begin with this text, in the order of the listing.
+
+        Only a text of hexadecimal digits and hyphens takes a look at every note.
+        """
+        if _HEXADECIMAL.fullmatch(prefix):
+            return iter(self)
+        own = map(self._by_id.__getitem__, self._own_ids)
+        return iter(sorted(own, key=lambda entry: self.facets.place_of(entry.serial)))
 
     def nameless(self, digest: str) -> list[Entry]:
         """The notes with these bytes whose files name no id."""
@@ -279,13 +303,13 @@ class Catalogue:
 
     def load(self, entries: Iterable[Entry]) -> None:
         """Bulk insert into an empty catalogue: unique keys in path order, listing in serial order."""
-        ordered = sorted(entries, key=lambda entry: entry.path)
+        ordered = sorted(entries, key=attrgetter("path"))
         for entry in ordered:
             self._claim(entry)
-        for entry in sorted(ordered, key=lambda entry: entry.serial):
-            self._by_serial[entry.serial] = entry.note.id
-            self.facets.add(entry.serial, entry.path, entry.note)
-            self.reserve_serials(entry.serial)
+        listed = sorted(ordered, key=attrgetter("serial"))
+        self._by_serial.update((entry.serial, entry.note.id) for entry in listed)
+        self.facets.load((entry.serial, entry.path, entry.note) for entry in listed)
+        self.reserve_serials(listed[-1].serial if listed else 0)
         self.graph.load(ordered)
 
     def take_over(self, filled: Catalogue) -> None:
@@ -353,7 +377,11 @@ class Catalogue:
         self._claim_slug(entry)
         if note.source_url:
             self._claim_url(note.source_url, note.id)
-        self.tags.update(set(note.all_tags))
+        tags = self.tags
+        for tag in set(note.all_tags):  # `update` takes three times as long for so few
+            tags[tag] += 1
+        if not _HEXADECIMAL.fullmatch(note.id.lower()):
+            self._own_ids.add(note.id)
         self._mark(note)
         self.relations.enter(note)
         self._claim_name(entry)
@@ -367,6 +395,7 @@ class Catalogue:
             self._release_url(note.source_url, note.id)
         self._drop_tags(note)
         self.broken.discard(note.id)
+        self._own_ids.discard(note.id)
         self.relations.leave(note)
         self._release_name(entry)
 

@@ -111,6 +111,32 @@ class Facets:
     def __len__(self) -> int:
         return len(self._places)
 
+    def load(self, notes: Iterable[tuple[int, str, Note]]) -> None:
+        """Enter many notes (serial number, path, values) in the order of the listing, as `add` does.
+
+        In half the time while their serial numbers ascend and no titles were searched.
+        """
+        tags, authors = self._tags.places, self._authors.places
+        folders, namespaces = self._folders.places, self._namespaces.places
+        last = self._places[-1] if self._places else -1
+        for serial, path, note in notes:
+            place = serial << _SHIFT
+            if place <= last or self._late or len(self._titles):
+                self.add(serial, path, note)
+                last = self._places[-1]
+                continue
+            last = place
+            self._places.append(place)
+            self._updated.append(_microseconds(note.updated_at))
+            for tag in set(note.all_tags):
+                _append(tags, tag, place)
+            _append(authors, note.author, place)
+            folder = folder_of(path)
+            _append(folders, folder, place)
+            _append(namespaces, note.namespace or folder or DEFAULT_NAMESPACE, place)
+            if note.expires_at is not None:
+                self._expiring.append(place)
+
     def add(self, serial: int, path: str, note: Note) -> None:
         """Enter a note at the end of the listing."""
         place, last = serial << _SHIFT, self._places[-1] if self._places else -1
@@ -130,7 +156,7 @@ class Facets:
 
     def replace(self, serial: int, old: tuple[str, Note], new: tuple[str, Note]) -> None:
         """Exchange path and note; the place in the listing stays."""
-        place = self._place(serial)
+        place = self.place_of(serial)
         (old_path, old_note), (new_path, new_note) = old, new
         self._updated[bisect_left(self._places, place)] = _microseconds(new_note.updated_at)
         before, after = set(old_note.all_tags), set(new_note.all_tags)
@@ -151,7 +177,7 @@ class Facets:
 
     def discard(self, serial: int, path: str, note: Note) -> None:
         """Remove a note."""
-        place = self._place(serial)
+        place = self.place_of(serial)
         position = bisect_left(self._places, place)
         del self._places[position], self._updated[position]
         for tag in set(note.all_tags):
@@ -170,7 +196,9 @@ class Facets:
     ) -> FacetPage:
         """Some of the notes that pass, from `offset` on; `path_of` tells the path of a serial number."""
         prefix = wanted.path_prefix or ""
-        is_exact = not prefix or len(self._folders.places.get(folder_of(prefix), ())) <= MOST_COMPARED
+        folder = folder_of(prefix)
+        is_whole = prefix in ("", f"{folder}/")  # no name of a note is compared
+        is_exact = is_whole or len(self._folders.places.get(folder, ())) <= MOST_COMPARED
         start, end = (offset, None if limit is None else offset + limit) if is_exact else (0, None)
         found = self._select(wanted, path_of if is_exact else None)
         if found is None:
@@ -200,7 +228,8 @@ class Facets:
 
         return self._titles.find(block, wanted, serials, title_of)
 
-    def _place(self, serial: int) -> int:
+    def place_of(self, serial: int) -> int:
+        """Where a note stands in the listing: the order of these numbers."""
         return self._late.get(serial, serial << _SHIFT) if self._late else serial << _SHIFT
 
     def _serials(self, places: list[int]) -> list[int]:
@@ -253,6 +282,15 @@ class Facets:
         ]
         found = self._folders.of(whole)
         return np.union1d(found, np.array(some, np.int64)) if some else found
+
+
+def _append(places: dict[str, Places], value: str, place: int) -> None:
+    """Enter a place that is greater than all."""
+    known = places.get(value)
+    if known is None:
+        places[value] = array("q", (place,))
+    else:
+        known.append(place)
 
 
 def _insert(places: Places, place: int) -> None:

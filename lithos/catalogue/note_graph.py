@@ -13,8 +13,9 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, frozen
 
+from lithos.core.multiset import Multiset, count, total, with_count
 from lithos.core.notes.file_names import FileNames
 from lithos.core.notes.links import Key, LinkTable, file_alias, names_of, note_keys, target_names
 from lithos.core.notes.model import Note
@@ -24,6 +25,8 @@ T = TypeVar("T")
 _FINGERPRINTS = 1 << 64
 #: Notes, and link targets, of one step of a `load`.
 _AT_ONCE = 100
+#: Link targets of one step of a snapshot.
+_NAMES_AT_ONCE = 2_000
 #: Links of one step: some five milliseconds.
 _LINKS_AT_ONCE = 300
 
@@ -65,7 +68,7 @@ class _Target:
 
     found: str | None
     is_file: bool = False
-    sources: dict[str, int] = field(factory=dict)
+    sources: Multiset[str] = ()
 
     @property
     def is_broken(self) -> bool:
@@ -98,8 +101,8 @@ class Interest:
     """Multimap of names to the targets that depend on them. Most names have one, some tens of thousands."""
 
     def __init__(self) -> None:
-        #: A set only where there are several: it takes three times the memory.
-        self._waiting: dict[str, str | set[str]] = {}
+        #: A multiset, of each once, only where there are several.
+        self._waiting: dict[str, str | Multiset[str]] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -112,17 +115,18 @@ class Interest:
     def add(self, name: str, who: str) -> None:
         """Add a dependent; idempotent."""
         waiting = self._waiting.setdefault(name, who)
-        if isinstance(waiting, set):
-            waiting.add(who)
+        if not isinstance(waiting, str):
+            self._waiting[name] = with_count(waiting, who, 1)
         elif waiting != who:
-            self._waiting[name] = {waiting, who}
+            self._waiting[name] = (waiting, who)
 
     def remove(self, name: str, who: str) -> None:
         """Remove a dependent."""
         waiting = self._waiting[name]
-        if isinstance(waiting, set):
-            waiting.remove(who)
-        if waiting == who or not waiting:
+        left = () if waiting == who or isinstance(waiting, str) else with_count(waiting, who, 0)
+        if left:
+            self._waiting[name] = left
+        else:
             del self._waiting[name]
 
 
@@ -138,6 +142,8 @@ class NoteGraph:
         #: Called after every change but `load`.
         self.on_change: Callable[[], None] = lambda: None
         self._fingerprint = 0
+        #: Counts the begin and the end of each change: odd in the middle of one.
+        self._moves = 0
         self._was_recalled = False
         self._table = LinkTable()
         self._notes: dict[str, LinkedNote] = {}
@@ -208,6 +214,22 @@ class NoteGraph:
         targets = {name: target.found for name, target in self._targets.items()}
         return Remembered(self._fingerprint, targets)
 
+    def remember_in_steps(self) -> Iterator[Remembered | None]:
+        """The same in steps of a millisecond or two: None, and the snapshot last.
+
+        It is left out when a note changes meanwhile: then it would be of no notes that there are.
+        """
+        self.settle()
+        moves, fingerprint = self._moves, self._fingerprint
+        targets: dict[str, str | None] = {}
+        for names in batched(list(self._targets), _NAMES_AT_ONCE):
+            if moves % 2 or self._moves != moves:
+                return
+            targets.update([(name, self._targets[name].found) for name in names])
+            yield None
+        if self._moves == moves:
+            yield Remembered(fingerprint, targets)
+
     def see_file(self, path: str) -> None:
         """Count the links to a file that has appeared in the files without notes, or vanished from them."""
         self.settle()
@@ -216,7 +238,7 @@ class NoteGraph:
                 target = self._targets[name]
                 was = target.is_broken
                 target.is_file = target.found is None and name in self._files
-                self._unresolved += sum(target.sources.values()) * (target.is_broken - was)
+                self._unresolved += total(target.sources) * (target.is_broken - was)
 
     def recall(self, remembered: Remembered | None) -> None:
         """Let the next `load` use a cached snapshot, if its fingerprint fits the notes."""
@@ -276,9 +298,11 @@ class NoteGraph:
                 target = self._targets.get(name)
                 if target is None:
                     found = known[name] if name in known else self._table.resolve(name)
+                    if found is not None:  # one text for the id, not one for each target of the cache file
+                        found = self._notes[found].note.id
                     target = self._targets[name] = self._target(name, found)
-                times = target.sources.get(note_id, 0)
-                target.sources[note_id] = times + 1
+                times = count(target.sources, note_id)
+                target.sources = with_count(target.sources, note_id, times + 1)
                 self._unresolved += target.is_broken
                 if not times:
                     yield note_id, _node(name, target)
@@ -290,6 +314,7 @@ class NoteGraph:
     def put_in_steps(self, note: LinkedNote) -> Iterator[None]:
         """The same in steps of some milliseconds; no other change may come between them."""
         self.settle()
+        self._moves += 1
         old = self._notes.get(note.note.id)
         yield from self._place(note)
         yield from self._rewire(note.note.id, old.links if old else (), note.links)
@@ -306,6 +331,7 @@ class NoteGraph:
         old = self._notes.pop(note_id, None)
         if old is None:
             return
+        self._moves += 1
         yield from self._rewire(note_id, old.links, ())
         self._derive(note_id, old.note.derived_from_ids, ())
         self._table.remove(note_id)
@@ -317,6 +343,7 @@ class NoteGraph:
         """Update the fingerprint last: a snapshot taken half way must not seem to fit the notes."""
         change = (new.stamp if new else 0) - (old.stamp if old else 0)
         self._fingerprint = (self._fingerprint + change) % _FINGERPRINTS
+        self._moves += 1
         self.on_change()
 
     def _fits(self, remembered: Remembered) -> bool:
@@ -353,17 +380,14 @@ class NoteGraph:
         if target is None:
             target = self._targets[name] = self._target(name, self._table.resolve(name))
             self._watch(name)
-        was = target.sources.get(note_id, 0)
+        was = count(target.sources, note_id)
         if target.is_broken:
             self._unresolved += times - was
         if times and not was:
             self._links.link(note_id, _node(name, target))
         elif was and not times:
             self._links.unlink(note_id, _node(name, target))
-        if times:
-            target.sources[note_id] = times
-            return
-        del target.sources[note_id]
+        target.sources = with_count(target.sources, note_id, times)
         if not target.sources:
             self._unwatch(name)
 
@@ -396,7 +420,7 @@ class NoteGraph:
                 continue
             was_broken = target.is_broken
             target.found, target.is_file = found, found is None and name in self._files
-            self._unresolved += sum(target.sources.values()) * (target.is_broken - was_broken)
+            self._unresolved += total(target.sources) * (target.is_broken - was_broken)
             for source in target.sources:
                 self._links.unlink(source, before)
                 self._links.link(source, _node(name, target))

@@ -141,7 +141,8 @@ class Relations:
 
     def enter(self, note: Note) -> None:
         """A note is there."""
-        self._change(None, note)
+        if self._matters(note):  # most notes have to do with no other one
+            self._change(None, note)
 
     def leave(self, note: Note) -> None:
         """A note is gone."""

@@ -47,6 +47,9 @@ class Titles:
     def __init__(self) -> None:
         self._blocks: dict[int, _Block] = {}
 
+    def __len__(self) -> int:
+        return len(self._blocks)
+
     def leave(self, block: int) -> None:
         """Forget a block: a note of it has changed, come or gone."""
         self._blocks.pop(block, None)

@@ -152,6 +152,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "catalogue.relations.TypedEdges._edges": _PER_EDGE,
     "catalogue.relations.TypedEdges._opposed": _PER_EDGE,
     "catalogue.relations.TypedEdges._sources": _PER_EDGE,
+    "catalogue.catalogue.Catalogue._own_ids": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue.broken": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue.skipped": _LIBRARY,
     "catalogue.catalogue.Catalogue.tags": _PER_NOTE,
@@ -191,7 +192,6 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     ),
     "catalogue.note_graph.NoteGraph._notes": _PER_NOTE,
     "catalogue.note_graph.NoteGraph._targets": Bound("one per link target", _IDS),
-    "catalogue.note_graph._Target.sources": Bound("one per note that links there", _IDS),
     "catalogue.note_graph.Interest._waiting": Bound("one per link target", _IDS),
     "actors.watching.guard.DeletionGuard._dropped": Bound(
         "removals within `actors.watching.guard.WINDOW`", "two numbers each"

@@ -94,6 +94,7 @@ class ServerState:
         await self.visibility.reach()
         counts = await self.reading.run(lambda: self.coordination.counts(now))
         links = self.catalogue.graph.counts()
+        expiring = self.catalogue.at_serials(self.catalogue.facets.expiring())
         documents, indexed = len(self.catalogue), self.fulltext.document_count()
         vectors, embedding = self.semantic.port.vectors, self.semantic.progress()
         vector_time = format_optional(vectors.last_updated if vectors else None)
@@ -109,7 +110,7 @@ class ServerState:
             "index_drift_detected": indexed != documents,
             "tantivy_doc_count": indexed,
             "unresolved_links": links.unresolved,
-            "expired_docs": sum(entry.note.is_stale(now) for entry in self.catalogue),
+            "expired_docs": sum(entry.note.is_stale(now) for entry in expiring),
             "expired_claims": counts.expired_claims,
             "tantivy_last_updated": format_optional(self.fulltext.last_updated()),
             "chroma_last_updated": vector_time,

@@ -8,12 +8,13 @@ full scan. Commits are not synced: after a power failure the start scan repairs 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+import marshal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from sys import intern
-from typing import Any
+from typing import Any, Final
 
 import apsw
 from attrs import fields, frozen
@@ -36,10 +37,8 @@ CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS reading(rules TEXT NOT NULL);
 """
 _UPSERT = "INSERT OR REPLACE INTO files VALUES(?,?,?,?,?,?,?,?,?)"
-_TIMES = ("created_at", "updated_at", "expires_at")
-_TUPLES = ("tags", "aliases", "contributors", "derived_from_ids", "entities", "inline_tags")
-#: Their texts occur in many notes, and are kept once.
-_SHARED = {"tags", "contributors", "inline_tags"}
+#: Longer values of other programs are not looked for among those of other notes: bytes of `marshal`.
+_LONGEST_SHARED = 400
 #: Rows read at once.
 _AT_ONCE = 1_000
 _DEFAULTS = {attribute.name: attribute.default for attribute in fields(Note)}
@@ -100,29 +99,26 @@ class Manifest(Database):
         return cls(Path(), (empty, empty))
 
     def load(self) -> list[ManifestRow]:
-        """Every row, in path order."""
+        """Every row, in path order. What many notes have in common is one object."""
         cursor = self._writer.execute(
             "SELECT path,serial,size,mtime_ns,digest,identified,note,links FROM files ORDER BY path"
         )
         loaded: list[ManifestRow] = []
-        shared: dict[str, str] = {}  # one text for all notes that write a link
+        shared: dict[str, str] = {}  # one text for a title and all links that are written like it
+        extras: dict[bytes, dict[str, Any]] = {}
         while rows := list(islice(cursor, _AT_ONCE)):
             notes = _load_all([row[6] for row in rows])
             links = _load_all([row[7] or "[]" for row in rows])
-            loaded += [
-                ManifestRow(
-                    path,
-                    serial,
-                    FileState(size, mtime),
-                    digest,
-                    bool(known),
-                    _make_note(note),
-                    tuple(shared.setdefault(target, target) for target in targets),
-                )
-                for (path, serial, size, mtime, digest, known, _, _), note, targets in zip(
-                    rows, notes, links, strict=True
-                )
-            ]
+            for (path, serial, size, mtime, digest, known, _, _), note, targets in zip(
+                rows, notes, links, strict=True
+            ):
+                note["title"] = shared.setdefault(note["title"], note["title"])
+                if "extra" in note:
+                    note["extra"] = _share(note["extra"], extras)
+                written = tuple([shared.setdefault(each, each) for each in targets]) if targets else ()
+                state = FileState(size, mtime)
+                row = ManifestRow(path, serial, state, digest, bool(known), _make_note(note), written)
+                loaded.append(row)
         return loaded
 
     def store(self, rows: Iterable[ManifestRow], removed: Iterable[str] = (), seq: int | None = None) -> None:
@@ -197,17 +193,43 @@ def _load_all(texts: Sequence[str]) -> list[Any]:
     return values
 
 
+def _share(extra: dict[str, Any], known: dict[bytes, dict[str, Any]]) -> Mapping[str, Any]:
+    """An equal mapping that another note has, if there is one: small dicts take half a kilobyte."""
+    key = marshal.dumps(extra, 2)  # tells 1 from 1.0 and True, and the order of keys
+    return known.setdefault(key, extra) if len(key) <= _LONGEST_SHARED else extra
+
+
 def _make_note(content: dict[str, Any]) -> Note:
-    for name in _TIMES:
-        if name in content:
-            content[name] = parse_time(content[name])
-    if content.get("updated_at") == content.get("created_at") is not None:
-        content["updated_at"] = content["created_at"]  # one value for both, as most notes are never changed
-    for name in _TUPLES:
-        if name in content:
-            content[name] = tuple(content[name])
-    for name in _SHARED & content.keys():
-        content[name] = tuple(map(intern, content[name]))
-    if "author" in content:
-        content["author"] = intern(content["author"])
+    created, updated = content.get("created_at"), content.get("updated_at")
+    if updated == created is not None:
+        del content["updated_at"]
+    for name, value in content.items():
+        read = _READING.get(name)
+        if read is not None:
+            content[name] = read(value)
+    if updated == created is not None:
+        content["updated_at"] = content["created_at"]  # one value for both: most notes are never changed
     return Note(**content)
+
+
+def _time(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is UTC else parse_time(text)
+
+
+def _interned(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(intern, texts))
+
+
+def _intern(text: str | None) -> str | None:
+    return None if text is None else intern(text)
+
+
+#: How the values of `_dump_note` become those of a note. Texts that occur in many notes are kept once.
+_READING: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(("created_at", "updated_at"), _time),
+    "expires_at": parse_time,
+    **dict.fromkeys(("tags", "contributors", "inline_tags"), _interned),
+    **dict.fromkeys(("aliases", "derived_from_ids", "entities"), tuple),
+    **dict.fromkeys(("author", "note_type", "status", "access_scope", "namespace"), _intern),
+}

@@ -247,3 +247,35 @@ def test_notes_are_found_by_the_host_of_their_source() -> None:
     catalogue.remove(first)
     catalogue.put(make_entry(4, source_url="https://e.org"))
     assert [catalogue.sites.at(host) for host in ("e.org", "other.org")] == [[make_entry(4).note.id], []]
+
+
+@pytest.mark.parametrize("prefix", ["abcdef", "abcdef-", "abcdefg", "own-id", "xyz"])
+def test_notes_whose_ids_may_begin_with_a_text_are_all_that_do(prefix: str) -> None:
+    ids = ["ABCDEF-1", "zebra", "abcdefg-2", "Own-ID", "abcdef-0000", "XYZ"]
+    catalogue = Catalogue()
+    for serial, each in zip((3, 9, 5, 4, 8, 1), ids, strict=True):
+        entry = make_entry(serial, f"{serial}.md")
+        catalogue.put(attrs.evolve(entry, note=attrs.evolve(entry.note, id=each)))
+    catalogue.remove("zebra")
+
+    def begin(entries):
+        return [entry.note.id for entry in entries if entry.note.id.lower().startswith(prefix)]
+
+    assert begin(catalogue.may_begin(prefix)) == begin(catalogue)
+    assert "zebra" not in [entry.note.id for entry in catalogue.may_begin("zebra")]
+
+
+def test_a_text_that_no_uuid_begins_with_costs_no_look_at_uuids() -> None:
+    catalogue = Catalogue()
+    for serial in range(1, 4):
+        entry = make_entry(serial, f"{serial}.md")
+        catalogue.put(attrs.evolve(entry, note=attrs.evolve(entry.note, id=f"0000-{serial}")))
+    assert list(catalogue.may_begin("kubernetes")) == []
+
+
+def test_serial_numbers_come_in_the_order_of_the_entries() -> None:
+    catalogue = Catalogue()
+    for serial in (3, 9, 5):
+        catalogue.put(make_entry(serial, f"{serial}.md"))
+    catalogue.remove(catalogue.at_serials([9])[0].note.id)
+    assert catalogue.serials() == [entry.serial for entry in catalogue] == [3, 5]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lithos.catalogue import facets
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.facets import FacetFilter
+from lithos.catalogue.facets import FacetFilter, Facets
 from lithos.core.notes.matching import has_tags
 from tests.fakes import make_entry
 
@@ -106,6 +106,21 @@ def test_a_page_is_that_of_a_look_at_every_note(loaded, history, wanted, offset)
     assert catalogue.facets.expiring() == expiring
 
 
+@given(st.dictionaries(st.integers(1, 12), notes, max_size=12), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_postings_of_many_notes_at_once_are_those_of_one_after_the_other(values, searched):
+    found = [Facets(), Facets()]
+    rows = [(serial, entry.path, entry.note) for serial in values
+            if (entry := entry_of(serial, serial, values[serial]))]  # fmt: skip
+    ordered = rows if searched else sorted(rows, key=lambda row: row[0])
+    found[0].load(ordered)
+    for row in ordered:
+        found[1].add(*row)
+    assert vars(found[0]).pop("_titles") is not None
+    assert vars(found[1]).pop("_titles") is not None
+    assert vars(found[0]) == vars(found[1])
+
+
 @settings(max_examples=60, deadline=None)
 @given(loaded=st.lists(notes, max_size=12), wanted=filters)
 def test_names_of_a_large_folder_are_left_to_be_compared_in_turns(loaded, wanted):
@@ -116,6 +131,20 @@ def test_names_of_a_large_folder_are_left_to_be_compared_in_turns(loaded, wanted
         found = catalogue.page(wanted)
     entries = catalogue.at_serials(found.serials)
     assert [entry.serial for entry in entries if passes(entry, wanted)] == passing(catalogue, wanted)
+
+
+def test_a_page_of_a_large_folder_needs_no_comparison(monkeypatch):
+    monkeypatch.setattr(facets, "MOST_COMPARED", 0)
+    catalogue = Catalogue()
+    for number, path in enumerate(PATHS, start=1):
+        catalogue.put(make_entry(number, path))
+    for prefix in ("", "ab/", "ab/c/", "b/", "nowhere/"):
+        wanted = FacetFilter(path_prefix=prefix)
+        page = catalogue.page(wanted, 1, 1)
+        assert page.is_exact
+        assert page.serials == passing(catalogue, wanted)[1:2]
+        assert page.total == len(passing(catalogue, wanted))
+    assert not catalogue.page(FacetFilter(path_prefix="ab/c")).is_exact
 
 
 def test_nothing_is_left_of_notes_that_are_gone():

@@ -111,6 +111,23 @@ def test_far_away_times_come_back_to_the_microsecond(manifest, moment):
     assert manifest.load() == [row]
 
 
+def test_what_many_notes_have_in_common_is_one_object(manifest):
+    extra = {"priority": 3, "review": {"cycle": 30}}
+    rows = [
+        make_row(number, f"{number}.md", title=f"T{number}", note_type="hypothesis", extra=dict(extra))
+        for number in (1, 2, 3)
+    ]
+    rows[0] = attrs.evolve(rows[0], links=("T2",))
+    rows[2] = attrs.evolve(rows[2], note=attrs.evolve(rows[2].note, extra={**extra, "priority": 3.0}))
+    manifest.store(rows)
+    first, second, third = manifest.load()
+    assert [first, second, third] == rows
+    assert first.note.extra is second.note.extra
+    assert first.note.note_type is second.note.note_type
+    assert first.links[0] is second.note.title
+    assert isinstance(third.note.extra["priority"], float)
+
+
 def test_rows_come_in_path_order(manifest):
     manifest.store([make_row(1, "b.md"), make_row(2, "a.md"), make_row(3, "A.md")])
     assert [row.path for row in manifest.load()] == ["A.md", "a.md", "b.md"]

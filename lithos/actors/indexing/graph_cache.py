@@ -9,7 +9,7 @@ import trio
 
 from lithos.actors.blocking import Blocking
 from lithos.catalogue.note_graph import NoteGraph
-from lithos.stores.indexes.linkgraph import read_remembered, write_remembered
+from lithos.stores.indexes.linkgraph import Remembered, read_remembered, write_remembered
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.graph")
@@ -49,12 +49,20 @@ class GraphCache:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write the file if anything changed since."""
+        """Write the file if anything changed since, and nothing does meanwhile.
+
+        Otherwise the change, which has made any snapshot useless, leads to the next attempt.
+        """
         if not self._pending:
             return
         self._pending = 0
         self._is_due, self._is_urgent = trio.Event(), trio.Event()
-        remembered = self._graph.remembered()
+        remembered: Remembered | None = None
+        for remembered in self._graph.remember_in_steps():
+            if remembered is None:
+                await trio.lowlevel.checkpoint()
+        if remembered is None:
+            return
         try:
             await self._blocking.run(lambda: write_remembered(self._path, remembered))
         except OSError as failure:

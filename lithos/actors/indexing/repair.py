@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking
+from lithos.actors.blocking import Blocking, slices
 from lithos.actors.indexing.messages import (
     Hurry,
     Index,
@@ -59,8 +58,7 @@ class Repair:
     async def run(self) -> bool:
         """Apply the missing upserts and removals; False when something failed and a retry is needed."""
         wanted = await self._wanted()
-        held = await self._blocking.run(lambda: dict(self._index.stamps()))
-        plan = plan_index(wanted, held)
+        plan = await self._blocking.run(lambda: plan_index(wanted, self._index.stamps()))
         if plan.total:
             log.info("index repair", index=self._name, adding=len(plan.add), removing=len(plan.remove))
         complete = True
@@ -80,10 +78,9 @@ class Repair:
     async def _wanted(self) -> dict[int, int]:
         """Desired state: serial to stamp; changes made meanwhile come through the mailbox."""
         wanted: dict[int, int] = {}
-        for number, entry in enumerate(self._catalogue):
-            if number % LOOK_SLICE == LOOK_SLICE - 1:
-                await trio.lowlevel.checkpoint()
-            wanted[entry.serial] = self._index.expected(entry)
+        async for some in slices(self._catalogue.serials(), LOOK_SLICE):
+            for entry in self._catalogue.at_serials(some):
+                wanted[entry.serial] = self._index.expected(entry)
         return wanted
 
     async def _load_all(self, entries: Sequence[Entry]) -> list[Upsert | None]:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import trio
 
-from lithos.actors.blocking import Blocking
+from lithos.actors.blocking import Blocking, slices
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.pending import Noticed, Pending
 from lithos.actors.watching.survey import Survey, find_moved, survey_paths, survey_tree
@@ -102,11 +102,10 @@ class Taking:
     async def _known(self) -> dict[str, FileState]:
         """Every known file, indexed or skipped, with the state (size, mtime) it had when last examined."""
         known: dict[str, FileState] = {}
-        for number, entry in enumerate(self._catalogue):
-            if number % LOOK_SLICE == LOOK_SLICE - 1:
-                await trio.lowlevel.checkpoint()
-            if self._catalogue.at_path(entry.path) is entry:
-                known[entry.path] = entry.state
+        async for some in slices(self._catalogue.serials(), LOOK_SLICE):
+            for entry in self._catalogue.at_serials(some):
+                if self._catalogue.at_path(entry.path) is entry:
+                    known[entry.path] = entry.state
         return known | {path: skipped.state for path, skipped in self._catalogue.skipped.items()}
 
     async def _take_survey(self, survey: Survey, noticed: Noticed) -> None:

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
+from itertools import chain
 from typing import Final, TypeAlias
 from urllib.parse import unquote
 
@@ -40,6 +41,8 @@ LONGEST_NAME: Final = 4_096
 
 #: What a note is found by and a target looks for: (kind, name).
 Key: TypeAlias = tuple[str, str]
+_ID: Final = "id"
+_KINDS: Final = ("path", "stem", "title", "alias")
 
 
 @frozen
@@ -131,7 +134,7 @@ def file_alias(path: str) -> str:
 
 def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> frozenset[Key]:
     """Return all that a note (`path` relative to `knowledge/`) can be linked by; no name is too long."""
-    keys = {("path", _normalise(path)), ("stem", _stem(path)), ("id", note_id)}
+    keys = {("path", _normalise(path)), ("stem", _stem(path)), (_ID, note_id)}
     if len(title) <= LONGEST_NAME:
         keys.add(("title", _title_key(title)))
     keys.update(("alias", _normalise(alias).casefold()) for alias in aliases if len(alias) <= LONGEST_NAME)
@@ -173,7 +176,7 @@ def _page_keys(target: str) -> tuple[Key, ...]:
         ("path", name),
         ("path", name + _SUFFIX),
         ("stem", _stem(target)),
-        ("id", target),
+        (_ID, target),
         ("alias", name.casefold()),
         ("title", _title_key(target)),
     )
@@ -191,8 +194,8 @@ def _title_key(title: str) -> str:
     return _normalise(title).casefold().replace("-", " ")
 
 
-#: Path and id of a note.
-_Named: TypeAlias = tuple[str, str]
+#: Path and id of a note, then kind and name of each other key it can be linked by.
+_Record: TypeAlias = tuple[str, ...]
 
 
 @define
@@ -200,16 +203,18 @@ class LinkTable:
     """Index of all notes by the keys they can be linked by. The order of additions has no influence.
 
     Of several notes with one alias or title the first in sorted path order is meant; of several with one
-    stem none is.
+    stem none is. There is one record for each note, and no object for a key: its names are the keys of dicts.
     """
 
-    #: Of each note its path and id, as all its keys have them, and its keys.
-    _keys_of: dict[str, tuple[_Named, *tuple[Key, ...]]] = field(factory=dict, init=False)
-    #: A sorted list only where there are several: one for each key takes half a kilobyte a note.
-    _notes_by_key: dict[Key, _Named | list[_Named]] = field(factory=dict, init=False)
+    #: By id, which is a key too.
+    _records: dict[str, _Record] = field(factory=dict, init=False)
+    #: By the kind of a key, and then by its name. A sorted list only where there are several notes.
+    _by_kind: dict[str, dict[str, _Record | list[_Record]]] = field(
+        factory=lambda: {kind: {} for kind in _KINDS}, init=False
+    )
 
     def __len__(self) -> int:
-        return len(self._keys_of)
+        return len(self._records)
 
     def add(self, note_id: str, path: str, title: str, aliases: Sequence[str] = ()) -> None:
         """Add a note, or replace the one with this id."""
@@ -218,28 +223,28 @@ class LinkTable:
     def add_keys(self, note_id: str, path: str, keys: frozenset[Key]) -> None:
         """The same, where its `note_keys` are at hand."""
         self.remove(note_id)
-        named = path, note_id
-        self._keys_of[note_id] = named, *keys
-        for key in keys:
-            known = self._notes_by_key.setdefault(key, named)
+        others = [key for key in keys if key[0] != _ID]
+        self._records[note_id] = record = path, note_id, *chain.from_iterable(others)
+        for kind, name in others:
+            by_name = self._by_kind[kind]
+            known = by_name.setdefault(name, record)
             if isinstance(known, list):
-                insort(known, named)
-            elif known is not named:
-                self._notes_by_key[key] = sorted((known, named))
+                insort(known, record)
+            elif known is not record:
+                by_name[name] = sorted((known, record))
 
     def remove(self, note_id: str) -> None:
         """Remove a note; an unknown id is fine."""
-        if note_id not in self._keys_of:
-            return
-        named, *keys = self._keys_of.pop(note_id)
-        for key in keys:
-            notes = self._notes_by_key[key]
+        record = self._records.pop(note_id, ())
+        for kind, name in _keys_in(record):
+            by_name = self._by_kind[kind]
+            notes = by_name[name]
             if not isinstance(notes, list):
-                del self._notes_by_key[key]
+                del by_name[name]
                 continue
-            del notes[bisect_left(notes, named)]
+            del notes[bisect_left(notes, record)]
             if len(notes) == 1:
-                self._notes_by_key[key] = notes[0]
+                by_name[name] = notes[0]
 
     def resolve(self, target: str) -> str | None:
         """Return the id of the note a target means; `None` when there is none or its stem is ambiguous."""
@@ -248,7 +253,7 @@ class LinkTable:
 
     def resolve_if_moved(self, target: str, note_id: str, path: str, keys: frozenset[Key]) -> str | None:
         """What a target would mean if the note had this path and these keys; in constant time."""
-        _, *old_keys = self._keys_of[note_id]
+        old_keys = {(_ID, note_id), *_keys_in(self._records[note_id])}
         for key in target_keys(target):
             notes = self._notes(key)
             count = len(notes) - (key in old_keys) + (key in keys)
@@ -256,7 +261,7 @@ class LinkTable:
                 continue
             if key[0] == "stem" and count > 1:
                 return None
-            candidates = [note for note in notes[:2] if note[1] != note_id]
+            candidates = [note[:2] for note in notes[:2] if note[1] != note_id]
             return min([*candidates, (path, note_id)] if key in keys else candidates)[1]
         return None
 
@@ -267,20 +272,26 @@ class LinkTable:
 
     def candidates(self, target: str) -> list[str]:
         """The paths of the notes between which an ambiguous target cannot decide, sorted."""
-        return [path for path, _ in self._first_match(target)[1]] if self.is_ambiguous(target) else []
+        return [note[0] for note in self._first_match(target)[1]] if self.is_ambiguous(target) else []
 
-    def _first_match(self, target: str) -> tuple[str, Sequence[_Named]]:
+    def _first_match(self, target: str) -> tuple[str, Sequence[_Record]]:
         for key in target_keys(target):
             notes = self._notes(key)
             if notes:
                 return key[0], notes
         return "", ()
 
-    def _notes(self, key: Key) -> Sequence[_Named]:
-        notes = self._notes_by_key.get(key)
+    def _notes(self, key: Key) -> Sequence[_Record]:
+        kind, name = key
+        notes = self._records.get(name) if kind == _ID else self._by_kind[kind].get(name)
         if notes is None:
             return ()
         return notes if isinstance(notes, list) else (notes,)
+
+
+def _keys_in(record: _Record) -> Iterator[Key]:
+    """All keys of a record but the id."""
+    return zip(record[2::2], record[3::2], strict=True)
 
 
 def normalise_sources(ids: Sequence[str], self_id: str | None) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ DEFAULT_NAMESPACE: Final = "default"
 _SUFFIX: Final = ".md"
 
 _SPACE: Final = re.compile(r"[\s_]+")
+#: Words of ASCII with one space or hyphen in between.
+_PLAIN_TITLE: Final = re.compile(r"[A-Za-z0-9]+(?:[ -][A-Za-z0-9]+)*+")
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9-]+")
 _HYPHENS: Final = re.compile(r"-{2,}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -41,6 +43,8 @@ NAME_BYTES: Final = 200
 
 def slug_of(title: str, note_id: str) -> str:
     """Return the slug of a title: ASCII, lower case, hyphens, at most 120 characters, never empty."""
+    if len(title) <= SLUG_MAX and _PLAIN_TITLE.fullmatch(title):  # as most are: the same, at once
+        return title.lower().replace(" ", "-")
     words = _SPACE.sub("-", anyascii(title[:_READ]).lower())
     slug = _HYPHENS.sub("-", _NOT_SLUG.sub("", words)).strip("-")[:SLUG_MAX]
     return slug or f"note-{_hex_of(note_id)}"

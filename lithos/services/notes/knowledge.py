@@ -337,8 +337,9 @@ class Knowledge:
         """The note with this title, in any case; raises `DocNotFound`, and `InvalidInput` for several."""
         wanted = one_line(title).casefold()
         found: list[Entry] = []
-        async for some in slices(list(self._catalogue)):
-            found += [entry for entry in some if entry.note.title.casefold() == wanted]
+        async for some in slices(self._catalogue.serials()):
+            entries = self._catalogue.at_serials(some)
+            found += [entry for entry in entries if entry.note.title.casefold() == wanted]
         if not found:
             raise DocNotFound(
                 f"No note has the title {title[:100]!r}. Find it with lithos_search or lithos_list."

@@ -75,10 +75,10 @@ class RelationScouts:
             if finding.knowledge_id is not None
         ]
         made: list[Candidate] = []
-        async for some in slices(list(self.catalogue), CHEAP_SLICE):
+        async for some in slices(self.catalogue.serials(), CHEAP_SLICE):
             made += [
                 Candidate(entry.note.id, 1.0, "was written for the task")
-                for entry in some
+                for entry in self.catalogue.at_serials(some)
                 if entry.note.source == task_id
             ]
         return [*named, *made]

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from lithos.actors.blocking import slices
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.learning.memory import SurfacedConflict
 from lithos.core.learning.ranking import Candidate
 from lithos.core.notes.paths import host_of, slug_of
@@ -174,8 +174,10 @@ class NameScouts:
         prefix = text.lower()
         if len(prefix) < SHORTEST_PREFIX or len(prefix.split()) > 1:
             return []
-        found = await self._select(lambda entry: entry.note.id.lower().startswith(prefix))
-        return [entry.note.id for entry in found]
+        found: list[str] = []
+        async for some in slices(list(self._catalogue.may_begin(prefix)), CHEAP_SLICE):
+            found += [entry.note.id for entry in some if entry.note.id.lower().startswith(prefix)]
+        return found
 
     async def find_newest(self, ask: Ask) -> Sequence[Candidate]:
         """At most 3 x `limit`, scored 1, 1/2, 1/3 …; among equally new ones the id decides."""
@@ -209,12 +211,6 @@ class NameScouts:
             reason = f"comes from {host} as well"
             async for some in slices(self._catalogue.sites.at(host), CHEAP_SLICE):
                 found += [Candidate(note_id, 1.0, reason) for note_id in some if note_id not in ask.seed_ids]
-        return found
-
-    async def _select(self, holds: Callable[[Entry], bool]) -> list[Entry]:
-        found: list[Entry] = []
-        async for some in slices(list(self._catalogue), CHEAP_SLICE):
-            found += filter(holds, some)
         return found
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import rustworkx
 from attrs import frozen
 
+from lithos.core.multiset import Multiset, count, with_count
 from lithos.stores import PRIVATE_FOLDER
 from lithos.telemetry import get_logger
 
@@ -49,9 +50,9 @@ class LinkGraph:
 
     def __init__(self) -> None:
         #: Every node, with the nodes it links to and how often.
-        self._ends: dict[Node, dict[Node, int]] = {}
-        #: Every node, with the nodes that link to it.
-        self._starts: dict[Node, dict[Node, None]] = {}
+        self._ends: dict[Node, Multiset[Node]] = {}
+        #: Every node, with the nodes that link to it, each once.
+        self._starts: dict[Node, Multiset[Node]] = {}
         #: Pairs of nodes, however often they are linked.
         self.edge_count = 0
         #: Changes with nodes and edges.
@@ -67,7 +68,7 @@ class LinkGraph:
 
     def edges(self) -> dict[tuple[Node, Node], int]:
         """How often each pair is linked."""
-        return {(start, end): times for start, ends in self._ends.items() for end, times in ends.items()}
+        return {(start, end): count(ends, end) for start, ends in self._ends.items() for end in ends}
 
     def nodes(self) -> set[Node]:
         """All nodes."""
@@ -76,7 +77,7 @@ class LinkGraph:
     def add(self, node: Node) -> None:
         """Add a node unless it is there."""
         if node not in self._ends:
-            self._ends[node], self._starts[node] = {}, {}
+            self._ends[node] = self._starts[node] = ()
             self.version += 1
 
     def discard_lonely(self, node: Node) -> None:
@@ -90,20 +91,23 @@ class LinkGraph:
         self.add(start)
         self.add(end)
         ends = self._ends[start]
-        times = ends.get(end, 0)
-        ends[end] = times + 1
+        times = count(ends, end)
+        self._ends[start] = with_count(ends, end, times + 1)
         if not times:
-            self._starts[end][start] = None
+            self._starts[end] = with_count(self._starts[end], start, 1)
             self.edge_count += 1
             self.version += 1
 
     def unlink(self, start: Node, end: Node) -> None:
-        """Remove one edge, the inverse of `link`; the nodes stay."""
+        """Remove one edge, the inverse of `link`; the nodes stay. Raises `KeyError` where there is none."""
         ends = self._ends[start]
-        if ends[end] > 1:
-            ends[end] -= 1
+        times = count(ends, end)
+        if not times:
+            raise KeyError((start, end))
+        self._ends[start] = with_count(ends, end, times - 1)
+        if times > 1:
             return
-        del ends[end], self._starts[end][start]
+        self._starts[end] = with_count(self._starts[end], start, 0)
         self.edge_count -= 1
         self.version += 1
 
@@ -127,13 +131,13 @@ class LinkGraph:
 
     def neighbours(self, node: Node) -> tuple[Collection[Node], Collection[Node]]:
         """The nodes that one links to, and those that link to it; empty for an unknown one."""
-        return self._ends.get(node, {}).keys(), self._starts.get(node, {}).keys()
+        return _items(self._ends.get(node, ())), _items(self._starts.get(node, ()))
 
     def copy(self) -> LinkGraph:
         """A graph of its own with the same nodes and edges; a few milliseconds per 10,000 nodes."""
         twin = LinkGraph()
-        twin._ends = {node: ends.copy() for node, ends in self._ends.items()}
-        twin._starts = {node: starts.copy() for node, starts in self._starts.items()}
+        twin._ends = {node: _copy(ends) for node, ends in self._ends.items()}
+        twin._starts = {node: _copy(starts) for node, starts in self._starts.items()}
         twin.edge_count, twin.version = self.edge_count, self.version
         return twin
 
@@ -155,6 +159,14 @@ class LinkGraph:
         notes = [(-round(scores[number], DECIMALS), node) for node, number in index.items()
                  if isinstance(node, str)]  # fmt: skip
         return {node: -score for score, node in sorted(notes)}
+
+
+def _items(nodes: Multiset[Node]) -> Collection[Node]:
+    return nodes if isinstance(nodes, tuple) else nodes.keys()
+
+
+def _copy(nodes: Multiset[Node]) -> Multiset[Node]:
+    return nodes if isinstance(nodes, tuple) else nodes.copy()
 
 
 @frozen

@@ -12,7 +12,9 @@ import trio.testing
 
 from lithos.actors.blocking import Inline
 from lithos.actors.indexing.graph_cache import CHANGES, SECONDS, GraphCache
+from lithos.catalogue import note_graph
 from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.note_graph import exhaust
 from lithos.stores.indexes.linkgraph import read_remembered
 from tests.fakes import make_entry
 from tests.graphs import described, generate_entries, note_id
@@ -117,3 +119,24 @@ async def test_a_file_that_cannot_be_used_is_replaced(tmp_path: Path, content: b
         assert described(catalogue.graph) == described(plain.graph)
         await trio.sleep(SECONDS + 0.1)
         assert is_current(tmp_path, catalogue)
+
+
+def test_a_change_between_the_steps_of_a_snapshot_ends_it_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(note_graph, "_NAMES_AT_ONCE", 1)
+    catalogue = Catalogue()
+    catalogue.load(generate_entries(20, 3))
+    graph = catalogue.graph
+    assert list(graph.remember_in_steps())[-1] == graph.remembered()
+    steps = graph.remember_in_steps()
+    assert next(steps) is None
+    catalogue.put(make_entry(1, links=("n2", "new")))
+    assert list(steps) == []
+    changing = graph.put_in_steps(make_entry(2, links=tuple(f"new {number}" for number in range(400))))
+    next(changing)
+    assert list(graph.remember_in_steps()) == []
+    exhaust(changing)
+    assert list(graph.remember_in_steps())[-1] == graph.remembered()
+    catalogue.remove(note_id(3))
+    assert list(graph.remember_in_steps())[-1] == graph.remembered()

@@ -1,0 +1,46 @@
+"""Multisets that are kept by the hundred thousand, most of them of few items that occur once.
+
+Those are tuples, 8 bytes an item and none for an empty one; all others are dicts from item to count, the
+smallest of which takes 200 bytes. Items keep the order in which they were added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final, TypeAlias, TypeVar
+
+T = TypeVar("T", bound=Hashable)
+
+#: A change must take the place of what it was made of (`with_count`), since a dict is changed itself.
+Multiset: TypeAlias = tuple[T, ...] | dict[T, int]
+
+#: Items of a tuple at most: they are compared one by one.
+MOST_IN_TUPLE: Final = 8
+
+
+def count(items: Multiset[T], item: T) -> int:
+    """How often it has an item."""
+    if isinstance(items, tuple):
+        return 1 if item in items else 0
+    return items.get(item, 0)
+
+
+def total(items: Multiset[T]) -> int:
+    """How many items it has, each as often as it occurs."""
+    return len(items) if isinstance(items, tuple) else sum(items.values())
+
+
+def with_count(items: Multiset[T], item: T, times: int) -> Multiset[T]:
+    """The multiset with an item so often, 0: not at all. Use it in place of `items`."""
+    if isinstance(items, tuple):
+        if not times:
+            return tuple(each for each in items if each != item)
+        is_new = item not in items
+        if times == 1 and (not is_new or len(items) < MOST_IN_TUPLE):
+            return (*items, item) if is_new else items
+        items = dict.fromkeys(items, 1)
+    if times:
+        items[item] = times
+    else:
+        items.pop(item, None)
+    return items
