@@ -104,7 +104,7 @@ def test_what_others_wrote_since_stays_to_the_byte(client: str, scope: str, pers
     assert person.connect(*arguments(client, scope, "--remove"))["action"] == "removed"
     assert path.read_bytes() == bom + comment + sample.removeprefix(bom)
     assert person.records() == []
-    assert [name for name in person.files() if "lithos" in name] == []
+    assert [name for name in person.files() if "lithos" in Path(name).name] == []
 
 
 @pytest.mark.parametrize("client", ["claude-code", "cursor", "codex", "zed", "openclaw"])
@@ -247,7 +247,7 @@ def test_what_cannot_be_edited_safely_is_left_alone_with_a_reason(
     assert words in refused
     assert str(path) in refused
     assert path.read_bytes() == content
-    assert [name for name in person.files() if "lithos" in name] == []
+    assert [name for name in person.files() if "lithos" in Path(name).name] == []
     assert person.records() == []
 
 
@@ -355,7 +355,7 @@ def test_a_read_only_file_stays_as_it_is(person: Person) -> None:
     path.chmod(0o444)
     assert "read-only" in person.connect("cursor", "--write", code=1)["error"]
     assert path.read_bytes() == b"{}"
-    assert [name for name in person.files() if "lithos" in name] == []
+    assert [name for name in person.files() if "lithos" in Path(name).name] == []
 
 
 def test_what_is_no_file_is_refused(person: Person) -> None:
@@ -393,7 +393,7 @@ def test_what_the_client_saves_in_between_is_never_overwritten(
     else:
         assert "changed 5 times" in person.connect("cursor", "--write", code=1)["error"]
         assert path.read_bytes() == b'{"count": 5}'
-    assert [name for name in person.files() if "lithos" in name] == []
+    assert [name for name in person.files() if "lithos" in Path(name).name] == []
     assert person.records() == []
 
 
@@ -409,7 +409,7 @@ def test_a_write_that_was_cut_short_is_found_by_the_next(
         patched.setattr(writing, "replace_config", killed)
         person.connect("cursor", "--write", code=130)
     assert person.connect("cursor", "--remove")["action"] == "not connected"
-    assert [name for name in person.files() if "lithos" in name] == []
+    assert [name for name in person.files() if "lithos" in Path(name).name] == []
     assert path.read_bytes() == b'{"a": 1}'
 
 
