@@ -47,6 +47,11 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: tests wait for processes and sockets half of their time."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "disk: the test's folder is on a disk, not in memory")
     config.addinivalue_line("markers", "takes(seconds): about how long; files that take longest begin first")

@@ -210,7 +210,9 @@ class Agent:
         answer = await self._call("lithos_search", query=promise.token, mode="fulltext")
         if is_refusal(answer) or answer.keys() != {"results"}:
             return
-        if self.world.ledger.is_quiet(note, promise.ended + 1e-9, self._now):
+        # Another write of the same moment may have come after it, though it was answered before.
+        is_last = promise.version == max(one.version or 0 for one in note.kept)
+        if is_last and self.world.ledger.is_quiet(note, promise.ended + 1e-9, self._now):
             found = [row["id"] for row in answer["results"]]
             demand(note.id in found, f"{promise.token} was written to {note.path} and is not found: {found}")
             self.world.ledger.checks["found"] += 1
