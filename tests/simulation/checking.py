@@ -80,8 +80,8 @@ async def stop(world: World) -> None:
     before = _files(world)
     await _end_life(world)
     left = _leftovers(world)
-    # What was displaced in a folder that a person renames, and what a faulty disk did not remove, is tidied up
-    # by the next start.
+    # What was displaced in a folder that a person renames, and what a faulty disk did not remove, is tidied
+    # up by the next start.
     demand(not left or world.plan.habits["folder"] or world.had_faults, f"left behind: {left}")
     journal = _journal(world, _private(world))
     if left or world.chance.of("server").random() < 0.25:
