@@ -16,7 +16,7 @@ from tests.e2e.faults import Outcome, storage
 from tests.e2e.faults import folder as files
 from tests.e2e.faults.copies import backup_under_load
 
-SOAK_SECONDS = 60
+SOAK_SECONDS = 30
 
 Fault = Callable[[Path], Awaitable[Outcome]]
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.faults.kills import kill_again_and_again
 
-KILLS = 15
+KILLS = 10
 
 
 @pytest.mark.slow
