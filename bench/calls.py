@@ -49,10 +49,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="these kinds only, beside the no-op")
     parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
     options = parser.parse_args()
-    if options.data:
-        run(options, options.data)
-        return
-    with data_directory(options.notes) as data:
+    with data_directory(options.notes, given=options.data) as data:
         run(options, data)
 
 

@@ -33,10 +33,7 @@ def main() -> None:
     parser.add_argument("--sdk", action="store_true", help="with the official client instead of the raw one")
     parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
     options = parser.parse_args()
-    if options.data:
-        _run(options, options.data)
-        return
-    with data_directory(options.notes) as data:
+    with data_directory(options.notes, given=options.data) as data:
         _run(options, data)
 
 

@@ -65,8 +65,11 @@ class Serving:
 
 
 @contextmanager
-def data_directory(notes: int, seed: int = 7) -> Iterator[Path]:
-    """A fresh data directory with a corpus that no server has seen; removed afterwards."""
+def data_directory(notes: int, seed: int = 7, given: Path | None = None) -> Iterator[Path]:
+    """The given one, or a fresh one with a corpus that no server has seen, which is removed afterwards."""
+    if given is not None:
+        yield given
+        return
     with tempfile.TemporaryDirectory(prefix="lithos-bench-") as folder:
         data = Path(folder)
         generate(data / "knowledge", notes, seed=seed)

@@ -44,10 +44,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of a round beside searches")
     parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
     options = parser.parse_args()
-    if options.data:
-        _run(options, options.data)
-        return
-    with data_directory(options.notes) as data:
+    with data_directory(options.notes, given=options.data) as data:
         _run(options, data)
 
 

@@ -72,6 +72,7 @@ class Threads:
         self._prompt = _Prompt(trio.CapacityLimiter(at_once))
 
     async def run(self, call: Callable[[], T]) -> T:
+        # Trio documents that anything with these two methods will do; its annotation names its own class.
         return await trio.to_thread.run_sync(call, limiter=self._prompt)  # type: ignore[arg-type]
 
 
