@@ -6,7 +6,7 @@ Also the watcher, the deletion guard, and the conversion of configuration sectio
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -47,13 +47,18 @@ from lithos.config.catalogue import Config
 from lithos.config.sections import LcmaConfig
 from lithos.core.events import Event
 from lithos.core.learning.salience import LearningSettings, UsageSettings
+from lithos.core.plan import Place
 from lithos.core.tasks.model import ClaimTimes
 from lithos.metrics import Metrics
 from lithos.services.opening import Opening
 from lithos.services.retrieve.feedback import Learning
 from lithos.stores.coordination.schema import NoteRows
+from lithos.stores.history.values import HistoryFailed
 from lithos.stores.indexes.embedder import Embedder
 from lithos.stores.notes.vanished import VanishedFiles
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.start")
 
 S = TypeVar("S", LearningSettings, UsageSettings)
 
@@ -100,6 +105,15 @@ def make_watcher(
         Threads(),
         partial(metrics.count, "file_watcher_events"),
     )
+
+
+def _recorded(stores: Stores, ids: Collection[str]) -> Mapping[str, Place]:
+    """Where notes were according to the history, as far as there is one. Blocks."""
+    try:
+        return stores.history.places(ids) if stores.history is not None else {}
+    except HistoryFailed as failure:
+        log.warning("history not asked whose id it is", reason=failure.message)
+        return {}
 
 
 def place_moved(stores: Stores, catalogue: Catalogue) -> None:
@@ -306,7 +320,10 @@ class Actors:
             rule = self.guard.start_rule()
             now = self.clock()
             place_moved(stores, filled)
-            return filled, scan_folder(stores.files, stores.manifest, filled, announced, now, rule, tell)
+            recorded = partial(_recorded, stores)
+            return filled, scan_folder(
+                stores.files, stores.manifest, filled, announced, now, rule, tell, recorded
+            )
 
         filled, scanned = await blocking.run(fill)
         self.catalogue.take_over(filled)

@@ -26,6 +26,7 @@ from lithos.core.notes.file_names import FileNames
 from lithos.core.notes.model import Note, Standing
 from lithos.core.notes.paths import folder_of, host_of, namespace_of, slug_of
 from lithos.core.notes.style import PLAIN, VaultStyle
+from lithos.core.plan import Claim
 from lithos.stores.manifest import ManifestRow
 from lithos.stores.notes.values import FileState
 
@@ -58,6 +59,16 @@ class Entry:
     def slug(self) -> str:
         """The slug of its title."""
         return slug_of(self.note.title, self.note.id)
+
+    @property
+    def claim(self) -> Claim:
+        """Its claim of its id."""
+        return Claim(self.path, self.digest, self.state.mtime_ns)
+
+    @property
+    def may_name_id(self) -> bool:
+        """False where the file is known to name no id; where its frontmatter cannot be read it may."""
+        return self.identified or self.note.frontmatter_error is not None
 
     @property
     def stand_in(self) -> str | None:
@@ -191,8 +202,10 @@ class Catalogue:
         self.graph = NoteGraph(self.files, by_file_name=style.titles_from_files)
         #: Lineage, successors, quarantines and contradictions, as current as the notes and typed edges.
         self.relations = Relations()
-        #: Files that are not indexed, and why: unreadable ones and second files of one id.
+        #: Files that are not indexed, and why: unreadable ones and second files of one id. See `skip`.
         self.skipped: dict[str, Skipped] = {}
+        #: The paths of the second files by the id that another file has.
+        self.doubles: dict[str, set[str]] = {}
         self._next_serial = 1
 
     def __len__(self) -> int:
@@ -347,6 +360,22 @@ class Catalogue:
         """Note that a file which is no note has appeared, or that it is gone."""
         if self.files.add(path) if is_there else self.files.discard(path):
             self.graph.see_file(path)
+
+    def skip(self, path: str, skipped: Skipped) -> None:
+        """Note that a file is not indexed, and why."""
+        self.unskip(path)
+        self.skipped[path] = skipped
+        if skipped.note_id is not None:
+            self.doubles.setdefault(skipped.note_id, set()).add(path)
+
+    def unskip(self, path: str) -> None:
+        """Forget why a file was not indexed: it is, or it is gone."""
+        skipped = self.skipped.pop(path, None)
+        if skipped is not None and skipped.note_id is not None:
+            paths = self.doubles[skipped.note_id]
+            paths.remove(path)
+            if not paths:
+                del self.doubles[skipped.note_id]
 
     def note_state(self, note_id: str, state: FileState) -> None:
         """Update the file state (size, mtime) of a note whose bytes are unchanged."""

@@ -130,7 +130,15 @@ class Lineage:
                 found.append(
                     NoteWarning("contradicted", other, self._title(other), "unresolved contradiction", 1)
                 )
+        if note_id in self._catalogue.doubles:
+            found.append(NoteWarning("duplicated", note.id, note.title, self._doubles(note_id), 0))
         return tuple(found)
+
+    def _doubles(self, note_id: str) -> str:
+        """Which other files have the id of a note."""
+        paths = sorted(self._catalogue.doubles[note_id])
+        more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+        return f"another file has the same id and is not served: {', '.join(paths[:MOST_NAMED])}{more}"
 
     def _existing(self, ids: Collection[str]) -> list[str]:
         """Those that exist, each once, by id, and no more than are named."""

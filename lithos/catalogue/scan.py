@@ -1,16 +1,18 @@
 """The start scan: brings the catalogue in line with the folder (lifecycle spec, section 4). Incremental.
 
-Files whose size and mtime are as in the manifest are not read. Sorted path order decides
-which note keeps a duplicate id, slug or URL. Nothing here changes a note file.
+Files whose size and mtime are as in the manifest are not read. Of several files with one id the one that was
+known to have it keeps it (`core.plan.elect`); sorted path order decides which note keeps a duplicate slug or
+URL. Nothing here changes a note file.
 
 It also assigns ids to files that name none, and versions to notes that were edited while no server ran. A
 file without id keeps the one it had at its path, or, when it moved, the one of the vanished file with
-the same bytes. A file that names an id has it before one that names none.
+the same bytes. A file that names an id has it before one that names none. A file of which that cannot be
+read, all of it or its frontmatter, keeps the id it had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import attrs
@@ -30,7 +32,7 @@ from lithos.core.events import (
     origin_version,
 )
 from lithos.core.notes.model import Standing, effective_version, newest
-from lithos.core.plan import VanishRule, plan_event, plan_files, plan_vanished
+from lithos.core.plan import Place, VanishRule, elect, plan_event, plan_files, plan_vanished
 from lithos.stores.manifest import Manifest, ManifestRow
 from lithos.stores.notes.attachments import list_attachments
 from lithos.stores.notes.files import NoteFiles
@@ -43,13 +45,15 @@ def name_entries(
     entries: Mapping[str, Entry],
     rows: Mapping[str, ManifestRow],
     missing: Iterable[str],
+    unread: Iterable[str],
     records: NoteRecords,
 ) -> dict[str, Entry]:
     """Assign ids to files that name none; returns all entries by path.
 
-    `rows` are those of the manifest by path, of which `missing` have vanished.
+    `rows` are those of the manifest by path, of which `missing` have vanished and `unread` cannot be read.
     """
     taken = {entry.note.id for entry in entries.values() if entry.identified}
+    taken.update(rows[path].note.id for path in unread if path in rows)
     vanished: dict[str, list[str]] = {}
     for path in sorted(missing):
         if not rows[path].identified:
@@ -62,7 +66,7 @@ def name_entries(
             named[path] = entry
             continue
         note_id = _kept_id(entry, rows.get(path), vanished, records)
-        if note_id is None or note_id in taken:
+        if note_id is None or (note_id in taken and not entry.may_name_id):
             fresh.append(path)
             continue
         taken.add(note_id)
@@ -132,6 +136,8 @@ _UNGUARDED = VanishRule()
 
 #: Progress callback: files known or read so far, and of how many.
 Progress = Callable[[int, int], None]
+#: Where notes were according to the history, by id; asked only where several files have one id.
+PlacesOf = Callable[[Collection[str]], Mapping[str, Place]]
 
 
 @frozen
@@ -169,6 +175,7 @@ def scan_folder(
     now: datetime,
     rule: VanishRule = _UNGUARDED,
     tell: Progress = lambda done, total: None,
+    recorded: PlacesOf = lambda ids: {},
 ) -> ScanResult:
     """Fill an empty catalogue. Blocks; run it in a worker thread before anything else uses the catalogue.
 
@@ -177,6 +184,7 @@ def scan_folder(
     are all there are, and only give versions. A first scan emits no events. Notes of vanished files are
     kept where `rule` says so. Versions and ids missing in the files come from the catalogue's records,
     which are updated. `tell` is called for every file that is read, and may raise to end the scan.
+    `recorded` says where a note was of which neither the manifest nor `announced` knows.
     """
     records = catalogue.records
     rows = {row.path: row for row in manifest.load()}
@@ -200,8 +208,10 @@ def scan_folder(
     hidden = {path: seen for path in absent if (seen := _examine_hidden(files, path))}
     read = {path: entry_of(rows[path]) for path in found if path not in examined}
     read |= {path: seen for path, seen in examined.items() if isinstance(seen, Entry)}
-    named = name_entries(read, rows, (path for path in absent if path not in hidden), records)
-    entries = _elect([*found, *hidden], rows, {**examined, **named, **hidden}, catalogue)
+    unread = [*hidden, *(path for path, seen in examined.items() if isinstance(seen, Skipped))]
+    named = name_entries(read, rows, (path for path in absent if path not in hidden), unread, records)
+    told = _recall(rows.values(), announced) if announced else {}
+    entries = _elect([*found, *hidden], rows, {**examined, **named, **hidden}, catalogue, told, recorded)
     missing = [
         rows[path]
         for path in absent
@@ -209,7 +219,6 @@ def scan_folder(
     ]
     vanished = _choose_kept(missing, rows, entries, rule)
     entries |= {row.note.id: entry_of(row) for row in vanished}
-    told = _recall(rows.values(), announced) if announced else {}
     given = {each: told[each].standing for each in _ids_of(announced) if each in told}
     give_versions(entries, rows.values(), given, records)
     catalogue.load(entries.values())
@@ -275,31 +284,81 @@ def _elect(
     rows: Mapping[str, ManifestRow],
     examined: Mapping[str, Entry | Skipped],
     catalogue: Catalogue,
+    told: Mapping[str, _Told],
+    recorded: PlacesOf,
 ) -> dict[str, Entry]:
-    """Resolve duplicate ids: one entry per id, in path order; the catalogue records skipped files and why.
+    """One entry per id; the catalogue records skipped files and why.
 
-    A known file that became unreadable keeps its last indexed state, unless its note is elsewhere.
+    A known file that became unreadable keeps its last indexed state, and with it its id.
     """
     serials = {row.note.id: row.serial for row in rows.values()}
     entries: dict[str, Entry] = {}
-    unread: list[ManifestRow] = []
+    claimants: dict[str, list[Entry]] = {}
     for path in sorted(paths):
         row, seen = rows.get(path), examined.get(path)
         if isinstance(seen, Skipped):
-            catalogue.skipped[path] = seen
-            unread += [row] if row is not None else []
-            continue
+            catalogue.skip(path, seen)
+            if row is None:
+                continue
+            seen = entry_of(row)
         assert seen is not None
-        entry = seen
-        holder = entries.get(entry.note.id)
-        if holder is not None:
-            catalogue.skipped[path] = duplicate(entry.note.id, holder.path, entry.state)
-            continue
-        serial = serials.get(entry.note.id)
+        first = entries.setdefault(seen.note.id, seen)
+        if first is not seen:
+            claimants.setdefault(seen.note.id, [first]).append(seen)
+    if claimants:
+        places = _places(claimants, rows, told, recorded)
+        for note_id, several in claimants.items():
+            _settle_claims(note_id, several, places[note_id], entries, catalogue)
+    for note_id, entry in entries.items():
+        serial = serials.get(note_id)
         if serial is None or serial != entry.serial:
-            entry = attrs.evolve(entry, serial=catalogue.take_serial() if serial is None else serial)
-        entries[entry.note.id] = entry
-    return {row.note.id: entry_of(row) for row in unread} | entries
+            entries[note_id] = attrs.evolve(
+                entry, serial=catalogue.take_serial() if serial is None else serial
+            )
+    return entries
+
+
+def _places(
+    claimants: Mapping[str, Sequence[Entry]],
+    rows: Mapping[str, ManifestRow],
+    told: Mapping[str, _Told],
+    recorded: PlacesOf,
+) -> dict[str, list[Place]]:
+    """Where notes were that several files claim to be, the surest first."""
+    places: dict[str, list[Place]] = {note_id: [] for note_id in claimants}
+    for note_id in claimants.keys() & told.keys():
+        places[note_id].append((told[note_id].path, told[note_id].digest))
+    for row in rows.values():
+        if row.note.id in places:
+            places[row.note.id].append((row.path, row.digest))
+    files = {note_id: {entry.path for entry in several} for note_id, several in claimants.items()}
+    unknown = [
+        note_id for note_id, known in places.items() if not any(path in files[note_id] for path, _ in known)
+    ]
+    for note_id, place in (recorded(unknown) if unknown else {}).items():
+        places[note_id].append(place)
+    return places
+
+
+def _settle_claims(
+    note_id: str,
+    claimants: Sequence[Entry],
+    places: Sequence[Place],
+    entries: dict[str, Entry],
+    catalogue: Catalogue,
+) -> None:
+    """Decide who of several has an id; the others are skipped, or get another one where they name none."""
+    path = elect([entry.claim for entry in claimants], places).path
+    for entry in claimants:
+        if entry.path == path:
+            entries[note_id] = entry
+        elif entry.path in catalogue.skipped:
+            continue  # it cannot be read, which says more
+        elif entry.identified:
+            catalogue.skip(entry.path, duplicate(note_id, path, entry.state))
+        else:
+            free = catalogue.records.free_id(entry.path, entries.__contains__)
+            entries[free] = _with_id(entry, free)
 
 
 def _differs(entry: Entry, row: ManifestRow | None) -> bool:

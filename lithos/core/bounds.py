@@ -155,6 +155,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "catalogue.catalogue.Catalogue._own_ids": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue.broken": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue.skipped": _LIBRARY,
+    "catalogue.catalogue.Catalogue.doubles": _LIBRARY,
     "catalogue.catalogue.Catalogue.tags": _PER_NOTE,
     "catalogue.catalogue.UniqueKeys._claimants": _PER_NOTE_ID,
     "catalogue.catalogue.Sites._ids_by_host": _PER_NOTE_ID,

@@ -86,18 +86,21 @@ def find_issues(
     style: VaultStyle = PLAIN,
     escapes: Sequence[str] = (),
     attachments: Container[str] = (),
+    doubled: Mapping[str, str] | None = None,
 ) -> dict[str, tuple[Issue, ...]]:
     """The issues by group, without the empty groups; `files` are in path order.
 
-    `escapes` are symbolic links out of the folder. Links to `attachments` are not broken.
+    `escapes` are symbolic links out of the folder. Links to `attachments` are not broken. `doubled` says of
+    ids that several files have which path counts; of others it is the first.
     """
+    doubled = doubled or {}
     notes = [(file, file.note) for file in files if file.note is not None]
     issues = [
         *(Issue(PARSE_ERROR, file.path, reason) for file in files if (reason := _unread(file)) is not None),
         *_missing(notes),
-        *_duplicates(DUPLICATE_ID, "id", notes, lambda _, note: note.id),
+        *_duplicates(DUPLICATE_ID, "id", notes, lambda _, note: note.id, doubled),
         *(Issue(ESCAPE, path, "the symbolic link leads out of the folder of the notes") for path in escapes),
-        *_links(notes, attachments, style.titles_from_files),
+        *_links(notes, attachments, style.titles_from_files, doubled),
         *_duplicates(SLUG_COLLISION, "slug", notes, partial(_slug, style)),
         *_duplicates(DUPLICATE_URL, "source_url", notes, _address),
     ]
@@ -106,25 +109,28 @@ def find_issues(
 
 
 def plan_amendments(
-    files: Sequence[CheckedFile], new_id: Callable[[], str], *, ids: bool = True
+    files: Sequence[CheckedFile],
+    new_id: Callable[[], str],
+    *,
+    ids: bool = True,
+    doubled: Mapping[str, str] | None = None,
 ) -> Iterator[Amendment]:
     """Plan the fixes that give every file its title and author and, with `ids`, an id that no other has.
 
-    `files` are in path order: the first one keeps an id that several have.
+    `files` are in path order: the first one keeps an id that several have, unless `doubled` names another.
     """
     wanted = [key for key in _MISSING if ids or key != "id"]
     taken = {file.note.id for file in files if file.note is not None}
-    seen: set[str] = set()
+    holders = dict(doubled or {})
     for file in files:
         if file.note is None or file.note.frontmatter_error is not None:
             continue
         missing = [key for key in wanted if key not in file.given]
         values = {key: str(getattr(file.note, key)) for key in missing}
         issues = len(missing)
-        if ids and file.note.id in seen:
+        if ids and holders.setdefault(file.note.id, file.path) != file.path:
             values = {"id": _unused(new_id, taken)} | {key: values[key] for key in missing if key != "id"}
             issues += 1
-        seen.add(file.note.id)
         if values:
             yield Amendment(file.path, values, issues)
 
@@ -155,9 +161,13 @@ def _missing(notes: _Notes) -> Iterator[Issue]:
 
 
 def _duplicates(
-    group: str, name: str, notes: _Notes, key_of: Callable[[CheckedFile, Note], str | None]
+    group: str,
+    name: str,
+    notes: _Notes,
+    key_of: Callable[[CheckedFile, Note], str | None],
+    doubled: Mapping[str, str] | None = None,
 ) -> Iterator[Issue]:
-    holders: dict[str, str] = {}
+    holders = dict(doubled or {})
     for file, note in notes:
         key = key_of(file, note)
         holder = file.path if key is None else holders.setdefault(key, file.path)
@@ -177,8 +187,10 @@ def _address(_: CheckedFile, note: Note) -> str | None:
         return note.source_url
 
 
-def _links(notes: _Notes, attachments: Container[str], by_file_name: bool) -> Iterator[Issue]:
-    table = _table(notes, by_file_name)
+def _links(
+    notes: _Notes, attachments: Container[str], by_file_name: bool, doubled: Mapping[str, str]
+) -> Iterator[Issue]:
+    table = _table(notes, by_file_name, doubled)
     for file, _ in notes:
         for target in dict.fromkeys(file.links):
             if table.resolve(target) is not None:
@@ -190,12 +202,11 @@ def _links(notes: _Notes, attachments: Container[str], by_file_name: bool) -> It
                 yield Issue(BROKEN_LINK, file.path, f"[[{target}]] leads to no note")
 
 
-def _table(notes: _Notes, by_file_name: bool) -> LinkTable:
-    """The link table of the notes, the first of each duplicate id only."""
-    table, known = LinkTable(), set[str]()
+def _table(notes: _Notes, by_file_name: bool, doubled: Mapping[str, str]) -> LinkTable:
+    """The link table of the notes, of each duplicate id the one that counts only."""
+    table, holders = LinkTable(), dict(doubled)
     for file, note in notes:
-        if note.id not in known:
-            known.add(note.id)
+        if holders.setdefault(note.id, file.path) == file.path:
             names = (file_alias(file.path),) if by_file_name else ()
             table.add(note.id, file.path, note.title, (*note.aliases, *names))
     return table

@@ -1,11 +1,13 @@
 """Reconciliation plans: desired state compared with actual state, and the actions that make them agree.
 
-The start scan, index repair and reconcile share these comparisons.
+The start scan, the watcher, index repair and reconcile share these comparisons.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
@@ -61,6 +63,56 @@ def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | 
     if told[0] != current[0]:
         return NOTE_RENAMED
     return NOTE_UPDATED if told[1] != current[1] else None
+
+
+#: Where a note was last known to be, and the hash of the bytes that it had there.
+Place: TypeAlias = tuple[str, str]
+
+#: What programs that synchronise folders add to the name of a note for the loser of a conflict.
+_CONFLICT: Final = re.compile(
+    r"(?:\.sync-conflict-[\w-]+"
+    r"| ?\([^()]*(?:conflict|konflikt|conflit|конфликт|競合|冲突|衝突)[^()]*\))\.md$",
+    re.IGNORECASE,
+)
+#: What people and programs add for any other copy: ` 2`, ` (1)`, `-1`, `-HOST`, ` copy`, ` - Kopie (2)`.
+_COPY: Final = re.compile(
+    r"(?: \d{1,3}| ?\(\d{1,3}\)|-\d{1,3}|-(?-i:[A-Z0-9]{2,}(?:-[A-Z0-9]+)*)"
+    r"|[ _-](?:copy|copia|cópia|copie|kopie|kopia)(?: ?\(?\d{1,3}\)?)?)\.md$"
+    r"|(?:^|/)(?:copy|copia|copie|kopie)(?: \(\d{1,3}\))? (?:of|di|de|von) [^/]*$"
+    r"|(?:^|/)(?:archives?|archived|backups?)/",
+    re.IGNORECASE,
+)
+
+
+@frozen
+class Claim:
+    """A file that claims an id: its path, the hash of its bytes, and when it was changed."""
+
+    path: str
+    digest: str
+    mtime_ns: int
+
+
+def claim_order(path: str, mtime_ns: int) -> tuple[bool, int, str]:
+    """The order in which files claim an id of which nothing is known: no mark of a copy, older, path."""
+    return bool(_CONFLICT.search(path) or _COPY.search(path)), mtime_ns, path
+
+
+def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
+    """The file that keeps an id that several claim (notes spec, section 4).
+
+    `known` is where the note was, the surest first: the file there, else one with the bytes it had there.
+    A conflict copy, by its name, holds no id against its note: some programs rename the note to make it.
+    """
+    by_path = {claim.path: claim for claim in claims}
+    ordered = sorted(claims, key=lambda claim: claim_order(claim.path, claim.mtime_ns))
+    places = list(known)
+    for path, _ in places:
+        holder = by_path.get(_CONFLICT.sub(".md", path)) or by_path.get(path)
+        if holder is not None:
+            return holder
+    digests = {digest for _, digest in places}
+    return next((claim for claim in ordered if claim.digest in digests), ordered[0])
 
 
 @frozen

@@ -170,8 +170,13 @@ class ServerState:
         return {} if trouble is None else {"tokens": Component("degraded", trouble)}
 
     def _notes(self) -> dict[str, Any]:
-        """How many notes there are, and of how many the frontmatter cannot be read: those are served too."""
-        return {"documents": len(self.catalogue), "unreadable": len(self.catalogue.broken)}
+        """How many notes there are, and of how many the frontmatter cannot be read: those are served too.
+
+        And of how many another file has the id; which, tell the notes: `/health` is open to all.
+        """
+        doubled = len(self.catalogue.doubles)
+        told = {"documents": len(self.catalogue), "unreadable": len(self.catalogue.broken)}
+        return told | ({"duplicated": doubled} if doubled else {})
 
     async def _writing(self, folder: Path) -> Component:
         try:

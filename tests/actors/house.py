@@ -104,7 +104,13 @@ class House:
         position = self.manifest.seq
         announced = self.store.events_after(position or 0)
         return scan_folder(
-            self.files, self.manifest, self.catalogue, announced, self.clock(), rule or VanishRule()
+            self.files,
+            self.manifest,
+            self.catalogue,
+            announced,
+            self.clock(),
+            rule or VanishRule(),
+            recorded=self.history.places,
         )
 
     def settle(self, result: ScanResult) -> None:

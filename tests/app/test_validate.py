@@ -310,3 +310,21 @@ def test_ids_are_written_only_where_that_is_asked_for(program: Program) -> None:
     assert snapshot(program.data / "knowledge") == before
     done = program.run("validate", "--fix", "ids", "--yes", "--json")
     assert (done.answer["fixed"], done.answer["remaining"], done.code) == (1, 0, 0)
+
+
+def test_the_note_that_counts_keeps_its_id_from_a_copy_before_it_in_path_order(program: Program) -> None:
+    async def create() -> str:
+        async with serving(program.data) as lithos:
+            return str(await lithos.create("Shared", "text", path="shared.md"))
+
+    note = trio.run(create)
+    held = program.data / "knowledge/shared.md"
+    copy = put_note(program.data, "archive/shared.md", held.read_bytes())
+    for manifest in ("kept", "gone"):
+        if manifest == "gone":
+            (program.data / ".lithos/manifest.db").unlink()
+        done = program.run("validate", "--json")
+        assert issues_of(done.answer)["DUPLICATE_ID"] == ["archive/shared.md"]
+    program.run("validate", "--fix", "ids", "--yes")
+    assert f"id: {note}" in held.read_text()
+    assert f"id: {note}" not in copy.read_text()

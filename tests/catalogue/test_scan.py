@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lithos.actors.writing.recording import first_version
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.core.notes.document import derive_id
 from lithos.stores.notes.files import NoteFiles
@@ -261,13 +262,16 @@ def test_a_known_file_that_became_unreadable_keeps_its_last_state(house, damage)
     assert house.catalogue.skipped == {}
 
 
-def test_a_note_that_moved_away_from_a_damaged_file_is_where_it_is(house):
-    put(house, "a.md", note(1))
+def test_a_damaged_file_keeps_its_id_from_its_copy_until_it_is_gone(house):
+    put(house, "b.md", note(1))
     first_scan(house)
-    put(house, "z.md", note(1))
-    (house.files.root / "a.md").write_bytes(b"\xff")
-    assert rescan(house) == [(NOTE_RENAMED, "z.md")]
-    assert paths(house) == ["z.md"]
+    put(house, "a.md", note(1))
+    (house.files.root / "b.md").write_bytes(b"\xff")
+    assert rescan(house) == []
+    assert (paths(house), set(house.catalogue.skipped)) == (["b.md"], {"a.md", "b.md"})
+    (house.files.root / "b.md").unlink()
+    assert rescan(house) == [(NOTE_RENAMED, "a.md")]
+    assert house.catalogue.skipped == {}
 
 
 def test_a_file_whose_permission_is_missing_keeps_its_last_state(house, monkeypatch):
@@ -340,13 +344,62 @@ def test_of_two_files_with_one_id_the_first_path_counts(house):
     assert rescan(house) == []
 
 
-def test_a_copy_with_an_earlier_path_takes_the_id(house):
-    put(house, "b.md", note(1))
+COPIES = ("Shared 2.md", "Shared (conflicted copy).md", "Shared-1.md", "Archive/Shared.md", "A.md")
+
+
+@pytest.mark.parametrize("copy", COPIES)
+@pytest.mark.parametrize("edited", ["Shared.md", "copy", ""])
+@pytest.mark.parametrize("knows", ["manifest", "history"])
+def test_the_path_that_held_an_id_keeps_it_from_a_copy(house, copy, edited, knows):
+    put(house, "Shared.md", note(1))
     first_scan(house)
-    put(house, "a.md", note(1))
-    assert rescan(house) == [(NOTE_RENAMED, "a.md")]
-    assert paths(house) == ["a.md"]
+    keep_version(house, "Shared.md")
+    put(house, copy, note(1))
+    if edited:
+        put(house, copy if edited == "copy" else edited, note(1, "Edited"))
+    if knows == "history":
+        house.close()
+        (house.root / "manifest.db").unlink()
+        house.open()
+    rescan(house)
+    assert paths(house) == ["Shared.md"]
+    assert house.catalogue.doubles == {UUID.format(1): {copy}}
     assert rescan(house) == []
+
+
+def keep_version(house: House, path: str) -> None:
+    """Have the history know a note as the running server does."""
+    entry = house.catalogue.at_path(path)
+    assert entry is not None
+    data = (house.files.root / path).read_bytes()
+    house.history.add_lacking([(first_version(entry, data, house.clock()), None)])
+
+
+@pytest.mark.parametrize("copy", COPIES[:-1])
+def test_of_an_unknown_id_the_file_without_marks_of_a_copy_has_it(house, copy):
+    put(house, copy, note(1))
+    put(house, "Shared.md", note(1))
+    os.utime(house.files.root / copy, ns=(1, 1))  # also from an older one
+    first_scan(house)
+    assert paths(house) == ["Shared.md"]
+
+
+def test_of_an_unknown_id_the_older_file_has_it(house):
+    put(house, "a.md", note(1))
+    put(house, "b.md", note(1))
+    os.utime(house.files.root / "b.md", ns=(1, 1))
+    first_scan(house)
+    assert paths(house) == ["b.md"]
+
+
+def test_a_note_that_moved_is_known_from_its_copy_by_its_bytes(house):
+    put(house, "b.md", note(1))
+    put(house, "a.md", note(1, "Copy"))
+    os.utime(house.files.root / "a.md", ns=(10**19, 10**19))
+    first_scan(house)
+    assert paths(house) == ["b.md"]
+    (house.files.root / "b.md").rename(house.files.root / "z.md")
+    assert rescan(house) == [(NOTE_RENAMED, "z.md")]
 
 
 @pytest.mark.parametrize("order", [("a.md", "b.md", "c.md"), ("c.md", "b.md", "a.md")])

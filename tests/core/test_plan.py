@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.core.plan import (
+    Claim,
     FilePlan,
     IndexPlan,
     VanishRule,
+    elect,
     is_mass_loss,
     plan_event,
     plan_files,
@@ -80,3 +84,48 @@ def test_what_vanishes_is_kept_in_masses_or_when_it_was_kept_before_but_never_wh
     assert plan_vanished([str(n) for n in range(60)], 100, VanishRule(fraction=0.5)) == {
         str(n) for n in range(60)
     }
+
+
+def claim(path: str, digest: str = "", mtime_ns: int = 1) -> Claim:
+    return Claim(path, digest or path, mtime_ns)
+
+
+def kept(known: list[tuple[str, str]], *claims: Claim) -> str:
+    """The path elected, whatever the order of the claims."""
+    elected = {elect(order, known).path for order in permutations(claims)}
+    assert len(elected) == 1
+    return elected.pop()
+
+
+COPIES = (
+    "Plan 2.md", "Plan (1).md", "Plan-1.md", "Plan copy.md", "Plan - Kopie (2).md", "Copy of Plan.md",
+    "Plan-DESKTOP-7A6B3C.md", "Archive/Plan.md", "Plan.sync-conflict-20260102-030405-ABCDEFG.md",
+    "Plan (Ann's conflicted copy 2026-01-02).md", "Plan (conflicted copy 2026-01-02 030405).md",
+    "Plan (In Konflikt stehende Kopie von Ann 2026-01-02).md", "Plan (Conflicted copy phone 202601020304).md",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_of_an_unknown_id_no_copy_by_name_has_it_however_old(copy: str) -> None:
+    assert kept([], claim(copy, mtime_ns=0), claim("Plan.md")) == "Plan.md"
+    assert kept([], claim(copy, mtime_ns=0), claim("Projects/Other name.md")) == "Projects/Other name.md"
+
+
+def test_of_an_unknown_id_the_older_file_has_it_then_the_first_path() -> None:
+    assert kept([], claim("a.md", mtime_ns=2), claim("b.md")) == "b.md"
+    assert kept([], claim("a.md"), claim("b.md")) == "a.md"
+
+
+def test_where_the_note_was_decides_before_its_bytes_and_these_before_any_name() -> None:
+    z, copy, a = claim("z.md", "new"), claim("z 2.md", "old"), claim("a.md", mtime_ns=0)
+    assert kept([("z.md", "old")], z, copy, a) == "z.md"
+    assert kept([("gone.md", "old")], z, copy, a) == "z 2.md"
+    assert kept([("gone.md", "lost"), ("z.md", "lost")], z, copy, a) == "z.md"
+    assert kept([("gone.md", "lost")], z, copy, a) == "a.md"
+
+
+def test_a_copy_that_held_the_id_keeps_it_but_a_conflict_copy_returns_it_to_its_note() -> None:
+    assert kept([("Plan 2.md", "")], claim("Plan 2.md"), claim("Plan.md")) == "Plan 2.md"
+    for copy in COPIES[-5:]:
+        assert kept([(copy, "")], claim(copy), claim("Plan.md"), claim("a.md")) == "Plan.md"
+        assert kept([(copy, "")], claim(copy), claim("a.md")) == copy

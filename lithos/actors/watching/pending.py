@@ -75,10 +75,6 @@ class Pending:
         for note_id in note_ids:
             self._missing.pop(note_id, None)
 
-    def misses(self, note_id: str) -> bool:
-        """True while the note's file is gone."""
-        return note_id in self._missing
-
     @property
     def due(self) -> float:
         """When something has to be settled; infinite when nothing waits."""

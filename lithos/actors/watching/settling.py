@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import TypeVar
 
 import trio
@@ -88,11 +88,7 @@ class Taking:
         if not compares:
             return survey
         known = await self._known()
-        tree = await self._blocking.run(lambda: survey_tree(self._files, known))
-        found = {file.path: file for file in (*survey.found, *tree.found)}
-        return Survey(
-            tuple(found[path] for path in sorted(found)), tuple({*survey.absent, *tree.absent} - found.keys())
-        )
+        return await self._blocking.run(lambda: survey_tree(self._files, known, survey))
 
     async def _compare_others(self) -> tuple[tuple[str, bool], ...]:
         """The files without notes that have come, and those that have gone."""
@@ -174,18 +170,21 @@ class Taking:
         return believed
 
     async def _take_waiting(self, noticed: Noticed) -> None:
-        """Ingest skipped duplicates of an id as soon as the file that held the id has given it up."""
-        waiting = [
-            path
-            for path, skipped in self._catalogue.skipped.items()
-            if skipped.note_id is not None and self._is_free(skipped.note_id)
-        ]
+        """Ingest skipped duplicates of an id that the file which held it has given up."""
+        ripe = frozenset(self._pending.ripe(trio.current_time()))
+        doubles = self._catalogue.doubles
+        waiting = [path for each in doubles if self._is_free(each, ripe) for path in doubles[each]]
         if waiting:
             survey = await self._blocking.run(lambda: survey_paths(self._files, sorted(waiting)))
             await self._take_survey(survey, noticed)
 
-    def _is_free(self, note_id: str) -> bool:
-        return note_id not in self._catalogue or self._pending.misses(note_id) or note_id in self._guard.kept
+    def _is_free(self, note_id: str, ripe: Container[str]) -> bool:
+        """Whether the holder of an id is gone, or known to name it no more.
+
+        One that vanished a moment ago may be about to turn up elsewhere, and then keeps it.
+        """
+        entry = self._catalogue.get(note_id)
+        return entry is None or not entry.may_name_id or note_id in ripe or note_id in self._guard.kept
 
     async def _drop_missing(self) -> None:
         ripe = self._pending.ripe(trio.current_time())
@@ -214,7 +213,13 @@ class Taking:
         wanted = {entry.note.id: entry.state for entry in gone}
         nameless = {entry.note.id: entry.digest for entry in gone if not entry.identified}
         known = await self._known()
-        moved = await self._blocking.run(lambda: find_moved(self._files, wanted, known, nameless))
+        twins = {
+            twin.path
+            for digest in nameless.values()
+            for twin in self._catalogue.nameless(digest)
+            if twin.note.id not in wanted and self._catalogue.at_path(twin.path) is twin
+        }
+        moved = await self._blocking.run(lambda: find_moved(self._files, wanted, known, nameless, twins))
         now = trio.current_time()
         self._pending.touch(moved.values(), now)
         self._pending.put_off(moved, now)

@@ -7,14 +7,14 @@ that was, is in neither: so a note is gone only when `find_moved` finds it nowhe
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from attrs import define, field, frozen
 
 from lithos.catalogue.note_reading import LARGEST_FILE
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.plan import plan_files
+from lithos.core.plan import claim_order, plan_files
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import UNKNOWN_STATE, AliasedPath, find_note, is_note_name
@@ -43,6 +43,8 @@ class _Search:
     known: Mapping[str, FileState]
     #: Hashes of the files that named no id.
     nameless: Mapping[str, str] = field(factory=dict)
+    #: Files of other notes with the same bytes.
+    twins: Container[str] = ()
     read: dict[_Sight, str | None] = field(factory=dict)
     found: dict[str, str] = field(factory=dict)
 
@@ -52,7 +54,7 @@ class _Search:
         met: set[_Sight] = set()
         for path, status in self.files.walk():
             state = state_of(status)
-            if self.known.get(path) == state and state not in states:
+            if self.known.get(path) == state and (state not in states or path in self.twins):
                 continue
             sight = _Sight(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             met.add(sight)
@@ -88,13 +90,15 @@ def find_moved(
     wanted: Mapping[str, FileState],
     known: Mapping[str, FileState],
     nameless: Mapping[str, str] | None = None,
+    twins: Container[str] = (),
 ) -> dict[str, str]:
     """Rename detection: new paths of missing notes, by id; `wanted` has the last state of their files.
 
-    `nameless` has the hashes of those whose files named no id: they are recognised by their bytes.
+    `nameless` has the hashes of those whose files named no id: they are recognised by their bytes. Files at
+    the paths `twins` are other notes with the same.
     `known` are the states of files that were examined before: those are not read again.
     """
-    search = _Search(files, wanted, known, nameless or {})
+    search = _Search(files, wanted, known, nameless or {}, twins)
     before: frozenset[_Sight] | None = None
     for _ in range(LOOKS):
         met = search.look()
@@ -137,11 +141,20 @@ def look_again(files: NoteFiles, before: Sights | None) -> tuple[Sights, list[st
     return now, changed + [path for path in before if path not in now]
 
 
-def survey_tree(files: NoteFiles, known: Mapping[str, FileState]) -> Survey:
-    """Compare size and time of every file with what is known: the incremental scan of a running server."""
-    found = {file.path: file for file in files.list_notes()}
-    plan = plan_files(known, {path: file.state for path, file in found.items()})
-    return Survey(tuple(found[path] for path in plan.examine), plan.missing)
+def survey_tree(files: NoteFiles, known: Mapping[str, FileState], touched: Survey) -> Survey:
+    """Compare size and time of every file with what is known: the incremental scan of a running server.
+
+    What was found of `touched` paths is in the result too.
+    """
+    listed = {file.path: file for file in files.list_notes()}
+    plan = plan_files(known, {path: file.state for path, file in listed.items()})
+    found = {file.path: file for file in touched.found} | {path: listed[path] for path in plan.examine}
+    return Survey(_in_order(found.values()), tuple({*touched.absent, *plan.missing} - found.keys()))
+
+
+def _in_order(found: Iterable[FoundFile]) -> tuple[FoundFile, ...]:
+    """The order in which new files claim their ids."""
+    return tuple(sorted(found, key=lambda file: claim_order(file.path, file.state.mtime_ns)))
 
 
 def survey_paths(files: NoteFiles, paths: Iterable[str]) -> Survey:
@@ -170,7 +183,7 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> Survey:
             continue
         absent.append(path)
         is_unclear |= os.path.isdir(target)
-    return Survey(tuple(found), tuple(absent), is_unclear, tuple(others))
+    return Survey(_in_order(found), tuple(absent), is_unclear, tuple(others))
 
 
 def is_watched(path: str) -> bool:

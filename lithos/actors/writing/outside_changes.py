@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import chain
 
 import attrs
 from attrs import define, field, frozen
@@ -34,7 +35,7 @@ from lithos.core.notes.document import parse_identified
 from lithos.core.notes.model import Standing
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.plan import plan_event
+from lithos.core.plan import Claim, elect, plan_event
 from lithos.core.times import from_nanoseconds
 from lithos.stores.history.store import NewVersion
 from lithos.stores.notes.files import NoteFiles
@@ -65,7 +66,7 @@ class Taken:
 
 @frozen
 class OutsideFiles(Command[Taken]):
-    """Files as the watcher read them, in path order, and names under which it found no file."""
+    """Files as the watcher read them, in the order in which they claim ids, and names without a file."""
 
     files: tuple[Examined, ...]
     absent: tuple[str, ...] = ()
@@ -97,15 +98,17 @@ OutsideRequest = OutsideFiles | OutsideRemovals | OutsideBytes
 
 @frozen
 class _Look:
-    """The re-check of a file: unchanged since it was read, and whether `rival` still carries its id.
+    """The re-check of a file: unchanged since it was read, and whether `rival` keeps its id.
 
-    `heir_of` is the id of the note that moved into it: one without id whose file is gone.
+    `heir_of` is the id of the note that moved into it: one without id whose file is gone. `is_yielded`: the
+    rival may be there and give the id up.
     """
 
     is_current: bool
     rival: str | None
     rival_has_id: bool
     heir_of: str | None = None
+    is_yielded: bool = False
 
 
 class Outside:
@@ -127,7 +130,7 @@ class Outside:
             return await self._take_removals(request.ids)
         taken = Taken()
         for path in request.absent:
-            self._catalogue.skipped.pop(path, None)
+            self._catalogue.unskip(path)
         for path, exists in request.others:
             self._catalogue.see_file(path, is_there=exists)
         before = [self._standing(examined) for examined in request.files]
@@ -147,7 +150,6 @@ class Outside:
                 # What could not be read says nothing of the file: the next comparison reads it again.
                 state = examined.state if examined.digest else UNKNOWN_STATE
                 self._skip(examined.path, Skipped(examined.reason, state))
-                taken.again += self._doubles(examined.path)
             else:
                 await self._enter(examined, examined.document.note.id, look, taken)
         return taken
@@ -186,19 +188,15 @@ class Outside:
     async def _look_again(self, files: Sequence[Examined]) -> list[_Look]:
         rivals = [self._rival(examined) for examined in files]
         former = [self._former(examined) for examined in files]
-        # A file known to be unreadable loses its note to a readable one with the same id, as in a scan.
-        broken = {path for path, why in self._catalogue.skipped.items() if why.note_id is None}
+        displaced = {
+            each.note.id
+            for each in (*rivals, *chain.from_iterable(former))
+            if each is not None and self._catalogue.at_path(each.path) is not each
+        }
         style = self._catalogue.style
         return await self._blocking.run(
-            lambda: _look_at_all(self._files, files, rivals, former, broken, style)
+            lambda: _look_at_all(self._files, files, rivals, former, displaced, style)
         )
-
-    def _doubles(self, path: str) -> list[str]:
-        """Files that were skipped as duplicates of the note at `path`."""
-        holder = self._catalogue.at_path(path)
-        if holder is None:
-            return []
-        return [other for other, why in self._catalogue.skipped.items() if why.note_id == holder.note.id]
 
     def _rival(self, examined: Examined) -> Entry | None:
         """The catalogue entry with the same id at another path, if any."""
@@ -226,7 +224,7 @@ class Outside:
         if look.rival is not None and look.rival_has_id:
             self._skip(path, duplicate(note_id, look.rival, examined.state))
             return
-        self._catalogue.skipped.pop(path, None)
+        self._catalogue.unskip(path)
         own = examined.document.note.version if examined.document else 1
         version = self._catalogue.see_version(note_id, examined.digest, own)
         if kind is None:
@@ -239,8 +237,8 @@ class Outside:
             # In one commit, so that the version stays recorded until the manifest has it.
             self._catalogue.records.intend(note_id, entry.standing)
             self._catalogue.records.settle_version(note_id, entry.standing)
-        if look.rival is not None and holder is not None and not holder.identified and entry.identified:
-            taken.again.append(look.rival)  # a file without id gives up what another one names
+        if look.is_yielded and look.rival is not None:
+            taken.again.append(look.rival)
         taken.changes.append(self._change(kind, entry, examined, holder))
         self._keep_version(taken, entry, holder, examined.data)
 
@@ -269,7 +267,7 @@ class Outside:
 
     def _skip(self, path: str, skipped: Skipped) -> None:
         known = self._catalogue.skipped.get(path)
-        self._catalogue.skipped[path] = skipped
+        self._catalogue.skip(path, skipped)
         if known is None or known.reason != skipped.reason:
             log.warning("file not indexed", path=path, reason=skipped.reason)
 
@@ -333,22 +331,21 @@ def _look_at_all(
     all_examined: Sequence[Examined],
     rivals: Sequence[Entry | None],
     former: Sequence[list[Entry]],
-    broken: set[str],
+    displaced: set[str],
     style: VaultStyle,
 ) -> list[_Look]:
-    """Re-check files; `broken` are paths known to be unreadable, to which those found so now are added."""
-    broken = broken | {
-        examined.path
-        for examined in all_examined
-        if examined.document is None and current_state(files, examined.path) == examined.state
-    }
+    """Re-check files; the files of the notes with `displaced` ids are other notes by now."""
     looks: list[_Look] = []
     moved: set[str] = set()
     for examined, rival, entries in zip(all_examined, rivals, former, strict=True):
-        gone = (entry for entry in entries if entry.note.id not in moved and not is_there(files, entry.path))
+        gone = (
+            entry
+            for entry in entries
+            if entry.note.id not in moved and (entry.note.id in displaced or not is_there(files, entry.path))
+        )
         origin = next(gone, None)
         if origin is None:
-            looks.append(_look(files, examined, rival, broken, style))
+            looks.append(_look(files, examined, rival, displaced, style))
             continue
         moved.add(origin.note.id)
         is_current = current_state(files, examined.path) == examined.state
@@ -357,16 +354,23 @@ def _look_at_all(
 
 
 def _look(
-    files: NoteFiles, examined: Examined, rival: Entry | None, broken: set[str], style: VaultStyle
+    files: NoteFiles, examined: Examined, rival: Entry | None, displaced: set[str], style: VaultStyle
 ) -> _Look:
     is_current = current_state(files, examined.path) == examined.state
     if rival is None or examined.document is None or not is_current:
         return _Look(is_current, rival.path if rival else None, rival_has_id=False)
     # A file that names an id has it before one that names none.
-    has_id = _carries(
-        files, rival, style, names_id=examined.identified, unreadable=rival.path not in broken
-    ) and not is_same_file(files, rival.path, examined.path)
-    return _Look(is_current, rival.path, has_id)
+    names_id = examined.identified
+    claim = Claim(examined.path, examined.digest, examined.state.mtime_ns)
+    is_elected = names_id and elect((rival.claim, claim), [(rival.path, rival.digest)]) == claim
+    has_id = (
+        not is_elected
+        and rival.note.id not in displaced
+        and _carries(files, rival, style, names_id=names_id)
+        and not is_same_file(files, rival.path, examined.path)
+    )
+    is_yielded = is_elected or (names_id and not rival.identified)
+    return _Look(is_current, rival.path, has_id, is_yielded=is_yielded)
 
 
 def holds_note(files: NoteFiles, entry: Entry, style: VaultStyle = PLAIN) -> bool:
@@ -374,13 +378,10 @@ def holds_note(files: NoteFiles, entry: Entry, style: VaultStyle = PLAIN) -> boo
     return is_there(files, entry.path) and _carries(files, entry, style)
 
 
-def _carries(
-    files: NoteFiles, entry: Entry, style: VaultStyle, *, names_id: bool = False, unreadable: bool = True
-) -> bool:
+def _carries(files: NoteFiles, entry: Entry, style: VaultStyle, *, names_id: bool = False) -> bool:
     """True while the note's file has its id, with `names_id` only where the file itself says so.
 
-    Of a file that cannot be read `unreadable` tells what to assume. One whose frontmatter alone cannot be
-    read keeps its id, as one without.
+    A file that cannot be read, all of it or its frontmatter, keeps its id: nobody knows that it gave it up.
     """
     path = entry.path
     try:
@@ -390,7 +391,7 @@ def _carries(
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, OutsideKnowledge):
         return False
     except (OSError, UnreadableNote):
-        return unreadable
+        return True
     if document.note.frontmatter_error is not None:
-        return not names_id
+        return True
     return document.note.id == entry.note.id and (identified or not names_id)

@@ -21,7 +21,14 @@ from lithos.cli.session import CommandFailed, Session, check_places, missing_not
 from lithos.config.load import LogSettings, load_log_settings, load_usable_config
 from lithos.config.sources import ConfigError
 from lithos.core.findings import GROUPS, SEVERITIES, Amendment, CheckResult, worst
-from lithos.services.upkeep.validation import Fixing, Validation, fix_notes, plan_fixes, validate_notes
+from lithos.services.upkeep.validation import (
+    Fixing,
+    Survey,
+    Validation,
+    fix_notes,
+    plan_fixes,
+    validate_notes,
+)
 from lithos.stores.notes.files import NoteFiles
 from lithos.telemetry import configure_logging
 
@@ -87,7 +94,8 @@ def run_validate(session: Session) -> int:
     wanted, as_json = typed.get("fix", False), session.invocation.as_json
     if not wanted:
         with progress_bars(session, "files") as progress:
-            before = validate_notes(files, progress, _nameless(session), style)
+            survey = _survey(session)
+            before = validate_notes(files, progress, survey.nameless, style, survey.doubled)
         if as_json:
             print_json(_document(before))
         else:
@@ -131,15 +139,13 @@ def _ask(files: int) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _nameless(session: Session) -> dict[str, str]:
-    """The ids that a server's scan gives the files that name none, by path."""
+def _survey(session: Session) -> Survey:
+    """What a server's scan finds: the ids of files that name none, and who has those that several name."""
     from lithos.app.stores import utc_now
     from lithos.services.upkeep.validation import survey_notes  # loads slowly, as `_fix` does
 
     storage, fraction = session.config.storage, session.config.index.max_vanished_fraction
-    return survey_notes(
-        storage.data_dir, open_notes(storage), fraction, utc_now(), style_of(storage)
-    ).nameless
+    return survey_notes(storage.data_dir, open_notes(storage), fraction, utc_now(), style_of(storage))
 
 
 async def _look(session: Session, files: NoteFiles) -> Validation:
@@ -150,8 +156,9 @@ async def _look(session: Session, files: NoteFiles) -> Validation:
     blocking, style = Threads(), style_of(session.config.storage)
     async with owned(session.config.storage):
         with progress_bars(session, "files") as progress:
-            ids = await blocking.run(partial(_nameless, session))
-            return await blocking.run(partial(validate_notes, files, progress, ids, style))
+            survey = await blocking.run(partial(_survey, session))
+            ids, doubled = survey.nameless, survey.doubled
+            return await blocking.run(partial(validate_notes, files, progress, ids, style, doubled))
 
 
 async def _fix(

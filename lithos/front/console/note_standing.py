@@ -51,6 +51,7 @@ def _of_warning(warning: Mapping[str, Any]) -> Reason:
         "superseded": "A newer note supersedes it.",
         "expired": "It has expired: agents are told that it is stale.",
         "contradicted": "Another note contradicts it, and nobody has settled that yet.",
+        "duplicated": "Another file has its id: that one is not served.",
     }
     kind = str(warning["kind"])
     is_other = kind in ("suspect", "superseded", "contradicted")

@@ -496,8 +496,22 @@ class Knowledge:
         resolved = resolve_read_path(path)
         entry = self._catalogue.at_path(resolved)
         if entry is None:
-            raise DocNotFound(f"There is no note at {resolved!r}. Find its path with lithos_list.")
+            raise self._not_at(resolved)
         return entry
+
+    def _not_at(self, path: str) -> DocNotFound:
+        """Why there is no note at a path."""
+        skipped = self._catalogue.skipped.get(path)
+        if skipped is None:
+            return DocNotFound(f"There is no note at {path!r}. Find its path with lithos_list.")
+        holder = self._catalogue.get(skipped.note_id) if skipped.note_id else None
+        if holder is None:
+            return DocNotFound(f"The file {path!r} is not served: {skipped.reason}.")
+        return DocNotFound(
+            f"The file {path!r} is not served: it has the id {holder.note.id} of the note {holder.path!r}, "
+            "perhaps as a copy of it. Read that note by its id. To have both, remove the id line of the file "
+            "or run lithos validate --fix ids."
+        )
 
 
 async def _links_of(content: str, path: str) -> tuple[WikiLink, ...]:

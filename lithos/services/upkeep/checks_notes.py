@@ -255,7 +255,7 @@ def check_duplicates(survey: Survey) -> Iterator[Finding]:
         path, first = next(iter(sorted(seconds.items())))
         yield warn(
             f"{len(seconds)} files have the id of another file and are not indexed: {path} ({first.reason}).",
-            "Run `lithos validate --fix` to give them new ids, or move the copies out of the folder.",
+            "Run `lithos validate --fix ids` to give them new ids, or move the copies out of the folder.",
         )
     yield ok("Every note has an id of its own.")
 

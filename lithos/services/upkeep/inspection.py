@@ -27,7 +27,7 @@ AGE: Final = 5.0
 _MEND: Final = "The notes are not affected. Run `lithos reconcile`."
 #: Edges follow changed notes by enrichment, within minutes.
 _ENRICHES: Final = "Enrichment brings them in line by itself. If they stay, run `lithos reconcile`."
-_NEW_IDS: Final = "Run `lithos validate --fix` to give them new ids, or move the copies away."
+_NEW_IDS: Final = "Run `lithos validate --fix ids` to give them new ids, or move the copies away."
 _LIST: Final = "Correct them; `lithos validate` lists them all."
 
 

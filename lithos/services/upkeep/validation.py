@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -33,9 +33,11 @@ from lithos.core.notes.file_names import FileNames
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.plan import VanishRule
+from lithos.core.plan import Place, VanishRule
 from lithos.core.times import from_nanoseconds
 from lithos.stores.coordination.schema import NoteRows, load_note_rows
+from lithos.stores.history.reading import read_places
+from lithos.stores.history.store import HISTORY
 from lithos.stores.lock import is_owned
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.attachments import list_attachments
@@ -74,6 +76,12 @@ class Survey:
         return {each.path: each.note.id for each in self.catalogue if not each.identified}
 
     @property
+    def doubled(self) -> dict[str, str]:
+        """The ids that several files have, each with the path of the file that counts."""
+        entries = filter(None, map(self.catalogue.get, self.catalogue.doubles))
+        return {entry.note.id: entry.path for entry in entries}
+
+    @property
     def private(self) -> Path:
         """Where the databases are."""
         return self.data / ".lithos"
@@ -103,16 +111,27 @@ def survey_notes(
     is_live = is_owned(private / "lock")
     records = read_note_rows(private, is_live=is_live)
     catalogue = Catalogue(NoteRecords(records), style)
+    recorded = partial(_recorded, private, is_live)
+    scan = partial(scan_folder, announced=(), now=now, rule=rule, recorded=recorded)
     try:
         with snapshot(private / "manifest.db", is_live=is_live) as connection:
-            scanned = scan_folder(files, Manifest.view(connection, style.reading), catalogue, (), now, rule)
+            scanned = scan(files, Manifest.view(connection, style.reading), catalogue)
     except CorruptDatabase:
         # The next start sets it aside and numbers the notes anew, and so does this survey.
         catalogue = Catalogue(NoteRecords(records), style)
-        scanned = scan_folder(files, Manifest.view(None), catalogue, (), now, rule)
+        scanned = scan(files, Manifest.view(None), catalogue)
     lost = {*scanned.vanished, *(each.note.id for each in catalogue if each.path in catalogue.skipped)}
     unreadable = frozenset(each.serial for each in catalogue if each.note.id in lost)
     return Survey(data, files, catalogue, is_live, unreadable)
+
+
+def _recorded(private: Path, is_live: bool, ids: Collection[str]) -> Mapping[str, Place]:
+    """Where notes were according to the history; of a damaged one nothing is known."""
+    try:
+        with snapshot(private / HISTORY, is_live=is_live) as connection:
+            return {} if connection is None else read_places(connection, ids)
+    except CorruptDatabase:
+        return {}
 
 
 #: Seconds to wait for a program that is writing a file, and between two looks.
@@ -131,6 +150,8 @@ class Validation:
     files: tuple[CheckedFile, ...] = field(repr=False)
     groups: Mapping[str, tuple[Issue, ...]]
     style: VaultStyle = PLAIN
+    #: The paths of the files that count, by the ids that several have.
+    doubled: Mapping[str, str] = {}
 
     @property
     def total(self) -> int:
@@ -156,10 +177,12 @@ def validate_notes(
     progress: Progress | None = None,
     ids: Mapping[str, str] | None = None,
     style: VaultStyle = PLAIN,
+    doubled: Mapping[str, str] | None = None,
 ) -> Validation:
     """Read all files; changes nothing. Blocks. Raises `OSError` without a folder of notes.
 
-    `ids` are those of files that name none, by path, where the path does not give it.
+    `ids` are those of files that name none, by path, where the path does not give it; `doubled` as a survey
+    has them: of other ids that several files have the first path counts.
     """
     ids = ids or {}
     os.scandir(files.root).close()  # a listing takes a folder that cannot be read for an empty one
@@ -170,8 +193,10 @@ def validate_notes(
         if progress is not None:
             progress("validate", number, len(found))
     attachments = FileNames(list_attachments(str(files.root)))
-    issues = find_issues(checked, style, find_escapes(files.root), attachments)
-    return Validation(tuple(checked), issues, style)
+    given = {(file.note.id, file.path) for file in checked if file.note is not None}
+    doubled = {note_id: path for note_id, path in (doubled or {}).items() if (note_id, path) in given}
+    issues = find_issues(checked, style, find_escapes(files.root), attachments, doubled)
+    return Validation(tuple(checked), issues, style, doubled)
 
 
 def find_escapes(root: Path) -> list[str]:
@@ -215,7 +240,7 @@ def _checked(
 
 def plan_fixes(before: Validation, new_id: Callable[[], str], *, ids: bool) -> tuple[Amendment, ...]:
     """What is to be written: missing titles and authors and, with `ids`, missing and duplicate ids."""
-    return tuple(plan_amendments(before.files, new_id, ids=ids))
+    return tuple(plan_amendments(before.files, new_id, ids=ids, doubled=before.doubled))
 
 
 def fix_notes(
@@ -240,7 +265,9 @@ def fix_notes(
         if progress is not None:
             progress("fix", start + len(batch), len(amendments))
     _settle(files, Displaced(files.root.parent / ".lithos" / DISPLACED))
-    left = validate_notes(files, ids=_nameless(before), style=before.style) if amendments else before
+    left = before
+    if amendments:
+        left = validate_notes(files, ids=_nameless(before), style=before.style, doubled=before.doubled)
     return Fixing(fixed, left, tuple(failures))
 
 

@@ -5,7 +5,7 @@ Any number of threads read, one at a time, each in a transaction of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ import apsw
 
 from lithos.core.history.retention import KeptVersion
 from lithos.core.history.versions import VersionRow
+from lithos.core.plan import Place
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase
 from lithos.stores.history.contents import Contents, DamagedContent
 from lithos.stores.history.schema import (
@@ -201,6 +202,10 @@ class HistoryReading(LearningDatabase):
 
         return self._read(read)
 
+    def places(self, ids: Collection[str]) -> dict[str, Place]:
+        """Where these notes were last, of those that are known and not deleted."""
+        return self._read(lambda connection: read_places(connection, ids))
+
     def crowded(self, *, more_than: int, older_than: datetime | None) -> list[int]:
         """Numbers of notes with more than so many versions, one older than a time, or a deletion."""
         least = -(2**63) if older_than is None else to_number(older_than)
@@ -273,3 +278,17 @@ class HistoryReading(LearningDatabase):
                 f"This version cannot be read: {damage}. Run lithos doctor, and restore history.db from a "
                 "backup."
             ) from damage
+
+
+def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, Place]:
+    """`HistoryReading.places`, by a connection of one's own."""
+    found: dict[str, Place] = {}
+    for note_id in ids:
+        row: Any = connection.execute(
+            f"SELECT v.path,c.mark,v.op FROM {JOINED}"  # noqa: S608 - our own words
+            " WHERE n.id=? ORDER BY v.place DESC LIMIT 1",
+            (note_id,),
+        ).fetchone()
+        if row is not None and row[2] != DELETION:
+            found[note_id] = row[0], row[1].hex()
+    return found

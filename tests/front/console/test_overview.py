@@ -266,6 +266,8 @@ async def test_pieces_need_a_session_and_are_no_pages(tmp_path: Path) -> None:
 
 
 async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
+    for path in ("twin.md", "twin 2.md"):
+        put_note(tmp_path, path, "---\nid: one-id\n---\n# Twin\n")
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         ids = [await person.lithos.create(f"Note {number}") for number in range(3)]
@@ -289,6 +291,9 @@ async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
             work = {each.attributes.get("id"): each.text for each in page.all("section", "card")}
         assert work["expired"].startswith("Expired notes 1")
         assert "Old" in work["expired"]
+        assert work["duplicated"].startswith("Notes with a second file 1")
+        assert "twin 2.md" in work["duplicated"]
+        assert "twin 2.md" in read_page(await person.page("/console/notes/one-id")).text
         assert [each.attributes["data-fill"] for each in page.has("data-fill")] == [
             "health",
             "numbers",

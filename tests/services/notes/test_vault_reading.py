@@ -311,16 +311,21 @@ async def test_a_frontmatter_that_breaks_under_a_running_server_is_told_and_mend
         assert kinds == ["note.updated", "note.updated"]
 
 
-async def test_of_two_files_the_one_that_names_the_id_has_it(tmp_path: Path) -> None:
+async def test_a_note_with_broken_frontmatter_keeps_its_id_from_a_copy(tmp_path: Path) -> None:
     note = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
-    file = put_note(tmp_path, "a.md", f"---\nid: {note}\n---\ntext")
+    file = put_note(tmp_path, "b.md", f"---\nid: {note}\n---\ntext")
     async with serving(tmp_path, storage=VAULT):
         pass
     file.write_text(f"---\nid: {note}\nbad: [\n---\ntext")
-    put_note(tmp_path, "b.md", f"---\nid: {note}\n---\ncopy")
+    copy = put_note(tmp_path, "a.md", f"---\nid: {note}\n---\ncopy")
     async with serving(tmp_path, storage=VAULT) as lithos:
-        assert (await lithos.read(note))["path"] == "b.md"
-        assert (await lithos.call("lithos_read", path="a.md"))["content"] == "text"
+        read = await lithos.read(note)
+        assert (read["path"], read["content"]) == ("b.md", "text")
+        assert "a.md" in refusal(await lithos.call("lithos_read", path="a.md"), "doc_not_found")
+    file.write_text("text")  # now it is known to name no id
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        assert (await lithos.read(note))["path"] == copy.name
+        assert (await lithos.call("lithos_read", path="b.md"))["content"] == "text"
 
 
 @pytest.mark.parametrize("rule", ["title_from", "inline_tags", "broken_frontmatter"])
