@@ -14,16 +14,26 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.errors import InvalidInput
 from lithos.core.history.outline import TOP, Outline, read_outline, scan_outline
 from lithos.core.text.chunk import chunk_spans
-from lithos.core.text.pieces import PIECE
+from lithos.core.text.pieces import PIECE, matches_in_lines
 
-#: Characters of a note of which underlined headings are looked for; in longer ones only `#` makes headings.
+#: Characters and lines of a note of which underlined headings are looked for; in longer ones only `#` makes
+#: headings.
 MOST_PARSED: Final = 24_000
+MOST_PARSED_LINES: Final = 500
 #: Passages of one note; what comes behind them is read with `lithos_read`.
 MOST_PASSAGES: Final = 4_000
 
+#: What takes as long to look through as so many characters of prose: a heading or a fence, and a line where
+#: underlined headings are looked for.
+MARK: Final = 100
+PARSED_LINE: Final = 200
+#: Characters of a note that are always looked through.
+LEAST_TEXT: Final = 20_000
+
+_MARK: Final = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?:#{1,6}(?!\S)|`{3}|~{3})", re.MULTILINE)
+_LINE: Final = re.compile(r"^", re.MULTILINE)
 #: What may underline a heading, and comments, in which a `#` is none.
 _NEEDS_PARSER: Final = re.compile(r"^[^\s#>|`~][^\n]*\n {0,3}(?:=+|-{2,})[ \t]*$|^ {0,3}<", re.MULTILINE)
 _HEADING_LINE: Final = re.compile(r" {0,3}#{1,6}(?:[ \t][^\n]*)?(?:\n|\Z)")
@@ -54,6 +64,26 @@ class SplitNote:
         return self.content[passage.start : passage.end]
 
 
+def affordable(content: str, most: int) -> tuple[str, int]:
+    """As much of a content as takes no longer to split than `most` characters of prose, and what it costs.
+
+    `most` is at least `LEAST_TEXT`.
+    """
+    content = content[:most]
+    price, marks = MARK, content.count("#") + content.count("```") + content.count("~~~")
+    lines = content.count("\n") + 1
+    if len(content) + max(price * marks, PARSED_LINE * lines) > LEAST_TEXT and _is_parsed(content):
+        price, marks = PARSED_LINE, lines
+    if len(content) + price * marks <= most:  # nearly every note
+        return content, len(content) + price * marks
+    cost, pattern = 0, _LINE if price == PARSED_LINE else _MARK
+    for number, found in enumerate(matches_in_lines(pattern, content, 0), 1):
+        if found.start() + price * number > most:
+            return content[: found.start()], most
+        cost = price * number
+    return content, len(content) + cost
+
+
 def split_note(title: str, content: str, size: int, maximum: int) -> SplitNote:
     """The passages of a note; linear in the length of its content."""
     names, starts = _own_sections(content)
@@ -81,12 +111,15 @@ def _own_sections(content: str) -> tuple[list[str], list[int]]:
 
 def _outline(content: str) -> Outline:
     """Its headings: the parser's where another look might differ, as far as that takes milliseconds."""
-    if len(content) <= MOST_PARSED and _NEEDS_PARSER.search(content) is not None:
-        try:
-            return read_outline(content)
-        except InvalidInput:  # too many lines
-            return scan_outline(content)
-    return scan_outline(content)
+    return read_outline(content) if _is_parsed(content) else scan_outline(content)
+
+
+def _is_parsed(content: str) -> bool:
+    return (
+        len(content) <= MOST_PARSED
+        and content.count("\n") + content.count("\r") < MOST_PARSED_LINES
+        and _NEEDS_PARSER.search(content) is not None
+    )
 
 
 def _trimmed(content: str, start: int, end: int, *, has_heading: bool) -> tuple[int, int] | None:

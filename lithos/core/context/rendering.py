@@ -7,7 +7,9 @@ titles and paths are shown on one line of bounded length.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Final
 
 from lithos.core.text.markdown import code_fences
@@ -56,11 +58,10 @@ def render_spans(content: str, spans: Sequence[tuple[int, int]], fences: Sequenc
 def _mended(content: str, start: int, end: int, fences: Sequence[tuple[int, int]]) -> str:
     """`content[start:end]` with the fences that it cuts opened and closed again."""
     text = content[start:end]
-    for begin, stop in fences:
+    for number in range(bisect_right(fences, start, key=itemgetter(1)), len(fences)):
+        begin, stop = fences[number]
         if begin >= end:
             break
-        if stop <= start:
-            continue
         mark = _TICKS.search(content, begin, min(stop, begin + 200))
         if mark is None:
             continue

@@ -17,6 +17,7 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.core.context.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
 from lithos.core.context.parts import AboutNote, LeftOut, TaskPart
+from lithos.core.context.passages import LEAST_TEXT, affordable
 from lithos.core.context.relevance import Source
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
@@ -42,9 +43,9 @@ QUERY_OF_TASK: Final = 4_000
 TOKENS_A_NOTE: Final = 30
 FEWEST_NOTES: Final = 16
 MOST_NOTES: Final = 100
-#: Characters of all candidates together that are looked through, and of each of those behind them.
+#: Characters of all candidates together that are looked through, where what takes longer than prose counts as
+#: more; `LEAST_TEXT` of each of those behind them.
 MOST_TEXT: Final = 2_000_000
-LEAST_TEXT: Final = 20_000
 #: Warnings of an answer.
 MOST_WARNINGS: Final = 30
 #: Notes of less than this share of the best score are not named when they must not be shown.
@@ -267,8 +268,8 @@ class Context:
             if shown is None:  # gone while it was read
                 continue
             entry, (content, version) = candidate.entry, shown
-            content = content[: max(LEAST_TEXT, left)]
-            left -= len(content)
+            content, cost = affordable(content, max(LEAST_TEXT, left))
+            left -= cost
             note = entry.note
             sources.append(
                 Source(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 from lithos.core.context.briefing import NOTE_SHARE, Material, compose
 from lithos.core.context.choice import Chooser, Limits, Option
 from lithos.core.context.parts import TaskPart, task_text
-from lithos.core.context.passages import split_note
+from lithos.core.context.passages import LEAST_TEXT, PARSED_LINE, affordable, split_note
 from lithos.core.context.relevance import Source
 from lithos.core.context.rendering import demote, header, render_spans
 from lithos.core.context.tokens import count_bytes, count_safely, count_with, cut_tidily, fitting_length
@@ -175,6 +178,93 @@ def test_cut_code_is_opened_and_closed_again() -> None:
     middle = content.index("two")
     assert render_spans(content, [(middle, middle + 3)], fences) == "```python\ntwo\n```"
     assert render_spans(content, [(0, middle + 3)], fences) == "```python\none\n\ntwo\n```"
+
+
+LONG_KINDS = {
+    "fences": "```\nzebra\n```\n\n",
+    "bare fences": "```\n",
+    "tildes": "~~~\n",
+    "fences in lists": "- ```\n",
+    "headings": "# zebra\n",
+    "deep headings": "###### zebra\n\n## night\n",
+    "underlined": "zebra\n===\n\n",
+    "list items": "- zebra\n",
+    "nested lists": "- - - - - - zebra\n",
+    "links": "[[zebra stripes]] ",
+    "tables": "| a | zebra |\n|---|---|\n| 1 | 2 |\n\n",
+    "one line": "zebra ",
+    "one word": "z",
+    "percent": "%% zebra ",
+    "quotes": ">>>> zebra\n> night\n\n",
+    "comments": "<!-- zebra -->\n",
+    "open comments": "<!-- zebra\n",
+    "blank lines": "\n",
+}
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many calls of functions a piece of work makes: a measure of it that no other process changes."""
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def calls_for_long(unit: str, length: int, most: int) -> int:
+    text = ("zebra\n\n" + unit * (length // len(unit)))[:length]
+
+    def brief() -> None:
+        content, _ = affordable(text, most)
+        compose(Material(sources=[source(0, content)], terms=TERMS), 300, COUNT)
+
+    return calls_of(brief)
+
+
+@pytest.mark.parametrize("unit", LONG_KINDS.values(), ids=LONG_KINDS)
+def test_the_work_over_one_long_note_is_linear_and_bounded(unit: str) -> None:
+    """context spec, section 1: headings and fences are read as far as prose of that cost would be."""
+    few, many = calls_for_long(unit, 25_000, 2_000_000), calls_for_long(unit, 100_000, 2_000_000)
+    assert many <= 5 * few + 20_000
+    assert calls_for_long(unit, 400_000, 100_000) <= 300_000
+
+
+def test_what_a_briefing_looks_through_is_bounded_over_all_notes() -> None:
+    """Small notes that are dear to look through count as more: of those behind them the beginning is read."""
+    dear = "zebra\n===\n\n" + "- - - - zebra\n" * 400
+    left, lines = 200_000, 0
+    for _ in range(40):
+        content, cost = affordable(dear, max(LEAST_TEXT, left))
+        left, lines = left - cost, lines + content.count("\n")
+    assert lines < 200_000 / PARSED_LINE + 40 * LEAST_TEXT / PARSED_LINE
+    assert affordable("plain words " * 900, LEAST_TEXT) == ("plain words " * 900, 900 * 12)
+    assert affordable("x" * 50_000, LEAST_TEXT) == ("x" * LEAST_TEXT, LEAST_TEXT)
+
+
+def test_a_passage_behind_many_fences_is_mended_without_a_look_at_each() -> None:
+    class Fences(list[tuple[int, int]]):
+        looked = 0
+
+        def __getitem__(self, place: Any) -> Any:
+            self.looked += 1
+            return super().__getitem__(place)
+
+        def __iter__(self) -> Iterator[tuple[int, int]]:
+            raise AssertionError("all of them are looked at")
+
+    content = "```\na\n```\n" * 10_000 + "```\nzebra\n```"
+    fences = Fences(code_fences(content))
+    place = content.index("zebra")
+    assert render_spans(content, [(place, place + 5)], fences) == "```\nzebra\n```"
+    assert fences.looked < 40
 
 
 def test_a_header_is_one_bounded_line() -> None:
