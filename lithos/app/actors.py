@@ -175,6 +175,7 @@ class Actors:
         self.semantic = self._make_semantic()
         self.list_keeper = ListKeeper(self.semantic.indexes, BackgroundThread("lithos-lists"))
         self.semantic.port.on_rows = self.list_keeper.look
+        self.fulltext_port = FulltextPort(stores.fulltext, self.sizes, self.catalogue.entities)
         self.fulltext_indexer, self.vector_indexer = self._make_indexers()
         indexers = (self.fulltext_indexer, self.vector_indexer)
         self.publisher = Publisher(
@@ -204,7 +205,7 @@ class Actors:
         files = self.stores.files
         fulltext = Indexer(
             "fulltext",
-            FulltextPort(self.stores.fulltext, self.semantic.port.sizes),
+            self.fulltext_port,
             self.catalogue,
             files,
             Threads(),
@@ -275,6 +276,7 @@ class Actors:
             settings=learning_settings(self.config.lcma),
             on_salience=lambda notes: self.metrics.count("lcma_salience_updates", by=notes),
             relations=self.catalogue.relations,
+            entities=self.catalogue.entities,
         )
 
     def _make_semantic(self) -> SemanticBackend:

@@ -10,7 +10,7 @@ import trio
 
 from lithos import __version__
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.ports import ChunkSizes, FulltextPort
+from lithos.actors.indexing.ports import ChunkSizes
 from lithos.app.actors import Actors
 from lithos.app.importing.service import make_importing
 from lithos.app.server import Server
@@ -180,7 +180,7 @@ class Assembly:
             live_check=LiveCheck(
                 catalogue=self.actors.catalogue,
                 visibility=self.actors.visibility,
-                fulltext=FulltextPort(stores.fulltext, self.actors.sizes),
+                fulltext=self.actors.fulltext_port,
                 semantic=self.actors.semantic,
                 projection=projection,
             ),
@@ -269,9 +269,11 @@ class Assembly:
         return Feedback(actors.learning, knowledge, actors.catalogue, lessons, questions.prepare)
 
     def _make_entities(self, texts: NoteTexts, knowledge: Knowledge) -> EntityExtraction:
-        limit = self.actors.config.lcma.entity_max_per_doc
-        actors = self.actors
-        return EntityExtraction(actors.catalogue, texts, knowledge.patch, Threads(), limit, actors.learning)
+        actors, lcma = self.actors, self.actors.config.lcma
+        ledger, index = actors.learning, actors.fulltext_indexer
+        patch = knowledge.patch if lcma.write_entities else None
+        limit = lcma.entity_max_per_doc
+        return EntityExtraction(actors.catalogue, texts, Threads(), limit, ledger, patch=patch, index=index)
 
     def _make_edges(self, knowledge: Knowledge) -> Edges:
         memory, store = self.actors.memory.mailbox, self.actors.stores.edges

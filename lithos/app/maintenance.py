@@ -42,12 +42,16 @@ from lithos.services.upkeep.salience_floor import Recalibration, preview_recalib
 from lithos.services.upkeep.validation import Survey, read_note_rows, survey_notes
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.learning.forget_orders import ForgetOrders
+from lithos.stores.learning.queue import LedgerRows
 from lithos.stores.lock import AlreadyOwned, is_owned
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.lookup import is_there
 from lithos.stores.notes.vanished import VanishedFiles
-from lithos.stores.sqlite import snapshot
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.stores.vault_lock import VaultOwned
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.maintenance")
 
 #: Seconds for a server to take an approval: twice what the specification allows.
 SERVER_BOUND = 10.0
@@ -190,7 +194,14 @@ async def reconcile(
 
 def _survey(config: Config, clock: Clock) -> Survey:
     storage, fraction = config.storage, config.index.max_vanished_fraction
-    return survey_notes(storage.data_dir, open_notes(storage), fraction, clock(), style_of(storage))
+    survey = survey_notes(storage.data_dir, open_notes(storage), fraction, clock(), style_of(storage))
+    try:
+        with snapshot(survey.private / "stats.db", is_live=survey.is_live) as connection:
+            if connection is not None:
+                survey.catalogue.entities.load(LedgerRows(connection).entities())
+    except (CorruptDatabase, DatabaseFailed) as failure:
+        log.warning("entities kept beside the notes not read", reason=str(failure))
+    return survey
 
 
 async def _reconcile_scope(
@@ -293,14 +304,15 @@ async def forget_questions(
 async def extract_entities(
     config: Config, *, dry_run: bool, force: bool, clock: Clock = utc_now, progress: Progress | None = None
 ) -> ExtractionResult:
-    """Extract the entities of all notes, with `force` of curated ones too.
+    """Extract the entities of all notes, with `force` of curated ones too where they are written into notes.
 
     Raises `AlreadyOwned` unless `dry_run`.
     """
     if dry_run:
         survey = await Threads().run(partial(_survey, config, clock))
         texts, limit = NoteTexts(survey.files, survey.catalogue), config.lcma.entity_max_per_doc
-        looking = EntityExtraction(survey.catalogue, texts, _refuse, Threads(), limit)
+        patch = _refuse if config.lcma.write_entities else None
+        looking = EntityExtraction(survey.catalogue, texts, Threads(), limit, patch=patch)
         ids = [entry.note.id for entry in survey.catalogue]
         return await _extract(looking, ids, True, force, progress)
     async with running_server(config, clock=clock) as server:
@@ -324,7 +336,8 @@ async def _extract(
         for note_id in waiting:
             found = await entities.look(note_id, force=force)
             try:
-                if found is not None and (dry_run or await entities.store(found)):
+                is_other = found is not None and found.entities != found.before
+                if found is not None and (dry_run or await entities.store(found)) and is_other:
                     extractions.append(found)
             except LithosError as refusal:
                 failures.append(Failure(refusal.code, refusal.message))

@@ -17,6 +17,7 @@ from typing import Final
 import attrs
 from attrs import frozen
 
+from lithos.catalogue.entities import KeptEntities
 from lithos.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.catalogue.note_graph import NoteGraph, exhaust
 from lithos.catalogue.note_records import NoteRecords
@@ -202,6 +203,8 @@ class Catalogue:
         self.graph = NoteGraph(self.files, by_file_name=style.titles_from_files)
         #: Lineage, successors, quarantines and contradictions, as current as the notes and typed edges.
         self.relations = Relations()
+        #: What extraction found in notes, outside their files.
+        self.entities = KeptEntities()
         #: Files that are not indexed, and why: unreadable ones and second files of one id. See `skip`.
         self.skipped: dict[str, Skipped] = {}
         #: The paths of the second files by the id that another file has.
@@ -328,16 +331,16 @@ class Catalogue:
     def take_over(self, filled: Catalogue) -> None:
         """Have everything that another catalogue was filled with, at once; this one must be empty.
 
-        Its records, graph and relations stay the same objects, since others hold them. `filled` is not used
-        again.
+        Its records, graph, relations and entities stay the same objects, since others hold them. `filled` is
+        not used again, and has no entities.
         """
         assert not self._by_id
-        records, graph, relations = self.records, self.graph, self.relations
+        records, graph, relations, entities = self.records, self.graph, self.relations, self.entities
         relations.take_over(filled.relations)
         records.take_over(filled.records)
         graph.take_over(filled.graph)
         vars(self).update(vars(filled))
-        self.records, self.graph, self.relations = records, graph, relations
+        self.records, self.graph, self.relations, self.entities = records, graph, relations, entities
 
     def put(self, entry: Entry) -> None:
         """Upsert a note; a replaced one keeps its place in the listing."""

@@ -27,7 +27,7 @@ def add_maintenance(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
     _add_reindex(add("reindex", "bring the search indexes in line with the notes"))
     _add_reconcile(add("reconcile", "repair what is derived from the notes; the notes stay as they are"))
     _add_recalibrate(add("recalibrate-salience", "lift the salience of notes that sank too low"))
-    _add_extract(add("extract-entities", "find the names in all notes and keep them in the notes"))
+    _add_extract(add("extract-entities", "find the names in all notes, by which they are filtered and found"))
 
 
 def _add_reindex(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +75,11 @@ def _add_recalibrate(parser: argparse.ArgumentParser) -> None:
 
 def _add_extract(parser: argparse.ArgumentParser) -> None:
     _add_dry_run(parser)
-    parser.add_argument("--force", action="store_true", help="also replace entities that a person chose")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="also replace entities that a person chose; needs lcma.write_entities",
+    )
 
 
 def _add_dry_run(parser: argparse.ArgumentParser) -> None:

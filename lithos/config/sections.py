@@ -167,6 +167,11 @@ class LcmaConfig:
         0.5, "Temperature of a retrieval; 0.5 and more is a cold start.", FRACTION
     )
     entity_max_per_doc: int = setting(50, "Most entities extracted per note; 0 is all.", whole(0))
+    write_entities: bool = setting(
+        False,
+        "Write the entities that were found into the frontmatter of the notes, as new versions of them; else "
+        "they are kept beside the notes, in `stats.db`.",
+    )
     rerank_weights: Mapping[str, float] = setting(
         RERANK_WEIGHTS,
         "Weight of each scout; left-out ones keep their share.",

@@ -29,6 +29,10 @@ _PER_NOTE: Final = Bound("one per note", "what `core.limits` keeps of a file")
 _PER_NOTE_ID: Final = Bound("one per note", _IDS)
 _USERS: Final = Bound("a user's: tasks and findings are kept", "`tools.contract.bounds` for every text")
 _GONE: Final = Bound("one per note, and `services.enrich.worker.GONE_NOTES`", _IDS)
+_ENTITIES: Final = Bound(
+    "one per note, and `services.enrich.worker.GONE_NOTES`",
+    "`lcma.entity_max_per_doc` names of `core.text.entity_text.LONGEST`",
+)
 _LEDGER: Final = Bound("tasks of `services.enrich.worker.LEDGERS`, their pairs of retrieved notes", _IDS)
 _IMPORTED: Final = Bound("one per row that an import carried over", _IDS)
 _PER_EDGE: Final = Bound("one per edge of a lineage, and per unresolved contradiction", _IDS)
@@ -103,7 +107,7 @@ TABLES: Final[Mapping[str, Bound]] = {
         "`stores.learning.queue.JUDGED` per note, gone ones as statistics", _IDS
     ),
     "stats.enrich_queue": Bound("changes of `lcma.wm_eviction_days`; given up ones a year", _IDS),
-    "stats.extracted_entities": _GONE,
+    "stats.extracted_entities": _ENTITIES,
     "stats.imported_rows": _IMPORTED,
     "stats.llm_budget": Bound("one per day of a year", _IDS),
     "stats.node_stats": _GONE,
@@ -143,6 +147,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "catalogue.catalogue.Catalogue._by_path": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue._by_serial": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue._nameless": _PER_NOTE_ID,
+    "catalogue.entities.KeptEntities._found": _ENTITIES,
     "catalogue.lineage.Lineage._causes": _PER_NOTE_ID,
     "catalogue.lineage.Lineage._doubtful": _PER_NOTE_ID,
     "catalogue.relations.Pairs._ids": Bound("what notes say: `core.limits.ITEMS` each", _IDS),

@@ -13,6 +13,7 @@ import lithos.app.maintenance
 from lithos.app.stores import utc_now
 from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, NodeStats
 from lithos.core.learning.questions import QuestionFilter
+from lithos.core.text.entities import MARKER
 from lithos.stores.learning.forget_orders import ForgetOrders
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock
@@ -222,14 +223,29 @@ def test_entities_are_extracted_but_for_curated_ones(program: Program) -> None:
     assert [(each["path"], each["entities"]) for each in looked["notes"]] == [
         ("raft.md", ["Diego Ongaro", "Raft"])
     ]
+    files = snapshot(program.data / "knowledge")
     done = program.run("extract-entities")
     assert done.out == "raft.md: Diego Ongaro, Raft\nChanged the entities of 1 of 2 notes\n"
-    assert "entities_extractor: 10" in (program.data / "knowledge" / "raft.md").read_text()
+    assert snapshot(program.data / "knowledge") == files
+    for arguments in ([], ["--dry-run"]):
+        assert program.run("extract-entities", *arguments, "--json").answer["changed"] == 0
+    assert program.run("reconcile", "--scope", "indices", "--json").answer["status"] == "noop"
+
+
+def test_entities_are_written_into_notes_where_that_is_asked_for(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = program.run("extract-entities", "--force")
+    assert (refused.code, "lcma.write_entities is false" in refused.err) == (1, True)
+    monkeypatch.setenv("LITHOS_LCMA__WRITE_ENTITIES", "true")
+    assert program.run("extract-entities", "--json").answer["changed"] == 1
+    assert f"entities_extractor: {MARKER}" in (program.data / "knowledge" / "raft.md").read_text()
     assert (program.data / "knowledge" / "kept.md").read_text() == CURATED
     assert program.run("extract-entities", "--json").answer["changed"] == 0
 
 
-def test_force_extracts_curated_ones_too(program: Program) -> None:
+def test_force_extracts_curated_ones_too(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITHOS_LCMA__WRITE_ENTITIES", "true")
     answer = program.run("extract-entities", "--force", "--json").answer
     assert [(each["before"], each["entities"]) for each in answer["notes"]] == [
         (["My Choice"], ["Somebody"]),

@@ -23,6 +23,7 @@ from lithos.actors.blocking import start_call
 from lithos.actors.indexing.coverage import NoteText
 from lithos.actors.indexing.messages import Upsert
 from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.entities import KeptEntities
 from lithos.core.text.chunk import Chunk, chunk_text, headings_of
 from lithos.core.text.dates import dates_in_words, spell_dates
 from lithos.stores.indexes import IndexFailed
@@ -57,34 +58,37 @@ class ChunkSizes:
 class FulltextPort:
     """`Index` adapter of the full-text index: turns notes into its documents; the methods block."""
 
-    def __init__(self, index: FulltextIndex, sizes: ChunkSizes) -> None:
+    def __init__(self, index: FulltextIndex, sizes: ChunkSizes, entities: KeptEntities) -> None:
         self.index = index
         self._sizes = sizes
+        self._entities = entities
 
     def is_ready(self) -> bool:
         return True
 
     def expected(self, entry: Entry) -> int:
-        return entry.stamp
+        return self._entities.stamped(entry.stamp, entry.note)[0]
 
     def stamps(self) -> Mapping[int, int]:
         return self.index.stamps()
 
     def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
-        self.index.apply([_index_entry(upsert, self._sizes) for upsert in upserts], removals)
+        entries = [_index_entry(upsert, self._sizes, self._entities) for upsert in upserts]
+        self.index.apply(entries, removals)
 
 
-def _index_entry(upsert: Upsert, sizes: ChunkSizes) -> FulltextEntry:
+def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> FulltextEntry:
     entry, note = upsert.entry, upsert.document.note
+    stamp, entities = kept.stamped(entry.stamp, note)
     passages = sizes.chunks(note.title, upsert.document.content)
     return FulltextEntry(
         serial=entry.serial,
-        stamp=entry.stamp,
+        stamp=stamp,
         id=note.id,
         title=note.title,
         headings=headings_of(upsert.document.content),
         body=upsert.document.content,
-        entities=note.entities,
+        entities=entities,
         tags=note.all_tags,
         author=note.author,
         path=entry.path,

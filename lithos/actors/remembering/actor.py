@@ -19,7 +19,7 @@ that changes both has changed the edges only, and its caller has no reply; each 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from itertools import islice
@@ -33,13 +33,22 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Flush, Journalled
 from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
 from lithos.actors.remembering.steps import MemoryCommand, Steps, Store
+from lithos.catalogue.entities import KeptEntities
 from lithos.catalogue.relations import Relations, TypedEdges
 from lithos.core.commands import Command, Done
 from lithos.core.errors import LithosError, StorageFailed, UpdateFailed
 from lithos.core.events import EDGE_UPSERTED, EventDraft
 from lithos.core.learning.edges import Edge, EdgeCommand, ResolveConflict
-from lithos.core.learning.memory import CountPairs, LearningCommand, Pair, RecordRetrieval
+from lithos.core.learning.memory import (
+    CountPairs,
+    ForgetNotes,
+    LearningCommand,
+    Pair,
+    RecordEntities,
+    RecordRetrieval,
+)
 from lithos.core.learning.salience import LearningSettings, pairs_together
+from lithos.core.text.entities import Found
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
 from lithos.stores.learning.edges import EdgeStore
@@ -223,10 +232,12 @@ class Memory:
         new_edge_id: Callable[[], str] = make_edge_id,
         on_salience: Callable[[int], None] = _ignore,
         relations: Relations | None = None,
+        entities: KeptEntities | None = None,
     ) -> None:
         """`on_salience` is told how many notes a batch gave another salience.
 
-        `relations` has the typed edges that trust follows, from before the reply to whoever changed one.
+        `relations` has the typed edges that trust follows, from before the reply to whoever changed one;
+        `entities` has in the same way what was found in notes.
         """
         self.mailbox: MemoryMailbox = Mailbox("memory", CAPACITY)
         self._store = store
@@ -239,6 +250,7 @@ class Memory:
         self._on_salience = on_salience
         self._batches = Batches(store, stats, Steps(store, stats, settings, new_edge_id))
         self._relations = relations or Relations()
+        self._entities = entities or KeptEntities()
         #: What the relations have may not be what is stored: they are to be read again.
         self._is_mirror_doubtful = True
         #: Counts of pairs that retrievals have deferred; what the process takes along is not counted.
@@ -267,6 +279,7 @@ class Memory:
         """Journal what an earlier run left, then serve commands until the mailbox closes."""
         self._is_mirror_doubtful = True
         self._mirror(await self._blocking.run(lambda: self._look(())))
+        self._entities.load(await self._blocking.run(self._read_entities))
         self._undelivered = await self._blocking.run(self._store.outbox)
         self._is_uncertain = True
         await self._deliver()
@@ -298,7 +311,10 @@ class Memory:
         done, changed = await self._blocking.run(lambda: self._commit_and_look(given))
         self._mirror(changed)
         for message, each in zip(given, done, strict=True):
-            self._settle_pairs(message, is_stored=not isinstance(each.reply, LithosError))
+            is_stored = not isinstance(each.reply, LithosError)
+            self._settle_pairs(message, is_stored=is_stored)
+            if is_stored:
+                self._mirror_entities(message)
         self._on_salience(sum(each.moved for each in done))
         events = [event for each in done for event in each.events]
         self._undelivered += events
@@ -355,6 +371,22 @@ class Memory:
         else:
             for edge in changed or ():
                 self._relations.put_edge(edge)
+
+    def _read_entities(self) -> Mapping[str, Found]:
+        """What was found in notes. Blocks."""
+        try:
+            with self._stats.noticing_damage():
+                return self._stats.reading.ledgers.entities()
+        except DatabaseFailed as failure:
+            log.error("entities not read; they are found again as notes change", reason=str(failure))
+            return {}
+
+    def _mirror_entities(self, message: MemoryMessage) -> None:
+        if isinstance(message, RecordEntities):
+            self._entities.put(message.node_id, message.found)
+        elif isinstance(message, ForgetNotes):
+            for note_id in message.ids:
+                self._entities.put(note_id, None)
 
     def _commit(self, messages: Sequence[MemoryMessage]) -> list[Done[object]]:
         """One transaction of each database; a refused command has written nothing."""

@@ -121,7 +121,7 @@ class Upkeep:
         return Done(None)
 
     def _record_entities(self, command: RecordEntities, now: datetime) -> Done[None]:
-        self._stats.writing.ledgers.note_entities(command.node_id, command.digest)
+        self._stats.writing.ledgers.keep_entities(command.node_id, command.found, command.written)
         return Done(None)
 
     def _lift(self, command: LiftSalience, now: datetime) -> Done[dict[str, tuple[float, float]]]:

@@ -225,6 +225,11 @@ def _recalibrate(session: Session) -> int:
 def _extract(session: Session) -> int:
     typed = session.invocation.typed
     dry_run, force = typed.get("dry_run", False), typed.get("force", False)
+    if force and not session.config.lcma.write_entities:
+        raise CommandFailed(
+            "--force replaces entities that people wrote into their notes, and nothing is written into notes "
+            "while lcma.write_entities is false. Set it to true, or leave --force out."
+        )
     with progress_bars(session, "notes") as progress:
         work = partial(extract_entities, session.config, dry_run=dry_run, force=force, progress=progress)
         result = trio.run(work)

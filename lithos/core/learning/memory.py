@@ -12,6 +12,7 @@ from typing import Final
 from attrs import field, frozen
 
 from lithos.core.commands import Command, R_co
+from lithos.core.text.entities import Found
 
 
 class LearningCommand(Command[R_co]):
@@ -388,10 +389,12 @@ class LiftSalience(LearningCommand[dict[str, tuple[float, float]]]):
 
 @frozen
 class RecordEntities(LearningCommand[None]):
-    """Remember what was extracted and written: as long as a note has just that, nobody chose it by hand.
+    """Keep what was found in a note; None forgets it. No reply.
 
-    `digest` is that of `digest_entities`; no reply.
+    Of what was written into the note's file only the digest `written` (`digest_entities`) is kept: as long as
+    the note has just that, nobody chose it by hand.
     """
 
     node_id: str
-    digest: str
+    found: Found | None = None
+    written: str = ""

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Final
 
+from attrs import frozen
+
 from lithos.core.notes.model import Note
 from lithos.core.text.entity_phrases import Mentions, count_mentions
 from lithos.core.text.entity_text import MOST_WORDS, is_code_name, is_entity, is_link_name, read_body
@@ -16,6 +18,29 @@ from lithos.core.text.entity_text import MOST_WORDS, is_code_name, is_entity, is
 #: Which rules extracted the entities of a note; raise it whenever they change.
 MARKER: Final = 10
 _SEEN_AT_LEAST: Final = 2
+
+
+@frozen
+class Found:
+    """What extraction found in a note, as it is kept outside of the note's file.
+
+    `extractor` is the marker of the rules, `source` the hash of the file's bytes. `instead_of` is the digest
+    of the entities that a machine wrote into the file and that these replace, empty where there are none.
+    """
+
+    entities: tuple[str, ...]
+    extractor: int
+    source: str
+    instead_of: str = ""
+
+    def counts_for(self, note: Note) -> bool:
+        """False where the file has entities that a person chose."""
+        return not note.entities or is_machine_made(note, self.instead_of)
+
+
+def is_machine_made(note: Note, digest: str | None) -> bool:
+    """Whether the file has just the entities of this digest, under a marker."""
+    return note.entities_extractor is not None and digest == digest_entities(note.entities)
 
 
 def digest_entities(entities: Iterable[str]) -> str:

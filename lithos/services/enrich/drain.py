@@ -50,7 +50,7 @@ class Memory(Protocol):
 
 
 class Entities(Protocol):
-    """Keeps the extracted entities of notes current."""
+    """Keeps the extracted entities of notes current, and forgets those of notes that are gone."""
 
     async def refresh(self, note_id: str) -> bool: ...
 
@@ -119,7 +119,7 @@ class Drain:
         if not await survive("notes cannot be enriched", partial(self._settle, notes), notes=len(notes)):
             failed += notes
         else:
-            content = [job for job in notes if job.triggers & OF_CONTENT]
+            content = [job for job in notes if job.triggers & (OF_CONTENT | OF_EXISTENCE)]
             failed += await self._try_each("entities cannot be extracted", content, self._extract)
         await self._finish(jobs, failed)
         return failed
@@ -183,7 +183,7 @@ class Drain:
         await self._parts.questions.follow(changed)
 
     async def _extract(self, job: EnrichJob) -> None:
-        if job.node_id is not None and job.node_id in self._parts.catalogue:
+        if job.node_id is not None:
             await self._parts.entities.refresh(job.node_id)
 
     async def _consolidate(self, job: EnrichJob) -> None:

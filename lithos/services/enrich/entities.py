@@ -1,4 +1,4 @@
-"""Entity extraction from notes, stored in the notes' frontmatter (memory spec, section 4)."""
+"""Entity extraction: names are kept beside the notes, or written into them (memory spec, section 4)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ from typing import Protocol, TypeAlias
 from attrs import frozen
 
 from lithos.actors.blocking import Blocking
+from lithos.actors.indexing.indexer import Indexer
+from lithos.actors.indexing.messages import Upsert
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import LithosError, NoteNotFound, VersionConflict
 from lithos.core.events import ENRICH_AGENT, ENRICHMENT
 from lithos.core.learning.memory import RecordEntities
-from lithos.core.notes.model import Note
+from lithos.core.notes.model import Document, Note
 from lithos.core.text.entities import (
     MARKER,
+    Found,
     decide_extraction,
     digest_entities,
+    extract_entities,
+    is_machine_made,
     is_stale,
     may_extract,
 )
 from lithos.services.notes.texts import NoteTexts
+from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.entities")
@@ -32,7 +38,7 @@ Patch: TypeAlias = Callable[[PatchNote], Awaitable[WriteOutcome]]
 
 
 class Ledger(Protocol):
-    """The part of `Learning` that stores the digests of extracted entities."""
+    """The part of `Learning` that keeps what was found."""
 
     async def submit(self, command: RecordEntities) -> None: ...
 
@@ -41,51 +47,65 @@ class Ledger(Protocol):
 
 @frozen
 class Extraction:
-    """New entities for one version of a note; `before` are the stored ones."""
+    """The entities of one version of a note; `before` are those that counted, `source` is its bytes' hash."""
 
     id: str
     path: str
     version: int
     before: tuple[str, ...]
     entities: tuple[str, ...]
+    source: str
+    document: Document
 
 
 class EntityExtraction:
-    """Determines which notes need extraction, extracts, and patches the frontmatter, never the body."""
+    """Determines which notes need extraction, and extracts.
+
+    With `patch` it changes frontmatter, never a body. Without it no file changes: what was found is kept by
+    id, and counts where the file has no entities, or those that a machine wrote.
+    """
 
     def __init__(
         self,
         catalogue: Catalogue,
         texts: NoteTexts,
-        patch: Patch,
         blocking: Blocking,
         limit: int,
         ledger: Ledger | None = None,
+        *,
+        patch: Patch | None = None,
+        index: Indexer | None = None,
     ) -> None:
         """`limit`: most entities of a note, 0 is all. A long note takes `blocking` a second or two.
 
-        Only a dry run has no `ledger`.
+        `index` is told of notes whose entities are others now. Only a dry run has no `ledger` and no `index`.
         """
         self._catalogue = catalogue
+        self._kept = catalogue.entities
         self._texts = texts
         self._patch = patch
         self._blocking = blocking
         self._limit = limit
         self._ledger = ledger
+        self._index = index
 
     async def refresh(self, note_id: str, *, force: bool = False) -> bool:
-        """Store new entities where the table of the specification asks for it; True when that was done.
+        """Store the entities of a note where the specification's table asks for it; True when they changed.
 
         Those of the current marker are extracted again too while nobody else has changed them: the text may
-        be another. Of a note that changes meanwhile nothing is written: its own event brings it back.
-        `force` is for curated entities too. Raises `StorageFailed`.
+        be another. Of a note that changes meanwhile nothing is stored: its own event brings it back. What is
+        kept of a note that is gone is forgotten. `force` is for curated entities too, if those are written.
+        Raises `StorageFailed`.
         """
-        made = None if self._ledger is None else await self._ledger.entities_digest(note_id)
-        found = await self.look(note_id, force=force, made=made)
-        return found is not None and await self.store(found)
+        if note_id not in self._catalogue:
+            if self._ledger is not None and self._kept.get(note_id) is not None:
+                await self._ledger.submit(RecordEntities(note_id))
+            return False
+        found = await self.look(note_id, force=force)
+        return found is not None and await self.store(found) and found.entities != found.before
 
     async def refresh_stale(self) -> int:
-        """Re-extract entities made by an older version of the rules; returns how many notes were written.
+        """Extract again what older rules or another text gave; returns of how many notes it changed.
 
         A note that cannot be written is logged and left to the next sweep.
         """
@@ -94,39 +114,62 @@ class EntityExtraction:
             try:
                 written += await self.refresh(note_id)
             except LithosError as refusal:
-                log.warning("entities not written", note=note_id, reason=refusal.message)
+                log.warning("entities not stored", note=note_id, reason=refusal.message)
         return written
 
     def stale(self) -> Iterator[str]:
-        """Ids of the notes whose entities an older version of the rules found."""
-        return (entry.note.id for entry in self._catalogue if is_stale(entry.note))
+        """Ids of the notes whose entities an older version of the rules found, or in other bytes."""
+        return (entry.note.id for entry in self._catalogue if self._is_stale(entry))
 
-    async def look(self, note_id: str, *, force: bool = False, made: str | None = None) -> Extraction | None:
-        """Extract the entities to store for a note, None when none are due; writes nothing.
+    def _is_stale(self, entry: Entry) -> bool:
+        found = self._kept.counting(entry.note)
+        if self._patch is not None or found is None:
+            return is_stale(entry.note)
+        return found.extractor < MARKER or found.source != entry.digest
 
-        Entities with the digest `made` are not curated, whatever their marker.
+    async def look(self, note_id: str, *, force: bool = False) -> Extraction | None:
+        """Extract the entities to store for a note, None when none are due; stores nothing.
+
+        Entities that are as a machine has written them last are not curated, whatever their marker.
         """
-        entry = self._catalogue.get(note_id)
-        if entry is None or not may_extract(entry.note, force=force or _is(entry.note, made)):
+        entry, force = self._catalogue.get(note_id), force and self._patch is not None
+        made = None if self._ledger is None else await self._ledger.entities_digest(note_id)
+        if entry is None or not may_extract(entry.note, force=force or is_machine_made(entry.note, made)):
             return None
-        return await self._look(entry, force, made)
-
-    async def _look(self, entry: Entry, force: bool, made: str | None) -> Extraction | None:
         loaded = await self._texts.load(entry)
         if loaded is None or loaded.document.note.id != entry.note.id:
             return None
-        note, content = loaded.document.note, loaded.document.content
-        if note.frontmatter_error is not None:
-            return None  # nothing can be stored in it
-        force = force or _is(note, made)  # a person may have edited the file since
-        decide = partial(decide_extraction, note, content, self._limit, force=force)
-        entities = await self._blocking.run(decide)
+        note, source = loaded.document.note, digest_of(loaded.source.data)
+        force = force or is_machine_made(note, made)  # a person may have edited the file since
+        entities = await self._extract(note, loaded.document.content, source, force)
         if entities is None:
             return None
-        return Extraction(note.id, entry.path, note.version, note.entities, entities)
+        before = note.entities if self._patch is not None else self._kept.of(note)
+        return Extraction(note.id, entry.path, note.version, before, entities, source, loaded.document)
+
+    async def _extract(self, note: Note, content: str, source: str, force: bool) -> tuple[str, ...] | None:
+        if self._patch is not None:
+            if note.frontmatter_error is not None:
+                return None  # nothing can be stored in it
+            due = await self._blocking.run(
+                partial(decide_extraction, note, content, self._limit, force=force)
+            )
+            if due is not None or self._kept.counting(note) is None:
+                return due
+        found = self._kept.counting(note)
+        is_known = found is not None and (found.extractor, found.source) == (MARKER, source)
+        if (is_known and self._patch is None) or not may_extract(note, force=force):
+            return None
+        return await self._blocking.run(partial(extract_entities, content, self._limit))
 
     async def store(self, found: Extraction) -> bool:
-        """Write the result of `look` unless the note has changed since; True when written."""
+        """Store the result of `look` unless the note has changed since; True when stored."""
+        return await (self._keep(found) if self._patch is None else self._write(found, self._patch))
+
+    async def _write(self, found: Extraction, patch: Patch) -> bool:
+        kept = self._kept.get(found.id)
+        if self._ledger is not None and kept is not None:  # before the index takes the note in
+            await self._ledger.submit(RecordEntities(found.id, written=kept.instead_of))
         request = PatchNote(
             id=found.id,
             agent=ENRICH_AGENT,
@@ -136,13 +179,26 @@ class EntityExtraction:
             source=ENRICHMENT,
         )
         try:
-            await self._patch(request)
+            await patch(request)
         except (NoteNotFound, VersionConflict):
             return False
         if self._ledger is not None:
-            await self._ledger.submit(RecordEntities(found.id, digest_entities(found.entities)))
+            await self._ledger.submit(RecordEntities(found.id, written=digest_entities(found.entities)))
         return True
 
+    async def _keep(self, found: Extraction) -> bool:
+        note = found.document.note
+        replaced = digest_entities(note.entities) if note.entities else ""
+        kept = Found(found.entities, MARKER, found.source, replaced)
+        if self._ledger is not None and self._is_current(found):
+            await self._ledger.submit(RecordEntities(found.id, kept))
+        entry = self._catalogue.get(found.id)
+        if entry is None or not self._is_current(found):
+            return False  # its own event brings it back, and a deletion forgets what is kept
+        if self._index is not None and found.entities != found.before:
+            self._index.promise(await self._index.accept(Upsert(entry, found.document, repair=True)))
+        return True
 
-def _is(note: Note, made: str | None) -> bool:
-    return note.entities_extractor is not None and made == digest_entities(note.entities)
+    def _is_current(self, found: Extraction) -> bool:
+        entry = self._catalogue.get(found.id)
+        return entry is not None and entry.digest == found.source

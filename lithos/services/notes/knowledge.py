@@ -282,6 +282,8 @@ class Knowledge:
         links = await _links_of(document.content, entry.path) if known is None else known
         if loaded is not None:
             self._texts.remember(loaded, links)
+        if kept is None:
+            document = self._with_entities(document)
         return ReadNote(
             entry,
             document,
@@ -295,6 +297,11 @@ class Knowledge:
             outline=None if shown is None else shown.rows,
             section=None if shown is None else shown.section,
         )
+
+    def _with_entities(self, document: Document) -> Document:
+        """The note with the entities that count, which need not be those in its file."""
+        shown = self._catalogue.entities.shown(document.note)
+        return document if shown is document.note else attrs.evolve(document, note=shown)
 
     async def _find_now(self, note_id: str | None, path: str | None, title: str | None) -> Entry:
         """The entry of a note. Raises `DocNotFound`."""
@@ -371,7 +378,9 @@ class Knowledge:
         passing: list[Entry] = []
         async for some in slices(self._catalogue.page(wanted).serials):
             # Some may have changed since the first turn.
-            passing += [entry for entry in self._catalogue.at_serials(some) if _is_listed(entry, request)]
+            passing += [
+                entry for entry in self._catalogue.at_serials(some) if self._is_listed(entry, request)
+            ]
         return ListedNotes(passing[offset:end], len(passing))
 
     async def _titled(self, wanted: str) -> list[int]:
@@ -388,9 +397,15 @@ class Knowledge:
         candidates, message = await self._search.match_text(query, Filters())
         passing: list[Entry] = []
         async for some in slices(candidates):
-            passing += [entry for entry in some if _is_listed(entry, request)]
+            passing += [entry for entry in some if self._is_listed(entry, request)]
         page = passing[request.offset : request.offset + request.limit]
         return ListedNotes(page, len(passing), message)
+
+    def _is_listed(self, entry: Entry, request: ListRequest) -> bool:
+        """Whether a note passes all filters."""
+        return _is_listed(entry, request) and (
+            not request.entities or has_all(self._catalogue.entities.of(entry.note), request.entities)
+        )
 
     def tags(self, prefix: str | None) -> dict[str, int]:
         """Tags with their number of notes, sorted by name."""
@@ -542,7 +557,7 @@ def _predicates_of(request: ListRequest) -> list[str]:
 
 
 def _is_listed(entry: Entry, request: ListRequest) -> bool:
-    """Whether a note passes all filters; a filter that is not given costs a comparison."""
+    """Whether a note passes all filters but that of entities; one that is not given costs a comparison."""
     note = entry.note
     return (
         (request.path_prefix is None or entry.path.startswith(request.path_prefix))
@@ -551,5 +566,4 @@ def _is_listed(entry: Entry, request: ListRequest) -> bool:
         and (request.since is None or note.updated_at >= request.since)
         and (request.title_contains is None or request.title_contains.casefold() in note.title.casefold())
         and (not request.metadata_match or matches_metadata(note.extra, request.metadata_match))
-        and (not request.entities or has_all(note.entities, request.entities))
     )

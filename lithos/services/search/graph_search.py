@@ -14,6 +14,7 @@ from lithos.actors.blocking import Blocking, slices
 from lithos.actors.indexing.ports import Asked
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.entities import KeptEntities
 from lithos.catalogue.facets import FacetFilter
 from lithos.core.learning.ranking import FUSION_K, reciprocal_rank
 from lithos.core.notes.matching import has_all, has_tags
@@ -49,7 +50,7 @@ class Nearest:
         if found.is_exact and not filters.entities:
             return found.serials
         entries = self._catalogue.at_serials(found.serials)
-        return [entry.serial for entry in entries if passes(entry, filters)]
+        return [entry.serial for entry in entries if passes(entry, filters, self._catalogue.entities)]
 
     async def search_among(
         self, query: str, serials: Sequence[int], notes: int, threshold: float
@@ -58,14 +59,14 @@ class Nearest:
         return await self._semantic.ask(query, notes, threshold, serials).hits()
 
 
-def passes(entry: Entry, filters: Filters) -> bool:
+def passes(entry: Entry, filters: Filters, kept: KeptEntities) -> bool:
     """True when a note passes all filters."""
     note = entry.note
     return (
         has_tags(note.all_tags, filters.tags)
         and (filters.author is None or note.author == filters.author)
         and (filters.path_prefix is None or entry.path.startswith(filters.path_prefix))
-        and has_all(note.entities, filters.entities)
+        and (not filters.entities or has_all(kept.of(note), filters.entities))
     )
 
 
@@ -153,8 +154,9 @@ class GraphSearch:
             return steps
         entries = [entry for note_id in steps if (entry := self._catalogue.get(note_id)) is not None]
         passing: dict[str, int] = {}
+        kept = self._catalogue.entities
         async for some in slices(entries):
-            passing |= {entry.note.id: steps[entry.note.id] for entry in some if passes(entry, filters)}
+            passing |= {entry.note.id: steps[entry.note.id] for entry in some if passes(entry, filters, kept)}
         return passing
 
     async def _order_by_meaning(self, query: str, serials: Sequence[int], threshold: float) -> list[int]:

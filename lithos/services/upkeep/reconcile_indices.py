@@ -50,7 +50,8 @@ def find_index_faults(survey: Survey, settings: IndexSettings) -> tuple[Action, 
     except EmbedderUnavailable:
         identity = None  # whose vectors there are cannot be told, but of which notes
     vectors = inspect_vectors(survey.data / ".usearch", identity)
-    wanted = {entry.serial: entry.stamp for entry in entries}
+    kept = survey.catalogue.entities
+    wanted = {entry.serial: kept.stamped(entry.stamp, entry.note)[0] for entry in entries}
     mixed = {entry.serial: settings.sizes.mix(entry.stamp) for entry in entries}
     lost = survey.unreadable
     return (*_faults("fulltext", fulltext, wanted, lost), *_faults("vectors", vectors, mixed, lost))
@@ -121,7 +122,7 @@ async def _run_indexers(
         VectorPort(settings.sizes), embedding, settings.load, directory, settings.model
     )
     catalogue, files = survey.catalogue, survey.files
-    port = FulltextPort(fulltext, settings.sizes)
+    port = FulltextPort(fulltext, settings.sizes, catalogue.entities)
     words = Indexer("fulltext", port, catalogue, files, Threads(), repair_slice=_FULLTEXT_SLICE)
     meaning = Indexer("vectors", semantic.port, catalogue, files, embedding)
     held: Mapping[str, Callable[[], int]] = {

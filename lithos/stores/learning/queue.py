@@ -10,13 +10,18 @@ from typing import Any, Final
 import apsw
 
 from lithos.core.learning.memory import EnrichJob, EnrichTrigger
+from lithos.core.text.entities import Found
 from lithos.core.times import format_time
 from lithos.stores.database import read_time
+from lithos.stores.sqlite import load_texts
 
 _SPEND: Final = (
     "INSERT INTO llm_budget(day,tokens_spent,calls_made,updated_at) VALUES(?,?,?,?)"
     " ON CONFLICT(day) DO UPDATE SET tokens_spent=IFNULL(tokens_spent,0)+excluded.tokens_spent,"
     " calls_made=IFNULL(calls_made,0)+excluded.calls_made, updated_at=excluded.updated_at"
+)
+_KEEP: Final = (
+    "INSERT OR REPLACE INTO extracted_entities(node_id,digest,extractor,source,entities) VALUES(?,?,?,?,?)"
 )
 #: id, trigger, note, task, attempts with the one that is counted now, time.
 _CLAIMED: Final = "id,trigger_type,node_id,task_id,IFNULL(attempts,0)+1,triggered_at FROM enrich_queue"
@@ -225,12 +230,33 @@ class LedgerRows:
             )
         return self._connection.total_changes() - before
 
-    def note_entities(self, node_id: str, digest: str) -> None:
-        """Record the digest of the entities extracted last."""
-        self._connection.execute("INSERT OR REPLACE INTO extracted_entities VALUES(?,?)", (node_id, digest))
+    def keep_entities(self, node_id: str, found: Found | None, written: str) -> None:
+        """Store what was found in a note, or the digest of what was written into its file; else forget it."""
+        if found is None and not written:
+            self._connection.execute("DELETE FROM extracted_entities WHERE node_id=?", (node_id,))
+        elif found is None:
+            self._connection.execute(_KEEP, (node_id, written, 0, None, None))
+        else:
+            kept = (found.instead_of, found.extractor, found.source, json.dumps(found.entities))
+            self._connection.execute(_KEEP, (node_id, *kept))
+
+    def entities(self) -> dict[str, Found]:
+        """What was found in each note, without what was written into files."""
+        if all(
+            row[1] != "entities" for row in self._connection.execute("PRAGMA table_info(extracted_entities)")
+        ):
+            return {}  # a file of an earlier version that nobody has opened for writing yet
+        rows: Iterable[Any] = self._connection.execute(
+            "SELECT node_id,entities,extractor,source,digest FROM extracted_entities"
+            " WHERE entities IS NOT NULL"
+        )
+        return {
+            node_id: Found(load_texts(texts), extractor, source or "", digest)
+            for node_id, texts, extractor, source, digest in rows
+        }
 
     def entities_digest(self, node_id: str) -> str | None:
-        """The digest of the entities extracted last, as recorded by `note_entities`."""
+        """The digest of what a machine wrote into the note's file, as `keep_entities` has it."""
         rows: list[Any] = self._connection.execute(
             "SELECT digest FROM extracted_entities WHERE node_id=?", (node_id,)
         ).fetchall()

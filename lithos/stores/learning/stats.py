@@ -3,9 +3,9 @@
 Only a server, or the first write, creates the file; until then it reads as empty. `_TABLES` is the schema, to
 which older files are migrated. `NodeRows` has the usage counts of notes and of pairs retrieved together.
 
-`extracted_entities` is beyond the specification: without it a machine's entities of the current marker could
-not be told from a person's, and a rewritten note would keep those of its old text. So is `applied_lessons`:
-it lets feedback be repeated when the process ended before all its effects were stored.
+`extracted_entities` has what was found in notes, and the digest of what a machine wrote into their files,
+without which that could not be told from a person's choice. `applied_lessons` is beyond the specification: it
+lets feedback be repeated when the process ended before all its effects were stored.
 """
 
 from __future__ import annotations
@@ -90,7 +90,10 @@ _TABLES: Final[Mapping[str, _Table]] = {
     "llm_budget": _Table(
         {"day": "TEXT PRIMARY KEY", "tokens_spent": _COUNT, "calls_made": _COUNT, "updated_at": "TEXT"}
     ),
-    "extracted_entities": _Table({"node_id": "TEXT PRIMARY KEY", "digest": _TEXT}),
+    "extracted_entities": _Table({
+        "node_id": "TEXT PRIMARY KEY", "digest": _TEXT, "extractor": _COUNT, "source": "TEXT",
+        "entities": "TEXT",
+    }),
     "applied_lessons": _Table({"id": "TEXT PRIMARY KEY"}),
     "question_memory": _Table({
         "id": "INTEGER PRIMARY KEY", "digest": _TEXT, "note_id": _TEXT, "namespace": _TEXT, "question": _TEXT,

@@ -12,6 +12,7 @@ from lithos.actors.indexing.messages import Indexed, Removal
 from lithos.actors.indexing.ports import ChunkSizes, FulltextPort
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.entities import KeptEntities
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.notes.files import NoteFiles
@@ -289,7 +290,7 @@ def port(request, tmp_path):
         yield FakeIndex()
         return
     index = FulltextIndex.open(tmp_path / ".tantivy")
-    yield FulltextPort(index, ChunkSizes(500, 1000))
+    yield FulltextPort(index, ChunkSizes(500, 1000), KeptEntities())
     index.close()
 
 

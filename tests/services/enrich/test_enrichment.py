@@ -83,12 +83,13 @@ async def _enqueue(lithos: Lithos, *notes: str) -> None:
 # -- jobs ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("writes", [False, True])
 async def test_a_drain_extracts_entities_of_written_notes_and_its_own_writing_asks_for_nothing(
-    tmp_path: Path,
+    tmp_path: Path, writes: bool
 ) -> None:
     """behaviours 157, 158"""
     file = put_note(tmp_path, "curated.md", f"---\ntitle: Curated\nentities: [Mine]\n---\n{PROSE}\n")
-    async with serving(tmp_path) as lithos:
+    async with serving(tmp_path, lcma=LcmaConfig(write_entities=writes)) as lithos:
         note = await lithos.create("Note", PROSE)
         curated = lithos.server.catalogue.at_path("curated.md").note.id
         await _enqueue(lithos, curated)
@@ -96,10 +97,10 @@ async def test_a_drain_extracts_entities_of_written_notes_and_its_own_writing_as
         assert "Lovelace" not in file.read_text().partition("\n---\n")[0]
         assert await entities(lithos, note) == ["Ada Lovelace", "Charles Babbage"]
         assert await entities(lithos, curated) == ["Mine"]
-        assert [kind for kind, _ in lithos.events()].count("note.updated") == 1
+        assert [kind for kind, _ in lithos.events()].count("note.updated") == int(writes)
         await worker(lithos).drain()
         assert await lithos.server.learning.queue_length() == 0
-        assert (await lithos.read(note))["metadata"]["version"] == 2
+        assert (await lithos.read(note))["metadata"]["version"] == 1 + int(writes)
 
 
 async def test_only_creation_and_update_ask_for_extraction(tmp_path: Path) -> None:

@@ -1,13 +1,20 @@
-"""Entities in the notes: written by machine, never over a person's choice, never over an edit."""
+"""Entities of notes: kept beside them, or written into them, never over a person's choice or an edit."""
 
 from __future__ import annotations
 
+import shutil
+from functools import partial
 from pathlib import Path
 
+import attrs
 import pytest
 
+from lithos.config.sections import LcmaConfig
+from lithos.core.learning.memory import ForgetNotes, RecordEntities
 from lithos.core.text.entities import MARKER
 from tests.servers import Lithos, put_note, serving
+
+writing = partial(serving, lcma=LcmaConfig(write_entities=True))
 
 BODY = b"\r\n# Raft\r\n\r\nWritten by [[Diego Ongaro]] \t\r\n\r\n\r\nNo final newline"
 CURATED = "---\nid: 11111111-1111-4111-8111-111111111111\ntitle: Kept\nentities: [My Choice]\n---\n[[Raft]]\n"
@@ -22,9 +29,162 @@ def stored(lithos: Lithos, note_id: str) -> tuple[tuple[str, ...], int | None, i
     return entry.note.entities, entry.note.entities_extractor, entry.note.version
 
 
+async def shown(lithos: Lithos, note_id: str) -> tuple[list[str], int | None]:
+    """Entities and marker, as a reader sees them."""
+    metadata = (await lithos.read(note_id))["metadata"]
+    return metadata["entities"], metadata["entities_extractor"]
+
+
+async def test_what_is_found_counts_everywhere_and_changes_no_file(tmp_path: Path) -> None:
+    """Behaviour 158: no byte, no version, no time, no event; a lone agent's `expected_version` holds."""
+    text = "---\ntitle: Raft # mine\n---\nThe log, by [[Diego Ongaro]].\n"
+    file = put_note(tmp_path, "raft.md", text)
+    async with serving(tmp_path) as lithos:
+        entry = lithos.server.catalogue.at_path("raft.md")
+        assert entry is not None
+        note_id, before = entry.note.id, (await lithos.read(entry.note.id))["metadata"]
+        lithos.server.fulltext_indexer.note_search()
+        assert await lithos.server.entities.refresh(note_id)
+        assert await shown(lithos, note_id) == (["Diego Ongaro"], MARKER)
+        after = (await lithos.read(note_id))["metadata"]
+        found = {"entities": ["Diego Ongaro"], "entities_extractor": MARKER}
+        assert after == before | found
+        assert await lithos.listed(entities=["Diego Ongaro"]) == ["Raft"]
+        assert await lithos.listed(entities=["Diego"]) == []
+        for mode in ("fulltext", "semantic", "hybrid", "graph"):
+            assert await lithos.found("log", mode=mode, entities=["Diego Ongaro"]) == ["Raft"], mode
+            assert await lithos.found("log", mode=mode, entities=["Diego"]) == [], mode
+        assert await lithos.found("entities:ongaro", mode="fulltext") == ["Raft"]
+        assert file.read_text() == text
+        assert lithos.events() == []
+        assert lithos.server.catalogue.get(note_id) is entry
+        assert not await lithos.server.entities.refresh(note_id)
+        await lithos.write("Raft", "Mine.", id=note_id, expected_version=before["version"])
+    async with serving(tmp_path) as lithos:
+        assert await shown(lithos, note_id) == (["Diego Ongaro"], MARKER)
+        assert "Diego" not in file.read_text()
+        assert await lithos.found("entities:ongaro", mode="fulltext") == ["Raft"]
+        assert await lithos.server.entities.refresh(note_id)
+        assert await shown(lithos, note_id) == ([], None)
+        assert await lithos.found("entities:ongaro", mode="fulltext") == []
+
+
+async def test_an_index_that_missed_what_was_found_or_is_built_anew_gets_it_at_a_start(
+    tmp_path: Path,
+) -> None:
+    """The process ended between the two databases, or the index is gone."""
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Raft", "The log, by [[Diego Ongaro]].")
+        extraction = lithos.server.entities
+        extraction._index = None
+        assert await lithos.found("log", mode="fulltext") == ["Raft"]
+        assert await extraction.refresh(note_id)
+        assert await lithos.found("entities:ongaro", mode="fulltext") == []
+        assert [each.reason for each in (await lithos.server.live_check.run(["indices"]))[0].actions] == [
+            "doc_set_mismatch"
+        ]
+    for _ in range(2):
+        async with serving(tmp_path) as lithos:
+            assert await lithos.found("entities:ongaro", mode="fulltext") == ["Raft"]
+            assert (await lithos.server.live_check.run(["indices"]))[0].actions == ()
+        shutil.rmtree(tmp_path / ".tantivy")
+
+
+async def test_curated_entities_count_and_those_of_a_machine_stay_in_the_file_as_they_are(
+    tmp_path: Path,
+) -> None:
+    """Behaviour 158."""
+    curated = put_note(tmp_path, "kept.md", CURATED)
+    first = put_note(tmp_path, "first.md", STALE.format(id=FIRST, body="By [[Raft]]."))
+    second = put_note(tmp_path, "second.md", STALE.format(id=SECOND, body="nothing now"))
+    before = [file.read_bytes() for file in (curated, first, second)]
+    note_id = "11111111-1111-4111-8111-111111111111"
+    async with serving(tmp_path) as lithos:
+        assert await shown(lithos, FIRST) == (["Old"], 9)
+        assert await lithos.listed(entities=["Old"]) == [f"Stale {FIRST}", f"Stale {SECOND}"]
+        assert not await lithos.server.entities.refresh(note_id, force=True)
+        assert await lithos.server.entities.refresh_stale() == 2
+        assert await lithos.server.entities.refresh_stale() == 0
+        assert await shown(lithos, FIRST) == (["Raft"], MARKER)
+        assert await shown(lithos, SECOND) == ([], 9)
+        assert await shown(lithos, note_id) == (["My Choice"], None)
+        assert await lithos.listed(entities=["Old"]) == []
+        assert [file.read_bytes() for file in (curated, first, second)] == before
+        assert lithos.events() == []
+
+
+async def test_a_person_who_writes_entities_is_heard_at_once(tmp_path: Path) -> None:
+    async with serving(tmp_path, settled=False) as lithos:
+        note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
+        assert await lithos.server.entities.refresh(note_id)
+        file = lithos.knowledge / "raft.md"
+        file.write_text(file.read_text().replace("status: active", "status: active\nentities: [Mine]"))
+    async with serving(tmp_path) as lithos:
+        assert await shown(lithos, note_id) == (["Mine"], None)
+        assert await lithos.found("entities:mine", mode="fulltext") == ["Raft"]
+        assert await lithos.found("entities:ongaro", mode="fulltext") == []
+        assert not await lithos.server.entities.refresh(note_id)
+
+
+async def test_what_is_kept_goes_with_its_note_and_older_rules_are_applied_anew(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        kept, learning = lithos.server.catalogue.entities, lithos.server.learning
+        note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
+        other = await lithos.create("Other", "By [[Ada Lovelace]].")
+        await lithos.server.enrichment.drain()
+        found = kept.get(note_id)
+        assert found is not None
+        old = attrs.evolve(found, entities=("Old Name",), extractor=MARKER - 1)
+        await learning.submit(RecordEntities(note_id, old))
+        assert await shown(lithos, note_id) == (["Old Name"], MARKER - 1)
+        assert await lithos.server.entities.refresh_stale() == 1
+        assert kept.get(note_id) == found
+        await lithos.call("lithos_delete", id=note_id, agent="tester")
+        await lithos.server.enrichment.drain()
+        assert kept.get(note_id) is None
+        assert set(await learning._read(lambda tables: tables.ledgers.entities())) == {other}
+        await learning.submit(ForgetNotes((other,)))
+        assert kept.get(other) is None
+
+
+async def test_who_changes_the_note_while_it_is_looked_at_has_nothing_kept(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
+        found = await lithos.server.entities.look(note_id)
+        assert found is not None
+        await lithos.write("Raft", "By [[Somebody Else]].", id=note_id)
+        assert not await lithos.server.entities.store(found)
+        assert lithos.server.catalogue.entities.get(note_id) is None
+
+
+async def test_notes_are_written_once_that_is_asked_for_and_left_alone_after_it(tmp_path: Path) -> None:
+    """`lcma.write_entities` turned on, and off again."""
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
+        bare = await lithos.create("Bare", "By [[Ada Lovelace]].")
+        assert await lithos.server.entities.refresh(note_id)
+        assert await lithos.server.entities.refresh(bare)
+        await lithos.write("Bare", "nobody", id=bare)
+    async with writing(tmp_path) as lithos:
+        assert await lithos.server.entities.refresh(note_id), "the same entities, now in the file"
+        assert stored(lithos, note_id) == (("Diego Ongaro",), MARKER, 2)
+        assert lithos.server.catalogue.entities.get(note_id) is None
+        await lithos.server.entities.refresh(bare)
+        assert await shown(lithos, bare) == ([], MARKER)
+        assert await lithos.found("entities:lovelace", mode="fulltext") == []
+    async with serving(tmp_path) as lithos:
+        file = (lithos.knowledge / "raft.md").read_bytes()
+        assert await shown(lithos, note_id) == (["Diego Ongaro"], MARKER)
+        await lithos.write("Raft", "By [[Barbara Liskov]].", id=note_id)
+        assert await lithos.server.entities.refresh(note_id)
+        assert await shown(lithos, note_id) == (["Barbara Liskov"], MARKER)
+        assert stored(lithos, note_id)[0] == ("Diego Ongaro",)
+        assert file != (lithos.knowledge / "raft.md").read_bytes()
+
+
 async def test_a_note_gets_its_entities_and_keeps_its_body(tmp_path: Path) -> None:
     file = put_note(tmp_path, "raft.md", b"---\r\ntitle: Raft\r\ncolor: red # mine\r\n---" + BODY)
-    async with serving(tmp_path) as lithos:
+    async with writing(tmp_path) as lithos:
         entry = lithos.server.catalogue.at_path("raft.md")
         assert entry is not None
         note_id = entry.note.id
@@ -41,7 +201,7 @@ async def test_a_note_gets_its_entities_and_keeps_its_body(tmp_path: Path) -> No
 
 
 async def test_a_note_without_names_is_not_written(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
+    async with writing(tmp_path) as lithos:
         note_id = await lithos.create(content="nothing to see here")
         assert not await lithos.server.entities.refresh(note_id)
         assert stored(lithos, note_id) == ((), None, 1)
@@ -53,7 +213,7 @@ async def test_curated_entities_stay_and_stale_ones_are_replaced_or_cleared(tmp_
     curated = put_note(tmp_path, "kept.md", CURATED)
     put_note(tmp_path, "first.md", STALE.format(id=FIRST, body="By [[Raft]].\n\n```\n[[Fenced]]\n```"))
     put_note(tmp_path, "second.md", STALE.format(id=SECOND, body="nothing now"))
-    async with serving(tmp_path) as lithos:
+    async with writing(tmp_path) as lithos:
         assert not await lithos.server.entities.refresh("11111111-1111-4111-8111-111111111111")
         assert curated.read_text() == CURATED
         assert await lithos.server.entities.refresh_stale() == 2
@@ -64,7 +224,7 @@ async def test_curated_entities_stay_and_stale_ones_are_replaced_or_cleared(tmp_
 
 @pytest.mark.parametrize("edit", ["write", "delete"])
 async def test_who_changes_the_note_meanwhile_wins(tmp_path: Path, edit: str) -> None:
-    async with serving(tmp_path) as lithos:
+    async with writing(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         found = await lithos.server.entities.look(note_id)
         assert found is not None
@@ -82,7 +242,7 @@ async def test_who_changes_the_note_meanwhile_wins(tmp_path: Path, edit: str) ->
 async def test_a_note_that_cannot_be_read_does_not_end_the_sweep(tmp_path: Path) -> None:
     broken = put_note(tmp_path, "first.md", STALE.format(id=FIRST, body="[[Raft]]"))
     put_note(tmp_path, "second.md", STALE.format(id=SECOND, body="[[Raft]]"))
-    async with serving(tmp_path) as lithos:
+    async with writing(tmp_path) as lithos:
         entities = lithos.server.entities
         assert await entities.look(FIRST) is not None
         broken.unlink()
@@ -93,7 +253,7 @@ async def test_a_note_that_cannot_be_read_does_not_end_the_sweep(tmp_path: Path)
 
 async def test_a_rewritten_note_gets_the_entities_of_its_new_text(tmp_path: Path) -> None:
     """Behaviour 158."""
-    async with serving(tmp_path, settled=False) as lithos:
+    async with writing(tmp_path, settled=False) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         refresh = lithos.server.entities.refresh
         assert await refresh(note_id)
@@ -109,7 +269,7 @@ async def test_a_rewritten_note_gets_the_entities_of_its_new_text(tmp_path: Path
 
 async def test_entities_edited_by_hand_stay_as_their_marker_does(tmp_path: Path) -> None:
     """Behaviour 158."""
-    async with serving(tmp_path, settled=False) as lithos:
+    async with writing(tmp_path, settled=False) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         assert await lithos.server.entities.refresh(note_id)
         file = lithos.knowledge / "raft.md"
@@ -118,7 +278,7 @@ async def test_entities_edited_by_hand_stay_as_their_marker_does(tmp_path: Path)
         assert "My Choice" in edited
         file.write_text(edited)
         assert not await lithos.server.entities.refresh(note_id), "before anybody has noticed"
-    async with serving(tmp_path, settled=False) as lithos:
+    async with writing(tmp_path, settled=False) as lithos:
         assert stored(lithos, note_id)[:2] == (("My Choice",), MARKER)
         assert not await lithos.server.entities.refresh(note_id)
         assert file.read_text() == edited
