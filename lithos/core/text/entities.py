@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Final
 
 from attrs import frozen
@@ -16,7 +16,7 @@ from lithos.core.text.entity_phrases import Mentions, count_mentions
 from lithos.core.text.entity_text import MOST_WORDS, is_code_name, is_entity, is_link_name, read_body
 
 #: Which rules extracted the entities of a note; raise it whenever they change.
-MARKER: Final = 10
+MARKER: Final = 11
 _SEEN_AT_LEAST: Final = 2
 
 
@@ -107,22 +107,27 @@ def _one_spelling(names: Mapping[str, int], taken: set[str]) -> Counter[str]:
 
 
 def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
-    """Names that are no link targets, with the number of their mentions."""
+    """Names that are no link targets, with the number of mentions; of code what prose has, too."""
     names = Counter(" ".join(span.split()) for span in code)
-    counts = {name: count for name, count in names.items() if is_code_name(name)}
+    counts = {
+        name: count + mentions.seen[name]
+        for name, count in names.items()
+        if mentions.seen[name] and is_code_name(name)
+    }
     for name, count in mentions.products.items():
         if is_entity(name):
             counts[name] = counts.get(name, 0) + count
-    for name in mentions.inside:
-        if name not in mentions.products and _is_supported(name, mentions) and is_entity(name):
-            counts[name] = counts.get(name, 0) + mentions.seen[name]
+    for name in mentions.inside.keys() - counts.keys() - mentions.products.keys():
+        if _is_supported(name, mentions) and is_entity(name):
+            counts[name] = mentions.seen[name]
     return counts
 
 
 def _is_supported(name: str, mentions: Mentions) -> bool:
-    """A phrase needs one mention inside a sentence, a single word two, and must not be a common word."""
+    """A phrase needs one mention inside a sentence, a single word two; neither may be written small, too."""
     if " " in name:
-        return True
+        pairs = set(map(" ".join, pairwise(name.casefold().split())))
+        return not pairs <= mentions.lower_pairs
     return mentions.seen[name] >= _SEEN_AT_LEAST and mentions.lower[name.casefold()] < mentions.inside[name]
 
 

@@ -1,7 +1,7 @@
 """Names in prose: runs of capitalised words, with the places where they stand (memory spec, section 4).
 
-A capital at the start of a sentence says nothing, so every mention is either *inside* a sentence or
-only *seen*. Lines in which every word is capitalised are titles, not sentences.
+A capital at the start of a sentence, a quotation or behind a colon says nothing, so every mention is either
+*inside* a sentence or only *seen*. Lines in which every word is capitalised are titles, not sentences.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from attrs import define, field
@@ -75,16 +76,20 @@ _ABBREVIATIONS: Final = frozenset(
 )
 _CODE_MARKS: Final = "_/\\=<>{}|"
 _ENDS: Final = (".", "!", "?")
+#: What may stand behind the mark that ends a sentence.
+_CLOSING: Final = "\"'’”»)]}*_"
+_QUOTES: Final = frozenset("\"'“‘«„")
 
 
 @define
 class Mentions:
-    """How often names are written, in all and inside sentences; words in lower case apart."""
+    """How often names are written, in all and inside sentences; small words apart, and pairs of them."""
 
     seen: Counter[str] = field(factory=Counter)
     inside: Counter[str] = field(factory=Counter)
     products: Counter[str] = field(factory=Counter)
     lower: Counter[str] = field(factory=Counter)
+    lower_pairs: set[str] = field(factory=set)
 
 
 @define
@@ -102,6 +107,8 @@ def count_mentions(prose: Sequence[str], labels: Sequence[str]) -> Mentions:
     sentences = [sentence for block in prose for sentence in _sentences(block)]
     for sentence in sentences:
         mentions.lower.update(token.text for token in sentence if token.text.islower())
+        pairs = pairwise(token.text for token in sentence)
+        mentions.lower_pairs.update(" ".join(pair) for pair in pairs if all(map(str.islower, pair)))
     for sentence in sentences:
         is_title = not any(t.text.islower() and t.text not in _TITLE_SMALL for t in sentence)
         _count_sentence(sentence, is_title, mentions)
@@ -113,33 +120,43 @@ def count_mentions(prose: Sequence[str], labels: Sequence[str]) -> Mentions:
 
 def _sentences(block: str) -> Iterator[list[_Token]]:
     sentence: list[_Token] = []
-    is_apart = True
+    is_apart, begins = True, True
     for written in block.split():
-        if written == EDGE or "://" in written or "@" in written or written.startswith("www."):
-            is_apart = True
-            continue
-        found = _WORD.search(written)
-        if found is None or len(written) > _LONGEST_WORD or any(mark in written for mark in _CODE_MARKS):
-            is_apart = True
+        found = None if _is_no_word(written) else _WORD.search(written)
+        word = found[0].strip(".'’-") if found is not None else ""
+        if found is None or not word or _WORD.search(written, found.end()):  # or words joined by odd marks
+            is_apart, begins = True, begins or written == "-"
+            if sentence and written[-_LONGEST_WORD:].rstrip(_CLOSING).endswith(_ENDS):
+                yield sentence
+                sentence, begins = [], True
             continue
         end = found.end()
-        word = found[0].strip(".'’-")
         rest = found[0][len(found[0].rstrip(".'’-")) :] + written[end:]
-        if not word or _WORD.search(written, end):  # nothing, or words joined by odd marks
-            is_apart = True
-            continue
         if sentence and is_apart is False and found.start():
             is_apart = True
         ends_name = bool(_POSSESSIVE.search(found[0])) or bool(rest)
         word = _POSSESSIVE.sub("", word)
         is_initial = len(word) == 1 and word.isupper() and rest == "."
-        sentence.append(_Token(f"{word}." if is_initial else word, not sentence, is_apart))
-        is_apart = ends_name and not is_initial
+        begins = begins or not _QUOTES.isdisjoint(written[: found.start()])
+        sentence.append(_Token(f"{word}." if is_initial else word, begins, is_apart))
+        is_apart, begins = ends_name and not is_initial, ":" in rest
         if _is_end(word, rest, is_initial):
             yield sentence
-            sentence, is_apart = [], True
+            sentence, is_apart, begins = [], True, True
     if sentence:
         yield sentence
+
+
+def _is_no_word(written: str) -> bool:
+    """True for web and mail addresses, code, and what is no text."""
+    return (
+        written == EDGE
+        or "://" in written
+        or "@" in written
+        or written.startswith("www.")
+        or len(written) > _LONGEST_WORD
+        or any(mark in written for mark in _CODE_MARKS)
+    )
 
 
 def _is_end(word: str, rest: str, is_initial: bool) -> bool:

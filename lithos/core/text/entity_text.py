@@ -66,7 +66,8 @@ GENERIC: Final = _words(
     reason recommendation recommendations related resolved result results review risk risks scope
     section setup situation solution solutions status step steps summary table task tasks tbd team tip
     tldr title todo topic topics total true type unknown untitled update updated updates usage value
-    version warning wip
+    version warning wip api apis cli copyright faqs gui html http https id ids internet ip json os path pdf ui
+    uri url urls ux xml yaml licence license licenses universal waiver work works
     """
 )
 #: What commands and instructions begin with; they end no name, so they are only cut from its front.
@@ -114,6 +115,7 @@ _FILE_SUFFIX: Final = re.compile(
     r"|sql|db|sqlite|parquet|proto|graphql|tf|vue|svelte|canvas|zip|t?gz|tar|bz2|xz|7z|deb|rpm|dmg|iso|bak|tmp)$",
     re.IGNORECASE,
 )
+_DOMAIN: Final = re.compile(r"(?:[\w-]+\.)+(?:com|org|net|edu|gov|dev|app|info|xyz|co)")
 _SCRIPT: Final = re.compile(r"\.js$", re.IGNORECASE)
 _VERSION: Final = re.compile(r"[vV]?\d+(?:[.\-]\w+)*\+?")
 #: Anything that prose does not put into a name.
@@ -169,7 +171,8 @@ def is_entity(text: str) -> bool:
         return False
     if _CODE.search(text) or is_file_name(text) or any(map(_VERSION.fullmatch, words)):
         return False
-    if len(words) == 1 and (text.islower() or _HEXADECIMAL.fullmatch(text) or is_numbering(text)):
+    is_other = text.islower() or _HEXADECIMAL.fullmatch(text) or _DOMAIN.fullmatch(text)
+    if len(words) == 1 and (is_other or is_numbering(text)):
         return False
     return not all(is_stop_word(word) or is_calendar(word) for word in words)
 
@@ -197,6 +200,8 @@ def _is_phrase_or_command(text: str) -> bool:
 #: Stands in cleaned text where a name must end: at the edges of links, code and removed markup.
 EDGE: Final = "\x1f"
 LABEL_WORDS: Final = 3
+#: Words of a link's text that may be a name.
+LINK_WORDS: Final = 4
 
 _FENCE: Final = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})([^\n]*)")
 _HEADING: Final = re.compile(r"(#{1,6})(?:[ \t]+(.*))?")
@@ -353,8 +358,9 @@ def _clean(block: str, text: BodyText) -> str:
     block = _WIKI_LINK.sub(take_link, _CODE_SPAN.sub(take_code, block))
     block = _LINK.sub(_link_text, _FOOTNOTE.sub("", block))
     block = _EMPHASIS.sub("", _TAG.sub(f" {EDGE} ", block))
-    return _DASH.sub(f" {EDGE} ", block)
+    return _DASH.sub(" - ", block)
 
 
 def _link_text(link: re.Match[str]) -> str:
-    return f" {EDGE} " if link[1] else link[2]
+    """The words of a link; a longer text is the title of a page and no part of the sentence."""
+    return f" {EDGE} " if link[1] or len(link[2].split()) > LINK_WORDS else link[2]

@@ -38,8 +38,45 @@ def test_an_anchor_is_no_part_of_the_name() -> None:
     assert names("See [[Raft#Leader election|there]].") == ["Raft"]
 
 
-def test_names_in_code_spans_need_be_seen_once() -> None:
-    assert names("The class `NoteTexts` wraps `Tantivy Index` here.") == ["NoteTexts", "Tantivy Index"]
+def test_names_in_code_spans_count_where_prose_has_them_too() -> None:
+    assert names("The class `NoteTexts` wraps `Tantivy Index` here, see `HEAD` and `HEAD`.") == []
+    body = "Here `Redis` is used. Redis is fast. The `Tantivy Index` is not. Tantivy Index is a name."
+    assert names(body) == ["Redis", "Tantivy Index"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "We ask `redis`. Lookups are fast. We ask `redis`! Lookups are cheap.",
+        "See https://example.com/a. Lookups are fast; see [it](x.md). Lookups are cheap.",
+        "It told us: Lookups are fast. And then: Lookups are cheap.",
+        'She said "Lookups are fast" and he said "Lookups are cheap".',
+        "First – Lookups are fast. Then -- Lookups are cheap. At last - Lookups are dear.",
+        "State: Pending Review of it. Next:: Waiting Room and more.",
+        "(see the page.) Lookups are fast. [^1] (It is so.) Lookups are cheap.",
+    ],
+)
+def test_words_that_begin_a_sentence_or_follow_a_key_are_no_names(body: str) -> None:
+    assert names(body) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "We like https://Example.org/Big_Picture and www.Small.Picture/A much, on Example.com, Example.com.",
+        "Read [the whole story of a Big Machine](https://x.org) or [Ours](https://x.org/Big%20Machine).",
+        "We like <https://Big.Machine/Of Ours> and a@Big.Machine today.",
+    ],
+)
+def test_what_stands_in_an_address_or_the_title_of_a_page_is_no_name(body: str) -> None:
+    assert names(body) == []
+
+
+def test_a_phrase_that_is_written_small_too_is_no_name() -> None:
+    assert names("We open the Dropdown Menu now. Each dropdown menu has items.") == []
+    assert names("We use Forward Error Correction here. The error correction works.") == [
+        "Forward Error Correction"
+    ]
 
 
 @pytest.mark.parametrize(
