@@ -10,6 +10,7 @@ import pytest
 import trio
 
 import lithos.app.doctor
+from lithos.app.evaluation.asking import AskingFailed
 from tests.app.program import Program, make_program
 from tests.e2e.vault import snapshot
 from tests.servers import Lithos, load_once, put_note, serving
@@ -283,3 +284,42 @@ def test_the_doctor_runs_the_tests_of_the_data_directory(
     assert f"lithos evaluate {tests}" in told["message"]
     tests.write_text("")
     assert "no question in the file" in doctor(program, monkeypatch)["knowledge_tests"]["message"]
+
+
+def test_only_files_are_read_and_written(program: Program, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Pipes are not waited for, and what is no file is not replaced; told before anything is asked."""
+    folder = tmp_path_factory.mktemp("odd")
+    os.mkfifo(folder / "pipe")
+    (folder / "folder").mkdir()
+    (folder / "loop").symlink_to("loop")
+    (folder / "kept.json").write_text("")
+    (folder / "link.json").symlink_to("kept.json")
+    tests = write(program, PORTS)
+    for name in ("pipe", "folder", "loop", "missing"):
+        assert program.run("evaluate", str(folder / name)).code == 2
+        assert program.run("evaluate", tests, "--against", str(folder / name)).code == 2
+    before = {path: path.lstat().st_ino for path in folder.iterdir()}
+    for name in ("pipe", "folder", "loop", "missing/new.json"):
+        done = program.run("evaluate", tests, "--save", str(folder / name))
+        assert (done.code, done.out) == (2, ""), name
+    assert {path: path.lstat().st_ino for path in folder.iterdir()} == before
+    assert program.run("evaluate", tests, "--save", str(folder / "link.json")).code == 0
+    assert (folder / "link.json").is_symlink()
+    assert '"lithos_baseline"' in (folder / "kept.json").read_text()
+
+
+def test_a_question_that_is_refused_is_told_in_a_sentence(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is raised beside the tasks of a server, whose errors come in groups."""
+    hostile = "- question: port\n  expect: ['../../../etc/passwd', '/etc/passwd', '(a+)+$', '%2e%2e/']\n"
+    assert "no such note" in program.run("evaluate", write(program, hostile)).out
+
+    async def refuse(*_: object) -> None:
+        raise AskingFailed("not today")
+
+    monkeypatch.setattr("lithos.app.evaluation.asking._Asking._ask", refuse)
+    done = program.run("evaluate", write(program, PORTS))
+    assert (done.code, "The tests could not be run: not today" in done.err) == (1, True)
+    (program.data / "knowledge-tests.yaml").write_text(PORTS)
+    assert "could not be asked: not today" in program.run("doctor").out

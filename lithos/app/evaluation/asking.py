@@ -124,12 +124,17 @@ class Evaluation:
         return Scores.of([each.ranking for each in self.judged], self.k)
 
 
-def load_questions(path: Path) -> tuple[Question, ...]:
-    """The questions in a file. Raises `UnusableTests` and `OSError`; blocks."""
+def read_start(path: Path, most: int) -> bytes:
+    """At most so many bytes of a file, without waiting for a writer of a pipe. Raises `OSError`; blocks."""
     # A pipe or a device has no end.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
-        content = file.read(LARGEST_FILE + 1) or b""
+        return file.read(most) or b""
+
+
+def load_questions(path: Path) -> tuple[Question, ...]:
+    """The questions in a file. Raises `UnusableTests` and `OSError`; blocks."""
+    content = read_start(path, LARGEST_FILE + 1)
     is_json_lines = True if path.suffix.lower() in (".jsonl", ".ndjson") else None
     try:
         return read_questions(content, is_json_lines=is_json_lines)

@@ -8,7 +8,7 @@ from typing import Final
 import trio
 
 from lithos.app.evaluation.asking import AskingFailed, Evaluation, evaluate, load_questions
-from lithos.app.evaluation.rehearsal import rehearsal_server
+from lithos.app.evaluation.rehearsal import rehearse
 from lithos.config.catalogue import Config
 from lithos.core.evaluation.questions import Question, UnusableTests
 from lithos.core.findings import Finding, fail, name_some, ok, warn
@@ -57,8 +57,7 @@ async def _ask(config: Config, owner: OwnerRecord | None, questions: tuple[Quest
     if owner is not None and owner.url is not None:
         client = OwnerClient(owner.url, owner.token or config.server.auth_token, _ANSWER_WAIT)
         return await evaluate(client, questions)
-    async with rehearsal_server(config) as server:
-        return await evaluate(server.tools, questions)
+    return await rehearse(config, lambda tools: evaluate(tools, questions))
 
 
 def _judge(found: Evaluation, path: Path) -> list[Finding]:

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -20,12 +20,14 @@ import attrs
 import trio
 
 from lithos.app import running_server
+from lithos.app.evaluation.asking import AskingFailed, Evaluation
 from lithos.app.server import Server
 from lithos.app.vault import open_notes
 from lithos.config.catalogue import Config
 from lithos.config.sections import LlmConfig
 from lithos.services.upkeep.checks_notes import look_aside
 from lithos.stores.backup import copy_database, find_links, make_links
+from lithos.tools.contract.registry import Tools
 
 _PRIVATE: Final = ".lithos"
 #: Databases with what notes are called, what was learned of them, and how far they are indexed.
@@ -53,6 +55,19 @@ async def rehearsal_server(config: Config) -> AsyncIterator[Server]:
             with trio.move_on_after(READY_WAIT):
                 await server.searchable()
             yield server
+
+
+async def rehearse(config: Config, ask: Callable[[Tools], Awaitable[Evaluation]]) -> Evaluation:
+    """Have a server over a copy asked. Raises as `rehearsal_server` does, and `AskingFailed` by itself.
+
+    Raised inside, it would come in a group with the server's own tasks.
+    """
+    async with rehearsal_server(config) as server:
+        try:
+            return await ask(server.tools)
+        except AskingFailed as problem:
+            failure = problem
+    raise failure
 
 
 def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Config:

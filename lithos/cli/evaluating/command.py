@@ -23,9 +23,10 @@ from lithos.app.evaluation.asking import (
     ToolAsker,
     evaluate,
     load_questions,
+    read_start,
 )
 from lithos.app.evaluation.cited import cited_questions
-from lithos.app.evaluation.rehearsal import rehearsal_server
+from lithos.app.evaluation.rehearsal import rehearse
 from lithos.app.stores import utc_now
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.commands.queries import find_owner
@@ -73,6 +74,7 @@ def run_evaluate(session: Session) -> int:
         return _write_file(session, file)
     questions = _load(file)
     before = _load_baseline(typed.get("against"))
+    target = _target_of(typed.get("save"))
     with progress_bars(session, "questions") as progress:
         told: Progress = (lambda _done, _total: None) if progress is None else partial(progress, "questions")
         try:
@@ -81,7 +83,7 @@ def run_evaluate(session: Session) -> int:
             raise CommandFailed(f"The tests could not be run: {failure}") from failure
     outcomes = [each.outcome for each in found.judged]
     comparison = None if before is None else compare(before, outcomes, found.depth)
-    saved = _save(found, typed.get("save"))
+    saved = _save(found, target)
     _tell(session, found, before, comparison, saved)
     is_worse = comparison is not None and bool(comparison.of_kind("worse"))
     return FAILED if found.passed < len(found.judged) or is_worse else 0
@@ -106,8 +108,7 @@ def _load_baseline(name: str | None) -> Baseline | None:
         return None
     path = Path(name)
     try:
-        with path.open("rb") as file:
-            return read_baseline(file.read(LARGEST_BASELINE + 1))
+        return read_baseline(read_start(path, LARGEST_BASELINE + 1))
     except UnusableBaseline as error:
         raise CommandFailed(f"{path} is no baseline: {error}. Save one with --save.", USAGE) from error
     except OSError as error:
@@ -128,13 +129,24 @@ async def _ask(session: Session, questions: tuple[Question, ...], told: Progress
         return await run(owner)
     if not session.config.storage.notes_folder.is_dir():
         raise CommandFailed(missing_notes(session.config, "or start a server there first."))
-    async with rehearsal_server(session.config) as server:
-        return await run(_Here(server.tools))
+    return await rehearse(session.config, lambda tools: run(_Here(tools)))
 
 
-def _save(found: Evaluation, name: str | None) -> Path | None:
-    """Write the baseline, whole or not at all."""
+def _target_of(name: str | None) -> Path | None:
+    """The file to save to, links followed; never a device or a pipe. Looked at before anything is asked."""
     if name is None:
+        return None
+    path = Path(os.path.realpath(name))
+    if os.path.lexists(path) and not path.is_file():
+        raise CommandFailed(f"--save {name!r} is no file, and was not touched. Name a file.", USAGE)
+    if not path.parent.is_dir():
+        raise CommandFailed(f"There is no folder {path.parent}. Make it, or name another file.", USAGE)
+    return path
+
+
+def _save(found: Evaluation, path: Path | None) -> Path | None:
+    """Write the baseline, whole or not at all."""
+    if path is None:
         return None
     if found.degraded:
         print(
@@ -143,7 +155,6 @@ def _save(found: Evaluation, name: str | None) -> Path | None:
             file=sys.stderr,
         )
         return None
-    path = Path(name)
     baseline = Baseline(
         mode=found.mode,
         k=found.k,

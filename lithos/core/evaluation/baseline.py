@@ -18,6 +18,8 @@ from lithos.core.evaluation.questions import LARGEST_FILE, MOST_QUESTIONS, Quest
 FORMAT: Final = 1
 #: Bytes of a baseline: that of the largest file of questions, with every character escaped.
 LARGEST_BASELINE: Final = 8 * LARGEST_FILE
+#: Rows, far more than any search gives.
+MOST_ROWS: Final = 1_000_000
 
 
 class UnusableBaseline(Exception):
@@ -136,6 +138,8 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("no text")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise TypeError("half of a character")
     return value
 
 
@@ -146,7 +150,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _rank(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_ROWS:
         raise TypeError("no rank")
     return value
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import yaml
 from attrs import frozen
+from yaml.constructor import ConstructorError
 
 #: Bytes of a file, questions in it, characters of a question and of a note's name, names in one list.
 LARGEST_FILE: Final = 2 * 1024 * 1024
@@ -32,6 +33,8 @@ MODES: Final = ("hybrid", "fulltext", "semantic", "graph", RETRIEVE)
 _KEYS: Final = ("question", "expect", "within", "tags", "mode", "forbid")
 #: A question's lists are on level 3.
 _DEEPEST_NESTING: Final = 8
+#: Characters of a number.
+_LONGEST_NUMBER: Final = 100
 _SHOWN: Final = 80
 
 
@@ -122,7 +125,7 @@ def _yaml_items(text: str) -> Iterator[tuple[int, Any]]:
     loader: Any = None
     try:
         _refuse_deep_nesting(text)
-        loader = yaml.CSafeLoader(text)
+        loader = _Loader(text)
         root = loader.get_single_node()
         if root is None:
             return
@@ -146,6 +149,21 @@ def _yaml_items(text: str) -> Iterator[tuple[int, Any]]:
     finally:
         if loader is not None:
             loader.dispose()
+
+
+class _Loader(yaml.CSafeLoader):
+    """Refuses long numbers: many digits cannot be shown, and many sixties (1:59:59…) take minutes to read."""
+
+
+def _short_number(loader: _Loader, node: yaml.ScalarNode) -> object:
+    if len(node.value) > _LONGEST_NUMBER:
+        raise ConstructorError(None, None, "found a very long number; put texts into quotes", node.start_mark)
+    is_whole = node.tag.endswith(":int")
+    return loader.construct_yaml_int(node) if is_whole else loader.construct_yaml_float(node)
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _short_number)
 
 
 def _refuse_deep_nesting(text: str) -> None:
@@ -221,7 +239,9 @@ def _texts(line: int, item: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def _encodable(line: int, key: str, text: str) -> str:
-    """JSON can spell half of a character, which no server takes."""
+    """JSON can spell half of a character, and both can spell NUL, which no server takes."""
+    if "\0" in text:
+        raise UnusableTests(f"Line {line}: `{key}` holds a NUL character. Remove it.")
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -24,6 +24,8 @@ from lithos.core.times import format_time
 MAX_DEPTH: Final = 100
 #: Values in one frontmatter, aliases expanded ("billion laughs"); long texts count for several.
 MAX_VALUES: Final = 200_000
+#: Characters of a number; what is longer is a text. Python writes no number of more than 4,300 digits.
+LONGEST_NUMBER: Final = 100
 
 _TAG: Final = "tag:yaml.org,2002:"
 _MERGE: Final = _TAG + "merge"
@@ -187,13 +189,15 @@ def _scalar_value(node: yaml.ScalarNode) -> Any:
 
 
 def _integer(node: yaml.ScalarNode) -> int | str:
-    if ":" in node.value:  # YAML 1.1 reads the clock time 12:30 as 750
+    if ":" in node.value or len(node.value) > LONGEST_NUMBER:  # YAML 1.1 reads the clock time 12:30 as 750
         return str(node.value)
     number: int = _CONSTRUCTOR.construct_yaml_int(node)
     return number
 
 
 def _number(node: yaml.ScalarNode) -> float | str:
+    if len(node.value) > LONGEST_NUMBER:
+        return str(node.value)
     number: float = _CONSTRUCTOR.construct_yaml_float(node)
     return number if math.isfinite(number) and ":" not in node.value else str(node.value)
 

@@ -91,6 +91,8 @@ def test_a_baseline_reads_back() -> None:
         (baseline(outcome(1)).encode().replace('"rank": 1', '"rank": 0').encode(), "wrong kind"),
         (baseline(outcome(1)).encode().replace('["x.md"]', '"x.md"').encode(), "wrong kind"),
         (baseline(outcome(1)).encode()[:-20].encode(), "no JSON"),
+        (baseline(outcome(1)).encode().replace('"rank": 1', f'"rank": {"9" * 4_000}').encode(), "wrong kind"),
+        (baseline(outcome(1)).encode().replace("x.md", "\\ud800").encode(), "half of a character"),
         (b" " * (LARGEST_BASELINE + 1), "more than"),
     ],
 )

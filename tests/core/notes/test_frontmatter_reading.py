@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from datetime import UTC, datetime
 from typing import Any
@@ -336,3 +337,13 @@ def test_hostile_nesting_and_aliases_are_refused(head: str) -> None:
 def test_many_plain_values_are_no_attack() -> None:
     read_note = note("tags:\n" + "".join(f"- t{n}\n" for n in range(20_000)) + "x: [" + "[a], " * 5_000 + "]")
     assert (len(read_note.tags), len(read_note.extra["x"])) == (20_000, 5_000)
+
+
+@pytest.mark.parametrize(
+    "number", ["0x" + "f" * 9_000, "0" + "7" * 9_000, "0b" + "1" * 90_000, "9" * 9_000, "1" + ":59" * 9_000]
+)
+def test_a_number_too_long_to_be_written_is_the_text_it_is(number: str) -> None:
+    """Python writes no number of more than 4,300 digits: one such note ended the server at its start."""
+    extra = note(f"big: {number}\nsmall: 0x{'f' * 20}").extra
+    assert extra == {"big": number, "small": int("f" * 20, 16)}
+    json.dumps(extra)
