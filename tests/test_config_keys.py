@@ -89,6 +89,7 @@ DEFAULTS: dict[str, Any] = {
     "lcma.decay_inactive_days": 7,
     "lcma.temperature_default": 0.5,
     "lcma.entity_max_per_doc": 50,
+    "lcma.write_entities": False,
     "lcma.rerank_weights": {
         "lexical": 0.22, "vector": 0.21, "graph": 0.13, "exact_alias": 0.10, "coactivation": 0.10,
         "tags_recency": 0.07, "source_url": 0.05, "freshness": 0.04, "provenance": 0.04, "task_context": 0.04,
