@@ -21,6 +21,7 @@ from lithos.app.server import Server
 from lithos.app.stores import utc_now
 from lithos.config.catalogue import Config
 from lithos.config.sections import ServerConfig, StorageConfig
+from lithos.core.principals import OWNER
 from lithos.front.server.ports import compact_json
 from lithos.stores.indexes.embedder import Embedder, load_embedder
 
@@ -66,7 +67,7 @@ class Lithos:
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
         """The answer as a client sees it: through JSON, which must be strict and encodable."""
-        answer = await self.server.tools.call(tool, arguments)
+        answer = await self.server.tools.call(tool, arguments, OWNER)
         return json.loads(compact_json(answer).encode())
 
     async def write(self, title: str = "A note", content: str = "Some text.", **more: Any) -> Answer:

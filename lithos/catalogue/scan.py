@@ -33,6 +33,7 @@ from lithos.core.events import (
 )
 from lithos.core.notes.model import Standing, effective_version, newest
 from lithos.core.plan import Place, VanishRule, elect, plan_event, plan_files, plan_vanished
+from lithos.core.principals import SCAN_AGENT
 from lithos.stores.manifest import Manifest, ManifestRow
 from lithos.stores.notes.attachments import list_attachments
 from lithos.stores.notes.files import NoteFiles
@@ -131,7 +132,6 @@ def give_versions(
 
 log = get_logger("lithos.scan")
 
-SCAN_AGENT = "scan"
 _UNGUARDED = VanishRule()
 
 #: Progress callback: files known or read so far, and of how many.

@@ -14,6 +14,8 @@ from typing import Any
 from attrs import frozen
 
 from lithos import __version__
+from lithos.core.errors import InvalidInput
+from lithos.core.principals import check_agent
 from lithos.core.times import parse_time
 
 #: `core.findings.SCOPES` and `core.evaluation.questions.MODES`; importing them would take longer than all
@@ -331,7 +333,9 @@ def _add_brief(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--task", metavar="ID", help="the task that it is for")
     parser.add_argument("--budget", type=_count, metavar="N", help="most tokens (default: 2000; --hook: 800)")
-    parser.add_argument("--agent", metavar="NAME", help="who asks, for the audit and private notes")
+    parser.add_argument(
+        "--agent", type=_agent, metavar="NAME", help="who asks, for the audit and private notes"
+    )
     parser.add_argument("--since", metavar="CURSOR", help="only what changed after this cursor of an answer")
     parser.add_argument(
         "--hook",
@@ -358,7 +362,7 @@ def _add_checkpoint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", help="the text; - for stdin")
     parser.add_argument("--text", metavar="TEXT", help="the text, at most 16,000 characters")
     parser.add_argument("--session", metavar="ID", help="whose note it joins (default: the agent's of today)")
-    parser.add_argument("--agent", metavar="NAME", help="who keeps it (default: CLIENT@HOST)")
+    parser.add_argument("--agent", type=_agent, metavar="NAME", help="who keeps it (default: CLIENT@HOST)")
     _add_client(parser)
     parser.add_argument(
         "--hook",
@@ -490,7 +494,10 @@ def _add_connect(parser: argparse.ArgumentParser) -> None:
         "--file", type=Path, metavar="PATH", help="the client's configuration file, where it is elsewhere"
     )
     parser.add_argument(
-        "--agent", metavar="ID", help="the agent id to use there (default: CLIENT@HOST of this machine)"
+        "--agent",
+        type=_agent,
+        metavar="ID",
+        help="the agent id to use there (default: CLIENT@HOST of this machine)",
     )
     does.add_argument(
         "--plugin", metavar="DIR", help="write a plugin there: server, skill and hooks (claude-code)"
@@ -538,6 +545,14 @@ def _days(text: str) -> float:
     if not 0 < days <= LONGEST_LIFE:
         raise argparse.ArgumentTypeError(f"give more than 0 days and at most {LONGEST_LIFE:,}")
     return days
+
+
+def _agent(text: str) -> str:
+    """The name of whoever uses a command."""
+    try:
+        return check_agent(text)
+    except InvalidInput as refusal:
+        raise argparse.ArgumentTypeError(refusal.message) from None
 
 
 def _time(text: str) -> datetime:

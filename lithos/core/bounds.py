@@ -317,7 +317,9 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "metrics.Metrics._counters": Bound("fixed instruments with bounded labels", "fixed"),
     "metrics.Metrics._histograms": Bound("fixed instruments with bounded labels", "fixed"),
     "metrics._Gauges.samples": _CALL,
-    "services.notes.undo.UndoRun.gone": _CALL,
+    "services.notes.undo.UndoRun._tried": _CALL,
+    "services.notes.undo.UndoRun._settled": _CALL,
+    "services.notes.undo.UndoRun._began": _CALL,
     "services.tasks.dossier._Tree._seen": _CALL,
     "services.notes.resource_changes.Changes._followers": Bound(
         "sessions, `front.mcp.subscriptions.MOST_LISTENERS`", "theirs"

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from attrs import field, frozen
 
 from lithos.core.learning.memory import LearningCommand
+from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.tasks.commands import TaskCommand
 from lithos.core.tasks.model import Agent
 
@@ -95,7 +96,7 @@ TASKS: Final = CarriedTable(
         *_texts("description"),
         Column("status", default="open"),
         Column("task_type", default="task"),
-        Column("created_by", default="unknown"),
+        Column("created_by", default=UNKNOWN_AGENT),
         _time("created_at", needed=True),
         Column("tags", default="[]"),
         *_texts("outcome"),
@@ -109,7 +110,7 @@ TASK_EDGES: Final = CarriedTable(
     (
         *_needed("from_task_id", "to_task_id", "type"),
         Column("metadata", default="{}"),
-        Column("created_by", default="unknown"),
+        Column("created_by", default=UNKNOWN_AGENT),
         _time("created_at", needed=True),
     ),
     keys=3,
@@ -139,7 +140,7 @@ ACCESSES: Final = CarriedTable(
     "coordination.db",
     (
         *_whole("id"),
-        Column("agent_id", default="unknown"),
+        Column("agent_id", default=UNKNOWN_AGENT),
         *_note("doc_id"),
         *_needed("operation"),
         _time("timestamp", needed=True),

@@ -15,13 +15,11 @@ NOTE_RENAMED: Final = "note.renamed"
 AGENT_REGISTERED: Final = "agent.registered"
 EDGE_UPSERTED: Final = "edge.upserted"
 
-#: Sources of hidden origins: a tool call, and the enrich worker, which skips events of its own making.
+#: Sources of hidden origins: a tool call, one that takes a change back, and the enrich worker, which skips
+#: events of its own making.
 TOOL: Final = "tool"
+TAKING_BACK: Final = "undo"
 ENRICHMENT: Final = "enrichment"
-#: The agent of `task.ready` when a timer gate opened.
-TIMER: Final = "timer"
-#: The agent of events and versions made by enrichment.
-ENRICH_AGENT: Final = "lithos-enrich"
 
 
 @frozen(kw_only=True)
@@ -62,6 +60,11 @@ def event_size(event: Event) -> int:
 def note_origin(source: str, digest: str, version: int) -> str:
     """The origin of an event about a note file."""
     return f"{source}:{digest}:{version}"
+
+
+def origin_source(origin: str) -> str:
+    """The source inside an origin."""
+    return origin.partition(":")[0]
 
 
 def origin_digest(origin: str) -> str | None:

@@ -1,10 +1,43 @@
-"""Who calls: the name of a token, what it may do, and the agent that it is bound to (integration spec, 3)."""
+"""Who calls: the name of a token, what it may do, and the agent that it is bound to (integration spec, 3).
+
+And the names under which Lithos itself acts: whatever writes an agent that is no caller's takes its name from
+here, so that no caller can give it (`check_agent`).
+"""
 
 from __future__ import annotations
 
 from typing import Final, Literal, Protocol
+from unicodedata import category, normalize
 
 from attrs import field, frozen
+
+from lithos.core.errors import InvalidInput
+from lithos.core.limits import NAME
+
+#: What other programs did, as the watcher notices it and as a start finds it.
+WATCHER_AGENT: Final = "watcher"
+SCAN_AGENT: Final = "scan"
+#: Takes changes back, unless a person does it under another name.
+UNDO_AGENT: Final = "undo"
+#: Events and versions made by enrichment.
+ENRICH_AGENT: Final = "lithos-enrich"
+#: `task.ready` when a timer gate opened.
+TIMER_AGENT: Final = "timer"
+#: A person at a terminal, and one at the console who chose no name.
+CLI_AGENT: Final = "cli"
+PERSON_AGENT: Final = "person"
+#: `lithos import` without `--agent`, and `lithos evaluate`.
+IMPORT_AGENT: Final = "import"
+EVALUATE_AGENT: Final = "evaluate"
+#: What the tables of an older version said without a name, as edges of tasks.
+MIGRATION_AGENT: Final = "migration"
+#: What no caller may call itself; "enrich" would be taken for the worker.
+RESERVED: Final = frozenset({
+    WATCHER_AGENT, SCAN_AGENT, UNDO_AGENT, ENRICH_AGENT, "enrich", TIMER_AGENT, CLI_AGENT, PERSON_AGENT,
+    IMPORT_AGENT, EVALUATE_AGENT, MIGRATION_AGENT,
+})  # fmt: skip
+#: Whoever gave no name: nobody's, so that everybody may be called so.
+UNKNOWN_AGENT: Final = "unknown"
 
 Rights = Literal["read", "write", "admin"]
 #: From the fewest to the most: each may do what those before it may.
@@ -22,6 +55,8 @@ class Principal:
     name: str
     rights: Rights
     agent: str | None = None
+    #: A command or a page of Lithos asks, for a person: it may act under `RESERVED` names.
+    is_own: bool = field(default=False, eq=False)
     #: Tells a token from a later one of the same name, rights and agent; no secret.
     mark: str = field(default="", repr=False)
 
@@ -34,6 +69,30 @@ class Principal:
 OWNER: Final = Principal("owner", "admin")
 #: Everybody, where no token is defined; valid only for as long as that lasts.
 ANYONE: Final = Principal("anyone", "admin")
+#: A command of the owner, as it calls the tools itself; no agent speaks through it.
+COMMAND: Final = Principal("owner", "admin", is_own=True)
+#: The HTTP header by which a command says so; it counts beside the owner's token alone.
+OWN_CALL: Final = "lithos-own-call"
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a name reads as one of Lithos's own, whatever its case, width and invisible characters."""
+    if len(name) > NAME:  # too long for any name
+        return False
+    if not name.isascii():
+        folded = normalize("NFKC", normalize("NFKC", name).casefold())
+        name = "".join(each for each in folded if category(each) not in ("Cc", "Cf", "Mn", "Me"))
+    return name.strip().casefold() in RESERVED
+
+
+def check_agent(name: str, what: str = "agent") -> str:
+    """The name, for a caller who says who it is. Raises `InvalidInput` for a reserved one."""
+    if is_reserved(name):
+        raise InvalidInput(
+            f"{what} must not be {name.strip()[:60]!r}: Lithos itself acts under that name. Use one of your "
+            "own, the same in every call, such as claude-code@laptop."
+        )
+    return name
 
 
 class Keyring(Protocol):

@@ -23,6 +23,8 @@ from typing import Any, Final
 
 from attrs import asdict, field, frozen
 
+from lithos.core import principals
+from lithos.core.errors import InvalidInput
 from lithos.core.principals import RIGHTS, Principal, Rights
 from lithos.core.times import format_time, parse_time
 from lithos.stores import PRIVATE_FOLDER
@@ -201,8 +203,9 @@ class TokenStore:
         """
         try:
             check_name(name)
-            agent = None if agent is None else check_agent(agent)
-        except ValueError as problem:
+            if agent is not None:
+                principals.check_agent(check_agent(agent))
+        except (ValueError, InvalidInput) as problem:
             raise TokenRefused(str(problem)) from problem
         secret = f"{PREFIX}{secrets.token_urlsafe(32)}"
         token = Token(name, digest_of(secret.encode()), rights, agent, now, expires_at)

@@ -289,9 +289,116 @@ async def test_the_agent_goes_on_writing_meanwhile(desk: Desk, monkeypatch: pyte
 
 @at_desk
 async def test_an_undo_is_not_undone(desk: Desk) -> None:
-    with pytest.raises(CommandFailed) as refused:
-        await desk.undo(agent="undo")
-    assert refused.value.exit_code == 2
+    note = await desk.write("ann", "Page", "good")
+    await desk.write("bad", "Page", "bad", id=note)
+    assert results(await desk.undo()) == {"Page": "reverted"}
+    assert (await desk.undo(agent="undo"))["notes"] == []
+    assert await desk.text(note) == "good"
+
+
+@at_desk
+async def test_what_an_agent_did_under_the_name_of_undo_goes_too(desk: Desk) -> None:
+    """Older versions took that name, and their own undo left no mark."""
+    tools = desk.lithos.server.tools  # as code of the server calls them, which may use the name
+    deleted = await desk.write("ann", "Deleted", "good")
+    changed = await desk.write("ann", "Changed", "good")
+    await desk.write("bad", "Deleted", "bad", id=deleted)
+    for tool, more in (
+        ("lithos_delete", {"id": deleted}),
+        ("lithos_note_edit", {"id": changed, "op": "append", "text": "vandalised"}),
+        ("lithos_write", {"title": "Spam", "content": "spam"}),
+    ):
+        desk.clock.advance(seconds=1)
+        answer = await tools.call(tool, {"agent": "undo", **more})
+        assert "code" not in (answer or {})
+    report = await desk.undo(code=1)
+    assert [(row["result"], row["reason"]) for row in report["notes"]] == [
+        ("not reverted", "undo has deleted the note since")
+    ]
+    report = await desk.undo(agent="undo")
+    assert results(report) == {"Deleted": "restored", "Changed": "reverted", "Spam": "deleted"}
+    assert results(await desk.undo()) == {"Deleted": "reverted"}
+    assert await desk.text(deleted) == await desk.text(changed) == "good"
+    after = desk.bytes_of_all()
+    assert {*results(await desk.undo()).values(), *results(await desk.undo(agent="undo")).values()} == {
+        "nothing to do"
+    }
+    assert desk.bytes_of_all() == after
+
+
+@at_desk
+async def test_a_swap_by_way_of_a_third_name_goes_back_in_one_run(desk: Desk) -> None:
+    """behaviour 224: steps of several notes interleave as they happened"""
+    notes = {name: await desk.write("ann", name, name, path=f"{name}.md") for name in ("a", "b")}
+    before = desk.bytes_of_all()
+    for note, path in (("a", "third.md"), ("b", "a.md"), ("a", "b.md")):
+        await desk.call("lithos_note_move", id=notes[note], path=path, agent="bad")
+    assert desk.bytes_of_all() != before
+    report = await desk.undo()
+    assert report["counts"]["reverted"] == 3
+    assert desk.bytes_of_all() == before
+    assert (await desk.undo())["counts"]["nothing_to_do"] == 3
+
+
+PLACES = ("one.md", "two.md", "three.md", "deep/one.md")
+TITLES = ("One", "Two", "Three", "Four")
+
+
+async def do_something(desk: Desk, random: Random, agent: str) -> None:
+    """One change at random; what collides with another note is refused, and nothing."""
+    desk.clock.advance(seconds=1)
+    known = (await desk.lithos.call("lithos_list", limit=100))["items"]
+    gone = (await desk.lithos.call("lithos_history", deleted=True, limit=100))["versions"]
+    note = random.choice(known)["id"] if known else None
+    what = random.choice(["move"] * 4 + ["title"] * 3 + ["url"] * 2 + ["text", "delete", "return", "create"])
+    url = random.choice(["", "https://example.org/1", "https://example.org/2"])
+    if what == "create":
+        arguments = {"content": f"made {desk.clock.text}", "path": random.choice(PLACES), "source_url": url}
+        await desk.lithos.call("lithos_write", agent=agent, title=random.choice(TITLES), **arguments)
+    elif what == "return" and gone:
+        row = random.choice(gone)
+        await desk.lithos.call("lithos_restore", id=row["id"], version=row["version"], agent=agent)
+    elif note is None:
+        return
+    elif what == "move":
+        await desk.lithos.call("lithos_note_move", id=note, path=random.choice(PLACES), agent=agent)
+    elif what == "delete":
+        await desk.lithos.call("lithos_delete", id=note, agent=agent)
+    else:
+        given = {"title": random.choice(TITLES)} if what == "title" else {"source_url": url}
+        given = {"content": f"said {desk.clock.text}"} if what == "text" else given
+        await desk.lithos.call("lithos_write", id=note, agent=agent, **given)
+
+
+async def tree_of(desk: Desk) -> dict[str, tuple[str, str, str, str | None]]:
+    """What each note says, by its path: all but what follows from a write itself."""
+    tree = {}
+    for item in (await desk.lithos.call("lithos_list", limit=100))["items"]:
+        read = await desk.lithos.read(item["id"])
+        url = read["metadata"].get("source_url")
+        tree[item["path"]] = (item["id"], read["title"], read["content"], url)
+    return tree
+
+
+@pytest.mark.parametrize("seed", range(8))
+@at_desk
+async def test_whatever_one_agent_did_to_several_notes_one_run_takes_it_back(desk: Desk, seed: int) -> None:
+    """behaviour 224: moves, titles and addresses that change hands, deletions and returns"""
+    random = Random(seed)
+    for place, title in zip(PLACES[:3], TITLES[:3], strict=True):
+        await desk.write("ann", title, f"{title} of ann", path=place)
+    desk.clock.advance(seconds=1)
+    since, before = desk.clock.text, await tree_of(desk)
+    for _ in range(40):
+        await do_something(desk, random, "bad")
+    tried = await desk.undo("--since", since, "--dry-run")
+    report = await desk.undo("--since", since)
+    assert await tree_of(desk) == before
+    assert report["counts"]["not_reverted"] == tried["counts"]["not_reverted"] == 0
+    after = desk.bytes_of_all()
+    again = await desk.undo("--since", since)
+    assert [row for row in again["notes"] if row["result"] != "nothing to do"] == []
+    assert desk.bytes_of_all() == after
 
 
 @at_desk

@@ -6,9 +6,10 @@ import http.client
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from attrs import define, field
@@ -55,7 +56,9 @@ def listening(server: Lithos, query: str = "", last_event_id: str | None = None)
         connection.close()
 
 
-def call_tool(server: Lithos, tool: str, **arguments: Any) -> dict[str, Any]:
+def call_tool(
+    server: Lithos, tool: str, headers: Mapping[str, str] = MappingProxyType({}), **arguments: Any
+) -> dict[str, Any]:
     """The structured answer of a tool."""
     message = {
         "jsonrpc": "2.0",
@@ -63,7 +66,9 @@ def call_tool(server: Lithos, tool: str, **arguments: Any) -> dict[str, Any]:
         "method": "tools/call",
         "params": {"name": tool, "arguments": arguments},
     }
-    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    headers = {
+        "Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers
+    }  # fmt: skip
     connection = http.client.HTTPConnection(*server.address, timeout=BOUND)
     try:
         connection.request("POST", "/mcp", json.dumps(message), headers)

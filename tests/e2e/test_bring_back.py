@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from lithos.core.principals import OWN_CALL
+from lithos.stores.owner_record import read_owner
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, run_lithos, running_lithos
 
@@ -63,3 +65,31 @@ def test_without_a_server(tmp_path: Path) -> None:
     with running_lithos(data) as server:
         note = spoil(server)
     check_commands(data, note)
+
+
+@pytest.mark.slow
+def test_nobody_but_a_command_of_the_owner_acts_under_a_name_of_lithos(tmp_path: Path) -> None:
+    """The header of commands counts beside the owner's token alone, and that token alone makes no command."""
+    data = tmp_path / "data"
+    with running_lithos(data) as server:
+        note = spoil(server)
+        owner = read_owner(data / ".lithos" / "lock")
+        assert owner is not None
+        assert owner.token is not None
+        authorization = {"Authorization": f"Bearer {owner.token}"}
+        for headers in ({}, {OWN_CALL: "1"}, authorization):
+            for tool, more in (("lithos_delete", {}), ("lithos_note_update", {"tags": ["x"]})):
+                answer = call_tool(server, tool, headers=headers, id=note, agent="undo", **more)
+                assert (answer["status"], answer["code"]) == ("error", "invalid_input")
+        own = {OWN_CALL: "1", **authorization}
+        answer = call_tool(server, "lithos_note_update", headers=own, id=note, agent="undo", tags=["x"])
+        assert answer["status"] == "updated"
+        for words in (("brief", "x"), ("checkpoint", "--text", "x"), ("token", "create", "t")):
+            done = run_lithos("-d", data, *words, "--agent", "Undo")
+            assert "Lithos itself acts under that name" in done.stderr
+            assert done.returncode != 0
+        (tmp_path / "notes.jsonl").write_text('{"id": "1", "title": "T", "text": "t", "author": "scan"}\n')
+        import_it = ("-d", data, "import", tmp_path / "notes.jsonl", "--json")
+        assert "Lithos itself acts" in run_lithos(*import_it, "--agent", "undo").stderr
+        assert run_lithos(*import_it).returncode == 0
+        assert run_lithos(*import_it, "--agent", "import").returncode == 0

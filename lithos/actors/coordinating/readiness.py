@@ -15,7 +15,8 @@ from attrs import frozen
 
 from lithos.actors.coordinating.task_choice import Marks
 from lithos.actors.coordinating.task_events import expired_event, ready_event
-from lithos.core.events import TIMER, EventDraft
+from lithos.core.events import EventDraft
+from lithos.core.principals import TIMER_AGENT
 from lithos.core.tasks.model import BLOCKING_TYPES, Task
 from lithos.stores.coordination.tasks import TaskRows
 
@@ -89,7 +90,7 @@ class Readiness:
             if len(events) >= AT_ONCE:
                 break
             self._rows.ready.disarm(gate_id)
-            events += self.refresh_after(gate_id, TIMER, now).events
+            events += self.refresh_after(gate_id, TIMER_AGENT, now).events
         return events + self._check_waiting(now)
 
     def forget(self) -> None:
@@ -109,4 +110,4 @@ class Readiness:
             return []
         waiting = self._rows.ready.unready_after(self._checked, CHECKED_AT_ONCE)
         self._checked = waiting[-1] if waiting else None
-        return list(self.refresh(waiting, TIMER, now).events)
+        return list(self.refresh(waiting, TIMER_AGENT, now).events)

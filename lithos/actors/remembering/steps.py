@@ -16,7 +16,7 @@ from lithos.actors.remembering.question_steps import QuestionUpkeep
 from lithos.core.carrying import TABLES, Carried, CarryLearned
 from lithos.core.commands import Done, Handlers, carry_out
 from lithos.core.errors import LithosError
-from lithos.core.events import ENRICH_AGENT, ENRICHMENT, EventDraft
+from lithos.core.events import ENRICHMENT, EventDraft
 from lithos.core.learning.edges import (
     Edge,
     EdgeCommand,
@@ -65,6 +65,7 @@ from lithos.core.learning.salience import (
     pairs_together,
     pairs_within,
 )
+from lithos.core.principals import ENRICH_AGENT
 from lithos.stores.learning.edges import CITED_WEIGHT, REINFORCEMENT, EdgeStore, wanted_edges
 from lithos.stores.learning.stats import StatsStore
 

@@ -24,6 +24,7 @@ from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.events import NOTE_DELETED, NOTE_RENAMED, Event, origin_version
 from lithos.core.history.versions import DELETED, OUTSIDE, RENAMED
+from lithos.core.principals import SCAN_AGENT
 from lithos.stores.history.store import HistoryFailed, HistoryStore, NewestVersion, NewVersion, PendingVersion
 from lithos.stores.notes.displaced import Displaced, DisplacedFile
 from lithos.stores.notes.files import NoteFiles
@@ -32,8 +33,6 @@ from lithos.telemetry import get_logger
 
 log = get_logger("lithos.history")
 
-#: The agent of what changed while no server ran, as the scan's events name it.
-SCAN_AGENT: Final = "scan"
 #: Notes of one commit, and their bytes: some 20 ms.
 STEP, STEP_BYTES = 50, 1024 * 1024
 #: A commit is followed by a pause of so many times its length, and of at least so many seconds.

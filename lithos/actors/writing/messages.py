@@ -158,6 +158,8 @@ class DeleteNote(Command[Accepted]):
     id: str
     agent: str
     expected_version: int | None = None
+    #: The source in the hidden origin of the event: `TOOL` or `TAKING_BACK`.
+    source: str = TOOL
 
 
 @frozen(kw_only=True)
@@ -178,6 +180,8 @@ class RestoreNote(Command[Accepted]):
     #: When the note began, for bytes that do not say it; None: as the note says now.
     created_at: datetime | None = None
     expected_version: int | None = None
+    #: As in `DeleteNote`.
+    source: str = TOOL
 
 
 @frozen(kw_only=True)
@@ -210,6 +214,8 @@ class MoveNote(Command[Accepted]):
     path: str
     update_links: bool = True
     expected_version: int | None = None
+    #: As in `DeleteNote`; the links that follow have it too.
+    source: str = TOOL
 
 
 class NothingToRelink(LithosError):

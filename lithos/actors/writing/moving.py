@@ -23,7 +23,7 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import draft_change
 from lithos.catalogue.relinking import plan_links
 from lithos.core.errors import InvalidInput
-from lithos.core.events import NOTE_RENAMED, NOTE_UPDATED, TOOL, EventDraft, note_origin
+from lithos.core.events import NOTE_RENAMED, NOTE_UPDATED, EventDraft, note_origin
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import parse_identified
 from lithos.core.notes.link_edit import IsFile, relink, relink_own
@@ -74,7 +74,7 @@ class MovePreparation:
         now = self._clock()
         event = attrs.evolve(
             draft_change(NOTE_RENAMED, new, entry.path, request.agent, now),
-            origin=note_origin(TOOL, new.digest, version),
+            origin=note_origin(request.source, new.digest, version),
         )
         return Prepared(
             Move(entry.path, path, source.digest),
@@ -109,6 +109,7 @@ class MovePreparation:
             identified=new.identified,
             relinking=planned.relinking,
             update_links=request.update_links,
+            source=request.source,
             sources=(new.note.id, *(each for each in planned.sources if each != new.note.id)),
         )
         return attrs.evolve(prepared, intent=intent)
@@ -143,7 +144,7 @@ class MovePreparation:
             payload={"id": entry.note.id, "title": new.note.title[:TITLE], "path": entry.path},
             timestamp=now,
             tags=new.note.tags,
-            origin=note_origin(TOOL, digest, version),
+            origin=note_origin(request.intent.source, digest, version),
         )
         outcome = WriteOutcome("updated", entry.note.id, entry.path, version)
         operation = Put(entry.path, data, source.digest)

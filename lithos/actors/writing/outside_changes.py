@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import Change, WriteOutcome
-from lithos.actors.writing.recording import OUTSIDE_AGENT, outside_version
+from lithos.actors.writing.recording import outside_version
 from lithos.catalogue.catalogue import Catalogue, Entry, Skipped
 from lithos.catalogue.note_graph import take_turns
 from lithos.catalogue.note_reading import (
@@ -36,6 +36,7 @@ from lithos.core.notes.model import Standing
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import Claim, elect, plan_event
+from lithos.core.principals import WATCHER_AGENT
 from lithos.core.times import from_nanoseconds
 from lithos.stores.history.store import NewVersion
 from lithos.stores.notes.files import NoteFiles
@@ -44,8 +45,6 @@ from lithos.stores.notes.values import OutsideKnowledge, digest_of
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.outside")
-
-WATCHER_AGENT = OUTSIDE_AGENT
 
 
 @define

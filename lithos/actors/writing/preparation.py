@@ -234,6 +234,7 @@ class Preparation:
             payload={"id": entry.note.id, "path": entry.path},
             timestamp=self.clock(),
             tags=entry.note.all_tags,
+            origin=request.source,
         )
         outcome = WriteOutcome("deleted", entry.note.id, entry.path, entry.note.version)
         expected = source.digest if isinstance(source, ReadFile) else None

@@ -16,10 +16,11 @@ import trio
 from lithos.actors.blocking import Blocking
 from lithos.actors.writing.preparation import Prepared
 from lithos.catalogue.catalogue import Entry
-from lithos.core.events import NOTE_CREATED
+from lithos.core.events import NOTE_CREATED, TAKING_BACK, origin_source
 from lithos.core.history.changes import PATH, changed_properties
 from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, RENAMED, UPDATED
 from lithos.core.notes.model import Standing
+from lithos.core.principals import WATCHER_AGENT
 from lithos.stores.history.store import HistoryFailed, HistoryStore, NewVersion
 from lithos.stores.notes.values import FileState, Move, NotSynced, Put, ReadFile
 from lithos.telemetry import get_logger
@@ -28,8 +29,6 @@ log = get_logger("lithos.history")
 
 T = TypeVar("T")
 
-#: The agent of what other programs did, as the watcher's events name it.
-OUTSIDE_AGENT: Final = "watcher"
 #: Seconds after which rows of written files are confirmed, unless another commit does it before.
 TIDY_AFTER: Final = 1.0
 #: Seconds for the last of them at a stop.
@@ -205,6 +204,7 @@ def version_of(
         title=note.title,
         data=data,
         changed=changed,
+        is_undo=origin_source(event.origin) == TAKING_BACK,
         before=before,
     )
 
@@ -221,7 +221,7 @@ def _state_before(former: Entry, source: ReadFile, seen: Standing | None, now: d
         note_id=former.note.id,
         version=version,
         at=now,
-        agent=OUTSIDE_AGENT,
+        agent=WATCHER_AGENT,
         op=OUTSIDE,
         path=former.path,
         title=former.note.title,

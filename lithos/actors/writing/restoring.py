@@ -164,7 +164,9 @@ class RestorePreparation:
     def _prepared(
         self, request: RestoreNote | ImportNote, made: _Bytes, operation: Put, serial: int, *, created: bool
     ) -> Prepared:
-        note = made.document.note
+        note, source, op = made.document.note, TOOL, None
+        if isinstance(request, RestoreNote):
+            source, op = request.source, RESTORED
         entry = Entry(
             serial=serial,
             path=operation.path,
@@ -180,7 +182,7 @@ class RestorePreparation:
             payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
             timestamp=self._clock(),
             tags=note.all_tags,
-            origin=note_origin(TOOL, entry.digest, note.version),
+            origin=note_origin(source, entry.digest, note.version),
         )
         outcome = WriteOutcome("created" if created else "updated", note.id, entry.path, note.version)
         return Prepared(
@@ -190,5 +192,5 @@ class RestorePreparation:
             outcome,
             event,
             says_version=made.says_version,
-            op=RESTORED if isinstance(request, RestoreNote) else None,
+            op=op,
         )

@@ -20,9 +20,8 @@ from lithos.core.evaluation.questions import (
     UnusableTests,
     read_questions,
 )
+from lithos.core.principals import EVALUATE_AGENT
 
-#: The agent of the audit rows, and of the receipts of mode `retrieve`.
-AGENT: Final = "evaluate"
 DEFAULT_MODE: Final = "hybrid"
 DEFAULT_K: Final = 5
 #: Names in a message; the rest is counted.
@@ -217,7 +216,7 @@ class _Asking:
 
     async def _rows(self, question: Question, mode: str) -> list[Note]:
         """The notes in the order of the answer."""
-        arguments: dict[str, Any] = {"query": question.question, "agent_id": AGENT}
+        arguments: dict[str, Any] = {"query": question.question, "agent_id": EVALUATE_AGENT}
         if question.tags:
             arguments["tags"] = list(question.tags)
         tool = "lithos_retrieve" if mode == RETRIEVE else "lithos_search"

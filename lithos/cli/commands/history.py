@@ -8,9 +8,8 @@ from typing import Any, Final
 from lithos.cli.commands.asking import Asker, ask_tool
 from lithos.cli.output import print_json, print_line
 from lithos.cli.session import CommandFailed, Session
+from lithos.core.principals import CLI_AGENT
 
-#: The agent of what a person does with a command.
-AGENT: Final = "cli"
 #: Versions that are shown unless `--limit` says another number.
 SHOWN: Final = 20
 #: Versions asked for at once.
@@ -117,7 +116,7 @@ async def restore_note(session: Session, asker: Asker) -> int:
     """Bring a version back; 0. Raises `CommandFailed`."""
     typed = session.invocation.typed
     note = (await ask_note(asker, typed["note"], {"limit": 1}))["id"]
-    arguments = {"id": note, "version": typed["note_version"], "agent": AGENT}
+    arguments = {"id": note, "version": typed["note_version"], "agent": CLI_AGENT}
     answer = await asker.call("lithos_restore", arguments) or {}
     if "code" in answer:  # `server.write_outcomes: status` has other words than "error" beside it
         raise CommandFailed(str(answer["message"]))

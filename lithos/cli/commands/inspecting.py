@@ -10,6 +10,7 @@ import trio
 from lithos.cli.commands.asking import Asker, ask_rows, ask_tool
 from lithos.cli.output import print_json, print_line, print_pairs
 from lithos.cli.session import CommandFailed, Session
+from lithos.core.principals import CLI_AGENT
 
 #: Tasks whose findings are asked for, each with a call of its own, and how many calls run at once.
 MOST_TASKS: Final = 200
@@ -129,7 +130,7 @@ async def _read_on(asker: Asker, answer: Mapping[str, Any]) -> dict[str, Any]:
         # Dots that mark a cut are no content.
         parts.append(shown["content"][: shown["next_offset"] - begin])
         begin = shown["next_offset"]
-        arguments = {"id": shown["id"], "offset": begin, "agent_id": "cli"}
+        arguments = {"id": shown["id"], "offset": begin, "agent_id": CLI_AGENT}
         shown = dict(await ask_tool(asker, "lithos_read", arguments))
     return shown | {"content": "".join([*parts, shown["content"]])}
 
@@ -138,7 +139,7 @@ async def _find_note(asker: Asker, wanted: str) -> Mapping[str, Any]:
     """The note of this id, path or title, tried in this order. Raises `CommandFailed`."""
     refusal = ""
     for key in ("id", "path"):
-        answer = await asker.call("lithos_read", {key: wanted, "agent_id": "cli"}) or {}
+        answer = await asker.call("lithos_read", {key: wanted, "agent_id": CLI_AGENT}) or {}
         if answer.get("status") != "error":
             return answer
         refusal = str(answer["message"])
@@ -154,4 +155,4 @@ async def _find_note(asker: Asker, wanted: str) -> Mapping[str, Any]:
         )
     if not found:
         raise CommandFailed(f"{refusal} No note has it as its title either.")
-    return await ask_tool(asker, "lithos_read", {"id": found[0]["id"], "agent_id": "cli"})
+    return await ask_tool(asker, "lithos_read", {"id": found[0]["id"], "agent_id": CLI_AGENT})

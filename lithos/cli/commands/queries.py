@@ -16,6 +16,7 @@ from lithos.cli.commands.inspecting import inspect
 from lithos.cli.commands.undo import undo
 from lithos.cli.output import print_json, print_line, print_pairs
 from lithos.cli.session import CommandFailed, Session, missing_notes
+from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
 from lithos.front.bridge.client import TIMEOUT, OwnerClient
 from lithos.stores.lock import is_owned
@@ -126,7 +127,7 @@ async def _answer(session: Session, asker: Asker) -> int:
 async def _search(session: Session, asker: Asker) -> int:
     typed = session.invocation.typed
     mode = typed.get("mode", "hybrid")
-    arguments = {"query": typed["query"], "mode": mode, "limit": typed.get("limit", 5), "agent_id": "cli"}
+    arguments = {"query": typed["query"], "mode": mode, "limit": typed.get("limit", 5), "agent_id": CLI_AGENT}
     answer = await ask_tool(asker, "lithos_search", arguments)
     if session.invocation.as_json:
         print_json(answer)

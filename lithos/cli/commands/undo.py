@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from lithos.cli.commands.asking import Asker
 from lithos.cli.output import print_json, print_line
 from lithos.cli.session import CommandFailed, Session
-from lithos.core.history.undo import UNDO_AGENT, Step
+from lithos.core.history.undo import Step
 from lithos.core.times import format_time
 from lithos.services.notes.undo import LEFT, RESULTS, UNDONE, Result, UndoFailed, UndoRun, plan_undo
 
@@ -18,12 +18,6 @@ async def undo(session: Session, asker: Asker) -> int:
     typed = session.invocation.typed
     agent, since = str(typed["agent"]).strip(), typed["since"]
     until, dry_run = typed.get("until") or datetime.now(UTC), typed.get("dry_run", False)
-    if agent == UNDO_AGENT:
-        raise CommandFailed(
-            "What an undo did is not undone by another. Bring single notes back: see `lithos history ID`, "
-            "then `lithos restore-note ID --version N`.",
-            2,
-        )
     results: list[Result] = []
     try:
         steps = await plan_undo(asker, agent, since, until)

@@ -21,6 +21,7 @@ from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError
 from lithos.core.importing import ImportRefused, Source
+from lithos.core.principals import IMPORT_AGENT
 from lithos.services.importing.records import Options
 from lithos.services.importing.report import Report
 from lithos.services.importing.run import ImportRun, Told, Writer
@@ -29,8 +30,6 @@ from lithos.stores.importing.kinds import UnknownKind, known_kinds, make_source,
 FAILED, USAGE = 1, 2
 #: Seconds; nobody but the import waits for the event loop, and each hand-over of the interpreter costs.
 SWITCH_INTERVAL = 0.005
-#: Who imports where nobody is named.
-AGENT = "import"
 
 
 def run_import(session: Session) -> int:
@@ -41,7 +40,7 @@ def run_import(session: Session) -> int:
     source = _find_source(path, typed.get("kind"), session.config.storage.max_content_size_bytes)
     options = Options(
         kind=source.kind,
-        agent=str(typed.get("agent", AGENT)).strip(),
+        agent=str(typed.get("agent", IMPORT_AGENT)).strip(),
         into=str(typed.get("into", "")),
         dry_run=typed.get("dry_run", False),
         recreate=typed.get("recreate", False),

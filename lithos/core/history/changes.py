@@ -9,6 +9,7 @@ from lithos.core.notes.model import Note
 
 BODY: Final = "body"
 PATH: Final = "path"
+ADDRESS: Final = "source_url"
 
 #: Properties by the fields of a note, in this order. What every write changes is none of them (version,
 #: `updated_at`, contributors), and neither is what no write may change.
@@ -23,7 +24,7 @@ _PROPERTIES: Final = {
     "namespace": "namespace",
     "confidence": "confidence",
     "source": "source",
-    "source_url": "source_url",
+    "source_url": ADDRESS,
     "derived_from_ids": "derived_from_ids",
     "supersedes": "supersedes",
     "expires_at": "expires_at",

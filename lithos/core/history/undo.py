@@ -1,22 +1,23 @@
 """Which changes of one agent to take back, and how: a plan made of version rows; pure.
 
 Consecutive changes of the agent to one note are one step: from the state after the last of them to that
-before the first. Where that is not possible each change is a step. What a step does is decided when it is
-carried out, from the versions newer by then.
+before the first, unless that would need a path or another unique value which one of its other notes had in
+between: so steps of several notes interleave as their changes did. Where a step is not possible each of its
+changes is one. What a step does is decided when it is carried out, from the versions newer by then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 from attrs import frozen
 
-from lithos.core.events import ENRICH_AGENT
+from lithos.core.history.changes import ADDRESS
 from lithos.core.history.versions import CREATED, DELETED, RENAMED, RESTORED, VersionRow
+from lithos.core.notes.paths import slug_of
+from lithos.core.principals import ENRICH_AGENT, UNDO_AGENT
 
-#: The agent whose versions take changes back, unless a person does it under another name.
-UNDO_AGENT: Final = "undo"
 #: What enrichment keeps up to date by itself; it is no change of anybody.
 _MACHINE_MADE: Final = frozenset(("entities", "entities_extractor", "contributors", "updated_at", "version"))
 
@@ -32,6 +33,11 @@ class Step:
     before: VersionRow | None
 
     @property
+    def former(self) -> VersionRow | None:
+        """The version before, where the note was there then."""
+        return None if self.before is None or self.before.op == DELETED else self.before
+
+    @property
     def last(self) -> VersionRow:
         """The newest of the changes."""
         return self.changes[0]
@@ -41,12 +47,12 @@ class Step:
         """What taking it back means."""
         if self.last.op == DELETED:
             return "return"
-        return "delete" if self.before is None or self.before.op == DELETED else "revert"
+        return "delete" if self.former is None else "revert"
 
     @property
     def is_nothing(self) -> bool:
         """The note was not there before, and is not afterwards."""
-        return self.last.op == DELETED and (self.before is None or self.before.op == DELETED)
+        return self.last.op == DELETED and self.former is None
 
     @property
     def is_pruned(self) -> bool:
@@ -95,6 +101,72 @@ def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], boo
     return steps
 
 
+def interleave(steps: Iterable[Step], newest_first: Mapping[VersionRow, int]) -> list[Step]:
+    """The steps of all notes in the order in which to carry them out, cut where they have to be.
+
+    `newest_first` has the place of each change among those of all notes. The steps of a note come newest
+    first, and that order holds whatever the places say.
+    """
+    parts: list[tuple[int, Step, Step]] = []
+    reached: dict[str, int] = {}
+    for step in steps:
+        # What ends without the note needs nothing: it is done at once.
+        for part in split_step(step) if step.former is not None else [step]:
+            note_id = part.last.note_id
+            reached[note_id] = max(newest_first.get(part.last, 0), reached.get(note_id, 0))
+            parts.append((reached[note_id], part, step))
+    parts.sort(key=lambda part: part[0])
+    joined: dict[int, list[Step]] = {}
+    groups: dict[int, int] = {}  # of each step the number of its part that may still grow
+    uses = _Uses()
+    for number, (_, part, step) in enumerate(parts):
+        group = groups.get(id(step))
+        if group is None or uses.any_since(group, part):
+            groups[id(step)] = group = number
+        joined.setdefault(group, []).append(part)
+        uses.add(number, part)
+    return [
+        Step(changes=tuple(change for part in group for change in part.changes), before=group[-1].before)
+        for group in joined.values()
+    ]
+
+
+class _Uses:
+    """Which notes came to a path, title or address or left it, by the numbers of the changes."""
+
+    def __init__(self) -> None:
+        #: The last two notes of each, the later one first.
+        self._last: dict[str, tuple[tuple[int, str], ...]] = {}
+
+    def add(self, number: int, part: Step) -> None:
+        """Note what a change frees and takes."""
+        note_id = part.last.note_id
+        for value in _values_of(part.last) ^ _values_of(part.former) | _address_of(part):
+            others = [use for use in self._last.get(value, ()) if use[1] != note_id]
+            self._last[value] = ((number, note_id), *others[:1])
+
+    def any_since(self, number: int, part: Step) -> bool:
+        """Whether another note had since what this one needs to go back."""
+        needed = _values_of(part.former) - _values_of(part.last)
+        if part.former is not None:
+            needed |= _address_of(part)
+        uses = (use for value in needed for use in self._last.get(value, ()))
+        return any(at > number and note_id != part.last.note_id for at, note_id in uses)
+
+
+def _values_of(row: VersionRow | None) -> frozenset[str]:
+    """What a note has for itself: its path, and its title as names of files are made of it."""
+    if row is None or row.op == DELETED:
+        return frozenset()
+    return frozenset((f"path {row.path}", f"title {slug_of(row.title, row.note_id)}"))
+
+
+def _address_of(part: Step) -> frozenset[str]:
+    """Stands for any `source_url`, where that of the note may come or go: rows do not say which it is."""
+    is_it = part.kind != "revert" or any(ADDRESS in change.changed for change in part.changes)
+    return frozenset(("address",)) if is_it else frozenset()
+
+
 def is_machine_made(row: VersionRow) -> bool:
     """Enrichment wrote what it found in the text."""
     return row.agent == ENRICH_AGENT and bool(row.changed) and set(row.changed) <= _MACHINE_MADE
@@ -105,16 +177,24 @@ def since_by_others(newer: Sequence[VersionRow], by: str = UNDO_AGENT) -> Versio
 
     What that agent restored takes a change back; all else that it did is its own.
     """
-    return next((row for row in newer if not (_takes_back(row, by) or is_machine_made(row))), None)
+    return next((row for row in newer if not (takes_back(row, by) or is_machine_made(row))), None)
 
 
 def is_undone(newer: Sequence[VersionRow], step: Step, by: str = UNDO_AGENT) -> bool:
-    """Whether an earlier undo took a deletion or a move of this step back."""
-    if step.kind == "return":
-        return any(_takes_back(row, by) for row in newer)
-    undone = [row for row in newer if row.agent in (UNDO_AGENT, by)]
+    """Whether an earlier undo took a creation, a deletion or a move of this step back."""
+    if step.kind != "revert":
+        gone = step.kind == "delete"
+        return any(takes_back(row, by) and (row.op == DELETED or not gone) for row in newer)
+    undone = [row for row in newer if row.is_undo or row.agent in (UNDO_AGENT, by)]
     return any(row.op == RENAMED and step.before and row.path == step.before.path for row in undone)
 
 
-def _takes_back(row: VersionRow, by: str) -> bool:
-    return row.agent == UNDO_AGENT or (row.agent == by and row.op == RESTORED)
+def takes_back(row: VersionRow, by: str = UNDO_AGENT) -> bool:
+    """Whether a version takes a change back.
+
+    Versions that older programs made do not say so: of the agent `undo`, whose name any agent could have
+    then, what only brings earlier states back is believed.
+    """
+    if row.is_undo or (row.op == RESTORED and row.agent == by):
+        return True
+    return row.agent == UNDO_AGENT and row.op in (RESTORED, RENAMED)

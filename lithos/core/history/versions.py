@@ -24,7 +24,8 @@ class VersionRow:
 
     `digest` is the SHA-256 of the file's bytes in hex, `size` their number; `changed` names what differs from
     the version before ("body", "title", "tags" and other properties). A deletion has the bytes that were
-    deleted, under the version they had plus one.
+    deleted, under the version they had plus one. `is_undo`: it takes back what an agent changed; older rows
+    do not say it.
     """
 
     note_id: str
@@ -37,6 +38,7 @@ class VersionRow:
     digest: str
     size: int
     changed: tuple[str, ...] = ()
+    is_undo: bool = False
 
 
 class VersionReader(Protocol):

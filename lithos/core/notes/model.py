@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
+from lithos.core.principals import UNKNOWN_AGENT
+
 ACCESS_SCOPES: Final = ("shared", "task", "agent_private")
 NOTE_TYPES: Final = ("observation", "agent_finding", "summary", "concept", "task_record", "hypothesis")
 STATUSES: Final = ("active", "archived", "quarantined")
@@ -35,7 +37,7 @@ class Note:
 
     id: str
     title: str
-    author: str = "unknown"
+    author: str = UNKNOWN_AGENT
     created_at: datetime = _EPOCH
     updated_at: datetime = _EPOCH
     tags: tuple[str, ...] = ()

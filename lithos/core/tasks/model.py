@@ -15,7 +15,6 @@ from lithos.core.errors import ClaimFailed, ClaimNotFound, StaleFence
 from lithos.core.limits import json_bytes
 from lithos.core.times import format_time
 
-UNKNOWN_AGENT: Final = "unknown"
 READ: Final = "read"
 SEARCH_RESULT: Final = "search_result"
 

@@ -10,6 +10,8 @@ from urllib.parse import urlencode, urlsplit
 
 import trio
 
+from lithos.core.principals import OWN_CALL
+
 TIMEOUT = 60.0
 
 
@@ -106,7 +108,11 @@ class OwnerClient:
         """Status and body of an answer. Blocks."""
         parts = urlsplit(self._url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=self._timeout)
-        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            OWN_CALL: "1",
+        }
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:

@@ -12,6 +12,7 @@ from secrets import token_urlsafe
 from typing import Any, Final
 from urllib.parse import quote
 
+import attrs
 from attrs import frozen
 from quart import Blueprint, Response, g, redirect, request, send_from_directory
 from quart_trio import QuartTrio
@@ -110,8 +111,8 @@ class Console:
 
     @property
     def tools(self) -> ToolBox:
-        """The tools with the rights of the person who asks."""
-        return self.parts.tools.acting_as(self.principal)
+        """The tools with the rights of the person who asks, as Lithos's own pages call them."""
+        return self.parts.tools.acting_as(attrs.evolve(self.principal, is_own=True))
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """The answer of a tool, as an agent gets it. Raises `Refused` for its refusals; None is left out."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from lithos.core.principals import Principal
+from lithos.core.principals import COMMAND, OWN_CALL, OWNER, Principal
 from lithos.front.mcp.tool_calls import answer_directly, call_tool_box, read_direct_call
 from lithos.front.server.admissions import PRINCIPAL, ended_of
 from lithos.front.server.gate import replaying
@@ -80,6 +80,8 @@ class McpEndpoints:
                 await sdk.answer_post(scope, replaying(body, receive), send)
             else:
                 caller: Principal = scope[PRINCIPAL]
+                if caller == OWNER and any(name == OWN_CALL.encode() for name, _ in scope["headers"]):
+                    caller = COMMAND
                 result = await call_tool_box(self._toolbox.acting_as(caller), call.name, call.arguments)
                 await answer_directly(send, call, result)
 

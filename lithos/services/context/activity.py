@@ -8,6 +8,7 @@ from typing import Any, Final
 from lithos.catalogue.catalogue import Entry
 from lithos.core.context.rendering import one_line
 from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED, Event
+from lithos.core.principals import SCAN_AGENT
 from lithos.core.text.analysis import fold
 from lithos.core.text.snippet import Terms, first_places
 from lithos.core.times import format_time
@@ -19,7 +20,6 @@ MOST: Final = 12
 _CONCERNS: Final = 0.3
 _TITLE: Final = 100
 #: What the server itself found when it started is nobody's activity.
-_SCAN: Final = "scan"
 _NOTES: Final[Mapping[str, str]] = {
     NOTE_CREATED: "created", NOTE_UPDATED: "updated", NOTE_RENAMED: "moved",
 }  # fmt: skip
@@ -52,7 +52,7 @@ def _tell(
     if is_of_note(event):
         note_id = str(payload.get("id"))
         entry = note(note_id)
-        if entry is not None and draft.type in _NOTES and draft.agent != _SCAN:
+        if entry is not None and draft.type in _NOTES and draft.agent != SCAN_AGENT:
             title = one_line(entry.note.title, _TITLE)
             yield note_id, f"note {_NOTES[draft.type]} by {agent}: {title} (`id={note_id}`)"
         return

@@ -14,9 +14,10 @@ from lithos.actors.indexing.messages import Upsert
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import LithosError, NoteNotFound, VersionConflict
-from lithos.core.events import ENRICH_AGENT, ENRICHMENT
+from lithos.core.events import ENRICHMENT
 from lithos.core.learning.memory import RecordEntities
 from lithos.core.notes.model import Document, Note
+from lithos.core.principals import ENRICH_AGENT
 from lithos.core.text.entities import (
     MARKER,
     Found,

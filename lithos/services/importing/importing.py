@@ -30,6 +30,7 @@ from lithos.core.limits import NAME, check_text
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.paths import file_name_of, resolve_new_path, slug_of
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.principals import IMPORT_AGENT, check_agent
 from lithos.services.importing.records import (
     CHANGED_HERE,
     CREATED,
@@ -154,6 +155,8 @@ class Importing:
             check_text(name, value, NAME)
             if not value.strip():
                 raise InvalidInput(f"{name} is empty; give it a name.")
+        if options.agent != IMPORT_AGENT:
+            check_agent(options.agent)
         into = options.into.strip().rstrip("/")
         if into:
             resolve_new_path(into, "note")

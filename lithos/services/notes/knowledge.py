@@ -37,7 +37,8 @@ from lithos.core.notes.links import WikiLink, scan_links
 from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.notes.model import Document
 from lithos.core.notes.paths import normalise_url, resolve_read_path
-from lithos.core.tasks.model import READ, UNKNOWN_AGENT, AuditRow
+from lithos.core.principals import UNKNOWN_AGENT
+from lithos.core.tasks.model import READ, AuditRow
 from lithos.core.text.snippet import cut, truncate
 from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging

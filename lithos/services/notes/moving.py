@@ -141,7 +141,11 @@ class Moving:
                 # Killed before the file was renamed: it is moved now, with links as they are now.
                 await self._carry_out(
                     MoveNote(
-                        id=intent.id, agent=intent.agent, path=moved.new, update_links=intent.update_links
+                        id=intent.id,
+                        agent=intent.agent,
+                        path=moved.new,
+                        update_links=intent.update_links,
+                        source=intent.source,
                     )
                 )
             elif entry is not None and entry.path == moved.new:

@@ -18,7 +18,8 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import TaskNotFound
 from lithos.core.offers import TAGS_URI, Address, read_address
-from lithos.core.tasks.model import READ, UNKNOWN_AGENT, AuditRow, Task
+from lithos.core.principals import UNKNOWN_AGENT
+from lithos.core.tasks.model import READ, AuditRow, Task
 from lithos.core.times import format_time, parse_time
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.resource_changes import Changes

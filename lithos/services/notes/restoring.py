@@ -6,6 +6,7 @@ Merging (`lithos undo`): `base` is a version whose change is to be taken back, `
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -24,13 +25,15 @@ from lithos.core.errors import (
     VersionConflict,
     VersionNotFound,
 )
+from lithos.core.events import TOOL
 from lithos.core.history.merging import merge_documents
-from lithos.core.history.undo import UNDO_AGENT
+from lithos.core.history.undo import takes_back
 from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.document import parse_document, place_heading, rewrite_document
 from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.principals import UNDO_AGENT
 from lithos.core.times import from_nanoseconds
 from lithos.services.notes.history import HistoryRequest, KeptVersion, NoteHistory
 from lithos.services.notes.knowledge import Knowledge
@@ -52,6 +55,11 @@ class RestoreRequest:
     expected_version: int | None = None
     base: int | None = None
     dry_run: bool = False
+    #: `core.events.TOOL`, or `TAKING_BACK` for an undo, and the version that the note had when that began.
+    source: str = TOOL
+    undo: int | None = None
+    #: Where a deleted note comes back; None: where it was deleted.
+    back_to: str | None = None
 
 
 @frozen
@@ -124,7 +132,7 @@ class Restoring:
         newest = await self._history.newest(request.id) or kept.row
         oldest = await self._history.oldest(request.id)
         entry = self._catalogue.get(request.id)
-        path = newest.path if entry is None else entry.path
+        path = request.back_to or newest.path if entry is None else entry.path
         made = await self._make(
             request,
             kept,
@@ -190,15 +198,19 @@ class Restoring:
     ) -> bool:
         """Whether an earlier version by the same agent, or by `lithos undo`, has the change taken back.
 
-        What happened since then was done knowing it, even if it is the same change again.
+        What happened since then was done knowing it, even if it is the same change again. What the same undo
+        did before does not count: it takes change after change of the note back.
         """
         style, lower = self._catalogue.style, base.row.version
+        upper = math.inf if request.undo is None else request.undo
         rows: list[VersionRow] = []
         for agent in dict.fromkeys((request.agent, UNDO_AGENT)):
             asked = HistoryRequest(note_id=request.id, agent=agent, limit=MOST_EARLIER)
             rows += (await self._history.list_versions(asked)).rows
         for row in rows:
-            if row.version <= lower or row.op == DELETED:
+            if row.op == DELETED or not lower < row.version <= upper:
+                continue
+            if row.agent == UNDO_AGENT and not takes_back(row, UNDO_AGENT):  # once, an agent had this name
                 continue
             try:
                 then = await self._history.at_version(request.id, row.version)
@@ -242,6 +254,7 @@ class Restoring:
             newest_version=newest,
             created_at=created_at,
             expected_version=expected,
+            source=request.source,
         )
 
 

@@ -12,10 +12,19 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+import attrs
 from attrs import define, field, frozen
 
-from lithos.core.history.undo import UNDO_AGENT, Step, is_undone, plan_steps, since_by_others, split_step
+from lithos.core.history.undo import (
+    Step,
+    interleave,
+    is_undone,
+    plan_steps,
+    since_by_others,
+    split_step,
+)
 from lithos.core.history.versions import DELETED, VersionRow
+from lithos.core.principals import CLI_AGENT, UNDO_AGENT
 from lithos.core.times import format_time, parse_time
 
 #: Changes that one run takes back.
@@ -76,6 +85,8 @@ async def plan_undo(
 ) -> list[Step]:
     """All steps that take the changes of an agent from `since` to before `until` back, newest first.
 
+    What an undo did is no change of the agent `undo`, under whose name agents once could write.
+
     Raises `UndoFailed`, also where more than `most_notes` were changed.
     """
     found = await _changes(tools, agent, since)
@@ -91,12 +102,12 @@ async def plan_undo(
         )
 
     def is_wanted(row: VersionRow) -> bool:
-        return row.agent == agent and since <= row.at < until
+        return row.agent == agent and since <= row.at < until and not (row.is_undo and agent == UNDO_AGENT)
 
     steps: list[Step] = []
     for note_id, first in oldest.items():
         steps += plan_steps(await _versions_down_to(tools, note_id, first), is_wanted)
-    return sorted(steps, key=lambda step: step.last.at, reverse=True)
+    return interleave(steps, {row: place for place, row in enumerate(found)})
 
 
 async def _changes(tools: ToolCalls, agent: str, since: datetime) -> list[VersionRow]:
@@ -154,6 +165,7 @@ def read_version(row: Mapping[str, Any]) -> VersionRow:
         digest=row["hash"],
         size=row["size"],
         changed=tuple(row["changed"]),
+        is_undo=row.get("undo") is True,
     )
 
 
@@ -166,14 +178,18 @@ class UndoRun:
     """Carries steps out one after another; a dry run only tells what would be done.
 
     `by` is the agent of the changes. What it restored and moved before counts as undone, as does all that
-    `UNDO_AGENT` did.
+    takes a change back; what this run does itself does not, so that a note may go back by several steps.
     """
 
     tools: ToolCalls
     dry_run: bool = False
     by: str = UNDO_AGENT
-    #: Ids of notes that a dry run would delete by now.
-    gone: set[str] = field(factory=set)
+    #: Notes that a dry run would have deleted, moved or changed by now, and their last steps.
+    _tried: dict[str, Step] = field(factory=dict)
+    #: Changes that this run has dealt with.
+    _settled: set[VersionRow] = field(factory=set)
+    #: Of each note its newest version when this run came to it first.
+    _began: dict[str, VersionRow] = field(factory=dict)
 
     async def carry_out(self, step: Step) -> list[Result]:
         """Do one step; change by change where it cannot be done at once."""
@@ -184,11 +200,20 @@ class UndoRun:
 
     async def _do(self, step: Step) -> Result:
         """Do one step, again when its note is changed meanwhile."""
+        wanted, newer = step, self._tried.get(step.last.note_id)
+        if newer is not None and newer.before == step.last:
+            # A dry run has not done the newer part; from what there is both are one step.
+            step = Step(changes=newer.changes + step.changes, before=step.before)
         for _ in range(RETRIES):
             try:
-                return await self._try(step)
+                result = await self._try(step)
             except _Changed:
                 continue
+            if result.result != LEFT:
+                self._settled.update(step.changes)
+                if self.dry_run:
+                    self._tried[step.last.note_id] = step
+            return attrs.evolve(result, step=wanted)
         return Result(step, LEFT, reason="it is changed all the time; run undo again")
 
     async def _try(self, step: Step) -> Result:
@@ -200,15 +225,19 @@ class UndoRun:
         place = next((n for n, row in enumerate(rows) if row == step.last), None)
         if place is None:
             return Result(step, LEFT, reason="the version is not kept any more")
-        newer, newest = rows[:place], rows[0]
+        newest = rows[0]
+        first = self._began.setdefault(step.last.note_id, newest)
+        since = next((n for n, row in enumerate(rows) if row == first), 0)
+        mine = {row for row in rows[:since] if row.is_undo and row.agent == self.by}
+        newer = [row for row in rows[:place] if row not in self._settled and row not in mine]
         is_deleted = newest.op == DELETED
         if step.kind == "return":
             return await self._return(step, newer, newest, is_deleted=is_deleted)
         if is_deleted:
-            by = newest.agent
-            if step.kind == "delete" or by in (UNDO_AGENT, self.by):
+            is_own = newest.agent == self.by != UNDO_AGENT
+            if step.kind == "delete" or newest.is_undo or is_own:
                 return Result(step, UNDONE, reason="the note is gone")
-            return Result(step, LEFT, reason=f"{by} has deleted the note since")
+            return Result(step, LEFT, reason=f"{newest.agent} has deleted the note since")
         if step.kind == "delete":
             return await self._delete(step, newer, newest)
         return await self._revert(step, newer)
@@ -230,13 +259,14 @@ class UndoRun:
             agent=self.by,
             expected_version=newest.version,
             dry_run=self.dry_run,
+            undo=newest.version,
+            back_to=step.before.path,
         )
-        if answer.get("code") == "path_collision" and answer.get("existing_id") in self.gone:
+        if answer.get("code") == "path_collision" and answer.get("existing_id") in self._tried:
             return Result(step, RETURNED)
         if "code" in answer:
             return self._left(step, answer)
-        moved = await self._move_back(step, str(answer["path"]))
-        return moved or Result(step, RETURNED, answer["version"])
+        return Result(step, RETURNED, answer["version"])
 
     async def _delete(self, step: Step, newer: Sequence[VersionRow], newest: VersionRow) -> Result:
         other = since_by_others(newer, self.by)
@@ -244,11 +274,16 @@ class UndoRun:
             return Result(
                 step, LEFT, reason=f"{other.agent} has changed the new note since (version {other.version})"
             )
+        if is_undone(newer, step, self.by):
+            return Result(step, UNDONE, reason="undone before")
         if self.dry_run:
-            self.gone.add(step.last.note_id)
             return Result(step, REMOVED)
         answer = await self._call(
-            "lithos_delete", id=step.last.note_id, agent=self.by, expected_version=newest.version
+            "lithos_delete",
+            id=step.last.note_id,
+            agent=self.by,
+            expected_version=newest.version,
+            undo=True,
         )
         if "code" in answer:
             return self._left(step, answer)
@@ -265,6 +300,7 @@ class UndoRun:
                 base=step.last.version,
                 agent=self.by,
                 dry_run=self.dry_run,
+                undo=self._began[step.last.note_id].version,
             )
             if "code" in answer:
                 return self._left(step, answer)
@@ -274,7 +310,7 @@ class UndoRun:
         if not step.moves or is_undone(newer, step, self.by):
             return done
         known = await _call(
-            self.tools, "lithos_read", {"id": step.last.note_id, "max_length": 1, "agent": "cli"}
+            self.tools, "lithos_read", {"id": step.last.note_id, "max_length": 1, "agent": CLI_AGENT}
         )
         if known["path"] not in (step.before.path, step.last.path):
             return Result(step, LEFT, reason=f"the note was moved to {known['path']} since")
@@ -291,7 +327,7 @@ class UndoRun:
         if self.dry_run or path == step.before.path:
             return None
         answer = await self._call(
-            "lithos_note_move", id=step.last.note_id, path=step.before.path, agent=self.by
+            "lithos_note_move", id=step.last.note_id, path=step.before.path, agent=self.by, undo=True
         )
         return self._left(step, answer) if "code" in answer else None
 

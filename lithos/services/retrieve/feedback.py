@@ -27,7 +27,7 @@ from lithos.actors.remembering.actor import MemoryMailbox, WritePairs
 from lithos.actors.writing.messages import PatchNote
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError, ReceiptNotFound, StorageFailed
-from lithos.core.events import ENRICH_AGENT, ENRICHMENT
+from lithos.core.events import ENRICHMENT
 from lithos.core.learning.memory import (
     ApplyFeedback,
     Decay,
@@ -41,6 +41,7 @@ from lithos.core.learning.memory import (
     WorkingNode,
 )
 from lithos.core.learning.questions import RememberedQuestion, digest_question
+from lithos.core.principals import ENRICH_AGENT
 from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.retrieve.candidates import Gate

@@ -20,7 +20,8 @@ from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.learning.match import CANDIDATES, TENTH, Strength, strength
-from lithos.core.tasks.model import SEARCH_RESULT, UNKNOWN_AGENT, AuditRow
+from lithos.core.principals import UNKNOWN_AGENT
+from lithos.core.tasks.model import SEARCH_RESULT, AuditRow
 from lithos.core.text.query import Node, QuerySyntaxError, parse_query, words_of
 from lithos.core.text.snippet import Terms
 from lithos.services.notes.texts import NoteTexts, Snippets

@@ -13,7 +13,7 @@ from typing import Any, Final
 import apsw
 from attrs import frozen
 
-from lithos.core.events import ENRICH_AGENT
+from lithos.core.principals import ENRICH_AGENT
 from lithos.core.tasks.commands import (
     DropAgents,
     DropAudit,

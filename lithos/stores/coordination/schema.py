@@ -27,6 +27,7 @@ import apsw
 from attrs import field, frozen
 
 from lithos.core.notes.model import Standing
+from lithos.core.principals import MIGRATION_AGENT
 from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, aspect_key
 from lithos.core.times import format_time
 from lithos.stores.coordination.impact_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
@@ -186,7 +187,6 @@ PROTECTED: Final[Mapping[str, str]] = {
     "old_agents": "agents",
 }
 _WRITTEN_BY_US: Final = "____-__-__T__:__:__.______+00:00"
-_AUTHOR: Final = "migration"
 
 
 def upgrade(connection: apsw.Connection, now: datetime) -> None:
@@ -305,7 +305,7 @@ def _make_edges(connection: apsw.Connection, now: datetime) -> None:
                     "created_at) VALUES(?,?,?,?,?,?)",
                     (
                         before, str(task_id), BLOCKS, f'{{"migrated_from": "metadata.{key}"}}',
-                        _AUTHOR, format_time(now),
+                        MIGRATION_AGENT, format_time(now),
                     ),
                 )  # fmt: skip
 

@@ -21,13 +21,14 @@ from lithos.core.history.versions import (
     UPDATED,
     VersionRow,
 )
+from lithos.stores.database import add_missing_columns
 
 #: Raise it when the meaning of a row changes, and migrate older files in `upgrade`.
 FORMAT: Final = 1
 
 #: `contents.base` is the content that a delta was made from, NULL for a whole one; `depth` counts the deltas
 #: up to the whole one; `mark` is the hash that the manifest has of a file (BLAKE2b). `versions.pending` is 1
-#: until the file is known to have the bytes.
+#: until the file is known to have the bytes, `versions.undo` for what takes changes back.
 TABLES: Final = """
 CREATE TABLE IF NOT EXISTS notes(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS contents(
@@ -37,7 +38,8 @@ CREATE INDEX IF NOT EXISTS contents_base ON contents(base) WHERE base IS NOT NUL
 CREATE TABLE IF NOT EXISTS versions(
     place INTEGER PRIMARY KEY, note INTEGER NOT NULL REFERENCES notes(number), version INTEGER NOT NULL,
     at INTEGER NOT NULL, agent TEXT NOT NULL, op INTEGER NOT NULL, path TEXT NOT NULL, title TEXT NOT NULL,
-    content INTEGER NOT NULL REFERENCES contents(number), changed TEXT NOT NULL, pending INTEGER NOT NULL);
+    content INTEGER NOT NULL REFERENCES contents(number), changed TEXT NOT NULL, pending INTEGER NOT NULL,
+    undo INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX IF NOT EXISTS versions_note ON versions(note);
 CREATE INDEX IF NOT EXISTS versions_version ON versions(note, version);
 CREATE INDEX IF NOT EXISTS versions_at ON versions(at);
@@ -52,7 +54,7 @@ DELETION: Final = CODES[DELETED]
 NAMES: Final = {code: name for name, code in CODES.items()}
 
 #: What `read_row` reads, from `versions v`, `notes n` and `contents c`.
-COLUMNS: Final = "n.id,v.version,v.at,v.agent,v.op,v.path,v.title,c.digest,c.size,v.changed"
+COLUMNS: Final = "n.id,v.version,v.at,v.agent,v.op,v.path,v.title,c.digest,c.size,v.changed,v.undo"
 JOINED: Final = "versions v JOIN notes n ON n.number=v.note JOIN contents c ON c.number=v.content"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,7 +62,8 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def upgrade(connection: apsw.Connection, _: datetime) -> None:
-    """Note the format of a new file."""
+    """Note the format of a new file; an older one gets the column it lacks."""
+    add_missing_columns(connection, {"versions": {"undo": "INTEGER NOT NULL DEFAULT 0"}})
     connection.execute("INSERT OR IGNORE INTO meta VALUES('format',?)", (FORMAT,))
 
 
@@ -76,7 +79,7 @@ def read_time_number(microseconds: int) -> datetime:
 
 def read_row(row: tuple[Any, ...]) -> VersionRow:
     """The version row of `COLUMNS`."""
-    note_id, version, at, agent, op, path, title, digest, size, changed = row
+    note_id, version, at, agent, op, path, title, digest, size, changed, undo = row
     return VersionRow(
         note_id=note_id,
         version=version,
@@ -88,4 +91,5 @@ def read_row(row: tuple[Any, ...]) -> VersionRow:
         digest=digest.hex(),
         size=size,
         changed=tuple(changed.split("\n")) if changed else (),
+        is_undo=bool(undo),
     )

@@ -183,11 +183,11 @@ class HistoryStore(HistoryReading):
         place: Any
         ((place,),) = self._writer.execute("SELECT IFNULL(MAX(place),0)+1 FROM versions").fetchall()
         self._writer.execute(
-            "INSERT INTO versions(note,place,version,at,agent,op,path,title,content,changed,pending)"
-            " VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO versions(note,place,version,at,agent,op,path,title,content,changed,pending,undo)"
+            " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 note, place, new.version, to_number(new.at), new.agent, CODES[new.op], new.path, new.title,
-                content, "\n".join(new.changed), int(is_pending),
+                content, "\n".join(new.changed), int(is_pending), int(new.is_undo),
             ),
         )  # fmt: skip
         return int(place)

@@ -31,6 +31,7 @@ class NewVersion:
     title: str
     data: bytes | None
     changed: tuple[str, ...] = ()
+    is_undo: bool = False
     before: NewVersion | None = None
 
 

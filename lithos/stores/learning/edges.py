@@ -18,7 +18,7 @@ import apsw
 import attrs
 
 from lithos.core.carrying import TABLES, Carried, CarryLearned
-from lithos.core.events import ENRICH_AGENT, EventDraft
+from lithos.core.events import EventDraft
 from lithos.core.learning.edges import (
     CONTRADICTS,
     DERIVED_FROM,
@@ -30,6 +30,7 @@ from lithos.core.learning.edges import (
     UpsertEdge,
 )
 from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
+from lithos.core.principals import ENRICH_AGENT
 from lithos.core.times import format_time, parse_time
 from lithos.stores.carrying import LEDGER_TABLE, RowMerger
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns, read_time

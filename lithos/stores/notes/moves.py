@@ -16,6 +16,7 @@ from typing import Any, Final
 import attrs
 from attrs import frozen
 
+from lithos.core.events import TOOL
 from lithos.core.notes.link_edit import Relinking
 from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger
@@ -32,7 +33,7 @@ class MoveIntent:
     """A move that has begun: of which note, by whom, and what is left to do.
 
     `digest` is the hash of the note's bytes as it was moved, `identified` whether the file names its id,
-    `sources` are the ids of the notes with links that have to be rewritten.
+    `sources` are the ids of the notes with links that have to be rewritten, `source` is that of the events.
     """
 
     id: str
@@ -42,6 +43,7 @@ class MoveIntent:
     relinking: Relinking
     update_links: bool = True
     sources: tuple[str, ...] = ()
+    source: str = TOOL
 
 
 class Moves:
@@ -91,6 +93,7 @@ def _read(path: Path) -> MoveIntent | None:
         known: Mapping[str, Any] = json.loads(path.read_bytes())
         if known["format"] != _FORMAT:
             raise ValueError(f"format {known['format']}")
+        known = {"source": TOOL, **known}  # older ones do not say it
         fields = {each.name: known[each.name] for each in attrs.fields(MoveIntent)}
         fields["sources"] = tuple(fields["sources"])
         return MoveIntent(**fields | {"relinking": Relinking(**fields["relinking"])})

@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 from attrs import evolve, fields
 
 from lithos.core.errors import Forbidden
-from lithos.core.principals import Principal, Rights
-from lithos.tools.contract.arguments import ToolSpec
+from lithos.core.principals import Principal, Rights, check_agent
+from lithos.tools.contract.arguments import ArgumentFault, ArgumentReader, ToolSpec
 
 #: Every tool takes the calling agent under this name, unless the tool means something else by it.
 CALLER: Final = "agent"
@@ -36,11 +36,13 @@ class Described(Protocol):
     @property
     def arguments(self) -> type[Any]: ...
 
+    @property
+    def reader(self) -> ArgumentReader: ...
+
 
 def identities_of(tool: Described) -> tuple[str, ...]:
     """The parameters of a tool that name the calling agent; `agent` is one of nearly every tool."""
-    callers = [each.name for each in fields(tool.arguments) if each.metadata["is_caller"]]
-    return tuple(callers) if tool.name in FILTERS else (*callers, CALLER)
+    return tool.reader.callers if tool.name in FILTERS else (*tool.reader.callers, CALLER)
 
 
 def right_of(tool: Described, arguments: Mapping[str, Any] | None = None) -> Rights:
@@ -57,7 +59,8 @@ def right_of(tool: Described, arguments: Mapping[str, Any] | None = None) -> Rig
 def admit(principal: Principal, tool: Described, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """The arguments with the caller's identity filled in.
 
-    Raises `Forbidden` where the token lacks the right, and where another agent is named.
+    Raises `Forbidden` where the token lacks the right, and where another agent is named, `InvalidInput` for
+    one of Lithos's own names, and `ArgumentFault` for an argument that only Lithos itself may give.
     """
     needed = right_of(tool, arguments)
     if not principal.may(needed):
@@ -65,9 +68,11 @@ def admit(principal: Principal, tool: Described, arguments: Mapping[str, Any]) -
             f"The token '{principal.name}' has the right {principal.rights}; this call of {tool.name} needs "
             f"{needed}. Use a token that has it, or ask for one (lithos token create --rights {needed})."
         )
+    names = identities_of(tool)
+    if not principal.is_own:
+        _check_names(principal, tool, names, arguments)
     if principal.agent is None:
         return arguments
-    names = identities_of(tool)
     for name in names:
         given = arguments.get(name)
         if _said(given) not in (None, principal.agent):
@@ -78,6 +83,21 @@ def admit(principal: Principal, tool: Described, arguments: Mapping[str, Any]) -
     own = [each.name for each in fields(tool.arguments) if each.name in names]
     kept = {name: value for name, value in arguments.items() if name not in names}
     return kept | dict.fromkeys(own or names[:1], principal.agent)
+
+
+def _check_names(
+    principal: Principal, tool: Described, names: tuple[str, ...], arguments: Mapping[str, Any]
+) -> None:
+    """That the caller does not pass for Lithos itself."""
+    for name in tool.reader.own:
+        if _said(arguments.get(name)) is not None:
+            raise ArgumentFault(f"Argument '{name}' is for Lithos's own commands. Leave it out.")
+    for name in names:
+        given = arguments.get(name)
+        if isinstance(given, str):
+            check_agent(given, name)
+    if principal.agent is not None:
+        check_agent(principal.agent, f"The agent of the token '{principal.name}'")
 
 
 def spec_for(principal: Principal, tool: Described, spec: ToolSpec) -> ToolSpec | None:

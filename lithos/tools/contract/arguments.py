@@ -21,6 +21,7 @@ import attrs
 from attrs import frozen
 
 from lithos.core.errors import InvalidInput
+from lithos.core.events import TAKING_BACK, TOOL
 from lithos.core.limits import TITLE, check_text
 from lithos.core.notes.healing import clean_title
 from lithos.core.notes.model import OWNED_KEYS
@@ -90,13 +91,15 @@ def argument(
     one_of: Sequence[str] = (),
     is_caller: bool = False,
     is_listed: bool = True,
+    is_own: bool = False,
 ) -> Any:
     """A tool parameter; without a default it is required.
 
     `bound` is how large a value may be: every text, list and object has one. `one_of` only tells clients
     what makes sense: a wrong value is refused by the tool itself. `may_be_blank`: blank text means something,
     such as clearing a value. `is_caller`: names the calling agent, so `agent` stands for it too. What is not
-    `is_listed` is accepted, but not shown to clients.
+    `is_listed` is accepted, but not shown to clients; what `is_own` is accepted only of Lithos's own commands
+    and pages.
     """
     return attrs.field(
         default=default,
@@ -107,7 +110,8 @@ def argument(
             "one_of": tuple(one_of),
             "bound": bound,
             "is_caller": is_caller,
-            "is_listed": is_listed,
+            "is_listed": is_listed and not is_own,
+            "is_own": is_own,
         },
     )
 
@@ -141,6 +145,15 @@ def read_title(title: str) -> str:
     return clean_title(title)
 
 
+#: Of the parameter `undo` of tools that `lithos undo` and the console call.
+TAKES_BACK: Final = "This takes back what an agent changed."
+
+
+def source_of(is_undo: bool) -> str:
+    """The source of the events of a change."""
+    return TAKING_BACK if is_undo else TOOL
+
+
 def as_command(kind: type[A], given: object, **checked: object) -> A:
     """A command with the values of the arguments of the same names; `checked` stands for what was changed.
 
@@ -166,8 +179,10 @@ class ArgumentReader:
             attribute.name: (_READERS[_kind(hints[attribute.name])], attribute)
             for attribute in attrs.fields(cls)
         }
-        callers = [each.name for each in attrs.fields(cls) if each.metadata["is_caller"]]
-        self._caller = callers[0] if callers else None
+        #: The parameters that name the calling agent, and those that only Lithos itself may give.
+        self.callers = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_caller"])
+        self.own = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_own"])
+        self._caller = self.callers[0] if self.callers else None
         self._common = ({_CALLER, _OFFSET} if is_paged else {_CALLER}) - self._readers.keys()
 
     @property

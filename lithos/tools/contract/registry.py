@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from attrs import field, frozen
 
 from lithos.core.errors import LithosError
-from lithos.core.principals import OWNER, Principal
+from lithos.core.principals import COMMAND, OWNER, Principal
 from lithos.metrics import Metrics
 from lithos.services.opening import Opening
 from lithos.tools.contract.acting import admit, spec_for
@@ -201,8 +201,10 @@ class Tools:
         shown = (spec_for(principal, tool, spec) for tool, spec in self._listed)
         return tuple(spec for spec in shown if spec is not None)
 
-    async def call(self, name: str, arguments: Mapping[str, Any], principal: Principal = OWNER) -> Answer:
+    async def call(self, name: str, arguments: Mapping[str, Any], principal: Principal = COMMAND) -> Answer:
         """Run a tool; a domain error is returned as an error envelope, so is a refusal of the caller.
+
+        Who names no `principal` is code of this process; what is asked from outside comes by `acting_as`.
 
         Raises `UnknownTool` and `ArgumentFault`, which are the protocol's business.
         """

@@ -117,7 +117,7 @@ def _kept_keys(read: ReadNote) -> dict[str, Any]:
 
 
 def version_row(row: VersionRow) -> dict[str, Any]:
-    """One version of `lithos_history`."""
+    """One version of `lithos_history`; `undo` stands where it takes changes back."""
     return {
         "version": row.version,
         "at": format_time(row.at),
@@ -128,6 +128,7 @@ def version_row(row: VersionRow) -> dict[str, Any]:
         "size": row.size,
         "hash": row.digest,
         "changed": list(row.changed),
+        **({"undo": True} if row.is_undo else {}),
     }
 
 

@@ -9,7 +9,7 @@ from attrs import frozen
 from lithos.core.errors import InvalidInput
 from lithos.services.notes.history import HistoryRequest, NoteHistory
 from lithos.services.notes.restoring import RestoreRequest, Restoring
-from lithos.tools.contract.arguments import argument, as_command, read_time
+from lithos.tools.contract.arguments import TAKES_BACK, argument, as_command, read_time, source_of
 from lithos.tools.contract.bounds import LOOKUP, NAME, PATH
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import outcome_row, sliced_rows, version_row
@@ -47,6 +47,9 @@ class RestoreArguments:
     #: For `lithos undo`: take back only what this version changed, and keep what came later.
     base: int | None = argument("Keep what changed since this version.", None, is_listed=False)
     dry_run: bool = argument("Only tell what would be done.", False, is_listed=False)
+    #: The version that the note had when the undo began.
+    undo: int | None = argument(TAKES_BACK, None, is_own=True)
+    back_to: str | None = argument("Where a deleted note comes back.", None, bound=PATH, is_own=True)
 
 
 class HistoryTools:
@@ -118,7 +121,9 @@ class HistoryTools:
         """`lithos_restore`."""
         if given.base is not None and given.base < 1:
             raise InvalidInput(f"base must be a version of the note, 1 or more; {given.base} is none.")
-        done = await self._restoring.restore(as_command(RestoreRequest, given))
+        done = await self._restoring.restore(
+            as_command(RestoreRequest, given, source=source_of(given.undo is not None))
+        )
         if done.outcome is None:
             unchanged = {"status": "unchanged", "id": done.id, "path": done.path, "version": done.version}
             return {**unchanged, "warnings": []}

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from lithos.actors.writing.messages import MoveNote
 from lithos.services.notes.moving import Moving
-from lithos.tools.contract.arguments import argument, as_command
+from lithos.tools.contract.arguments import TAKES_BACK, argument, as_command, source_of
 from lithos.tools.contract.bounds import LOOKUP, NAME, PATH
 from lithos.tools.contract.registry import Answer, Tool
 
@@ -22,6 +22,7 @@ class MoveArguments:
     agent: str = argument("Your id.", bound=NAME)
     update_links: bool = argument("Rewrite the links that would break.", True)
     expected_version: int | None = argument("Refuse the move if the note has another version.", None)
+    undo: bool = argument(TAKES_BACK, False, is_own=True)
 
 
 class MoveTools:
@@ -45,7 +46,7 @@ class MoveTools:
 
     async def move(self, given: MoveArguments) -> Answer:
         """`lithos_note_move`."""
-        moved = await self._moving.move(as_command(MoveNote, given))
+        moved = await self._moving.move(as_command(MoveNote, given, source=source_of(given.undo)))
         answer = {
             "status": moved.outcome.status,
             "id": moved.outcome.id,

@@ -14,6 +14,7 @@ from lithos.core.errors import InvalidInput
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.services.notes.knowledge import Knowledge, ListRequest
 from lithos.tools.contract.arguments import (
+    TAKES_BACK,
     argument,
     as_command,
     check_choice,
@@ -24,6 +25,7 @@ from lithos.tools.contract.arguments import (
     read_expiry,
     read_time,
     read_title,
+    source_of,
     unique,
 )
 from lithos.tools.contract.bounds import (
@@ -124,6 +126,7 @@ class DeleteArguments:
     agent: str = argument("Your id.", bound=NAME)
     #: For `lithos undo`, which must not delete what somebody has just changed.
     expected_version: int | None = argument("Refuse another version.", None, is_listed=False)
+    undo: bool = argument(TAKES_BACK, False, is_own=True)
 
 
 @frozen
@@ -271,7 +274,7 @@ class NoteTools:
 
     async def delete(self, arguments: DeleteArguments) -> Answer:
         """`lithos_delete`."""
-        await self._knowledge.delete(as_command(DeleteNote, arguments))
+        await self._knowledge.delete(as_command(DeleteNote, arguments, source=source_of(arguments.undo)))
         return {"success": True}
 
     async def list_notes(self, arguments: ListArguments) -> Answer:

@@ -86,6 +86,18 @@ async def test_a_change_without_the_sessions_token_is_refused(tmp_path: Path) ->
         assert "Mallory" not in await person.page("/console/")
 
 
+async def test_a_person_takes_no_name_under_which_lithos_acts_but_that_of_the_console(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        _, fields = form_of(await person.page("/console/identity"))
+        refused = await person.post("/console/identity", **(fields | {"agent": " Undo"}))
+        assert refused.status_code == 400
+        assert "Lithos itself acts under that name" in refused.text
+        assert (
+            "recorded as person"
+            in (await person.post("/console/identity", **(fields | {"agent": "person"}))).text
+        )
+
+
 async def test_a_form_submitted_twice_is_carried_out_once(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         _, fields = form_of(await person.page("/console/identity"))

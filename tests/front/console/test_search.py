@@ -194,11 +194,12 @@ async def test_two_modes_stand_side_by_side_with_what_moved(tmp_path: Path) -> N
 
 async def test_the_person_searches_under_the_name_of_the_session(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
-        note = await person.lithos.create("Mine", "zebra", agent="person", access_scope="agent_private")
+        await person.submit("/console/identity", agent="Ann Person")
+        note = await person.lithos.create("Mine", "zebra", agent="Ann Person", access_scope="agent_private")
         page = await person.page(address(q="zebra", mode="retrieve"))
         assert note in page
         await person.page(address(q="zebra"))
-        assert "person" in {agent for agent, _, _ in await person.lithos.audit()}
+        assert "Ann Person" in {agent for agent, _, _ in await person.lithos.audit()}
 
 
 async def test_refusals_stand_on_the_page_and_the_form_keeps_what_was_typed(tmp_path: Path) -> None:

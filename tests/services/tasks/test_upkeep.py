@@ -14,7 +14,8 @@ import trio
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Flush, MoveCursor, RegisterAgent
-from lithos.core.events import ENRICH_AGENT, EventDraft
+from lithos.core.events import EventDraft
+from lithos.core.principals import ENRICH_AGENT
 from lithos.core.tasks.commands import ClaimAspect, CreateTask, PostFinding
 from lithos.core.tasks.model import READ, SEARCH_RESULT, AuditRow
 from lithos.services.tasks import retention as module

@@ -10,9 +10,10 @@ import attrs
 import pytest
 
 from docs.interface import list_tools
-from lithos.core.errors import Forbidden
+from lithos.core.errors import Forbidden, InvalidInput
 from lithos.core.principals import ANYONE, OWNER, RIGHTS, Principal, Rights
 from lithos.tools.contract.acting import CALLER, FILTERS, PREVIEWS, admit, identities_of, right_of, spec_for
+from lithos.tools.contract.arguments import ArgumentFault
 from lithos.tools.contract.registry import Tool
 from tests.servers import serving
 
@@ -146,6 +147,30 @@ def test_whoever_is_not_bound_may_give_any_name(principal: Principal) -> None:
     for tool in TOOLS.values():
         given = dict.fromkeys(identities_of(tool), "ada")
         assert admit(principal, tool, given) is given
+
+
+@pytest.mark.parametrize(
+    "principal", [OWNER, ANYONE, Principal("ci", "admin"), Principal("old", "admin", "undo")]
+)
+def test_no_caller_acts_under_a_name_of_lithos(principal: Principal) -> None:
+    """Whatever the tool and the parameter; what only Lithos itself may say is nobody else's argument."""
+    checked = 0
+    for tool in TOOLS.values():
+        for name in identities_of(tool):
+            for given in ("undo", " Watcher ", "ｐｅｒｓｏｎ"):
+                checked += 1
+                with pytest.raises(InvalidInput, match="Lithos itself acts under that name"):
+                    admit(principal, tool, {name: given})
+                own = attrs.evolve(principal, agent=None, is_own=True)
+                assert admit(own, tool, {name: given}) == {name: given}
+        for name in tool.reader.own:
+            with pytest.raises(ArgumentFault, match="Leave it out"):
+                admit(principal, tool, {name: 1})
+            assert name not in tool.spec().input_schema["properties"]
+    assert checked > 150
+    assert sum(bool(tool.reader.own) for tool in TOOLS.values()) == 3
+    for name in FILTERS if principal.agent is None else ():
+        assert admit(principal, TOOLS[name], {"agent": "undo"}) == {"agent": "undo"}
 
 
 async def test_notes_tasks_findings_and_accesses_carry_the_true_name(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def all_tools(lithos: Lithos) -> Iterator[Tool]:
 
 def optional_of(tool: Tool) -> Iterator[attrs.Attribute[Any]]:
     for each in attrs.fields(tool.arguments):
-        if each.default is not attrs.NOTHING:
+        if each.default is not attrs.NOTHING and not each.metadata["is_own"]:
             yield each
 
 

@@ -9,7 +9,8 @@ import trio
 from attrs import frozen
 from quart import Blueprint, Response, g, redirect, request
 
-from lithos.core.principals import Principal
+from lithos.core.errors import InvalidInput
+from lithos.core.principals import Principal, check_agent
 from lithos.front.console.console import Console, Form, Refused
 from lithos.front.console.formats import readable
 from lithos.front.console.sessions import COOKIE, LONGEST_NAME
@@ -53,7 +54,10 @@ class LoginPages:
         principal = parts.keyring.find(form.get("token", "").strip().encode())
         if principal is None:
             return await self._refuse(target)
-        chosen = _name(form.get("agent", ""), parts.agent)
+        try:
+            chosen = self._choose(form.get("agent", ""), parts.agent)
+        except InvalidInput as refusal:
+            return await self._console.show("login.html", 400, next=target, message=refusal.message)
         session = self._console.begin_session(chosen, principal)
         if form.get("agent", "").strip() and session.agent != chosen:
             session.tell(f"{_why_bound(principal)}, so your changes are not recorded as {readable(chosen)}.")
@@ -95,12 +99,17 @@ class LoginPages:
         """Record this session's changes under another name."""
         if fixed := self._fixed():
             raise Refused(fixed, 403, "forbidden")
-        name = _name(form.get("agent", ""), "")
+        name = self._choose(form.get("agent", ""), "")
         if not name:
             raise Refused("The name is blank. Give the name under which your changes shall be recorded.")
         g.session.agent = name
         self._console.tell(f"Your changes are recorded as {name}.")
         return START
+
+    def _choose(self, given: str, otherwise: str) -> str:
+        """A name as it is recorded, or `otherwise` where it is blank. Raises `InvalidInput`."""
+        name = " ".join(given.split())[:LONGEST_NAME]
+        return name if name == self._console.parts.agent else check_agent(name, "name") or otherwise
 
     def _fixed(self) -> str:
         """Why the name of the person's changes cannot be chosen; empty where it can."""
@@ -115,11 +124,6 @@ class LoginPages:
 
 def _why_bound(principal: Principal) -> str:
     return f"The token {principal.name} is bound to the agent {readable(principal.agent, 60)}"
-
-
-def _name(given: str, otherwise: str) -> str:
-    """A name as it is recorded, or `otherwise` where it is blank."""
-    return " ".join(given.split())[:LONGEST_NAME] or otherwise
 
 
 def _inside(location: str) -> str:

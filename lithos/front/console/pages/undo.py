@@ -13,7 +13,7 @@ import trio
 from attrs import define, field, frozen
 from quart import Blueprint, request
 
-from lithos.core.history.undo import UNDO_AGENT, Step
+from lithos.core.history.undo import Step
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Form, Refused
 from lithos.front.console.formats import readable
@@ -108,10 +108,6 @@ class UndoPages:
         span = request.args.get("span", "")
         if not agent:
             raise Refused("Choose the agent whose changes you want to take back, on the page Agents.", 404)
-        if agent == UNDO_AGENT:
-            raise Refused(
-                "What `lithos undo` did is not undone by another. Restore single notes on their pages.", 409
-            )
         window = self._window(agent, span, request.args.get("since", ""))
         ahead = None
         if window is not None:
@@ -140,7 +136,7 @@ class UndoPages:
             window = Window(agent=agent, since=parse_time(since), until=parse_time(until))
         except ValueError as problem:
             raise Refused("This form names no time. Begin at the page of the agent.") from problem
-        if not agent or agent == UNDO_AGENT:
+        if not agent:
             raise Refused("This form names no agent whose changes can be undone. Begin at the page Agents.")
         run = UndoRun(self._console.tools, by=self._console.agent)
         done = await self._carry_out(window, run, await self._plan(window), RUN_SECONDS)
