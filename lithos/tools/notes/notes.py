@@ -272,9 +272,9 @@ class NoteTools:
         await self._warner.warn([(found.entry.note.id, row)])
         return row
 
-    async def delete(self, arguments: DeleteArguments) -> Answer:
+    async def delete(self, given: DeleteArguments) -> Answer:
         """`lithos_delete`."""
-        await self._knowledge.delete(as_command(DeleteNote, arguments, source=source_of(arguments.undo)))
+        await self._knowledge.delete(as_command(DeleteNote, given, source=source_of(given.undo)))
         return {"success": True}
 
     async def list_notes(self, arguments: ListArguments) -> Answer:
