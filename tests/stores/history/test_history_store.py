@@ -200,6 +200,20 @@ def test_rows_are_pending_until_they_are_confirmed(store):
     assert store.pending() == []
 
 
+def test_a_file_of_an_older_version_does_not_say_what_takes_changes_back(path):
+    store = HistoryStore.open(path, START)
+    store.add([make_version(1, b"one")])
+    store.close()
+    older = apsw.Connection(str(path))
+    older.execute("ALTER TABLE versions DROP COLUMN undo")
+    older.close()
+    store = HistoryStore.open(path, START)
+    store.add([make_version(2, b"two", is_undo=True)])
+    rows, _ = store.rows("note", 5)
+    assert [row.is_undo for row in rows] == [True, False]
+    store.close()
+
+
 def test_a_damaged_file_is_set_aside_when_it_is_opened(path):
     path.parent.mkdir()
     path.write_bytes(b"no database at all" * 300)
