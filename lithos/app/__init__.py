@@ -84,7 +84,7 @@ async def _running(
             assembly.actors.front_loaded.set()
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as background:
-                background.start_soon(keep_owning, stores.lock)
+                background.start_soon(keep_owning, stores.lock, stores.databases)
                 announced = await writing.run(assembly.actors.recall)
                 server = await assembly.start(nursery)
                 background.start_soon(_open, assembly, server, announced, writing, background, began)

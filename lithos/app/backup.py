@@ -19,7 +19,7 @@ from lithos.app.vault import make_lock, open_notes
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core.times import format_time
-from lithos.stores import PRIVATE_FOLDER
+from lithos.stores import PRIVATE_FOLDER, sync_folder
 from lithos.stores.backup import (
     FORMAT,
     VAULT,
@@ -35,7 +35,6 @@ from lithos.stores.backup import (
     make_links,
     move_counters_ahead,
     read_index,
-    sync_folder,
     sync_folders,
     verify_files,
     walk_files,

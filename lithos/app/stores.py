@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +16,9 @@ from lithos.app.style import style_of
 from lithos.app.vault import make_lock, open_notes
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time
-from lithos.stores import PRIVATE_FOLDER
+from lithos.stores import PRIVATE_FOLDER, sync_folder
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.database import Database
 from lithos.stores.history.store import HISTORY, HistoryStore
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.learning.edges import EdgeStore
@@ -30,6 +30,7 @@ from lithos.stores.notes.displaced import DISPLACED, Displaced
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.moves import Moves
 from lithos.stores.notes.values import Kept
+from lithos.stores.sqlite import finish_rescues
 from lithos.telemetry import get_logger
 
 
@@ -38,14 +39,20 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-async def keep_owning(lock: OwnerLock) -> None:
-    """Check periodically that the lock file is in its place, until cancelled.
+async def keep_owning(lock: OwnerLock, databases: Sequence[Database] = ()) -> None:
+    """Check periodically that the lock file and the databases are in their place, until cancelled.
 
     Raises `AlreadyOwned` when another process got the directory meanwhile.
     """
     looking = Threads()
+
+    def look() -> None:
+        lock.confirm()
+        for database in databases:
+            database.look()
+
     while True:
-        await looking.run(lock.confirm)
+        await looking.run(look)
         await trio.sleep(CONFIRM_EVERY)
 
 
@@ -68,6 +75,12 @@ class Stores:
     moves: Moves
     #: None where `history.enabled` is off.
     history: HistoryStore | None
+
+    @property
+    def databases(self) -> tuple[Database, ...]:
+        """What is put back when another program takes it away."""
+        kept = (self.coordination, self.edges, self.stats, self.manifest)
+        return kept if self.history is None else (*kept, self.history)
 
 
 def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
@@ -92,6 +105,7 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         _sync_names({data, *(folder.parent for folder in fresh)})
         displaced = Displaced(private / DISPLACED)
         _recover(files, displaced)
+        finish_rescues(private, now)
         migrate(data, now)
         coordination = CoordinationStore.open(private / "coordination.db", now)
         undo.callback(coordination.close)
@@ -115,7 +129,10 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
     if fulltext.was_rebuilt and not manifest.is_new:
         log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
     moves = Moves(private)
-    return Stores(lock, files, displaced, coordination, edges, stats, manifest, fulltext, moves, history)
+    opened = Stores(lock, files, displaced, coordination, edges, stats, manifest, fulltext, moves, history)
+    for database in opened.databases:
+        database.watch(lock)
+    return opened
 
 
 def _recover(files: NoteFiles, displaced: Displaced) -> None:
@@ -141,11 +158,7 @@ def _sync_names(folders: Iterable[Path]) -> None:
     """Make the names in folders durable: whatever is synced below a name that is lost is lost with it."""
     for folder in sorted(folders):
         try:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync_folder(folder)
         except OSError as failure:  # one that may not be read, or a file system that cannot
             log.warning("folder not synced", folder=str(folder), reason=str(failure))
 

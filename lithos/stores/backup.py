@@ -21,10 +21,10 @@ import apsw
 import cattrs
 from attrs import field, frozen
 
-from lithos.stores import PRIVATE_FOLDER
+from lithos.stores import sync_folder
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.notes.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
-from lithos.stores.sqlite import reserve_private, snapshot, transaction
+from lithos.stores.sqlite import copy_content, snapshot, transaction
 
 
 @frozen
@@ -178,15 +178,6 @@ def sync_folders(root: Path) -> None:
         sync_folder(Path(folder))
 
 
-def sync_folder(folder: Path) -> None:
-    """Sync one folder, so that the names of its files are durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def write_index(directory: Path, index: BackupIndex) -> None:
     """Write `backup.json` atomically, after everything else is synced."""
     sync_folders(directory)
@@ -255,18 +246,7 @@ def copy_database(source: Path, target: Path, *, is_live: bool) -> SavedFile | N
     with snapshot(source, is_live=is_live) as reading:
         if reading is None:
             return None
-        target.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-        reserve_private(target)
-        writing = apsw.Connection(str(target))
-        try:
-            with writing.backup("main", reading, "main") as copying:
-                while not copying.done:
-                    copying.step(-1)
-            writing.execute("PRAGMA journal_mode=DELETE").fetchall()
-        finally:
-            writing.close()
-    with target.open("rb") as written:
-        os.fsync(written.fileno())
+        copy_content(reading, target)
     return describe_file(target)
 
 

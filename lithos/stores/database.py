@@ -6,27 +6,36 @@ refused, or quarantined and a new one made, as its layout says.
 `LearningDatabase` (`edges.db`, `stats.db`) is created by a server or by the first write. Whether writes
 succeed is remembered, for `/health`. Damage that shows only in use changes nothing at once: a mark beside the
 file has the next opening check all of it, however large it is.
+
+Other programs may remove or replace a file that is open: what is written then has no name, and is gone with
+the process. A database that is `watch`ed looks at its files before each transaction, and puts back what it
+has, with everything in it, before anything more is written; the file of the other program is set aside.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, Protocol, Self
+from weakref import WeakKeyDictionary
 
 import apsw
 from attrs import frozen
 
 from lithos.core.times import parse_time
+from lithos.stores.holds import Identity, identity_of
 from lithos.stores.sqlite import (
+    Connection,
     CorruptDatabase,
     DatabaseFailed,
     Durability,
     open_database,
     open_reader,
     quarantine,
+    rescue,
     savepoint,
     transaction,
 )
@@ -36,6 +45,8 @@ from lithos.telemetry import get_logger
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: The writing and the reading one, which may be the same.
 Connections = tuple[apsw.Connection, apsw.Connection]
+#: The database and its WAL: what a commit is in.
+_Files = tuple[Identity | None, Identity | None]
 
 
 @frozen
@@ -53,6 +64,18 @@ class Layout:
     has_references: bool = False
 
 
+class Keeper(Protocol):
+    """Knows whose the folder of a database is, and tells what other programs did to it."""
+
+    def secure(self) -> None:
+        """Raise `OSError` unless the folder is this process's."""
+        ...
+
+    def restored(self, path: Path, aside: Path | None) -> None:
+        """Note that a database is back at its path, and where the file is that was there instead."""
+        ...
+
+
 class Database:
     """Writes go through one caller inside `transaction()`; reads use the second connection."""
 
@@ -62,6 +85,16 @@ class Database:
     def __init__(self, path: Path, connections: Connections | None = None) -> None:
         self._path = path
         self._connections = connections
+        self._keeper: Keeper | None = None
+        self._files: _Files = (None, None)
+        #: Bytes of the file, which never gets shorter.
+        self._size = 0
+        #: Why there is nothing to put back.
+        self._loss: str | None = None
+        #: Connections to a file that was taken away, and which of the two each was: who holds one gets on.
+        self._former = WeakKeyDictionary[Connection, int]()
+        #: Whether a look found another file, or none, at its path.
+        self.is_away = False
 
     @classmethod
     def open(cls, path: Path, now: datetime) -> Self:
@@ -70,13 +103,18 @@ class Database:
         store._connect_or_replace(now)
         return store
 
+    def watch(self, keeper: Keeper) -> None:
+        """Put the file back from now on when another program removed or replaced it."""
+        self._keeper = keeper
+
     @property
     def name(self) -> str:
         """The name of the file."""
         return self._path.name
 
     def transaction(self) -> AbstractContextManager[None]:
-        """One write transaction."""
+        """One write transaction, in the file that is at the path. Raises `OSError`, `DatabaseFailed`."""
+        self._stay()
         return transaction(self._writer)
 
     def part(self) -> AbstractContextManager[None]:
@@ -85,10 +123,17 @@ class Database:
 
     def close(self) -> None:
         """Close both connections; the last one writes the WAL back."""
-        if self._connections is not None:
-            writer, reader = self._connections
-            reader.close()
-            writer.close()
+        if self._connections is None:
+            return
+        writer, reader = self._connections
+        try:
+            self._stay()
+        except (OSError, DatabaseFailed, CorruptDatabase) as failure:
+            self.log.error("database not put back", path=str(self._path), reason=str(failure))
+            if self._find()[0] != self._files:
+                _forsake(reader, writer)
+        for connection in (*self._former, *reversed(self._connections)):
+            connection.close(True)
 
     @property
     def _writer(self) -> apsw.Connection:
@@ -123,9 +168,71 @@ class Database:
             writer.close(True)
             raise
 
+        self._files, self._size = self._find()
+        self._loss = None
+
     def _read_whole(self) -> int | None:
         """Bytes up to which the file is read as a whole when it is opened; None is any size."""
         return None
+
+    # -- keeping its place ---------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Note whether the files are where they were opened; whoever writes puts them back. Any thread."""
+        for connection in list(self._former):  # since the last look nobody has begun to read there
+            connection.close(True)
+        if self._keeper is not None and self._connections is not None:
+            self.is_away = not self._is_in_place()
+
+    def _stay(self) -> None:
+        """Put the files back unless they are in their place. Raises `OSError`, `DatabaseFailed`."""
+        if self._keeper is None or self._connections is None:
+            return
+        if not self._is_in_place():
+            self._put_back(self._keeper)
+        self.is_away = False
+
+    def _find(self) -> tuple[_Files, int]:
+        """What is at the paths, and how long it is."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found = os.stat(self._path)
+            wal = identity_of(self._path.with_name(self._path.name + "-wal"))
+            return ((found.st_dev, found.st_ino), wal), found.st_size
+        return (None, None), 0
+
+    def _is_in_place(self) -> bool:
+        files, size = self._find()
+        if files != self._files or size < self._size:
+            return False
+        self._size = size
+        return True
+
+    def _put_back(self, keeper: Keeper) -> None:
+        """Make the file anew of what the connections have, and go on with that."""
+        assert self._connections is not None
+        if self._loss is not None:
+            raise apsw.CorruptError(self._loss)
+        keeper.secure()
+        before, now = self._connections, datetime.now(UTC)
+        ours = [identity for identity in self._files if identity is not None]
+        is_cut = self._find()[0][0] == self._files[0]
+        try:
+            aside = rescue(before[0], self._path, ours, now, is_cut=is_cut)
+        except apsw.CorruptError as loss:
+            self._loss = str(loss)
+            raise
+        _forsake(*before)
+        self._connect(now)
+        self._former.update((each, n) for n, each in enumerate(before) if isinstance(each, Connection))
+        for former, which in self._former.items():
+            former.follow(self._connections[which])
+        keeper.restored(self._path, aside)
+
+
+def _forsake(*connections: apsw.Connection) -> None:
+    """Have closing them leave alone what is at the path: SQLite takes the WAL there for theirs."""
+    for connection in connections:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
 
 def add_missing_columns(connection: apsw.Connection, tables: Mapping[str, Mapping[str, str]]) -> None:
@@ -209,8 +316,8 @@ class LearningDatabase(Database):
             try:
                 if self._connections is None:
                     self._connect(self._opened_at)
-                before = self._writer.total_changes()
                 with super().transaction():
+                    before = self._writer.total_changes()
                     yield
             except (DatabaseFailed, OSError) as failure:
                 self._note_failure(failure)
@@ -234,6 +341,12 @@ class LearningDatabase(Database):
         with self.transaction():
             self._writer.execute("PRAGMA user_version=0")
         self._note_success()
+
+    def look(self) -> None:
+        """As the base's; what it finds counts as a failure, so that writing is tried at once."""
+        super().look()
+        if self.is_away:
+            self._note_failure(FileNotFoundError(f"{self._path} was removed, replaced or cut short"))
 
     def _note_failure(self, failure: Exception) -> None:
         if self.failure is None:

@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
@@ -133,7 +133,7 @@ class OwnerLock:
     def hold_database(self) -> None:
         """Lock the database too, once it has been created; it must be closed before `release`."""
         database = places_of(self.path)[-1]
-        if database not in self._holds:
+        if database not in self._holds or self._holds[database].identity != identity_of(database):
             self._hold(database, self._holds)
 
     def publish(self, record: OwnerRecord) -> None:
@@ -206,6 +206,34 @@ class OwnerLock:
                 raise
         self._needs_refresh = owner_record.hold(self.path, self._clock(), partial(_write, descriptor, record))
         return self._needs_refresh
+
+    # -- databases that are put back (`Keeper`) ---------------------------------------------------
+
+    def secure(self) -> None:
+        """See that what is at the path is this process's to write. Raises `OSError`."""
+        try:
+            self.confirm()
+        except AlreadyOwned as other:
+            raise OSError(str(other)) from other
+        with self._turn:
+            if self._descriptor is None or identity_of(self.path) != _identity(self._descriptor):
+                raise OSError(f"{self.path} is not this process's: another one may own the data directory")
+
+    def restored(self, path: Path, aside: Path | None) -> None:
+        """Note that a database is at its path again; `aside` is where the file of the other program is."""
+        with self._turn:
+            if path == places_of(self.path)[-1]:
+                self.hold_database()
+            kept = "" if aside is None else f"; the file that was put there instead is now {aside}"
+            log.warning("database put back", path=str(path), aside=aside and str(aside))
+            self._passing = (
+                self._clock(),
+                f"{path} was removed or replaced by another program while the server ran, and has been put "
+                f"back with everything in it{kept}. Keep programs that sync or clean folders away from "
+                ".lithos",
+            )
+        with suppress(AlreadyOwned):  # the next look ends the process
+            self.confirm()
 
     # -- keeping it ------------------------------------------------------------------------------
 
@@ -298,8 +326,9 @@ class OwnerLock:
 
 def _moved(place: Path) -> str:
     return (
-        f"{place} was moved, removed or replaced while the server ran, which still writes to the database "
-        "that was there before. Stop the server, put back what was moved, and start it again"
+        f"{place} was moved, removed or replaced while the server ran, which puts its databases back if "
+        "there is a place. Stop the server, put back what is missing, but not over databases that are there, "
+        "and start it again"
     )
 
 

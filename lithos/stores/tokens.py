@@ -27,7 +27,7 @@ from lithos.core import principals
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import RIGHTS, Principal, Rights
 from lithos.core.times import format_time, parse_time
-from lithos.stores import PRIVATE_FOLDER
+from lithos.stores import PRIVATE_FOLDER, sync_folder
 from lithos.stores.owner_record import NO_LOCKS
 
 TOKENS: Final = "tokens.json"
@@ -255,7 +255,7 @@ class TokenStore:
                 raise TokenRefused("There are tokens: revoke them first (lithos token list shows them).")
             with suppress(FileNotFoundError):
                 self.path.unlink()
-            _sync_folder(self._private)
+            sync_folder(self._private)
             os.ftruncate(lock, 0)
             os.fsync(lock)
 
@@ -286,7 +286,7 @@ class TokenStore:
             with suppress(OSError):
                 fresh.unlink()
             raise
-        _sync_folder(self._private)
+        sync_folder(self._private)
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -341,11 +341,3 @@ def _row_of(token: Token) -> dict[str, Any]:
         "created_at": format_time(token.created_at),
         "expires_at": None if expires_at is None else format_time(expires_at),
     }
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

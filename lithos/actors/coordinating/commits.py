@@ -81,7 +81,7 @@ class Commits:
 
     def commit(self, batch: Batch) -> Committed:
         """One transaction. A refused command undoes only itself."""
-        if batch.is_empty:
+        if batch.is_empty and not self._store.is_away:
             replies = [step.reply for step in batch.steps]
             return Committed(replies, [], since_prune=batch.since_prune, due=batch.due)
         try:

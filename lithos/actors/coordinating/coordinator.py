@@ -164,7 +164,8 @@ class Coordinator:
         while True:
             self._nudge_when_due()
             await trio.sleep(LAZY_DELAY)
-            if self._touched or self._audit or self._unwritten or self._records.has_unsaved:
+            lazy = self._touched or self._audit or self._unwritten or self._records.has_unsaved
+            if lazy or self._store.is_away:
                 self.mailbox.nudge(Flush())
 
     def _nudge_when_due(self) -> None:

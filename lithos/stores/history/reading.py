@@ -17,7 +17,7 @@ import apsw
 from lithos.core.history.retention import KeptVersion
 from lithos.core.history.versions import VersionRow
 from lithos.core.plan import Place
-from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase
+from lithos.stores.database import Keeper, Layout, LearningDatabase, SET_ASIDE
 from lithos.stores.history.contents import Contents, DamagedContent
 from lithos.stores.history.schema import (
     COLUMNS,
@@ -45,6 +45,10 @@ class HistoryReading(LearningDatabase):
     def __init__(self, path: Path, now: datetime) -> None:
         super().__init__(path, now)
         self._reading = Lock()
+
+    def _put_back(self, keeper: Keeper) -> None:
+        with self._reading:
+            super()._put_back(keeper)
 
     # -- reading (VersionReader) ---------------------------------------------------------------
 

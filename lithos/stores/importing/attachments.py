@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from lithos.stores import sync_folder
+
 _BLOCK: Final = 1 << 20
 #: File systems without hard links.
 _NO_LINKS: Final = frozenset((errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK))
@@ -64,7 +66,7 @@ def _copy(source: Path, temporary: Path, target: Path) -> tuple[str, str]:
             with suppress(FileNotFoundError):
                 temporary.unlink()
             raise
-    _sync(target.parent)
+    sync_folder(target.parent)
     return COPIED, ""
 
 
@@ -88,15 +90,7 @@ def _make_folders(folder: Path) -> None:
         folder = folder.parent
     for each in reversed(missing):
         each.mkdir(exist_ok=True)
-        _sync(each.parent)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_folder(each.parent)
 
 
 def _is_equal(one: Path, other: Path) -> bool:

@@ -18,6 +18,7 @@ from attrs import frozen
 
 from lithos.core.events import TOOL
 from lithos.core.notes.link_edit import Relinking
+from lithos.stores import sync_folder
 from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger
 
@@ -56,7 +57,7 @@ class Moves:
         """Make an intent durable, in the place of an earlier one of the note. Raises `OSError`."""
         if not self._folder.is_dir():
             self._folder.mkdir(parents=True, exist_ok=True)
-            _sync(self._folder.parent)
+            sync_folder(self._folder.parent)
         path = self._path(intent.id)
         temporary = path.with_suffix(".tmp")
         with temporary.open("wb") as file:
@@ -64,13 +65,13 @@ class Moves:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        _sync(self._folder)
+        sync_folder(self._folder)
 
     def remove(self, note_id: str) -> None:
         """Remove an intent; none is fine. Raises `OSError`."""
         with suppress(FileNotFoundError):
             self._path(note_id).unlink()
-            _sync(self._folder)
+            sync_folder(self._folder)
 
     def find(self, note_id: str) -> MoveIntent | None:
         """The intent of a note."""
@@ -102,11 +103,3 @@ def _read(path: Path) -> MoveIntent | None:
         with suppress(OSError):
             path.rename(path.with_suffix(".unreadable"))
         return None
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
