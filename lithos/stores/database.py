@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import ClassVar, Final, Protocol, Self
 from weakref import WeakKeyDictionary
 
@@ -89,6 +90,8 @@ class Database:
         self._files: _Files = (None, None)
         #: Bytes of the file, which never gets shorter.
         self._size = 0
+        #: Held while the files are put back.
+        self._moving = Lock()
         #: Why there is nothing to put back.
         self._loss: str | None = None
         #: Connections to a file that was taken away, and which of the two each was: who holds one gets on.
@@ -163,13 +166,13 @@ class Database:
                 writer.execute("PRAGMA foreign_keys=OFF")
             with transaction(writer):
                 layout.upgrade(writer, now)
-            self._connections = (writer, open_reader(self._path) if layout.has_reader else writer)
+            reader = open_reader(self._path) if layout.has_reader else writer
+            self._files, self._size = self._find()
         except BaseException:
             writer.close(True)
             raise
-
-        self._files, self._size = self._find()
         self._loss = None
+        self._connections = (writer, reader)
 
     def _read_whole(self) -> int | None:
         """Bytes up to which the file is read as a whole when it is opened; None is any size."""
@@ -181,15 +184,24 @@ class Database:
         """Note whether the files are where they were opened; whoever writes puts them back. Any thread."""
         for connection in list(self._former):  # since the last look nobody has begun to read there
             connection.close(True)
-        if self._keeper is not None and self._connections is not None:
-            self.is_away = not self._is_in_place()
+        if self._keeper is None or self._connections is None or not self._moving.acquire(blocking=False):
+            return
+        try:
+            if not self._is_in_place():
+                self._note_loss()
+        finally:
+            self._moving.release()
+
+    def _note_loss(self) -> None:
+        self.is_away = True
 
     def _stay(self) -> None:
         """Put the files back unless they are in their place. Raises `OSError`, `DatabaseFailed`."""
         if self._keeper is None or self._connections is None:
             return
         if not self._is_in_place():
-            self._put_back(self._keeper)
+            with self._moving:
+                self._put_back(self._keeper)
         self.is_away = False
 
     def _find(self) -> tuple[_Files, int]:
@@ -342,11 +354,10 @@ class LearningDatabase(Database):
             self._writer.execute("PRAGMA user_version=0")
         self._note_success()
 
-    def look(self) -> None:
-        """As the base's; what it finds counts as a failure, so that writing is tried at once."""
-        super().look()
-        if self.is_away:
-            self._note_failure(FileNotFoundError(f"{self._path} was removed, replaced or cut short"))
+    def _note_loss(self) -> None:
+        """It counts as a failure, so that writing is tried within a second."""
+        super()._note_loss()
+        self._note_failure(FileNotFoundError(f"{self._path} was removed, replaced or cut short"))
 
     def _note_failure(self, failure: Exception) -> None:
         if self.failure is None:
