@@ -19,9 +19,13 @@ from lithos.app.vault import make_lock, open_notes
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core.times import format_time
-from lithos.stores import PRIVATE_FOLDER, sync_folder
+from lithos.stores import PRIVATE_FOLDER
 from lithos.stores.backup import (
+    ASIDE,
     FORMAT,
+    PRIVATE,
+    READY,
+    STAGED,
     VAULT,
     BackupIndex,
     BackupRefused,
@@ -31,6 +35,7 @@ from lithos.stores.backup import (
     copy_database,
     copy_file,
     find_links,
+    finish_restore,
     journal_head,
     make_links,
     move_counters_ahead,
@@ -50,11 +55,6 @@ __all__ = ["BackupRefused", "Restored", "back_up", "back_up_to_tar", "restore"]
 #: Edges first: an event leaves the outbox of `edges.db` when the journal, copied later, has it. Versions of
 #: changes after the copy are caught up from the notes, which are copied last.
 DATABASES = ("edges.db", "stats.db", HISTORY, "coordination.db")
-PRIVATE = ".lithos"
-#: Kept in the data directory when something else takes its place.
-ASIDE = ".before-restore-"
-#: Left where they are: the lock that is held, and what was set aside before.
-_LOCK = f"{PRIVATE}/lock"
 
 
 def _ignore(done: int, total: int) -> None:
@@ -211,20 +211,28 @@ def restore(
         _check_vault(vault, data, index)
         verify_files(directory, index, told)
         data.mkdir(parents=True, exist_ok=True)
-        occupied = _content(data)
-        if occupied and not force:
-            raise BackupRefused(
-                f"{data} is not empty ({', '.join(sorted(occupied)[:5])}). Choose an empty one with "
-                "--data-dir, or add --force: then its content is moved aside, not deleted."
-            )
+        if not force:
+            _require_empty(data)
         if vault is not None:
             vault.mkdir(parents=True, exist_ok=True)
         lock = make_lock(config.storage)
         lock.acquire(format_time(clock()))
         try:
+            finish_restore(data)  # an earlier one may have been killed
+            if not force:
+                _require_empty(data)
             return Restored(index, _replace_content(data, vault, directory, index, clock()))
         finally:
             lock.release()
+
+
+def _require_empty(data: Path) -> None:
+    occupied = _content(data)
+    if occupied:
+        raise BackupRefused(
+            f"{data} is not empty ({', '.join(sorted(occupied)[:5])}). Choose an empty one with "
+            "--data-dir, or add --force: then its content is moved aside, not deleted."
+        )
 
 
 def _check_vault(vault: Path | None, data: Path, index: BackupIndex) -> None:
@@ -280,7 +288,7 @@ def _replace_content(
 ) -> Path | None:
     """Stage a copy, move what is there aside, put the copy in its place; notes go to the vault, if any."""
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-    staged = Path(tempfile.mkdtemp(prefix=f"{ASIDE}staged-", dir=data))
+    staged = Path(tempfile.mkdtemp(prefix=STAGED, dir=data))
     try:
         for name, saved in index.files.items():
             copied = copy_file(backup / name, staged / name)
@@ -291,13 +299,11 @@ def _replace_content(
             _fill_vault(vault, staged / index.notes)
         move_counters_ahead(staged / PRIVATE / "coordination.db", now)
         sync_folders(staged)
-        aside = _move_aside(data, data / f"{ASIDE}{stamp}")
-        _move_in(staged, data)
-        sync_folders(data / PRIVATE)
-        sync_folder(data)
-    finally:
+        staged.rename(data / f"{READY}{stamp}")
+    except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
-    return aside
+        raise
+    return finish_restore(data)
 
 
 def _fill_vault(vault: Path, staged: Path) -> None:
@@ -319,25 +325,3 @@ def _fill_vault(vault: Path, staged: Path) -> None:
             shutil.rmtree(top) if top.is_dir() and not top.is_symlink() else top.unlink()
         raise
     shutil.rmtree(staged)
-
-
-def _move_aside(data: Path, aside: Path) -> Path | None:
-    moved = False
-    for path in sorted(data.iterdir()):
-        if path.name.startswith(ASIDE):
-            continue
-        inside = [path] if path.name != PRIVATE or not path.is_dir() else sorted(path.iterdir())
-        for one in inside:
-            name = one.relative_to(data)
-            if name.as_posix() != _LOCK:
-                (aside / name).parent.mkdir(parents=True, exist_ok=True)
-                one.rename(aside / name)
-                moved = True
-    return aside if moved else None
-
-
-def _move_in(staged: Path, data: Path) -> None:
-    for path in sorted(staged.iterdir()):
-        inside = [path] if path.name != PRIVATE else sorted(path.iterdir())
-        for one in inside:
-            one.rename(data / one.relative_to(staged))

@@ -17,6 +17,7 @@ from lithos.app.vault import make_lock, open_notes
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time
 from lithos.stores import PRIVATE_FOLDER, sync_folder
+from lithos.stores.backup import finish_restore
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import Database
 from lithos.stores.history.store import HISTORY, HistoryStore
@@ -100,6 +101,7 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
     undo = ExitStack()
     undo.callback(lock.release)
     with undo:
+        finish_restore(data)
         files = open_notes(config.storage)
         files.create_root()
         _sync_names({data, *(folder.parent for folder in fresh)})

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -21,10 +22,21 @@ import apsw
 import cattrs
 from attrs import field, frozen
 
-from lithos.stores import sync_folder
+from lithos.stores import PRIVATE_FOLDER, sync_folder
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.notes.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 from lithos.stores.sqlite import copy_content, snapshot, transaction
+
+PRIVATE: Final = ".lithos"
+#: Kept in the data directory when something else takes its place.
+ASIDE: Final = ".before-restore-"
+#: A copy of a backup while it is made; when it is whole, from when on a restore is always finished; and when
+#: the former content has been moved aside. A kill may leave one.
+STAGED: Final = f"{ASIDE}staged-"
+READY: Final = f"{ASIDE}ready-"
+_PLACING: Final = f"{ASIDE}placing-"
+#: Left where they are: the lock that is held, and what was set aside before.
+_LOCK: Final = f"{PRIVATE}/lock"
 
 
 @frozen
@@ -275,3 +287,47 @@ def move_counters_ahead(path: Path, now: datetime) -> None:
             )
     finally:
         connection.close()
+
+
+def finish_restore(data: Path) -> Path | None:
+    """Put the whole copy of a backup in the place of what is there, if there is one; for the owner.
+
+    Returns where the former content is now. Killed at any moment, the next call goes on.
+    """
+    aside: Path | None = None
+    for staged in [*data.glob(f"{STAGED}*")]:
+        shutil.rmtree(staged)
+    for ready in [*data.glob(f"{READY}*")]:
+        stamp = ready.name.removeprefix(READY)
+        _move_aside(data, data / f"{ASIDE}{stamp}")
+        sync_folder(data)
+        ready.rename(data / f"{_PLACING}{stamp}")
+        sync_folder(data)
+    for placing in [*data.glob(f"{_PLACING}*")]:
+        _move_in(placing, data)
+        sync_folders(data / PRIVATE)
+        sync_folder(data)
+        shutil.rmtree(placing)
+        former = data / f"{ASIDE}{placing.name.removeprefix(_PLACING)}"
+        aside = former if former.exists() else None
+    return aside
+
+
+def _move_aside(data: Path, aside: Path) -> None:
+    for path in sorted(data.iterdir()):
+        if path.name.startswith(ASIDE):
+            continue
+        inside = [path] if path.name != PRIVATE or not path.is_dir() else sorted(path.iterdir())
+        for one in inside:
+            name = one.relative_to(data)
+            if name.as_posix() != _LOCK:
+                (aside / name).parent.mkdir(parents=True, exist_ok=True)
+                one.rename(aside / name)
+
+
+def _move_in(staged: Path, data: Path) -> None:
+    for path in sorted(staged.iterdir()):
+        inside = [path] if path.name != PRIVATE else sorted(path.iterdir())
+        (data / PRIVATE).mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        for one in inside:
+            one.rename(data / one.relative_to(staged))

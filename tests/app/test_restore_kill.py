@@ -1,0 +1,131 @@
+"""Kill -9 of a restore at each of its steps: what is opened next is the old content or the new."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.app.backup import back_up, restore
+from lithos.app.stores import close_stores, open_stores
+from lithos.config.catalogue import Config
+from lithos.config.sections import StorageConfig
+
+#: What a restore does to names.
+STEPS = ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync")
+
+
+def config(data: Path) -> Config:
+    return Config(storage=StorageConfig(data_dir=data))
+
+
+def fill(data: Path, *names: str) -> None:
+    """Notes, and a row with the same name in two databases."""
+    close_stores(open_stores(config(data)))
+    for name in names:
+        (data / "knowledge" / name).mkdir(parents=True)
+        (data / "knowledge" / name / f"{name}.md").write_text(f"# {name}\n")
+    (data / "config.yaml").write_text(f"# {names}\n")
+    for database in ("coordination.db", "history.db"):
+        with closing(sqlite3.connect(data / ".lithos" / database)) as connection, connection:
+            connection.execute("CREATE TABLE kept(name)")
+            connection.executemany("INSERT INTO kept VALUES(?)", [(name,) for name in names])
+
+
+def content(data: Path) -> tuple[object, ...]:
+    """What the next process has, once it opened the data directory."""
+    close_stores(open_stores(config(data)))
+    notes = sorted(path.name for path in (data / "knowledge").rglob("*.md"))
+    settings = (data / "config.yaml").read_text()
+    rows: list[Any] = []
+    for database in ("coordination.db", "history.db"):
+        with closing(sqlite3.connect(data / ".lithos" / database)) as connection:
+            there = connection.execute("SELECT 1 FROM sqlite_schema WHERE name='kept'").fetchall()
+            rows.append(connection.execute("SELECT name FROM kept ORDER BY 1").fetchall() if there else None)
+    return notes, settings, rows
+
+
+def run_killed(at: int, work: Callable[[], object]) -> bool:
+    """Do the work in a process that kills itself before its step `at`; whether it got so far."""
+    child = os.fork()
+    if child == 0:
+        steps = 0
+
+        def stepping(real: Callable[..., Any]) -> Callable[..., Any]:
+            def step(*arguments: Any, **more: Any) -> Any:
+                nonlocal steps
+                steps += 1
+                if steps == at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return real(*arguments, **more)
+
+            return step
+
+        try:
+            for name in STEPS:
+                setattr(os, name, stepping(getattr(os, name)))
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert status in (0, signal.SIGKILL), status
+    return status != 0
+
+
+@pytest.mark.parametrize("is_killed_twice", [False, True])
+def test_a_restore_killed_at_any_step_leaves_the_old_or_the_new(
+    tmp_path: Path, is_killed_twice: bool
+) -> None:
+    """lifecycle spec, section 8; the second kill is of the process that goes on with it"""
+    old, data, copy = tmp_path / "old", tmp_path / "data", tmp_path / "copy"
+    fill(tmp_path / "new", "newer", "newest")
+    back_up(config(tmp_path / "new"), copy)
+    fill(old, "oldest", "older", "old")
+    before, after = content(old), content(tmp_path / "new")
+    found: list[str] = []
+    for at in range(1, 1_000):
+        shutil.rmtree(data, ignore_errors=True)
+        shutil.copytree(old, data)
+        is_over = not run_killed(at, lambda: restore(config(data), copy, force=True))
+        if is_killed_twice:
+            run_killed(1 + at % 20, lambda: open_stores(config(data)))
+        state = content(data)
+        found.append("o" if state == before else "n" if state == after else "?")
+        left = [path.name for path in data.glob(".before-restore-*")]
+        assert len(left) == (found[-1] == "n"), left
+        if found[-1] == "n":
+            (aside,) = data.glob(".before-restore-*")
+            assert (aside / "config.yaml").read_text() == before[1], "the former content is kept whole"
+        if is_over:
+            break
+    told = "".join(found)
+    print(f"{len(told) - 1} kills: {told}")  # noqa: T201 - for `pytest -s`
+    assert told.strip("o").strip("n") == ""
+    assert len(told) > 20
+    assert told[0] == "o"
+    assert told.endswith("nn")
+
+
+def test_a_restore_after_a_killed_one_finishes_that_and_then_asks_again(tmp_path: Path) -> None:
+    """Nothing that came into its place meanwhile is moved aside without being asked."""
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    fill(tmp_path / "new", "newest")
+    back_up(config(tmp_path / "new"), copy)
+    data.mkdir()
+    at = 1
+    while not any(data.glob(".before-restore-placing-*")):
+        shutil.rmtree(data)
+        data.mkdir()
+        assert run_killed(at, lambda: restore(config(data), copy))
+        at += 1
+    with pytest.raises(Exception, match="is not empty"):
+        restore(config(data), copy)
+    assert content(data) == content(tmp_path / "new")
