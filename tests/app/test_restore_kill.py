@@ -80,7 +80,7 @@ def run_killed(at: int, work: Callable[[], object]) -> bool:
     return status != 0
 
 
-@pytest.mark.parametrize("is_killed_twice", [False, True])
+@pytest.mark.parametrize("is_killed_twice", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_restore_killed_at_any_step_leaves_the_old_or_the_new(
     tmp_path: Path, is_killed_twice: bool
 ) -> None:
