@@ -1,36 +1,62 @@
 """Examples in Markdown pages: which blocks are run, and what they must print.
 
-A line `<!-- run -->` before a block of `sh` has it run; `<!-- prints -->` before the block after it says
-what stdout must show: each of its lines, in this order, other lines between them; `…` stands for anything.
-`<!-- file NAME -->` before a block of any language writes it to that file first.
+A line before a fenced block says what becomes of it. `<!-- install -->` makes `.venv` in the person's folder,
+`<!-- serve -->` is typed into a first shell and goes on in the background, `<!-- run -->` is typed into the
+second shell. `<!-- prints -->` says what stdout of the block before must show: each of its lines, in this
+order, other lines between them; `…` stands for anything. `<!-- file NAME -->` before a block of any language
+has it written to that file.
+
+`python -m tests.e2e.pages CHECKOUT [PAGE]` follows a page (README.md) in CHECKOUT, with `$HOME` beside it,
+and prints what a person would see.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
-from attrs import frozen
+from attrs import define, evolve, field, frozen
 
+from tests.e2e.process import STOP_BOUND, clean_environment
+
+ROOT: Final = Path(__file__).parents[2]
+#: The port that pages print.
+PRINTED_PORT: Final = "8765"
 _BLOCK: Final = re.compile(
-    r"(?:^<!-- (?P<mark>run|prints|file (?P<name>\S+)) -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    r"(?:^<!-- (?P<mark>install|serve|run|prints|file (?P<name>\S+)) -->\n+)?"
+    r"^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 _BETWEEN: Final = "\x1e"
+_PORT: Final = re.compile(r"http://127\.0\.0\.1:(\d+)/mcp")
 
 
 @frozen
 class Block:
     """One fenced block; `mark` is what the comment before it asks for."""
 
-    mark: Literal["run", "prints", "file", ""]
+    mark: Literal["install", "serve", "run", "prints", "file", ""]
     name: str
     language: str
     text: str
     line: int
+
+
+@frozen
+class Step:
+    """One block that was run: what it printed on stdout, and how many seconds it took."""
+
+    block: Block
+    printed: str
+    seconds: float
 
 
 def read_blocks(page: str) -> list[Block]:
@@ -47,31 +73,142 @@ def read_blocks(page: str) -> list[Block]:
     ]
 
 
+def first_steps(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks of README.md that other pages go on from: up to the first in the second shell."""
+    marks = [block.mark for block in blocks]
+    return list(blocks[: marks.index("run") + 1])
+
+
+@define
+class Person:
+    """Somebody who types what a page shows, in `folder`, with nothing of Lithos on the path.
+
+    `port`: what stands for the port that pages print; 0 has the system choose one when a server is started.
+    """
+
+    folder: Path
+    environment: dict[str, str]
+    port: str = "0"
+    #: Makes `.venv` quickly: this environment, which has what is installed. None: what is printed is run.
+    venv: Path | None = Path(sys.prefix)
+    _server: subprocess.Popen[str] | None = field(default=None, init=False)
+
+    @classmethod
+    def at(cls, folder: Path, home: Path, programs: Path | None = None) -> Person:
+        """A person with an empty `home`; `programs` has what stands in for programs that a page names."""
+        home.mkdir()
+        own = str(Path(sys.executable).parent)
+        path = [each for each in os.environ["PATH"].split(os.pathsep) if each != own]
+        path[:0] = [] if programs is None else [str(programs)]
+        home_only = {"HOME": str(home), "PATH": os.pathsep.join(path)}
+        environment = clean_environment(home_only)
+        for name in [name for name in environment if name.startswith("XDG_")]:
+            del environment[name]
+        return cls(folder, environment)
+
+    def follow(self, blocks: Sequence[Block], within: float) -> list[Step]:
+        """Do what the blocks say, in their order; `AssertionError` with what was said where one fails."""
+        done: list[Step] = []
+        for number, block in enumerate(blocks):
+            if block.mark == "install":
+                done += [self._install(block, within)]
+            elif block.mark == "serve":
+                done += [self._serve(block)]
+            elif block.mark in ("run", "file"):
+                return done + run_blocks(
+                    list(map(self.with_port, blocks[number:])), self.folder, self.environment, within
+                )
+        return done
+
+    def stop(self) -> None:
+        """Press Ctrl-C in the first shell: a server ends in order."""
+        if self._server is None:
+            return
+        os.killpg(self._server.pid, signal.SIGINT)
+        try:
+            assert self._server.wait(STOP_BOUND) in (0, 130), self._server.returncode
+        finally:
+            if self._server.poll() is None:
+                os.killpg(self._server.pid, signal.SIGKILL)
+            assert self._server.stdout is not None
+            self._server.stdout.close()
+
+    def with_port(self, block: Block) -> Block:
+        """The block with the port of the running server in it."""
+        return evolve(block, text=block.text.replace(PRINTED_PORT, self.port))
+
+    def _install(self, block: Block, within: float) -> Step:
+        began = time.monotonic()
+        if self.venv is None:
+            (step,) = run_blocks([block], self.folder, self.environment, within)
+            return step
+        (self.folder / ".venv").symlink_to(self.venv)
+        return Step(block, "", time.monotonic() - began)
+
+    def _serve(self, block: Block) -> Step:
+        began = time.monotonic()
+        with (self.folder.parent / "serve.stderr").open("ab") as errors:
+            self._server = subprocess.Popen(
+                ["bash", "--norc", "-c", block.text],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=self.folder,
+                env={**self.environment, "LITHOS_PORT": self.port},
+                text=True,
+                start_new_session=True,
+            )
+        said = ""
+        assert self._server.stdout is not None
+        for line in self._server.stdout:
+            said += line
+            if found := _PORT.search(line):
+                self.port = self.environment["LITHOS_PORT"] = found[1]
+                return Step(block, said, time.monotonic() - began)
+        raise AssertionError(f"the server did not start: {said}")
+
+
+@contextmanager
+def following(person: Person) -> Iterator[Person]:
+    """A person for the block, whose server is stopped afterwards."""
+    try:
+        yield person
+    finally:
+        person.stop()
+
+
 def run_blocks(
-    blocks: Sequence[Block], folder: Path, environment: dict[str, str], within: float
-) -> list[str]:
-    """Run the marked blocks in one shell, with `folder` as its current one; the stdout of each.
+    blocks: Sequence[Block], folder: Path, environment: Mapping[str, str], within: float
+) -> list[Step]:
+    """Run the marked blocks in one shell, with `folder` as its current one.
 
     The shell ends at the first command that fails: `AssertionError` with what it said.
     """
-    script = ["set -eu"]
+    script, run = ["set -eu"], []
     for block in blocks:
         if block.mark == "file":
             (folder / block.name).write_text(block.text, encoding="utf-8")
-        elif block.mark == "run":
-            script.append(block.text + f"\nprintf '{_BETWEEN}'")
+        elif block.mark in ("run", "install"):
+            run.append(block)
+            script.append(f"{block.text}\nprintf '{_BETWEEN}%s{_BETWEEN}' $EPOCHREALTIME")
+    began = time.time()
     done = subprocess.run(
         ["bash", "--norc", "-c", "\n".join(script)],
         capture_output=True,
         text=True,
         cwd=folder,
-        env=environment,
+        env=dict(environment),
         timeout=within,
         check=False,
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, f"{done.returncode}: {done.stderr}\nafter: {done.stdout}"
-    return done.stdout.split(_BETWEEN)[:-1]
+    *parts, _ = done.stdout.split(_BETWEEN)
+    ends = [began, *map(float, parts[1::2])]
+    return [
+        Step(block, printed, ends[index + 1] - ends[index])
+        for index, (block, printed) in enumerate(zip(run, parts[::2], strict=True))
+    ]
 
 
 def find_unprinted(expected: str, printed: str) -> str | None:
@@ -82,3 +219,56 @@ def find_unprinted(expected: str, printed: str) -> str | None:
         if wanted.strip() and not any(re.fullmatch(pattern, line.strip()) for line in lines):
             return wanted
     return None
+
+
+def find_difference(page: Path, blocks: Sequence[Block], steps: Sequence[Step]) -> str | None:
+    """What the page shows as printed and was not, with its place; None where all of it was."""
+    for block, printed in shown_outputs(blocks, steps):
+        if (missing := find_unprinted(block.text, printed)) is not None:
+            return f"{page.name}:{block.line}: {missing!r} not in\n{printed}"
+    return None
+
+
+def put_claude(folder: Path) -> Path:
+    """A folder with a program `claude` (`tests/e2e/claude.py`)."""
+    folder.mkdir()
+    program = folder / "claude"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/e2e/claude.py" "$@"\n')
+    program.chmod(0o755)
+    return folder
+
+
+def shown_outputs(blocks: Sequence[Block], steps: Sequence[Step]) -> list[tuple[Block, str]]:
+    """Each block that shows what is printed, with what the block before it printed."""
+    printed = {step.block: step.printed for step in steps}
+    last, shown = "", []
+    for block in blocks:
+        last = printed.get(block, last)
+        if block.mark == "prints":
+            shown.append((block, last))
+    return shown
+
+
+def transcript(steps: Sequence[Step]) -> str:
+    """What was typed and what came, with the seconds that each block took."""
+    parts = [f"--- {step.block.mark}: {step.seconds:.1f} s" for step in steps]
+    typed = ["".join(f"$ {line}\n" for line in step.block.text.splitlines()) for step in steps]
+    return "\n".join(
+        f"{part}\n{text}{step.printed}" for part, text, step in zip(parts, typed, steps, strict=True)
+    )
+
+
+def main(checkout: Path, page: Path) -> None:
+    """Follow the page in a checkout, everything really done, and print the transcript."""
+    checkout = checkout.resolve()
+    person = Person.at(checkout, checkout.with_name("home"), put_claude(checkout.with_name("programs")))
+    person.venv, person.port = None, PRINTED_PORT
+    blocks = read_blocks(page.read_text(encoding="utf-8"))
+    with following(person):
+        steps = person.follow(blocks, 600.0)
+    missing = find_difference(page, blocks, steps)
+    sys.stdout.write(f"{transcript(steps)}\n--- {missing or 'as the page says'}\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else ROOT / "README.md"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,20 @@ from lithos.cli.options import parse_arguments
 from lithos.config.catalogue import OLDER_NAMES, SECTIONS, SETTINGS, SHORT_VARIABLES
 from lithos.config.sources import LOG_VARIABLES
 from lithos.tools.contract.registry import ORDER
-from tests.e2e.pages import Block, find_unprinted, read_blocks, run_blocks
-from tests.e2e.process import clean_environment, running_lithos
+from tests.e2e.pages import (
+    Person,
+    find_difference,
+    find_unprinted,
+    first_steps,
+    following,
+    put_claude,
+    read_blocks,
+    run_blocks,
+)
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 RUNNABLE = [page for page in PAGES if "<!-- run -->" in page.read_text(encoding="utf-8")]
 WITHIN = 90.0
 
@@ -27,30 +35,19 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def shown_outputs(blocks: list[Block]) -> list[tuple[int, Block]]:
-    """(index of the run block before it, the block that shows what that prints)."""
-    run, shown = -1, []
-    for block in blocks:
-        run += block.mark == "run"
-        if block.mark == "prints":
-            shown.append((run, block))
-    return shown
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
 def test_the_examples_of_the_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
-    """The page's server has a port of the system's choice, which stands for 8765."""
-    with running_lithos(tmp_path / "data") as server:
-        port = str(server.address[1])
-        text = page.read_text(encoding="utf-8").replace("8765", port)
-        blocks = read_blocks(text)
-        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        environment = clean_environment({"PATH": programs, "LITHOS_PORT": port, "HOME": str(tmp_path)})
-        printed = run_blocks(blocks, tmp_path, environment, WITHIN)
-    for index, block in shown_outputs(blocks):
-        missing = find_unprinted(block.text, printed[index])
-        assert missing is None, f"{name_of(page)}:{block.line}: {missing!r} not in\n{printed[index]}"
+    """From an empty home, after the first steps of README.md; a port of the system stands for 8765."""
+    (tmp_path / "checkout").mkdir()
+    person = Person.at(tmp_path / "checkout", tmp_path / "home", put_claude(tmp_path / "programs"))
+    blocks = read_blocks(page.read_text(encoding="utf-8"))
+    before = [] if page == README else first_steps(read_blocks(README.read_text(encoding="utf-8")))
+    with following(person):
+        steps = person.follow([*before, *blocks], WITHIN)
+        shown = list(map(person.with_port, blocks))
+    missing = find_difference(page, shown, steps)
+    assert missing is None, missing
 
 
 def test_there_are_examples_in_every_page_for_a_task() -> None:
@@ -115,6 +112,6 @@ def test_a_line_that_is_not_printed_is_found() -> None:
 def test_a_command_that_fails_fails_its_page(tmp_path: Path) -> None:
     blocks = read_blocks("<!-- run -->\n```sh\ntrue\n```\n\n```sh\nfalse\n```\n")
     assert [block.mark for block in blocks] == ["run", ""]
-    assert run_blocks(blocks, tmp_path, dict(os.environ), 10.0) == [""]
+    assert run_blocks(blocks, tmp_path, dict(os.environ), 10.0)[0].printed == ""
     with pytest.raises(AssertionError):
         run_blocks(read_blocks("<!-- run -->\n```sh\nfalse\n```\n"), tmp_path, dict(os.environ), 10.0)
