@@ -116,16 +116,14 @@ class Ledger:
 
     @classmethod
     def of(cls, vault: Path) -> Ledger:
-        """Commit all there is; notes that are no plain text with line feeds are left alone."""
+        """Commit all there is."""
         git(vault, "init", "-q")
         git(vault, "add", "-A")
         git(vault, "commit", "-qm", "Morning")
         ledger = cls(vault)
         for path in git(vault, "ls-files", "-z").split("\0")[:-1]:
-            data = (vault / path).read_bytes()
-            is_plain = data.strip() and b"\r" not in data and b"\nid:" not in data and data[:1] != b"\xef"
-            if is_plain and path.endswith(".md"):
-                ledger.committed[path] = data.decode()
+            if path.endswith(".md"):
+                ledger.committed[path] = (vault / path).read_bytes().decode()
         ledger.files = {path: Entry(text) for path, text in ledger.committed.items()}
         return ledger
 
@@ -135,12 +133,16 @@ class Ledger:
         entry.id, entry.version, entry.is_stamped = answer["id"], answer["version"], True
         return entry
 
+    def now(self, path: str) -> str:
+        """What is in the file."""
+        return (self.vault / path).read_bytes().decode()
+
     def status(self) -> set[str]:
         """What `git status` must say."""
         gone = {f" D {path}" for path in self.committed.keys() - self.files.keys()}
         new = {f"?? {path}" for path in self.files.keys() - self.committed.keys()}
         both = self.committed.keys() & self.files.keys()
-        changed = {path for path in both if (self.vault / path).read_text() != self.committed[path]}
+        changed = {path for path in both if self.now(path) != self.committed[path]}
         return gone | new | {f" M {path}" for path in changed}
 
     def find_unasked(self) -> list[str]:
@@ -149,7 +151,7 @@ class Ledger:
         told = [f"git status: {line}" for line in sorted(set(said) ^ self.status())]
         for path, entry in sorted(self.files.items()):
             if (self.vault / path).exists():
-                told += entry.fouls(path, (self.vault / path).read_bytes().decode())
+                told += entry.fouls(path, self.now(path))
         return told
 
 
@@ -288,13 +290,15 @@ class Writer:
 
 
 async def learn_ids(server: Lithos, ledger: Ledger) -> dict[str, str]:
-    """Path by id of all notes that are served."""
+    """Path by id of the notes to work on: plain text with line feeds, and without an id of another program."""
     found = {}
     async with WireClient.open(server.address) as client:
         for path, entry in sorted(ledger.files.items()):
             answer = await client.call("lithos_read", path=path, max_length=1)
             if "code" not in answer:
-                ledger.notes[answer["id"]], found[answer["id"]] = entry, path
+                ledger.notes[answer["id"]] = entry
+                if entry.text.strip() and not re.search("\r|\nid:|\ufeff", entry.text):
+                    found[answer["id"]] = path
     return found
 
 
