@@ -115,12 +115,12 @@ QUERY: Final[Mapping[str, tuple[str, str]]] = {
 _EVENTS_FRAMES: Final = """\
 On `/events` only what has a `data` line is a message: an event, or `resync`. Of an event the `id` line is the
 position to resume from, the `event` line the type; `data` is one flat object, the keys of the payload beside
-`agent`, `tags` and `timestamp`, so that an `id` in it is the note's. `resync` has no `id` line. Everything else
-is a comment (a line that begins with `:`), which client libraries keep to themselves: `: keepalive` after 15
-seconds of silence, `: token ended` when the token was revoked or has expired, and `: overflow` before the stream
-of a client that reads too slowly ends; it resumes after its last `id` and loses nothing. On `/events/ws` every
-frame is a JSON object: first `hello`, with the newest position and your cursor, then `resync` and events as
-they are described above, with `id`, `seq`, `type` and `payload`.
+`agent`, `tags` and `timestamp`, so that an `id` in it is the note's. `resync` has no `id` line. Everything
+else is a comment (a line that begins with `:`), which client libraries keep to themselves: `: keepalive`
+after 15 seconds of silence, `: token ended` when the token was revoked or has expired, and `: overflow`
+before the stream of a client that reads too slowly ends; it resumes after its last `id` and loses nothing. On
+`/events/ws` every frame is a JSON object: first `hello`, with the newest position and your cursor, then
+`resync` and events as they are described above, with `id`, `seq`, `type` and `payload`.
 
 ```text
 id: 1741064767001

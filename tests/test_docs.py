@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 
+import attrs
 import pytest
 
 from docs.generate import ADVICE, FOLDER, PAGES, find_differences, render_pages
@@ -15,9 +16,12 @@ from lithos.actors.coordinating.messages import Flush
 from lithos.cli.options import make_parser
 from lithos.config.catalogue import SETTINGS
 from lithos.core.bounds import QUERY_PARAMETERS
+from lithos.core.events import Event, EventDraft
+from lithos.front.events.frames import sse_frames
 from lithos.metrics import metric_names
 from lithos.tools.contract.fitting import PAGED
 from lithos.tools.contract.registry import ORDER
+from lithos.tools.notes.search import MODES, SearchArguments
 from tests.servers import Clock, Lithos, serving
 from tests.test_layers import ROOMS, graph_of, modules
 
@@ -225,6 +229,51 @@ def test_a_walk_that_climbs_or_comes_back_is_seen(files: list[str], foul: str) -
     )
     assert named_files(walks_of(page)["One"]) == files
     assert missing_files(page + "`core/gone.py`") == ["core/gone.py"]
+
+
+def test_the_frame_that_is_shown_is_one_of_the_server() -> None:
+    """Keys in the order of the wire; the `id` in `data` is the note's, the line `id` the position."""
+    payload = {"id": "<id>", "title": "Raft", "path": "raft.md"}
+    draft = EventDraft(type="note.created", agent="ann", payload=payload, timestamp=Clock()())
+    frame = sse_frames([Event(seq=1741064767001, draft=draft)]).decode().strip()
+    assert re.sub(r'"timestamp":"[^"]+"', '"timestamp":"<time>"', frame) in render_pages()["events.md"]
+
+
+#: A setting with its default behind it: `search.lead_weight` up (0.5), `lcma.receipts_kept` (100,000).
+DEFAULT = re.compile(r"`([a-z]+(?:\.[a-z_]+)+)`(?: up| down| up or down)? \(([\d.,]+)\)")
+
+
+def wrong_defaults(text: str) -> list[str]:
+    """Settings that a page gives another default than the code, where both are numbers."""
+    told = [(name, float(number.replace(",", ""))) for name, number in DEFAULT.findall(text)]
+    return [f"{name} ({number:g})" for name, number in told if SETTINGS[name].default not in (None, number)]
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_defaults_in_prose_are_those_of_the_settings(path: Path) -> None:
+    assert wrong_defaults(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_wrong_default_is_seen() -> None:
+    assert wrong_defaults("`search.lead_weight` up (0.5)") == []
+    assert wrong_defaults("`search.lead_weight` up (0.6), `lcma.receipts_kept` (10)") == [
+        "search.lead_weight (0.6)",
+        "lcma.receipts_kept (10)",
+    ]
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_the_mode_that_is_called_the_default_is_that_of_the_tool(path: Path) -> None:
+    """`hybrid` (default): in tables and prose, nothing else."""
+    text = path.read_text(encoding="utf-8")
+    called = re.findall(rf"`({'|'.join(MODES)})` \((?:the )?default", text)
+    assert set(called) <= {attrs.fields_dict(SearchArguments)["mode"].default}
+
+
+def test_every_page_with_examples_says_where_they_are_typed() -> None:
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+    examples = {name: text for name, text in pages.items() if "<!-- run -->" in text}
+    assert [name for name, text in examples.items() if "(../README.md#start)" not in text] == []
 
 
 def test_every_query_parameter_of_the_event_streams_is_documented() -> None:

@@ -55,7 +55,7 @@ def missing_notes(config: Config, way_out: str) -> str:
         return f"There is no folder {storage.vault}. Name the folder of your notes with --vault."
     return (
         f"There are no notes in {storage.data_dir}: the folder {storage.knowledge_subdir} is missing. "
-        f"Name the data directory with --data-dir, {way_out}"
+        f"Name the folder of your notes with --vault or the data directory with --data-dir, {way_out}"
     )
 
 

@@ -290,7 +290,7 @@ class Writer:
 
 
 async def learn_ids(server: Lithos, ledger: Ledger) -> dict[str, str]:
-    """Path by id of the notes to work on: plain text with line feeds, and without an id of another program."""
+    """Path by id of the notes to work on: plain text with line feeds, no id of another program."""
     found = {}
     async with WireClient.open(server.address) as client:
         for path, entry in sorted(ledger.files.items()):
