@@ -5,16 +5,18 @@ from __future__ import annotations
 from lithos.config.sections import StorageConfig
 from lithos.core.notes.ignored import Ignored
 from lithos.stores.lock import OwnerLock
-from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.files import EXCHANGED, NoteFiles
 from lithos.stores.notes.obsidian import read_ignored
 from lithos.stores.vault_lock import lock_of
 
 
 def open_notes(storage: StorageConfig) -> NoteFiles:
     """The note files, with what is ignored as of now. Blocks."""
+    place = storage.data_dir / ".lithos" / EXCHANGED
     if storage.vault is None:
-        return NoteFiles(storage.notes_folder, ignored=Ignored.of(storage.ignore or ()))
-    return NoteFiles(storage.vault, ignored=read_ignored(storage.vault, storage.ignore), is_foreign=True)
+        return NoteFiles(storage.notes_folder, ignored=Ignored.of(storage.ignore or ()), place=place)
+    ignored = read_ignored(storage.vault, storage.ignore)
+    return NoteFiles(storage.vault, ignored=ignored, is_foreign=True, place=place)
 
 
 def make_lock(storage: StorageConfig) -> OwnerLock:

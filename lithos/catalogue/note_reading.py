@@ -19,7 +19,7 @@ from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.values import FileState, FoundFile, OutsideKnowledge, digest_of
+from lithos.stores.notes.values import FileState, FoundFile, OutsideKnowledge, digest_of, state_of
 
 #: Bytes of a file that is still read as a note: a larger one would exhaust the memory.
 LARGEST_FILE = 64 * 1024 * 1024
@@ -86,6 +86,25 @@ def examine(
     links = scan_targets(document.content, file.path)
     data = source.data if keeps_data else None
     return Examined(file.path, source.state, digest, identified, document, links=links, data=data)
+
+
+def examine_renamed(
+    files: NoteFiles, lost: Mapping[str, FileState], style: VaultStyle = PLAIN
+) -> list[Examined]:
+    """Read files whose folder or name was changed: those with these hashes, in the states they had. Blocks.
+
+    A walk is not of one moment: what is renamed during the first may be missed, and is looked for once more.
+    """
+    states = set(lost.values())
+    for _ in range(2):
+        found = [
+            examine(files, FoundFile(path, state), None, style=style, keeps_data=True)
+            for path, status in files.walk()
+            if (state := state_of(status)) in states
+        ]
+        if found := [each for each in found if lost.get(each.digest) == each.state]:
+            return found
+    return []
 
 
 def unreadable(file: FoundFile, reason: str) -> Examined:

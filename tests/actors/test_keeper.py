@@ -47,6 +47,18 @@ async def test_a_stop_leaves_nothing_behind_where_there_are_leases(house):
     assert private(house) == []
 
 
+async def test_a_displaced_file_goes_although_its_folder_is_renamed(house):
+    """Issue 25, number 9: they stayed in it until the next start."""
+    async with house.running():
+        note = await house.create("Note", path="a")
+        await house.update(note.id, "Note", "new")
+        (house.files.root / "a").rename(house.files.root / "b")
+        await trio.sleep(121)
+        assert [path.name for path in house.files.root.rglob("*.*")] == ["note.md"]
+        assert house.keeper.depth == 0
+    assert house.displaced.list() == []
+
+
 async def test_what_is_written_late_is_saved_and_told(house, caplog):
     """Issue 11, defect 2: no byte a person saved vanishes."""
     caplog.set_level(logging.WARNING)

@@ -137,6 +137,9 @@ class FakeCalls:
     def fsync(self, descriptor: int) -> None:
         self._begin("fsync", is_private=True)
 
+    def sync_all(self) -> None:
+        self._begin("sync_all", is_private=True)
+
     def fchmod(self, descriptor: int, mode: int) -> None:
         self._begin("fchmod", is_private=True)
         inode, _ = self.opened[descriptor]

@@ -12,6 +12,7 @@ them is continued. The number of schedules is that of all paths through the grap
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.kept import recover_folder, settle
 from lithos.stores.notes.protection import Protection
 from lithos.stores.notes.replacing import Replacing
-from lithos.stores.notes.values import FileBusy, FileChanged, Kept, Move, Put, Remove, digest_of
+from lithos.stores.notes.values import FileBusy, FileChanged, Kept, Move, Place, Put, Remove, digest_of
 from tests.people.fake_files import FakeCalls, Inode
 
 #: Rounds in which the writer decides again.
@@ -107,7 +108,11 @@ class World:
         self.root = root
         self.calls = FakeCalls(lacking)
         self.files = NoteFiles(root, self.calls)
-        self.files._replacing = Replacing(self.calls, _protection(lacking), self.files._kept.append)
+        #: Where displaced files lie, on a file system that has none of them beside their notes.
+        self.place = Place(f"{root}-place", str(root)) if "beside" in lacking else None
+        self.files._replacing = Replacing(
+            self.calls, _protection(lacking), self.files._kept.append, self.place
+        )
         self.saved: set[bytes] = set()
         self.excused: set[bytes] = set()
         self.displaced: list[bytes] = []
@@ -271,11 +276,18 @@ class World:
         assert all(person.position == len(person.steps) for person in self.people), "someone waits for ever"
         left = self.files.take_kept()
         if is_dead:
-            names = [Path(path).name for path in self.calls.names]
-            left, _ = recover_folder(self.calls, str(self.root), names)
+            left = self._recover()
         for kept in left:
             settle(self.calls, kept, self._save, leases="lease" not in self.calls.lacking)
         self._check()
+
+    def _recover(self) -> list[Kept]:
+        found: list[Kept] = []
+        for folder in filter(None, (str(self.root), self.place and self.place.folder)):
+            names = [os.path.basename(path) for path in self.calls.names if os.path.dirname(path) == folder]
+            place = None if folder == str(self.root) else self.place
+            found += recover_folder(self.calls, folder, names, place)[0]
+        return found
 
     def _check(self) -> None:
         assert not self.calls.opened, "a descriptor was left open"

@@ -28,6 +28,7 @@ NOTES = {A: "<A0>", B: "<B0>"}
 
 FILE_SYSTEMS = {
     "exchange and leases": frozenset[str](),
+    "a place of their own": frozenset({"beside"}),
     "exchange": frozenset({"lease"}),
     "leases": frozenset({"exchange"}),
     "nothing but links": frozenset({"exchange", "lease", "rename_new"}),

@@ -129,7 +129,7 @@ class EditPreparation:
         if entry is None or source is None:
             raise no_such_note(request)
         if isinstance(source, Exception):
-            raise explain_unreadable(entry.path, source)
+            raise explain_unreadable(entry, source)
         try:
             return self._prepare(request, entry, source, edited)
         except UnreadableNote as problem:

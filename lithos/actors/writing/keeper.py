@@ -16,7 +16,7 @@ from attrs import define, frozen
 from lithos.actors.blocking import Blocking
 from lithos.stores.notes.displaced import Displaced
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.values import FileBusy, Kept
+from lithos.stores.notes.values import LEAST_GRACE, FileBusy, Kept
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.keeper")
@@ -30,8 +30,6 @@ SLICE = 100
 PAUSE, LONGEST_PAUSE = 1.0, 60.0
 #: Seconds between two prunings of `.lithos/displaced/`, by age.
 PRUNING = 24 * 3600.0
-#: At a stop, seconds that a leased file must have been without its name: far more than an open() takes.
-LEAST_GRACE = 0.1
 
 
 @define(eq=False)
@@ -44,9 +42,13 @@ class _Waiting:
 
 @frozen
 class _Outcome:
-    """Outcome of one attempt: settled, or to be retried (`again`); `saved` are the copies that were kept."""
+    """Outcome of one attempt: settled, or to be retried (`again`); `saved` are the copies that were kept.
+
+    `is_lost`: the file has not the name it had.
+    """
 
     again: bool = False
+    is_lost: bool = False
     failure: str | None = None
     saved: tuple[str, ...] = ()
 
@@ -114,6 +116,9 @@ class Keeper:
             outcomes = await self._blocking.run(lambda some=some: [self._try(each.kept) for each in some])  # type: ignore[misc]
             for each, outcome in zip(some, outcomes, strict=True):
                 self._note(each, outcome)
+            lost = [each.kept for each, outcome in zip(some, outcomes, strict=True) if outcome.is_lost]
+            if lost:  # folders were renamed: what is in them is there under the same name
+                self.take(await self._blocking.run(lambda lost=lost: self._files.find_renamed(lost)))  # type: ignore[misc]
         gone = {id(each) for each in ripe if each.due == -math.inf}
         self._waiting = [each for each in self._waiting if id(each) not in gone]
 
@@ -141,6 +146,8 @@ class Keeper:
             self._files.settle(kept, save)
         except FileBusy:
             return _Outcome(again=True, saved=tuple(saved))
+        except FileNotFoundError:
+            return _Outcome(is_lost=True)
         except OSError as failure:
             return _Outcome(again=True, failure=str(failure), saved=tuple(saved))
         return _Outcome(saved=tuple(saved))

@@ -16,7 +16,7 @@ from lithos.actors.indexing.messages import Indexed, IndexMessage
 from lithos.actors.kit import Envelope
 from lithos.catalogue.catalogue import Entry
 from lithos.core.commands import Command
-from lithos.core.errors import LithosError, StorageFailed
+from lithos.core.errors import LithosError, StorageFailed, VersionConflict
 from lithos.core.events import TOOL, EventDraft
 from lithos.core.history.section_edit import SectionEdit
 from lithos.core.notes.model import Document
@@ -25,6 +25,15 @@ from lithos.stores.notes.moves import MoveIntent
 
 class NoteBusy(StorageFailed):
     """Another program is writing the note's file: nothing was changed; the same request may succeed soon."""
+
+
+class NoteAway(NoteBusy):
+    """The note's file is not where it was: the caller does not know its path, or that it is gone.
+
+    Code and extras are those of `VersionConflict`: read the note again, and repeat.
+    """
+
+    code = VersionConflict.code
 
 
 @frozen

@@ -59,7 +59,7 @@ class MovePreparation:
         if entry is None or source is None:
             raise no_such_note(request)
         if isinstance(source, Exception):
-            raise explain_unreadable(entry.path, source)
+            raise explain_unreadable(entry, source)
         path = target_of(request, entry.path)
         self._refuse(path)
         document, identified = self._read(entry, source.data, path, from_nanoseconds(source.state.mtime_ns))
@@ -125,7 +125,7 @@ class MovePreparation:
         if entry is None or source is None:
             raise no_such_note(request)
         if isinstance(source, Exception):
-            raise explain_unreadable(entry.path, source)
+            raise explain_unreadable(entry, source)
         if data is None or data == source.data:
             raise NothingToRelink(f"The note {entry.path} has no link that has to be rewritten.")
         now = self._clock()

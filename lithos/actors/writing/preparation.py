@@ -14,6 +14,7 @@ from attrs import frozen
 
 from lithos.actors.writing.messages import (
     DeleteNote,
+    NoteAway,
     NoteBusy,
     PatchNote,
     UpdateRequest,
@@ -71,6 +72,8 @@ log = get_logger("lithos.writer")
 
 #: A name that is too long, or a file where the path needs a folder.
 _UNUSABLE_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EEXIST)
+#: A file or a folder on the way to it is not there, or something else is.
+FILE_GONE = (FileNotFoundError, NotADirectoryError)
 _NOT_WRITTEN_YET = FileState(0, 0)
 
 
@@ -148,7 +151,7 @@ class Preparation:
         if entry is None or source is None:
             raise no_such_note(request)
         if isinstance(source, Exception):
-            raise explain_unreadable(entry.path, source)
+            raise explain_unreadable(entry, source)
         decision, data = self._rewrite(request, entry, source, rebased)
         new = self._entry(decision, data, entry.serial, identified=is_identified(data))
         is_unseen = _replaces_body(request) and source.digest != entry.digest
@@ -225,7 +228,7 @@ class Preparation:
         if entry is None or (isinstance(source, ReadFile) and self._is_of_another(entry, source)):
             raise no_such_note(request)
         if isinstance(source, Exception) and not isinstance(source, FileNotFoundError):
-            raise explain_unreadable(entry.path, source)
+            raise explain_unreadable(entry, source)
         if request.expected_version is not None:
             check_version(request.expected_version, self._current(entry, source))
         event = EventDraft(
@@ -329,13 +332,17 @@ def note_busy(path: str) -> NoteBusy:
     )
 
 
-def explain_unreadable(path: str, failure: Exception) -> LithosError:
+def explain_unreadable(entry: Entry, failure: Exception) -> LithosError:
     """The refusal for a note whose file cannot be read now."""
+    path = entry.path
     if isinstance(failure, FileBusy):
         return note_busy(path)
-    if isinstance(failure, FileNotFoundError):
-        return StorageFailed(
-            f"The file {path} of this note is missing. Nothing was changed; put the file back, then retry."
+    if isinstance(failure, FILE_GONE):
+        return NoteAway(
+            f"The file {path} of this note is missing: another program moved or removed it. Nothing was "
+            "changed; read the note again and repeat the call in a moment, or put the file back.",
+            current_version=entry.note.version,
+            warnings=[],
         )
     return StorageFailed(
         f"The file {path} cannot be read: {failure}. Nothing was changed; check its permissions."

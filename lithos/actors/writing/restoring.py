@@ -61,7 +61,7 @@ class RestorePreparation:
         if source is None:  # it came back while the file was looked for
             raise no_such_note(request)
         if isinstance(source, Exception):
-            raise explain_unreadable(entry.path, source)
+            raise explain_unreadable(entry, source)
         current = self._current(entry, source)
         if current.id != entry.note.id:
             raise no_such_note(request)
@@ -146,7 +146,7 @@ class RestorePreparation:
             put, serial = Put(request.path, made.data, None), self._catalogue.take_serial()
             return self._prepared(request, made, put, serial, created=True)
         if isinstance(source, Exception):
-            raise explain_unreadable(entry.path, source)
+            raise explain_unreadable(entry, source)
         if (
             source is None
             or entry.path != request.path

@@ -43,7 +43,7 @@ from lithos.actors.writing.outside_changes import (
     OutsideRequest,
     Taken,
 )
-from lithos.actors.writing.preparation import Preparation, Prepared
+from lithos.actors.writing.preparation import FILE_GONE, Preparation, Prepared
 from lithos.actors.writing.publisher import PublisherMailbox
 from lithos.actors.writing.rebasing import Rebased, rebase
 from lithos.actors.writing.recording import NotKept, Recorder, version_of
@@ -51,6 +51,7 @@ from lithos.actors.writing.restoring import RestorePreparation
 from lithos.actors.writing.write_rules import keys_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_graph import take_turns
+from lithos.catalogue.note_reading import examine_renamed
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.history.section_edit import Edited
 from lithos.core.notes.model import Standing
@@ -93,6 +94,8 @@ class _Job:
     reply: Accepted | Exception | None = None
     attempts: int = 0
     source: ReadFile | Exception | None = None
+    #: Where that was read.
+    path: str | None = None
     #: Its bytes with other links, where that is the request.
     rewritten: bytes | None = None
     #: The newest version known when the source was read.
@@ -194,6 +197,7 @@ class Writer:
         """Apply the jobs that do not conflict with each other; returns those left for the next round."""
         chosen, left = _choose(waiting)
         await self._read_sources(chosen)
+        await self._follow([job for job in chosen if isinstance(job.source, FILE_GONE)])
         again: list[_Job] = []
         await self._rebase(chosen)
         for job in chosen:
@@ -223,8 +227,16 @@ class Writer:
         return again + left
 
     def _is_outdated(self, job: _Job) -> bool:
-        """Whether a reader saw a later state of the file than the one read: that one must not count again."""
-        if job.request.id is None or not isinstance(job.source, ReadFile) or job.attempts >= RETRIES:
+        """Whether a reader saw a later state of the file than the one read: that one must not count again.
+
+        Or whether the file, which was missing, was found elsewhere.
+        """
+        if job.request.id is None or job.attempts >= RETRIES:
+            return False
+        if isinstance(job.source, FILE_GONE):
+            entry = self._catalogue.get(job.request.id)
+            return entry is not None and entry.path != job.path
+        if not isinstance(job.source, ReadFile):
             return False
         now = self._catalogue.standing(job.request.id)
         return now is not None and now != job.standing and now.digest != job.source.digest
@@ -251,13 +263,24 @@ class Writer:
             return
         known = [(job, entry.path, entry.digest) for job, entry in wanted]
         for job, entry in wanted:
-            job.standing = self._catalogue.standing(entry.note.id)
+            job.standing, job.path = self._catalogue.standing(entry.note.id), entry.path
 
         def read() -> None:
             for each in known:
                 self._read_source(*each)
 
         await self._blocking.run(read)
+
+    async def _follow(self, jobs: Sequence[_Job]) -> None:
+        """Take up missing files where they are now: somebody renamed them, or a folder on the way to them."""
+        entries = [entry for job in jobs if (entry := self._catalogue.get(job.request.id or "")) is not None]
+        if not entries:
+            return
+        lost, style = {entry.digest: entry.state for entry in entries}, self._catalogue.style
+        found = await self._blocking.run(lambda: examine_renamed(self._files, lost, style))
+        new = tuple(each for each in found if self._catalogue.at_path(each.path) is None)
+        if new:
+            await self._take(OutsideFiles(new))
 
     def _read_source(self, job: _Job, path: str, known: str) -> None:
         """Read the file as it is now, and apply to it what needs no other note. Blocks."""

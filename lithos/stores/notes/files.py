@@ -13,8 +13,11 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
+
+from attrs import evolve
 
 from lithos.core.notes.ignored import Ignored
 from lithos.stores.notes.kept import SaveBytes, recover_folder, settle
@@ -37,6 +40,7 @@ from lithos.stores.notes.values import (
     Kept,
     Move,
     OutsideKnowledge,
+    Place,
     Put,
     ReadFile,
     Remove,
@@ -44,6 +48,8 @@ from lithos.stores.notes.values import (
 )
 from lithos.stores.notes.watch import Watch, check_regular
 
+#: The name of the folder in `.lithos` for exchanged files.
+EXCHANGED: Final = "exchanged"
 #: Concurrent file writes; the file system commits them together, for which four at a time are enough.
 _AT_ONCE = 4
 
@@ -60,12 +66,17 @@ class NoteFiles:
         *,
         ignored: Ignored | None = None,
         is_foreign: bool = False,
+        place: Path | None = None,
     ) -> None:
-        """`ignored` files are no notes; in a folder that `is_foreign` nothing is made but notes."""
+        """`ignored` files are no notes; in a folder that `is_foreign` nothing is made but notes.
+
+        `place` is a folder for exchanged files, which is made; not used where it is on another volume.
+        """
         self.root = root
         self.ignored = ignored or Ignored()
         self.is_foreign = is_foreign
         self._calls = calls or KernelCalls()
+        self._place = place
         self._replacing: Replacing | None = None
         #: Files displaced in `apply`, whose threads all append, until `take_kept`.
         self._kept: deque[Kept] = deque()
@@ -154,9 +165,24 @@ class NoteFiles:
 
     def _ready_replacing(self) -> Replacing:
         if self._replacing is None or self._replacing.is_outdated:
-            protection = probe_protection(self._calls, self._find_root())
-            self._replacing = Replacing(self._calls, protection, self._kept.append)
+            root = self._find_root()
+            place = self._make_place(root)
+            protection = probe_protection(self._calls, root, place.folder if place else None)
+            usable = place if protection.reaches_place else None
+            self._replacing = Replacing(self._calls, protection, self._kept.append, usable)
         return self._replacing
+
+    def _make_place(self, root: str) -> Place | None:
+        """None where there is no folder for exchanged files and none can be made."""
+        if self._place is None:
+            return None
+        folder = os.path.realpath(self._place)
+        try:
+            with suppress(FileExistsError):
+                self._calls.mkdir(folder)
+        except OSError:
+            return None
+        return Place(folder, root)
 
     def apply(self, changes: Sequence[Put | Remove | Move]) -> list[FileState | Exception | None]:
         """Apply a batch of changes and make them durable together (group commit).
@@ -205,7 +231,8 @@ class NoteFiles:
                 target = self._locate(change.path)
                 targets.setdefault(target, []).append(number)
                 written = self._locate(change.new) if isinstance(change, Move) else target
-                if not isinstance(change, Remove):
+                # A folder that an update finds missing was renamed: its old name stays free.
+                if isinstance(change, Move) or (isinstance(change, Put) and change.expected is None):
                     for made in make_folders(self._calls, os.path.dirname(written)):
                         folders.setdefault(made, []).append(number)
             except (OSError, OutsideKnowledge) as failure:
@@ -240,8 +267,29 @@ class NoteFiles:
         return kept
 
     def settle(self, kept: Kept, save: SaveBytes) -> None:
-        """Unlink a displaced file, after saving bytes that another program wrote. `FileBusy`: retry later."""
+        """Unlink a displaced file, after saving bytes that another program wrote. `FileBusy`: retry later.
+
+        `FileNotFoundError`: it is gone, or in a folder that was renamed (`find_renamed`).
+        """
         settle(self._calls, kept, save, leases=self._has_leases)
+
+    def find_renamed(self, lost: Sequence[Kept]) -> list[Kept]:
+        """Those of these displaced files beside their notes that are still there, where they are now."""
+        wanted = {os.path.basename(each.path): each for each in lost if each.is_beside}
+        found: list[Kept] = []
+        for folder, names in self._find_private() if wanted else ():
+            for name in wanted.keys() & set(names):
+                note = os.path.join(folder, os.path.basename(wanted[name].note))
+                found.append(evolve(wanted[name], path=os.path.join(folder, name), note=note))
+        return found
+
+    def _find_private(self) -> Iterator[tuple[str, list[str]]]:
+        """Every folder of notes with files of ours, and their names."""
+        for folder, folders, names in os.walk(self._find_root()):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            ours = [name for name in names if name.startswith(TEMPORARY_PREFIX)]
+            if ours:
+                yield folder, ours
 
     def relative(self, target: str) -> str:
         """The path of a note in the folder, with `/`."""
@@ -261,13 +309,15 @@ class NoteFiles:
         Returns how many files were tidied up; those that may still be written to are in `take_kept`.
         """
         tidied, found = 0, list[Kept]()
-        for folder, folders, names in os.walk(self._find_root()):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            ours = [name for name in names if name.startswith(TEMPORARY_PREFIX)]
-            if ours:
-                kept, number = recover_folder(self._calls, folder, ours)
-                found += kept
-                tidied += number
+        for folder, ours in self._find_private():
+            kept, number = recover_folder(self._calls, folder, ours)
+            found += kept
+            tidied += number
+        if self._place is not None and self._place.is_dir():
+            place = Place(os.path.realpath(self._place), self._find_root())
+            kept, number = recover_folder(self._calls, place.folder, os.listdir(place.folder), place)
+            found += kept
+            tidied += number
         for each in found:
             if not (self._has_leases and self._is_settled(each, save)):
                 self._kept.append(each)
@@ -276,6 +326,8 @@ class NoteFiles:
     def _is_settled(self, kept: Kept, save: SaveBytes) -> bool:
         try:
             self.settle(kept, save)
+        except FileNotFoundError:
+            return True
         except (OSError, FileBusy):
             return False
         return True

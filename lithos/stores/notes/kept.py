@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from lithos.stores.notes.system_calls import UNSUPPORTED, SystemCalls
-from lithos.stores.notes.values import TEMPORARY_PREFIX, FileBusy, Kept, PrivateName, is_temporary, parse_name
+from lithos.stores.notes.values import TEMPORARY_PREFIX, FileBusy, Kept, Place, is_temporary, parse_name
 from lithos.stores.notes.watch import Watch
 
 #: Seconds for a program that opened a file as it was being unlinked, to write and close it.
@@ -21,13 +21,9 @@ SaveBytes = Callable[[Kept, bytes], None]
 def settle(calls: SystemCalls, kept: Kept, save: SaveBytes, *, leases: bool) -> None:
     """Unlink a kept file; unknown bytes, which another program wrote, are saved before.
 
-    Raises `FileBusy` while a program writes to it: retry later. One that is gone already is settled.
+    Raises `FileBusy` while a program writes to it: retry later. `FileNotFoundError` when it is gone.
     """
-    try:
-        watch = Watch(calls, kept.path, leases=leases)
-    except FileNotFoundError:
-        return
-    with watch:
+    with Watch(calls, kept.path, leases=leases) as watch:
         source = watch.read()
         if source.digest not in kept.known:
             if not watch.is_quiet():
@@ -44,8 +40,12 @@ def settle(calls: SystemCalls, kept: Kept, save: SaveBytes, *, leases: bool) -> 
             save(kept, last.data)
 
 
-def recover_folder(calls: SystemCalls, folder: str, names: Collection[str]) -> tuple[list[Kept], int]:
+def recover_folder(
+    calls: SystemCalls, folder: str, names: Collection[str], place: Place | None = None
+) -> tuple[list[Kept], int]:
     """Crash recovery of one folder: returns the files to settle, and how many others were tidied up.
+
+    Their notes are beside them, or those that the `place`, if it is that folder, says.
 
     Temporary files are removed, files aside get their names back. Run it before anything is changed.
     """
@@ -61,21 +61,20 @@ def recover_folder(calls: SystemCalls, folder: str, names: Collection[str]) -> t
         found = parse_name(name) if name.startswith(TEMPORARY_PREFIX) else None
         if found is None:
             continue
-        if found.kind == "aside" and _go_back(calls, path, folder, found):
+        note = os.path.join(folder, found.note or "unknown.md")
+        if place is not None and found.note is not None:
+            note = place.note_of(found.note)
+        if found.kind == "aside" and found.note is not None and _go_back(calls, path, note):
             tidied += 1
             continue
-        note = os.path.join(folder, found.note or "unknown.md")
         # What is aside of a note that has another file by now may be all that is left of its text.
         known = found.known if found.kind == "swap" else ()
         kept.append(Kept(path, note, known, is_leased=False))
     return kept, tidied
 
 
-def _go_back(calls: SystemCalls, path: str, folder: str, found: PrivateName) -> bool:
+def _go_back(calls: SystemCalls, path: str, target: str) -> bool:
     """Rename an aside file back to its note without overwriting; whether that succeeded."""
-    if found.note is None:
-        return False
-    target = os.path.join(folder, found.note)
     try:
         calls.rename_new(path, target)
     except FileExistsError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lithos.stores.notes.system_calls import UNSUPPORTED, SystemCalls
 from lithos.stores.notes.values import temporary_name
@@ -26,6 +26,8 @@ class Protection:
     no_replace: bool
     links: bool
     leases: bool
+    #: Whether files can be exchanged with, and renamed to, the folder for private files.
+    reaches_place: bool = False
 
     @property
     def can_place(self) -> bool:
@@ -33,9 +35,20 @@ class Protection:
         return self.no_replace or self.links
 
 
-def probe_protection(calls: SystemCalls, folder: str) -> Protection:
-    """Probe with two temporary files in the folder. Raises `OSError` if it cannot be written."""
-    with _file(calls, folder) as one, _file(calls, folder) as other:
+def probe_protection(calls: SystemCalls, folder: str, place: str | None = None) -> Protection:
+    """Probe with two temporary files, one in the folder for private files if there is such a `place`.
+
+    That one may be on another volume, which only the trial tells: a bind mount has the same device, a
+    subvolume another one. Raises `OSError` if the folder of the notes cannot be written.
+    """
+    if place is not None:
+        with suppress(OSError):  # what is wrong with the folder of the notes is told without it
+            return evolve(_probe(calls, folder, place), reaches_place=True)
+    return _probe(calls, folder, folder)
+
+
+def _probe(calls: SystemCalls, folder: str, place: str) -> Protection:
+    with _file(calls, place) as one, _file(calls, folder) as other:
         exchange = _works(lambda: calls.exchange(one, other))
         fresh = temporary_name(calls, folder)
         no_replace = _works(lambda: calls.rename_new(one, fresh)) and not _overwrites(calls, fresh, other)

@@ -7,8 +7,10 @@ old one are exchanged in one step; the displaced one is compared, put back if it
 that want to open it so for that moment.
 
 Nothing here waits for other programs: a file that one is writing is `FileBusy` at once. New bytes are staged
-and synced under a temporary name beside their note (`stage`); `sync_folder` makes many changes of names
-durable at once, `make_folders` creates missing folders, `try_writing` is the health check's trial write.
+and synced under a temporary name beside their note (`stage`), whose group and access list they so inherit;
+what is exchanged lies in a `Place` that no other program looks into, where there is one. `sync_folder` makes
+many changes of names durable at once, `make_folders` creates missing folders, `try_writing` is the health
+check's trial write.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ import stat
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lithos.core.text.analysis import normalise
 from lithos.stores.notes.protection import Protection
@@ -33,8 +36,10 @@ from lithos.stores.notes.values import (
     FileOccupied,
     FileState,
     Kept,
+    Kind,
     Move,
     NotSynced,
+    Place,
     Put,
     Remove,
     digest_of,
@@ -96,56 +101,103 @@ def _write_all(calls: SystemCalls, descriptor: int, data: bytes) -> None:
 
 #: Retries of putting back a file that others keep saving: each takes a few microseconds.
 _TURNS = 64
+#: Folders remembered that are on another volume than the rest of the notes.
+_MOST_REMOTE = 1_000
+
+
+T = TypeVar("T")
 
 
 class Replacing:
-    """Changes single files with the system calls the file system offers. `keep` gets every displaced file."""
+    """Changes single files with the system calls the file system offers. `keep` gets every displaced file.
 
-    def __init__(self, calls: SystemCalls, protection: Protection, keep: Callable[[Kept], None]) -> None:
+    Private files are made in the `place`, if there is one, but for folders that are on another volume.
+    """
+
+    def __init__(
+        self,
+        calls: SystemCalls,
+        protection: Protection,
+        keep: Callable[[Kept], None],
+        place: Place | None = None,
+    ) -> None:
         self._calls = calls
         self.protection = protection
         self._keep = keep
+        self._place_of_all = place
+        self._remote: set[str] = set()
         #: A system call that the probe found was refused: probe the file system again.
         self.is_outdated = False
 
     def carry_out(self, change: Put | Remove, target: str) -> FileState | Exception | None:
         """Put or remove the file; returns its new state, or the failure. Its folder is not synced yet."""
+
+        if isinstance(change, Remove):
+            expected = change.expected
+            if expected is None:
+                return self._confirm_gone(target)
+            return self._attempt(lambda: self._remove(target, expected, saves_old=change.saves_old), target)
+        if change.expected is None:
+            return self._attempt(lambda: self._create(target, change), target)
+        return self._attempt(lambda: self._replace(target, change), target)
+
+    def _confirm_gone(self, target: str) -> Exception:
+        """`FileNotFoundError`, as decided, or `FileChanged`."""
         try:
-            if isinstance(change, Remove):
-                self._remove(target, change)
-                return None
-            return self._create(target, change) if change.expected is None else self._replace(target, change)
-        except FileChanged as failure:
-            if failure.kept is not None:
-                self._keep(failure.kept)
+            self._calls.lstat(target)
+        except OSError as failure:
             return failure
-        except (OSError, FileBusy, FileOccupied) as failure:
-            return failure
+        return FileChanged(target)
 
     def move(self, target: str, change: Move, other: str) -> FileState | Exception:
         """Rename a file; returns its state, or the failure. The folders are not synced yet.
 
         It keeps its inode, so what a program saves into it meanwhile goes with it.
         """
+        return self._attempt(lambda: self._move(target, change, other), target)
+
+    def _attempt(self, work: Callable[[], T], target: str) -> T | Exception:
+        """The result of a change or its failure, which leaves the file as it was.
+
+        A folder that is gone was renamed or removed by somebody: `FileChanged`.
+        """
         try:
-            with self._watch_expected(target, change.expected) as watch:
-                if not self._rename_at_once(target, other):
-                    aside = private_name(self._calls, target, "aside", "")
-                    kept = self._move_aside(target, aside, change.expected, "", watch)
-                    try:
-                        self._place(aside, other)
-                    except OSError as failure:
-                        self._return_aside(aside, target, kept)
-                        if isinstance(failure, FileExistsError):
-                            raise FileOccupied(other) from None
-                        raise
-                return state_of(self._calls.fstat(watch.descriptor))
+            return work()
         except FileChanged as failure:
             if failure.kept is not None:
                 self._keep(failure.kept)
             return failure
+        except FileNotFoundError:
+            place = self._place_of_all
+            self.is_outdated |= place is not None and not os.path.isdir(place.folder)
+            return FileChanged(target)
         except (OSError, FileBusy, FileOccupied) as failure:
-            return failure
+            folder = os.path.dirname(target)
+            is_first = self._place_of_all is not None and folder not in self._remote
+            if not (isinstance(failure, OSError) and failure.errno == errno.EXDEV and is_first):
+                return failure
+            if len(self._remote) >= _MOST_REMOTE:
+                self._remote.clear()
+            self._remote.add(folder)
+        return self._attempt(work, target)
+
+    def _private_name(self, target: str, kind: Kind, *known: str) -> str:
+        place = None if os.path.dirname(target) in self._remote else self._place_of_all
+        return private_name(self._calls, target, kind, *known, place=place)
+
+    def _move(self, target: str, change: Move, other: str) -> FileState:
+        with self._watch_expected(target, change.expected) as watch:
+            if not self._rename_at_once(target, other):
+                aside = self._private_name(target, "aside", "")
+                kept = self._move_aside(target, aside, change.expected, "", watch)
+                try:
+                    self._place(aside, other)
+                except OSError as failure:
+                    self._return_aside(aside, target, kept)
+                    if isinstance(failure, FileExistsError):
+                        raise FileOccupied(other) from None
+                    raise
+            return state_of(self._calls.fstat(watch.descriptor))
 
     def _rename_at_once(self, target: str, other: str) -> bool:
         """Rename without overwriting; False where that takes two steps."""
@@ -173,23 +225,30 @@ class Replacing:
         try:
             self._place(staged.path, target)
         except BaseException as failure:
-            discard(self._calls, staged.path)
+            self._discard(staged.path, target, digest_of(change.data))
             if isinstance(failure, FileExistsError):
                 raise FileOccupied(target) from None
             raise
         return staged.state
+
+    def _discard(self, path: str, target: str, digest: str) -> None:
+        """Unlink a file of ours; one whose folder was renamed is looked for later."""
+        try:
+            self._calls.unlink(path)
+        except FileNotFoundError:
+            self._keep(Kept.of(path, target, {digest}, is_leased=True))
 
     def _replace(self, target: str, change: Put) -> FileState:
         assert change.expected is not None
         if not (self.protection.exchange or self.protection.can_place):
             raise _unprotected(target)
         staged = stage(self._calls, target, change.data, keep_mode=True)
-        needless = "" if change.saves_old else change.expected
-        swap = private_name(self._calls, target, "swap", digest_of(change.data), needless)
+        needless, ours_digest = "" if change.saves_old else change.expected, digest_of(change.data)
+        swap = self._private_name(target, "swap", ours_digest, needless)
         try:
             self._calls.rename(staged.path, swap)  # so a swap is always whole: ours, or another program's
         except BaseException:
-            discard(self._calls, staged.path)
+            self._discard(staged.path, target, ours_digest)
             raise
         with ExitStack() as opened:
             ours = self._pin(swap, opened)
@@ -199,8 +258,8 @@ class Replacing:
             except (OSError, FileBusy, FileChanged) as failure:
                 if is_same(self._calls, ours, swap):  # not exchanged, whatever a remote file system says
                     discard(self._calls, swap)
-                else:
-                    self._keep(Kept(swap, target, frozenset({needless}), is_leased=False))
+                else:  # or it is beside the note in a folder that was renamed
+                    self._keep(Kept.of(swap, target, {needless, ours_digest}, is_leased=False))
                 if isinstance(failure, FileNotFoundError):
                     raise FileChanged(target) from None
                 raise
@@ -231,7 +290,7 @@ class Replacing:
         """Fallback without an exchange call: the name is free for a moment; it is never overwritten."""
         assert change.expected is not None
         needless = "" if change.saves_old else change.expected
-        aside = private_name(self._calls, target, "aside", needless)
+        aside = self._private_name(target, "aside", needless)
         try:
             if not self.protection.can_place:
                 raise _unprotected(target)
@@ -244,23 +303,23 @@ class Replacing:
                 self._return_aside(aside, target, kept)
                 raise
         except (OSError, FileChanged):
-            discard(self._calls, swap)
+            self._discard(swap, target, digest_of(change.data))
             raise
         # Under this name it does not go back after a crash: the note may be deleted by then.
         self._calls.rename(aside, swap)
 
-    def _remove(self, target: str, change: Remove) -> None:
-        if change.expected is None:
-            self._calls.lstat(target)  # raises FileNotFoundError, as decided
-            raise FileChanged(target)
-        needless = "" if change.saves_old else change.expected
-        aside = private_name(self._calls, target, "aside", needless)
+    def _remove(self, target: str, expected: str, *, saves_old: bool) -> None:
+        needless = "" if saves_old else expected
+        aside = self._private_name(target, "aside", needless)
         if not self.protection.can_place:
             raise _unprotected(target)
-        with self._watch_expected(target, change.expected) as watch:
-            self._move_aside(target, aside, change.expected, needless, watch)
-            swap = private_name(self._calls, target, "swap", needless)
-            self._calls.rename(aside, swap)
+        with self._watch_expected(target, expected) as watch:
+            self._move_aside(target, aside, expected, needless, watch)
+            swap = self._private_name(target, "swap", needless)
+            try:
+                self._calls.rename(aside, swap)
+            except FileNotFoundError:  # it is beside the note, in a folder that was renamed
+                swap = aside
             self._keep(Kept.of(swap, target, {needless}, watch.is_leased))
 
     def _watch_expected(self, target: str, expected: str) -> Watch:
@@ -296,6 +355,8 @@ class Replacing:
             self._place(aside, target)
         except FileExistsError:
             self._keep(kept)
+        except FileNotFoundError:  # its folder was renamed in this moment: all that is left of it
+            self._keep(evolve(kept, known=frozenset()))
 
     def _put_back(self, swap: str, target: str, last: int, opened: ExitStack) -> None:
         """Give `target` its newest foreign file: exchange until there comes out what was put in last.
@@ -365,7 +426,10 @@ def sync_folder(
 ) -> None:
     """Make the changes with these numbers durable; where that fails, their results become `NotSynced`."""
     try:
-        _sync(calls, folder)
+        try:
+            _sync(calls, folder)
+        except FileNotFoundError:  # renamed after the change: its name now is unknown
+            calls.sync_all()
     except OSError as failure:
         for number in numbers:
             result = results[number]

@@ -60,6 +60,10 @@ class SystemCalls(Protocol):
 
     def write(self, descriptor: int, data: memoryview) -> int: ...
     def fsync(self, descriptor: int) -> None: ...
+    def sync_all(self) -> None:
+        """Make everything durable, on all file systems: far slower than `fsync`."""
+        ...
+
     def fchmod(self, descriptor: int, mode: int) -> None: ...
     def fstat(self, descriptor: int) -> os.stat_result: ...
     def lstat(self, path: str) -> os.stat_result: ...
@@ -122,6 +126,9 @@ class KernelCalls:
                 fcntl.fcntl(descriptor, _FULL_SYNC)
                 return
         os.fsync(descriptor)
+
+    def sync_all(self) -> None:
+        os.sync()
 
     def fchmod(self, descriptor: int, mode: int) -> None:
         os.fchmod(descriptor, mode)

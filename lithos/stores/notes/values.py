@@ -1,7 +1,8 @@
 """Values of the note store: file states, changes to make and their failures; and names of our own files.
 
-The names of our own files beside the notes tell after a crash what a file is and where it belongs (recovery).
-All are dot-named, so that nothing takes them for notes.
+The names of our own files tell after a crash what a file is and where it belongs (recovery). All are
+dot-named, so that nothing takes them for notes. Those of the last two kinds lie in a `Place` out of the
+sight of other programs where the file system allows it, else beside their notes.
 
 * `.lithos-….tmp`: ours, may be partial; worthless without the process that made it.
 * `.lithos-….swap`: new bytes on their way in, or a file that lost its name. With known bytes it may go.
@@ -40,17 +41,39 @@ class PrivateName:
     note: str | None
 
 
+@frozen
+class Place:
+    """A folder for the private files of all notes below `root`, on the same volume; both are real paths."""
+
+    folder: str
+    root: str
+
+    def stand_in(self, target: str) -> str:
+        """A path in the folder whose name says which note is meant: its path with `/` as `%2F`."""
+        name = os.path.relpath(target, self.root).replace("%", "%25").replace(os.sep, "%2F")
+        return os.path.join(self.folder, name)
+
+    def note_of(self, name: str) -> str:
+        """The path of the note that the name of a `stand_in` means."""
+        return os.path.join(self.root, name.replace("%2F", os.sep).replace("%25", "%"))
+
+
 def temporary_name(calls: SystemCalls, folder: str) -> str:
     """A path for a file of ours that may be partial."""
     return os.path.join(folder, f"{TEMPORARY_PREFIX}{calls.token()}{calls.token()}{TEMPORARY_SUFFIX}")
 
 
-def private_name(calls: SystemCalls, target: str, kind: Kind, *known: str) -> str:
-    """A path beside the note `target` for a whole file; `known` are up to two digests."""
-    folder, name = os.path.split(target)
+def private_name(calls: SystemCalls, target: str, kind: Kind, *known: str, place: Place | None = None) -> str:
+    """A path for a whole file that is, was or will be the note `target`; `known` are up to two digests.
+
+    It is in the `place`, or beside the note where there is none or its name would not hold the note's path.
+    """
+    folder, name = os.path.split(target if place is None else place.stand_in(target))
     digests = [digest or _NONE for digest in (*known, "", "")[:2]]
     stem = f"{TEMPORARY_PREFIX}{calls.token()}.{digests[0]}.{digests[1]}."
     if len(os.fsencode(stem + name)) + len(kind) + 1 > _LONGEST:
+        if place is not None:
+            return private_name(calls, target, kind, *known)
         name = ""
     return os.path.join(folder, f"{stem}{name}.{kind}")
 
@@ -77,6 +100,8 @@ _LATEST_NS = 2**63 - 1
 #: Grace period in seconds of a displaced file. With a lease, only a program that looked the path up before
 #: the exchange and opens it later could still write to it; without one, any program that had it open.
 GRACE, LONG_GRACE = 1.0, 60.0
+#: With a lease and beside its note, where others see it: still far more than an open() takes.
+LEAST_GRACE = 0.1
 
 
 @frozen
@@ -172,7 +197,7 @@ def _without_empty(digests: Collection[str]) -> frozenset[str]:
 
 @frozen
 class Kept:
-    """A displaced file: its path, the note it was, and the digests of bytes that need not be kept."""
+    """A displaced file: its path, that of the note it was, and the digests of bytes that need not be kept."""
 
     path: str
     note: str
@@ -187,7 +212,14 @@ class Kept:
     @property
     def grace(self) -> float:
         """Grace period: seconds until it may be settled."""
-        return GRACE if self.is_leased else LONG_GRACE
+        if not self.is_leased:
+            return LONG_GRACE
+        return LEAST_GRACE if self.is_beside else GRACE
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether it lies in the folder of its note."""
+        return os.path.dirname(self.path) == os.path.dirname(self.note)
 
 
 class OutsideKnowledge(Exception):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -15,14 +17,28 @@ import pytest
 
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.system_calls import KernelCalls
-from lithos.stores.notes.values import FileBusy, FileChanged, FileState, Kept, Put, Remove, digest_of
+from lithos.stores.notes.values import (
+    LEAST_GRACE,
+    FileBusy,
+    FileChanged,
+    FileState,
+    Kept,
+    Put,
+    Remove,
+    digest_of,
+)
 
 OLD, NEW, THEIRS = b"old note", b"our new note", b"their note"
+#: In place of a call: exchanged files are beside their notes.
+PLACE = "place"
 LACKING = {
-    "exchange and leases": (),
-    "exchange": ("lease",),
-    "two renames": ("exchange",),
-    "links": ("exchange", "rename_new", "lease"),
+    "a place of their own": (),
+    "a place, two renames": ("exchange",),
+    "a place, links": ("exchange", "rename_new", "lease"),
+    "exchange and leases": (PLACE,),
+    "exchange": (PLACE, "lease"),
+    "two renames": (PLACE, "exchange"),
+    "links": (PLACE, "exchange", "rename_new", "lease"),
 }
 
 
@@ -31,7 +47,7 @@ class Calls(KernelCalls):
 
     def __init__(self, lacking: tuple[str, ...] = ()) -> None:
         self.before: dict[str, list[Callable[[], None]]] = {}
-        for name in lacking:
+        for name in {*lacking} - {PLACE}:
             setattr(self, name, _missing)
 
     def once(self, name: str, action: Callable[[], None]) -> None:
@@ -72,11 +88,14 @@ class Desk:
             self.files.settle(kept, lambda kept, data: self.saved.append(data))
 
     def others(self) -> list[str]:
-        return sorted(name for name in os.listdir(self.note.parent) if name != self.note.name)
+        return sorted(path.name for path in self.everything() if path != self.note)
 
     def texts(self) -> list[bytes]:
         """Every text that is somewhere."""
-        return [path.read_bytes() for path in self.note.parent.iterdir()] + self.saved
+        return [path.read_bytes() for path in self.everything()] + self.saved
+
+    def everything(self) -> list[Path]:
+        return [path for path in self.note.parents[1].rglob("*") if path.is_file()]
 
 
 @pytest.fixture(params=LACKING)
@@ -95,11 +114,12 @@ def best(tmp_path: Path) -> Desk:
 
 def make_desk(tmp_path: Path, *lacking: str) -> Desk:
     calls = Calls(lacking)
-    files = NoteFiles(tmp_path / "knowledge", calls)
+    files = NoteFiles(tmp_path / "knowledge", calls, place=None if PLACE in lacking else tmp_path / "place")
     files.create_root()
     note = files.root / "note.md"
     note.write_bytes(OLD)
     assert files.protection.can_place
+    assert files.protection.reaches_place != (PLACE in lacking)
     return Desk(files, calls, note)
 
 
@@ -161,7 +181,7 @@ def test_a_save_between_the_comparison_and_the_change_stays(desk: Desk, change: 
 
 def test_bytes_that_nobody_was_told_of_are_saved(desk: Desk) -> None:
     assert isinstance(desk.put(saves_old=True), FileState)
-    quiet(*desk.note.parent.iterdir())
+    quiet(*desk.everything())
     if not desk.files.protection.leases:
         desk.calls.now = lambda: time.time() + 60  # type: ignore[method-assign]
     desk.settle()
@@ -197,6 +217,155 @@ def test_a_call_that_stops_working_is_tried_out_again(best: Desk) -> None:
     assert isinstance(best.put(), FileState)
     assert best.note.read_bytes() == NEW
     assert not best.files.protection.exchange
+
+
+# -- out of sight -----------------------------------------------------------------------------------
+
+
+def test_what_was_exchanged_lies_in_no_folder_of_notes(tmp_path: Path) -> None:
+    """Issue 25, number 9: `git add -A` took a replaced text along."""
+    desk = make_desk(tmp_path)
+    assert isinstance(desk.put(), FileState)
+    assert os.listdir(desk.note.parent) == ["note.md"]
+    assert [path.read_bytes() for path in (tmp_path / "place").iterdir()] == [OLD]
+    (kept,) = desk.files.take_kept()
+    assert (kept.note, kept.is_beside) == (str(desk.note), False)
+
+
+def test_its_name_says_which_note_it_was(tmp_path: Path) -> None:
+    """A path that is too long for a name is not cut: then the file lies beside its note."""
+    desk = make_desk(tmp_path)
+    paths = ["a %2F b/50%/ü.md", "-".join(["long"] * 45) + ".md", "/".join(["deep"] * 45) + ".md"]
+    for path in paths:
+        note = desk.files.root / path
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_bytes(OLD)
+    quiet(*desk.everything())
+    results = desk.files.apply([Put(path, NEW, digest_of(OLD), saves_old=True) for path in paths])
+    assert all(isinstance(result, FileState) for result in results), results
+    assert [kept.is_beside for kept in sorted(desk.files.take_kept(), key=lambda kept: len(kept.note))] == [
+        False, True, True,
+    ]  # fmt: skip
+    later = NoteFiles(desk.files.root, Calls(), place=tmp_path / "place")  # as after a crash
+    saved: dict[str, bytes] = {}
+    later.recover(lambda kept, data: saved.update({later.relative(kept.note): data}))
+    assert (saved[paths[0]], saved[paths[2]]) == (OLD, OLD)
+    assert set(saved.values()) == {OLD}
+    assert len(saved) == 3
+
+
+def remote(calls: Calls, place: Path) -> None:
+    """Let the place be on another volume than one folder of notes, as below a mount point in a vault."""
+    real = calls.rename
+
+    def rename(source: str, target: str) -> None:
+        if source.startswith(str(place)) != target.startswith(str(place)) and "/far/" in source + target:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        real(source, target)
+
+    calls.rename = rename  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("change", ["put", "remove"])
+def test_in_a_folder_on_another_volume_it_lies_beside_its_note_for_a_moment(
+    tmp_path: Path, change: str
+) -> None:
+    desk = make_desk(tmp_path)
+    remote(desk.calls, tmp_path / "place")
+    far = desk.files.root / "far"
+    far.mkdir()
+    synced: list[int] = []
+    real_sync, expected = desk.calls.fsync, digest_of(OLD)
+    desk.calls.fsync = lambda number: (synced.append(number), real_sync(number))[1]  # type: ignore[method-assign]
+    for name, syncs in (("far/1.md", 2), ("far/2.md", 1)):
+        (desk.files.root / name).write_bytes(OLD)
+        synced.clear()
+        (result,) = desk.files.apply(
+            [Put(name, NEW, expected) if change == "put" else Remove(name, expected)]
+        )
+        assert not isinstance(result, Exception), result
+        assert len(synced) == 1 + (syncs if change == "put" else 0), "only the first one is written again"
+        (kept,) = desk.files.take_kept()
+        assert kept.is_beside
+        if kept.is_leased:
+            assert kept.grace == LEAST_GRACE
+        desk.files.settle(kept, lambda kept, data: desk.saved.append(data))
+    assert isinstance(desk.put(), FileState), "other folders keep the place"
+    assert [kept.is_beside for kept in desk.files.take_kept()] == [False]
+    assert desk.saved == []
+
+
+def test_a_data_directory_on_another_volume_is_found_out(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as other:
+        if os.stat(other).st_dev == tmp_path.stat().st_dev:
+            pytest.skip("there is but one volume here")
+        files = NoteFiles(tmp_path / "knowledge", place=Path(other) / "place")
+        files.create_root()
+        (files.root / "note.md").write_bytes(OLD)
+        assert not files.protection.reaches_place
+        assert isinstance(files.apply([Put("note.md", NEW, digest_of(OLD))])[0], FileState)
+        assert [kept.is_beside for kept in files.take_kept()] == [True]
+        assert os.listdir(f"{other}/place") == []
+
+
+def test_a_place_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path)
+    (tmp_path / "place").rmdir()
+    assert isinstance(desk.put(), FileChanged)
+    assert isinstance(desk.put(), FileState)
+    assert desk.note.read_bytes() == NEW
+
+
+# -- while a folder is renamed ----------------------------------------------------------------------
+
+
+def put_in_folder(desk: Desk) -> object:
+    (desk.files.root / "one").mkdir()
+    (desk.files.root / "one" / "note.md").write_bytes(OLD)
+    (result,) = desk.files.apply([Put("one/note.md", NEW, digest_of(OLD))])
+    return result
+
+
+@pytest.mark.parametrize("step", ["write", "rename", "exchange", "rename_new", "lease"])
+def test_a_folder_that_is_renamed_before_the_exchange_is_a_changed_note(desk: Desk, step: str) -> None:
+    """Issue 25, number 10: nothing is left in it, nor made under its old name."""
+
+    def rename() -> None:
+        os.rename(desk.files.root / "one", desk.files.root / "two")
+
+    desk.calls.once(step, rename)
+    result = put_in_folder(desk)
+    lost = desk.files.take_kept()
+    if isinstance(result, FileState):
+        assert not (desk.files.root / "two").exists(), "this file system is used without that call"
+        return
+    assert isinstance(result, FileChanged)
+    assert not (desk.files.root / "one").exists()
+    for kept in [*desk.files.find_renamed(lost), *(kept for kept in lost if not kept.is_beside)]:
+        quiet(*desk.everything())
+        desk.files.settle(kept, lambda kept, data: desk.saved.append(data))
+    there = desk.files.root / "two" / "note.md"
+    if there.exists():
+        assert (there.read_bytes(), desk.others(), desk.saved) == (OLD, ["note.md"], [])
+    else:
+        assert step == "rename_new", "while the note's name is missing"
+        assert (desk.others(), desk.saved) == ([], [OLD])
+
+
+def test_a_folder_that_is_renamed_after_the_exchange_is_synced_with_all(best: Desk) -> None:
+    """Its name is not known any more, and what was written is in it."""
+    all_synced: list[bool] = []
+    best.calls.sync_all = lambda: all_synced.append(True)  # type: ignore[method-assign]
+    real = best.calls.exchange
+
+    def exchange(one: str, other: str) -> None:
+        real(one, other)
+        os.rename(best.files.root / "one", best.files.root / "two")
+
+    best.calls.exchange = exchange  # type: ignore[method-assign]
+    assert isinstance(put_in_folder(best), FileState)
+    assert all_synced == [True]
+    assert (best.files.root / "two" / "note.md").read_bytes() == NEW
 
 
 # -- beside a program that has it open --------------------------------------------------------------
@@ -296,7 +465,7 @@ def test_after_a_crash_every_text_is_there_and_no_leftover(desk: Desk, step: str
         return
     later = Calls()
     later.now = lambda: time.time() + 60  # type: ignore[method-assign]
-    again = NoteFiles(desk.files.root, later)
+    again = NoteFiles(desk.files.root, later, place=desk.files.root.with_name("place"))
     again.recover(lambda kept, data: desk.saved.append(data))
     for kept in again.take_kept():
         again.settle(kept, lambda kept, data: desk.saved.append(data))

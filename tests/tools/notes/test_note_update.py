@@ -15,6 +15,7 @@ from lithos.actors.writing.write_rules import decide_patch
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.notes.document import parse_document, rewrite_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.services.notes import knowledge
 from lithos.tools.contract.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
@@ -175,14 +176,17 @@ async def test_write_outcomes_may_carry_their_code_as_status(tmp_path: Path) -> 
         assert (answer["status"], answer["code"]) == ("error", "note_not_found")
 
 
-async def test_a_file_that_cannot_be_edited_is_an_internal_error(tmp_path: Path) -> None:
-    """behaviour 22"""
+async def test_a_file_that_cannot_be_edited_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 22; issue 25, number 10: what a person did is no internal error."""
+    monkeypatch.setattr(knowledge, "BUSY_PATIENCE", 0.1)
     async with serving(tmp_path) as lithos:
         note = await lithos.create("T")
         (lithos.knowledge / "t.md").write_text("---\nid: [\n---\n")
         assert "t.md" in refusal(await update(lithos, id=note, tags=["x"]), "internal_error")
         (lithos.knowledge / "t.md").unlink()
-        assert "missing" in refusal(await update(lithos, id=note, tags=["x"]), "internal_error")
+        assert "missing" in refusal(await update(lithos, id=note, tags=["x"]), "version_conflict")
 
 
 async def test_it_is_listed_by_full_only_right_after_the_statistics(tmp_path: Path) -> None:
