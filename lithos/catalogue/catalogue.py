@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
 from typing import Final
@@ -24,7 +25,7 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.relations import Relations
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.file_names import FileNames
-from lithos.core.notes.model import Note, Standing
+from lithos.core.notes.model import Note, Standing, with_creation
 from lithos.core.notes.paths import folder_of, host_of, namespace_of, slug_of
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.plan import Claim
@@ -299,6 +300,25 @@ class Catalogue:
         entry = self._by_id.get(note_id)
         return self.records.version(note_id) or (entry.standing if entry else None)
 
+    def with_creation(self, note: Note, modified_at: datetime) -> Note:
+        """The note that was read from a file of this time, with the time of creation that is known of it.
+
+        That of a note which changes, or is about to, is recorded, as the file's time will tell it no longer.
+        """
+        entry = self._by_id.get(note.id)
+        known = self.records.creation(note.id), entry.note.created_at if entry else None
+        dated = with_creation(note, modified_at, *known)
+        if note.created_at == modified_at and any(known):
+            self.records.put_creation(note.id, dated.created_at)
+        return dated
+
+    def to_update(self, note: Note, modified_at: datetime) -> Note:
+        """The note that was read from a file of this time, as an update starts from it.
+
+        Where the update writes the time of creation to the file it is that which is known.
+        """
+        return note if self.style.minimal_frontmatter else self.with_creation(note, modified_at)
+
     def stand_in(self, path: str) -> str | None:
         """The id for a file at this path that names none; None: derive it from the path."""
         note_id = self._by_path.get(path)
@@ -398,6 +418,7 @@ class Catalogue:
             self._release(entry)
             self.records.leave(entry.path, note_id)
             self.records.drop_version(note_id)
+            self.records.drop_creation(note_id)
             del self._by_serial[entry.serial]
             self.facets.discard(entry.serial, entry.path, entry.note)
             yield from self.graph.remove_in_steps(note_id)

@@ -122,17 +122,18 @@ def with_id(examined: Examined, note_id: str) -> Examined:
     assert examined.document is not None
     note = examined.document.note
     sources = tuple(source for source in note.derived_from_ids if source != note_id)
-    return _with_note(examined, attrs.evolve(note, id=note_id, derived_from_ids=sources))
+    return with_note(examined, attrs.evolve(note, id=note_id, derived_from_ids=sources))
 
 
 def with_version(examined: Examined, version: int) -> Examined:
     """The file with its effective version."""
     assert examined.document is not None
     note = examined.document.note
-    return examined if note.version == version else _with_note(examined, attrs.evolve(note, version=version))
+    return examined if note.version == version else with_note(examined, attrs.evolve(note, version=version))
 
 
-def _with_note(examined: Examined, note: Note) -> Examined:
+def with_note(examined: Examined, note: Note) -> Examined:
+    """The file with other values of its note."""
     assert examined.document is not None
     return attrs.evolve(examined, document=attrs.evolve(examined.document, note=note))
 

@@ -1,9 +1,10 @@
-"""Persistent facts about notes that their files lack: versions of edited notes, ids of files without one.
+"""Persistent facts about notes that their files lack: versions of edited notes, ids and times of creation.
 
 A version must be durable before any reader sees it. Otherwise another edit could be assigned the same one
 after a crash, and an agent that read the first would overwrite the second. So what was assigned here is
 dirty until the coordinator has committed it; `save` awaits that, and everything else rides along with the
-next commit (write-behind): an id with that of the event which announces it.
+next commit (write-behind): an id with that of the event which announces it, a time of creation with the
+intents of the write that gives the file another time.
 
 The version of a tool's write is in its file, which a person may replace after a crash before the manifest
 or the journal has it. So a write records its intent first (write-ahead), in a commit that overlaps the
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import trio
 
@@ -21,17 +23,21 @@ from lithos.core.notes.document import derive_id
 from lithos.core.notes.model import Standing, effective_version, newest
 from lithos.stores.coordination.schema import NoteRows
 
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
 
 class NoteRecords:
-    """Write-behind cache, owned by the catalogue, committed by the coordinator. At most two rows a note."""
+    """Write-behind cache, owned by the catalogue, committed by the coordinator. At most three rows a note."""
 
     def __init__(self, rows: NoteRows | None = None) -> None:
         rows = rows or NoteRows()
         self._versions = {key: row for key, row in rows.versions.items() if row is not None}
         self._ids = {path: note_id for path, note_id in rows.ids.items() if note_id is not None}
         self._paths = {note_id: path for path, note_id in self._ids.items()}
+        self._creations = {key: at for key, at in rows.creations.items() if at is not None}
         self._unsaved_versions: dict[str, Standing | None] = {}
         self._unsaved_ids: dict[str, str | None] = {}
+        self._unsaved_creations: dict[str, datetime | None] = {}
         #: Versions that are about to be written, or written but not in the manifest yet.
         self._intents: dict[str, dict[int, str]] = {}
         for (note_id, number), digest in rows.intents.items():
@@ -190,10 +196,30 @@ class NoteRecords:
             note_id = derive_id(path, number)
         return note_id
 
+    # -- times ---------------------------------------------------------------------------------
+
+    def creation(self, note_id: str) -> datetime | None:
+        """When a note was created whose file does not say it, and had another time once."""
+        return self._creations.get(note_id)
+
+    def put_creation(self, note_id: str, created_at: datetime) -> None:
+        """Record the time; the earliest one counts."""
+        if created_at < self._creations.get(note_id, _NEVER):
+            self._creations[note_id] = self._unsaved_creations[note_id] = created_at
+
+    def drop_creation(self, note_id: str) -> None:
+        """Delete the row: the note is gone."""
+        if self._creations.pop(note_id, None) is not None:
+            self._unsaved_creations[note_id] = None
+
+    # -- saving --------------------------------------------------------------------------------
+
     def prune(self, ids: Collection[str], paths: Collection[str]) -> None:
         """Garbage collection: delete the rows of all other notes and paths."""
         for note_id in self._versions.keys() - set(ids):
             self.drop_version(note_id)
+        for note_id in self._creations.keys() - set(ids):
+            self.drop_creation(note_id)
         self.prune_paths(paths)
 
     def prune_paths(self, paths: Collection[str]) -> None:
@@ -201,12 +227,10 @@ class NoteRecords:
         for path in self._ids.keys() - set(paths):
             self.place(path, None)
 
-    # -- saving --------------------------------------------------------------------------------
-
     @property
     def has_unsaved(self) -> bool:
         """Whether there are dirty rows."""
-        return bool(self._unsaved_versions or self._unsaved_ids or self._unsaved_intents)
+        return bool(self._unsaved_rows())
 
     async def save(self, note_id: str | None = None) -> None:
         """Wait until the versions assigned so far (or this note's) are durable.
@@ -224,15 +248,22 @@ class NoteRecords:
 
     def take_unsaved(self) -> NoteRows:
         """Take the dirty rows for a commit; then call `saved`, or `put_back` when the commit failed."""
-        rows = NoteRows(self._unsaved_versions, self._unsaved_ids, self._unsaved_intents)
+        rows = self._unsaved_rows()
         self._unsaved_versions, self._unsaved_ids, self._unsaved_intents = {}, {}, {}
+        self._unsaved_creations = {}
         return rows
+
+    def _unsaved_rows(self) -> NoteRows:
+        return NoteRows(
+            self._unsaved_versions, self._unsaved_ids, self._unsaved_intents, self._unsaved_creations
+        )
 
     def put_back(self, rows: NoteRows) -> None:
         """Rollback: mark rows as dirty again; newer ones win."""
         self._unsaved_versions = {**rows.versions, **self._unsaved_versions}
         self._unsaved_ids = {**rows.ids, **self._unsaved_ids}
         self._unsaved_intents = {**rows.intents, **self._unsaved_intents}
+        self._unsaved_creations = {**rows.creations, **self._unsaved_creations}
 
     def saved(self, rows: NoteRows) -> None:
         """Mark rows as committed."""

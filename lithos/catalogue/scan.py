@@ -31,9 +31,10 @@ from lithos.core.events import (
     origin_digest,
     origin_version,
 )
-from lithos.core.notes.model import Standing, effective_version, newest
+from lithos.core.notes.model import Standing, effective_version, newest, with_creation
 from lithos.core.plan import Place, VanishRule, elect, plan_event, plan_files, plan_vanished
 from lithos.core.principals import SCAN_AGENT
+from lithos.core.times import from_nanoseconds
 from lithos.stores.manifest import Manifest, ManifestRow
 from lithos.stores.notes.attachments import list_attachments
 from lithos.stores.notes.files import NoteFiles
@@ -123,11 +124,22 @@ def give_versions(
             done = [intent for intent in intents if intent.digest == entry.digest]
             last = newest((last, *(done or intents)), entry.digest)
         version = effective_version(entry.note.version, entry.digest, last)
+        dated = entries[note_id] = _with_creation(entry, row, records)
         if version != entry.note.version:
-            entries[note_id] = attrs.evolve(entry, note=attrs.evolve(entry.note, version=version))
+            entries[note_id] = attrs.evolve(dated, note=attrs.evolve(dated.note, version=version))
             records.put_version(note_id, entries[note_id].standing)
         elif remembered is not None and remembered != entry.standing:
             records.settle_version(note_id, entry.standing)
+
+
+def _with_creation(entry: Entry, row: ManifestRow | None, records: NoteRecords) -> Entry:
+    """The entry with the time of creation that is known, which is recorded where its file has another."""
+    note, modified_at = entry.note, from_nanoseconds(entry.state.mtime_ns)
+    dated = with_creation(note, modified_at, records.creation(note.id), row.note.created_at if row else None)
+    if dated is note:
+        return entry
+    records.put_creation(note.id, dated.created_at)
+    return attrs.evolve(entry, note=dated)
 
 
 log = get_logger("lithos.scan")

@@ -72,6 +72,7 @@ TABLES: Final[Mapping[str, Bound]] = {
         "`stores.coordination.tasks.KEPT`, dropped when learned", "2 lists of ids each"
     ),
     "coordination.meta": _FIXED,
+    "coordination.note_creations": _PER_NOTE_ID,
     "coordination.note_ids": _PER_NOTE_ID,
     "coordination.note_intents": Bound("versions a note got since the manifest was written", _IDS),
     "coordination.note_versions": _PER_NOTE_ID,

@@ -139,6 +139,7 @@ class EditPreparation:
         self, request: EditNote, entry: Entry, source: ReadFile, edited: Edited | LithosError | None
     ) -> Prepared:
         now, old_digest = self._clock(), source.digest
+        modified, style = from_nanoseconds(source.state.mtime_ns), self._catalogue.style
 
         def decide(old: Document, is_signed: bool) -> Note:
             refuse_broken(old, entry.path)
@@ -146,7 +147,7 @@ class EditPreparation:
                 raise no_such_note(request)
             # An edit by a person since the last version counts as a version, before any is compared.
             version = self._catalogue.see_version(entry.note.id, old_digest, old.note.version)
-            note = attrs.evolve(old.note, version=version)
+            note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified)
             check_version(request.expected_version, note)
             if isinstance(edited, OtherHash):
                 raise _conflict(edited, version)
@@ -155,12 +156,12 @@ class EditPreparation:
             return decide_edit(request.agent, note, now=now, is_signed=is_signed)
 
         body = edited.body if isinstance(edited, Edited) else ""
-        modified, style = from_nanoseconds(source.state.mtime_ns), self._catalogue.style
         data, document, identified = edit_document(
             source.data, entry.path, modified, decide, body, entry.stand_in, style
         )
         assert isinstance(edited, Edited), "a file that could be parsed could be taken apart"
         check_content(document.content, self._content_limit)
+        document = attrs.evolve(document, note=self._catalogue.with_creation(document.note, modified))
         new = attrs.evolve(
             entry,
             note=document.note,

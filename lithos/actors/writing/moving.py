@@ -152,9 +152,13 @@ class MovePreparation:
 
     def _read(self, entry: Entry, data: bytes, path: str, modified: datetime) -> tuple[Document, bool]:
         try:
-            return parse_identified(data, path, modified, entry.stand_in, self._catalogue.style)
+            document, identified = parse_identified(
+                data, path, modified, entry.stand_in, self._catalogue.style
+            )
         except UnreadableNote as problem:
             raise cannot_update(entry.path, problem) from problem
+        note = self._catalogue.with_creation(document.note, modified)
+        return attrs.evolve(document, note=note), identified
 
 
 def _entry(entry: Entry, document: Document, path: str, digest: str, *, identified: bool) -> Entry:

@@ -27,6 +27,7 @@ from lithos.catalogue.note_reading import (
     duplicate,
     make_entry,
     with_id,
+    with_note,
     with_version,
 )
 from lithos.core.commands import Command
@@ -229,7 +230,7 @@ class Outside:
         if kind is None:
             self._touch(note_id, examined, version, taken)
             return
-        examined = with_version(examined, version)
+        examined = self._dated(with_version(examined, version))
         entry = make_entry(examined, holder.serial if holder else self._catalogue.take_serial())
         await take_turns(self._catalogue.put_in_steps(entry))
         if version == own:
@@ -241,6 +242,11 @@ class Outside:
         taken.changes.append(self._change(kind, entry, examined, holder))
         self._keep_version(taken, entry, holder, examined.data)
 
+    def _dated(self, examined: Examined) -> Examined:
+        assert examined.document is not None
+        modified_at = from_nanoseconds(examined.state.mtime_ns)
+        return with_note(examined, self._catalogue.with_creation(examined.document.note, modified_at))
+
     def _keep_version(self, taken: Taken, entry: Entry, former: Entry | None, data: bytes | None) -> None:
         if data is not None or (former is not None and former.digest == entry.digest):
             version = outside_version(entry, former, data, WATCHER_AGENT, self._clock())
@@ -248,9 +254,11 @@ class Outside:
 
     def _touch(self, note_id: str, examined: Examined, version: int, taken: Taken) -> None:
         """Content as indexed: update the file state, and the version if other bytes have used it up."""
-        self._catalogue.note_state(note_id, examined.state)
         entry = self._catalogue.get(note_id)
         assert entry is not None
+        self._catalogue.with_creation(entry.note, from_nanoseconds(entry.state.mtime_ns))
+        self._catalogue.note_state(note_id, examined.state)
+        entry = attrs.evolve(entry, state=examined.state)
         if entry.note.version != version:
             raised = _raised(entry, version)
             self._catalogue.put(raised)

@@ -154,6 +154,8 @@ class Preparation:
             raise explain_unreadable(entry, source)
         decision, data = self._rewrite(request, entry, source, rebased)
         new = self._entry(decision, data, entry.serial, identified=is_identified(data))
+        modified = from_nanoseconds(source.state.mtime_ns)
+        new = attrs.evolve(new, note=self._catalogue.with_creation(new.note, modified))
         is_unseen = _replaces_body(request) and source.digest != entry.digest
         operation = Put(entry.path, data, source.digest, saves_old=is_unseen)
         source_name = request.source if isinstance(request, PatchNote) else TOOL
@@ -172,7 +174,8 @@ class Preparation:
             raise no_such_note(request)
         # An edit by a person since the last version counts as a version, before any is compared.
         version = self._catalogue.see_version(entry.note.id, digest_of(source.data), old.note.version)
-        old = attrs.evolve(old, note=attrs.evolve(old.note, version=version))
+        note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified)
+        old = attrs.evolve(old, note=note)
         expected, merged_with = request.expected_version, None
         if rebased is not None and expected is not None and expected != version:
             request, merged_with = rebased.request_at(version, expected), version

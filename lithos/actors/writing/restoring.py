@@ -98,6 +98,7 @@ class RestorePreparation:
         modified = from_nanoseconds(source.state.mtime_ns)
         try:
             note = parse_document(source.data, entry.path, modified, entry.stand_in, style).note
+            note = self._catalogue.with_creation(note, modified)
         except UnreadableNote:
             note = entry.note
         version = self._catalogue.see_version(entry.note.id, source.digest, note.version)
@@ -107,6 +108,8 @@ class RestorePreparation:
         """The bytes under a new version. Raises `InvalidInput` when they are no note any more."""
         now, style = self._clock(), self._catalogue.style
         values: dict[str, Any] = {"id": request.id, "version": version, "updated_at": now}
+        if created_at is not None:
+            self._catalogue.records.put_creation(request.id, created_at)
         try:
             given = given_keys(request.data)
             if created_at is not None and "created_at" not in given and not style.minimal_frontmatter:
@@ -115,7 +118,10 @@ class RestorePreparation:
         except UnreadableNote:
             return self._keep(request, path, version, now)
         document, identified = parse_identified(data, path, now, request.id, style)
-        return _Bytes(data, document, identified, says_version=True)
+        return _Bytes(data, self._dated(document, now), identified, says_version=True)
+
+    def _dated(self, document: Document, now: datetime) -> Document:
+        return attrs.evolve(document, note=self._catalogue.with_creation(document.note, now))
 
     def _keep(self, request: RestoreNote, path: str, version: int, now: datetime) -> _Bytes:
         """The bytes as they are, where no key of theirs can be changed."""
@@ -132,6 +138,7 @@ class RestorePreparation:
                 f"The state of {path} is that of the note {document.note.id!r}. Restore that one instead."
             )
         self._catalogue.records.put_version(request.id, Standing(version, digest_of(data)))
+        document = self._dated(document, now)
         document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
         return _Bytes(data, document, identified, says_version=False)
 

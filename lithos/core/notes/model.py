@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from lithos.core.principals import UNKNOWN_AGENT
 
@@ -93,6 +93,18 @@ class Document:
 
     note: Note
     content: str
+
+
+def with_creation(note: Note, modified_at: datetime, *known: datetime | None) -> Note:
+    """The note that was read from a file of this time, created no later than it is `known` to be, or updated.
+
+    What the file itself says of its creation stays; only where it says nothing the time of the file stood in,
+    which every exchange of the file makes a later one.
+    """
+    if note.created_at != modified_at:
+        return note
+    created_at = min(note.updated_at, modified_at, *(each for each in known if each is not None))
+    return note if created_at == modified_at else evolve(note, created_at=created_at)
 
 
 @frozen

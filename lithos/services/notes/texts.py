@@ -17,7 +17,7 @@ from lithos.catalogue.note_reading import examine, make_entry
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.layout import read_layout
 from lithos.core.notes.links import WikiLink
-from lithos.core.notes.model import Document, Standing
+from lithos.core.notes.model import Document, Standing, with_creation
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.text.snippet import Passage, Terms, find_passage, first_prose, plain_passage
 from lithos.core.text.visible import visible_text
@@ -244,8 +244,10 @@ class NoteTexts:
             return None
 
     def _parse(self, source: ReadFile, entry: Entry) -> Document:
-        modified = from_nanoseconds(source.state.mtime_ns)
-        return parse_document(source.data, entry.path, modified, entry.note.id, self._catalogue.style)
+        modified, style = from_nanoseconds(source.state.mtime_ns), self._catalogue.style
+        document = parse_document(source.data, entry.path, modified, entry.note.id, style)
+        note = with_creation(document.note, modified, entry.note.created_at)
+        return document if note is document.note else attrs.evolve(document, note=note)
 
     def _load_bytes(self, path: str) -> bytes | None:
         try:

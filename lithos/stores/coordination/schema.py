@@ -43,20 +43,25 @@ CREATE TABLE IF NOT EXISTS note_versions(
     id TEXT PRIMARY KEY, version INTEGER NOT NULL, hash TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS note_intents(
     id TEXT NOT NULL, version INTEGER NOT NULL, hash TEXT NOT NULL, PRIMARY KEY(id, version)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS note_creations(id TEXT PRIMARY KEY, created_at TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS note_ids(path TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE) WITHOUT ROWID;
 """
 
 
 @frozen
 class NoteRows:
-    """Rows by note id, by path, and hashes by id and version; in a change None stands for a row that goes."""
+    """Rows by note id, by path, hashes by id and version, times by id.
+
+    In a change None stands for a row that goes.
+    """
 
     versions: Mapping[str, Standing | None] = field(factory=dict)
     ids: Mapping[str, str | None] = field(factory=dict)
     intents: Mapping[tuple[str, int], str | None] = field(factory=dict)
+    creations: Mapping[str, datetime | None] = field(factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.versions or self.ids or self.intents)
+        return bool(self.versions or self.ids or self.intents or self.creations)
 
 
 def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
@@ -69,16 +74,23 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
     except apsw.SQLError:
         log.info("no note records", reason="the database is older than their tables")
         return NoteRows()
-    try:
-        intents = connection.execute("SELECT id,version,hash FROM note_intents").fetchall()
-    except apsw.SQLError:
-        log.info("no write intents", reason="the database is older than their table")
-        intents = []
+    intents = _read_newer(connection, "SELECT id,version,hash FROM note_intents")
+    creations = _read_newer(connection, "SELECT id,created_at FROM note_creations")
     return NoteRows(
         {str(note_id): Standing(int(str(version)), str(digest)) for note_id, version, digest in versions},
         {str(path): str(note_id) for path, note_id in ids},
         {(str(note_id), int(str(version))): str(digest) for note_id, version, digest in intents},
+        {str(note_id): time for note_id, text in creations if (time := read_time(text)) is not None},
     )
+
+
+def _read_newer(connection: apsw.Connection, query: str) -> list[tuple[apsw.SQLiteValue, ...]]:
+    """The rows of a table that older databases lack."""
+    try:
+        return connection.execute(query).fetchall()
+    except apsw.SQLError:
+        log.info("no note records of one kind", reason="the database is older than their table", query=query)
+        return []
 
 
 def store_note_rows(connection: apsw.Connection, rows: NoteRows) -> None:
@@ -97,6 +109,13 @@ def store_note_rows(connection: apsw.Connection, rows: NoteRows) -> None:
     connection.executemany(
         "INSERT OR REPLACE INTO note_intents VALUES(?,?,?)",
         [(*key, digest) for key, digest in rows.intents.items() if digest is not None],
+    )
+    connection.executemany(
+        "DELETE FROM note_creations WHERE id=?", [(key,) for key, at in rows.creations.items() if at is None]
+    )
+    connection.executemany(
+        "INSERT OR REPLACE INTO note_creations VALUES(?,?)",
+        [(key, format_time(at)) for key, at in rows.creations.items() if at is not None],
     )
     connection.executemany("DELETE FROM note_ids WHERE path=?", [(path,) for path in rows.ids])
     connection.executemany(
