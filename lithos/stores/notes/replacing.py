@@ -36,7 +36,6 @@ from lithos.stores.notes.values import (
     FileOccupied,
     FileState,
     Kept,
-    Kind,
     Move,
     NotSynced,
     Place,
@@ -181,14 +180,15 @@ class Replacing:
             self._remote.add(folder)
         return self._attempt(work, target)
 
-    def _private_name(self, target: str, kind: Kind, *known: str) -> str:
+    def _swap_name(self, target: str, *known: str) -> str:
+        """A file aside has none in the place: all its names must be durable with the folder of its note."""
         place = None if os.path.dirname(target) in self._remote else self._place_of_all
-        return private_name(self._calls, target, kind, *known, place=place)
+        return private_name(self._calls, target, "swap", *known, place=place)
 
     def _move(self, target: str, change: Move, other: str) -> FileState:
         with self._watch_expected(target, change.expected) as watch:
             if not self._rename_at_once(target, other):
-                aside = self._private_name(target, "aside", "")
+                aside = private_name(self._calls, target, "aside", "")
                 kept = self._move_aside(target, aside, change.expected, "", watch)
                 try:
                     self._place(aside, other)
@@ -244,7 +244,7 @@ class Replacing:
             raise _unprotected(target)
         staged = stage(self._calls, target, change.data, keep_mode=True)
         needless, ours_digest = "" if change.saves_old else change.expected, digest_of(change.data)
-        swap = self._private_name(target, "swap", ours_digest, needless)
+        swap = self._swap_name(target, ours_digest, needless)
         try:
             self._calls.rename(staged.path, swap)  # so a swap is always whole: ours, or another program's
         except BaseException:
@@ -290,7 +290,7 @@ class Replacing:
         """Fallback without an exchange call: the name is free for a moment; it is never overwritten."""
         assert change.expected is not None
         needless = "" if change.saves_old else change.expected
-        aside = self._private_name(target, "aside", needless)
+        aside = private_name(self._calls, target, "aside", needless)
         try:
             if not self.protection.can_place:
                 raise _unprotected(target)
@@ -310,16 +310,19 @@ class Replacing:
 
     def _remove(self, target: str, expected: str, *, saves_old: bool) -> None:
         needless = "" if saves_old else expected
-        aside = self._private_name(target, "aside", needless)
+        aside = private_name(self._calls, target, "aside", needless)
         if not self.protection.can_place:
             raise _unprotected(target)
         with self._watch_expected(target, expected) as watch:
             self._move_aside(target, aside, expected, needless, watch)
-            swap = self._private_name(target, "swap", needless)
+            swap = self._swap_name(target, needless)
             try:
                 self._calls.rename(aside, swap)
             except FileNotFoundError:  # it is beside the note, in a folder that was renamed
                 swap = aside
+            except OSError:  # the place is on another volume
+                swap = private_name(self._calls, target, "swap", needless)
+                self._calls.rename(aside, swap)
             self._keep(Kept.of(swap, target, {needless}, watch.is_leased))
 
     def _watch_expected(self, target: str, expected: str) -> Watch:

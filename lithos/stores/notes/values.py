@@ -1,8 +1,8 @@
 """Values of the note store: file states, changes to make and their failures; and names of our own files.
 
 The names of our own files tell after a crash what a file is and where it belongs (recovery). All are
-dot-named, so that nothing takes them for notes. Those of the last two kinds lie in a `Place` out of the
-sight of other programs where the file system allows it, else beside their notes.
+dot-named, so that nothing takes them for notes. Those of the second kind lie in a `Place` out of the sight
+of other programs where the file system allows it, else beside their notes as all others do.
 
 * `.lithos-….tmp`: ours, may be partial; worthless without the process that made it.
 * `.lithos-….swap`: new bytes on their way in, or a file that lost its name. With known bytes it may go.
