@@ -224,8 +224,11 @@ class Doctor:
         if find_upstream(data):
             yield "upstream", _aside(self._look_at_upstream)
         yield "notes", self._look_at_notes
-        if storage.vault is None:  # what it would try out makes files
+        vault = storage.vault
+        if vault is None:  # what it would try out makes files
             yield "protection", _aside(lambda: checks_protection.check_protection(storage.notes_folder))
+        else:
+            yield "vault files", _aside(lambda: checks_notes.check_vault_files(vault, private))
         yield "displaced texts", _aside(lambda: checks_protection.check_displaced(private))
         yield "duplicate ids", self._of_notes(checks_notes.check_duplicates)
         yield "vanished files", self._of_notes(checks_notes.check_vanished)

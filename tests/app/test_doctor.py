@@ -27,6 +27,7 @@ from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core.learning.memory import NodeStats
 from lithos.services.upkeep import checks_storage
+from lithos.services.upkeep.checks_notes import check_vault_files
 from lithos.services.upkeep.checks_upstream import check_upstream
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock
@@ -564,3 +565,19 @@ def test_an_upstream_directory_that_was_never_served_here_is_counted(tmp_path: P
     assert len(told) == 1
     assert "1 tasks" in told[0]
     assert [path.name for path in tmp_path.iterdir()] == ["coordination.db"]
+
+
+def test_of_a_vault_it_tells_what_writes_do_to_its_files(tmp_path: Path) -> None:
+    """Issue 25, numbers 7 and 9: birth times, and where replaced files lie. Nothing is tried out."""
+    vault, private = tmp_path / "vault", tmp_path / "private"
+    vault.mkdir()
+    private.mkdir()
+    (near,) = check_vault_files(vault, private)
+    assert "leaves the vault at once" in str(near)
+    assert "birth time" in str(near)
+    if Path("/var/tmp").stat().st_dev != vault.stat().st_dev:
+        (far,) = check_vault_files(vault, Path("/var/tmp"))
+        assert ".swap" in str(far)
+    (unknown,) = check_vault_files(vault, tmp_path / "missing")
+    assert "cannot be told" in str(unknown)
+    assert list(vault.iterdir()) == list(private.iterdir()) == []

@@ -168,6 +168,28 @@ def check_protection(notes: Path) -> Iterator[Finding]:
     )
 
 
+def check_vault_files(vault: Path, private: Path) -> Iterator[Finding]:
+    """What writes of agents do to the files of people, told without trying anything out there."""
+    try:
+        is_near = vault.stat().st_dev == private.stat().st_dev
+    except OSError as failure:
+        yield warn(
+            f"It cannot be told: {failure.strerror or failure}.", "See the check of the data directory."
+        )
+        return
+    where = (
+        "a replaced file leaves the vault at once"
+        if is_near
+        else "a replaced file stays beside its note as .lithos-….swap for up to a minute, as the data "
+        "directory is on another volume"
+    )
+    yield ok(
+        f"A write of an agent puts a new file in the place of the old one: {where}, and the birth time that "
+        "Obsidian and Dataview show is that of the write. Lithos remembers created_at; a property `created` "
+        "in a note tells it to all programs."
+    )
+
+
 def _lacks(found: Protection, kind: str) -> Iterator[Finding]:
     if not found.exchange:
         yield warn(

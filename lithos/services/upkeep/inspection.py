@@ -99,8 +99,11 @@ class Inspection:
         yield "layout", _aside(lambda: checks_storage.check_layout(place.data))
         yield "databases", _aside(lambda: checks_storage.check_databases(private, is_live=True))
         yield "notes", self._look_at_notes
-        if place.vault is None:  # what it would try out makes files
+        vault = place.vault
+        if vault is None:  # what it would try out makes files
             yield "protection", _aside(lambda: checks_notes.check_protection(place.notes))
+        else:
+            yield "vault files", _aside(lambda: checks_notes.check_vault_files(vault, private))
         yield "displaced texts", _aside(lambda: checks_notes.check_displaced(private))
         yield "indexes", self._scope(INDICES, "The indexes hold exactly the notes.")
         yield "link graph", self._scope(GRAPH, "The link graph is that of the notes.")
