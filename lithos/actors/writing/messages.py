@@ -28,9 +28,9 @@ class NoteBusy(StorageFailed):
 
 
 class NoteAway(NoteBusy):
-    """The note's file is not where it was: the caller does not know its path, or that it is gone.
+    """The file of the note is not where it was: it was moved or removed.
 
-    Code and extras are those of `VersionConflict`: read the note again, and repeat.
+    The extras are those of `VersionConflict`: read the note again, and repeat.
     """
 
     code = VersionConflict.code
