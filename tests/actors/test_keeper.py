@@ -59,6 +59,16 @@ async def test_a_displaced_file_goes_although_its_folder_is_renamed(house):
     assert house.displaced.list() == []
 
 
+async def test_a_stop_finds_what_lies_in_a_renamed_folder(house):
+    if not house.files.protection.leases:
+        pytest.skip("this file system has no leases")
+    async with house.running():
+        note = await house.create("Note", path="a")
+        await house.update(note.id, "Note", "new")
+        (house.files.root / "a").rename(house.files.root / "b")
+    assert [path.name for path in house.files.root.rglob("*.*")] == ["note.md"]
+
+
 async def test_what_is_written_late_is_saved_and_told(house, caplog):
     """Issue 11, defect 2: no byte a person saved vanishes."""
     caplog.set_level(logging.WARNING)

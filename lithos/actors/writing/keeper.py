@@ -105,10 +105,11 @@ class Keeper:
 
     async def finish(self) -> None:
         """Shutdown: settle the leased files now; the recovery of the next start settles the rest."""
-        leased = [each for each in self._waiting if each.kept.is_leased]
-        if leased:
-            await trio.sleep_until(max(each.since for each in leased) + LEAST_GRACE)
-            await self._settle(leased)
+        for _ in range(2):  # those whose folder was renamed are found in the first turn
+            leased = [each for each in self._waiting if each.kept.is_leased]
+            if leased:
+                await trio.sleep_until(max(each.since for each in leased) + LEAST_GRACE)
+                await self._settle(leased)
 
     async def _settle(self, ripe: Sequence[_Waiting]) -> None:
         for start in range(0, len(ripe), SLICE):
