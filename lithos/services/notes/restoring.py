@@ -266,11 +266,12 @@ def _merge(
     base: KeptVersion, kept: KeptVersion, loaded: LoadedNote, entry: Entry, style: VaultStyle
 ) -> _Merged:
     """What to write. Blocks. Raises `VersionConflict` with the `conflicts`, and `StorageFailed`."""
-    modified, theirs = from_nanoseconds(loaded.source.state.mtime_ns), loaded.document
+    modified = from_nanoseconds(loaded.source.state.mtime_ns)
     try:
         # One path and time stand in for what the files do not say, so that these never differ.
-        before, mine = (
-            parse_document(each.data, entry.path, modified, entry.note.id, style) for each in (base, kept)
+        before, mine, theirs = (
+            parse_document(data, entry.path, modified, entry.note.id, style)
+            for data in (base.data, kept.data, loaded.source.data)
         )
         if _says(mine) == _says(theirs):
             return _Merged(None)
@@ -281,7 +282,7 @@ def _merge(
             raise VersionConflict(
                 f"Others changed the same places since version {base.row.version}. Nothing was restored; "
                 "edit the note with its history at hand.",
-                current_version=theirs.note.version,
+                current_version=loaded.document.note.version,
                 warnings=[],
                 conflicts=[conflict.to_row() for conflict in merged.conflicts],
             )

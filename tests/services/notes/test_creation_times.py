@@ -112,3 +112,22 @@ def test_of_what_is_known_the_earliest_counts_where_the_file_says_nothing() -> N
     assert with_creation(given, later, early) is given
     edited = Note(id="x", title="x", created_at=later, updated_at=late)
     assert with_creation(edited, later).created_at == late, "never later than the update"
+
+
+async def test_taking_a_change_back_writes_no_time_into_a_persons_note(tmp_path: Path) -> None:
+    """What only stands in for a time of creation is no difference between versions; behaviour 254."""
+    file = put_old(tmp_path, text="---\ntags: [a]\n---\nText.\n")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        note = await id_of(lithos)
+        await change(lithos, note, "edit")
+        await change(lithos, note, "edit")
+        answer = await lithos.call("lithos_restore", id=note, agent="b", version=1, base=3)
+        assert (answer["status"], "merged_with" in answer) == ("updated", False)
+        head, _, body = file.read_text().removeprefix("---\n").partition("---\n")
+        assert sorted(line.split(":")[0] for line in head.splitlines()) == [
+            "id",
+            "tags",
+            "updated_at",
+            "version",
+        ]
+        assert body == "Text.\n"
