@@ -19,7 +19,7 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 
 from lithos.catalogue.titles import BLOCK_BITS, Titles
-from lithos.core.notes.matching import is_branch
+from lithos.core.notes.matching import wished_tags
 from lithos.core.notes.model import Note
 from lithos.core.notes.paths import DEFAULT_NAMESPACE, folder_of
 
@@ -90,6 +90,44 @@ class _Values:
         return np.unique(np.concatenate(found))
 
 
+@frozen
+class _Tags(_Values):
+    """Which notes have each tag, and by a tag those that stand below it (`a/b` below `a`)."""
+
+    below: dict[str, dict[str, None]] = field(factory=dict)
+
+    def add(self, value: str, place: int) -> None:
+        if value not in self.places:
+            self.nest(value)
+        _Values.add(self, value, place)
+
+    def nest(self, tag: str) -> None:
+        """Enter a tag that a note has below those above it."""
+        for parent in _above(tag):
+            self.below.setdefault(parent, {})[tag] = None
+
+    def discard(self, value: str, place: int) -> None:
+        _Values.discard(self, value, place)
+        if value in self.places:
+            return
+        for parent in _above(value):
+            known = self.below[parent]
+            del known[value]
+            if not known:
+                del self.below[parent]
+
+    def wished(self, wish: str) -> NDArray[np.int64]:
+        """The notes that a filter lets pass, as `has_tag` does."""
+        return self.of(
+            dict.fromkeys(tag for name in wished_tags(wish) for tag in (name, *self.below.get(name, ())))
+        )
+
+
+def _above(tag: str) -> list[str]:
+    """The tags above one: `a/b/c` is below `a/b` and `a`."""
+    return [tag[:at] for at, character in enumerate(tag) if character == "/"] if "/" in tag else []
+
+
 class Facets:
     """The postings of all notes of a catalogue, which tells of each change."""
 
@@ -97,7 +135,7 @@ class Facets:
         #: All notes in the order of the listing, and beside each its `updated_at` in microseconds since 1970.
         self._places: Places = array("q")
         self._updated: Places = array("q")
-        self._tags = _Values()
+        self._tags = _Tags()
         self._authors = _Values()
         self._folders = _Values()
         self._namespaces = _Values()
@@ -136,6 +174,8 @@ class Facets:
             _append(namespaces, note.namespace or folder or DEFAULT_NAMESPACE, place)
             if note.expires_at is not None:
                 self._expiring.append(place)
+        for tag in tags:
+            self._tags.nest(tag)
 
     def add(self, serial: int, path: str, note: Note) -> None:
         """Enter a note at the end of the listing."""
@@ -239,7 +279,7 @@ class Facets:
 
     def _select(self, wanted: FacetFilter, path_of: Callable[[int], str] | None) -> NDArray[np.int64] | None:
         """The places of the notes that pass; None: all do. The smallest posting is looked through."""
-        postings = [self._tagged(tag) for tag in wanted.tags]
+        postings = [self._tags.wished(tag) for tag in wanted.tags]
         if wanted.author is not None:
             postings.append(self._authors.of((wanted.author,)))
         if wanted.namespaces is not None:
@@ -256,12 +296,6 @@ class Facets:
         if found is None:
             return places[updated >= since]
         return found[updated[np.searchsorted(places, found)] >= since]
-
-    def _tagged(self, wish: str) -> NDArray[np.int64]:
-        """The notes with a tag; `project/`: with `project` or any tag below it."""
-        if not is_branch(wish):
-            return self._tags.of((wish,))
-        return self._tags.of([tag for tag in self._tags.places if f"{tag}/".startswith(wish)])
 
     def _below(self, prefix: str, path_of: Callable[[int], str] | None) -> NDArray[np.int64]:
         """The notes whose paths begin so: those of whole folders, and some of the one that it ends in.

@@ -18,7 +18,7 @@ from tests.fakes import make_entry
 
 _DAY = datetime(2026, 1, 1, tzinfo=UTC)
 PATHS = ("a.md", "b.md", "ab/a.md", "ab/b.md", "ab/c/a.md", "abc/x.md", "b/ab.md", "b/a/z.md")
-TAGS = ("x", "x/y", "x/y/z", "xy", "z")
+TAGS = ("x", "x/y", "x/y/z", "xy", "z", "#x", "#x/y")
 NAMESPACES = (None, "ab", "own")
 
 
@@ -55,7 +55,7 @@ changes = st.lists(
 )
 filters = st.builds(
     FacetFilter,
-    tags=st.lists(st.sampled_from((*TAGS, "x/", "x/y/", "none")), max_size=2).map(tuple),
+    tags=st.lists(st.sampled_from((*TAGS, "x/", "x/y/", "#x", "#x/y", "none")), max_size=2).map(tuple),
     author=st.sampled_from((None, "ann", "nobody")),
     path_prefix=st.sampled_from((None, "", "a", "ab", "ab/", "ab/a", "b/a", "/", "nowhere/")),
     since=st.none() | st.integers(-1, 4).map(lambda days: _DAY + timedelta(days=days)),

@@ -32,17 +32,28 @@ def has_all(values: Iterable[str], wanted: Iterable[str] | None) -> bool:
     return not wanted or set(wanted) <= set(values)
 
 
+def wished_tags(wish: str) -> tuple[str, ...]:
+    """The tags that a filter means, each with all below it: `project`, `project/` and `#project` are one.
+
+    By a filter with a `#` a tag that is written with one is meant as well.
+    """
+    name = wish.rstrip("/") or wish
+    plain = name.lstrip("#")
+    return (name,) if plain in ("", name) else (plain, name)
+
+
+def has_tag(tags: Collection[str], wish: str) -> bool:
+    """True when one of the tags is what a filter means, or below it: the rule of every filter by tag."""
+    if wish in tags:
+        return True
+    names = wished_tags(wish)
+    below = tuple(f"{name}/" for name in names)
+    return any(tag in names or tag.startswith(below) for tag in tags)
+
+
 def has_tags(tags: Collection[str], wanted: Iterable[str] | None) -> bool:
-    """True when a note has every wanted tag; `project/` wants `project` or any below it."""
-    return all(
-        wish in tags or (is_branch(wish) and any(f"{tag}/".startswith(wish) for tag in tags))
-        for wish in wanted or ()
-    )
-
-
-def is_branch(wish: str) -> bool:
-    """True for a tag filter that takes the tags below as well: one that ends with a slash."""
-    return len(wish) > 1 and wish.endswith("/")
+    """True when every wanted tag is there."""
+    return all(has_tag(tags, wish) for wish in wanted or ())
 
 
 def _matches(value: Any, wanted: Scalar) -> bool:

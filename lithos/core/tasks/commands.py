@@ -7,14 +7,14 @@ relations are what people and agents have written: they are kept.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from attrs import frozen
 
 from lithos.core.commands import Command, R_co
-from lithos.core.notes.matching import has_all, matches_metadata
+from lithos.core.notes.matching import has_tags, matches_metadata
 from lithos.core.tasks.model import WORK, Agent, Claim, Grant, Task
 
 
@@ -115,10 +115,10 @@ class NextTask(TaskCommand[Given | None]):
         match = sorted((self.metadata_match or {}).items())
         return json.dumps([self.project, sorted(self.tags), match])
 
-    def passes(self, tags: Iterable[str], metadata: Mapping[str, Any]) -> bool:
+    def passes(self, tags: Collection[str], metadata: Mapping[str, Any]) -> bool:
         """Whether a task with these tags and metadata is wanted."""
         return (
-            has_all(tags, self.tags)
+            has_tags(tags, self.tags)
             and matches_metadata(metadata, self.metadata_match)
             and (self.project is None or matches_metadata(metadata, {"project": self.project}))
         )

@@ -44,6 +44,11 @@ _TAG: Final = re.compile(
 )
 
 
+_COLOUR: Final = re.compile(r"[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8}")
+_WORD_WITH_DIGIT: Final = re.compile(r"[a-fA-F]2[a-fA-F]|2[fF][aA]")
+#: One letter, or pairs of letters: `fff`, `ffeedd`.
+_REPEATED: Final = re.compile(r"([a-fA-F])\1+|(?:([a-fA-F])\2){3,4}")
+
 #: What every tag begins with; also before its code is masked, which makes no more of it.
 _MAY_BE_TAG: Final = re.compile(rf"\#[\w/\-{_SIGNS}]")
 
@@ -131,7 +136,7 @@ def scan_tags(content: str) -> tuple[str, ...]:
     """The `#tags` of a text, each once, in order, as Obsidian reads them.
 
     Letters, digits, `_`, `-` and `/`, with at least one that is no digit, behind a space or an opening
-    bracket; not in code, headings, links and web addresses.
+    bracket; not in code, headings, links and web addresses, and no colours.
     """
     if "#" not in content or (len(content) <= PIECE and _MAY_BE_TAG.search(content) is None):
         return ()
@@ -140,9 +145,16 @@ def scan_tags(content: str) -> tuple[str, ...]:
     for start, stop in line_pieces(masked, 0, len(masked), keeps=""):
         for match in _TAG.finditer(masked, start, stop):
             tag = match["tag"]
-            if tag and not (tag := tag.rstrip("/")).isdigit():
+            if tag and not (tag := tag.rstrip("/")).isdigit() and not _is_colour(tag):
                 found[tag] = None
     return tuple(cut_items(found))
+
+
+def _is_colour(tag: str) -> bool:
+    """True for a colour of CSS. `face` and `decade` are words, without digits, and so is `b2b`."""
+    if _COLOUR.fullmatch(tag) is None or _WORD_WITH_DIGIT.fullmatch(tag) is not None:
+        return False
+    return not tag.isalpha() or _REPEATED.fullmatch(tag) is not None
 
 
 _LINKED: Final = re.compile(r"!?\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")

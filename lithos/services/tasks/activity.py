@@ -15,6 +15,7 @@ from attrs import frozen
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.core.events import Event
+from lithos.core.notes.matching import has_tag
 from lithos.core.tasks.model import Claim
 from lithos.stores.coordination.store import CoordinationStore
 
@@ -36,7 +37,7 @@ class Wanted:
         return (
             (not self.types or draft.type in self.types)
             and (self.agent is None or draft.agent == self.agent)
-            and (self.tag is None or self.tag in draft.tags)
+            and (self.tag is None or has_tag(draft.tags, self.tag))
         )
 
 

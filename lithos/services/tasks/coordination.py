@@ -16,7 +16,7 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import InvalidInput, TaskNotFound
-from lithos.core.notes.matching import check_metadata_match, has_all, matches_metadata
+from lithos.core.notes.matching import check_metadata_match, has_tags, matches_metadata
 from lithos.core.tasks.commands import CompleteTask, Given, NextTask, TaskCommand
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
@@ -51,7 +51,7 @@ class TaskFilter:
             (self.agent is None or task.created_by == self.agent)
             and (self.status is None or task.status == self.status)
             and (self.task_type is None or task.task_type == self.task_type)
-            and has_all(task.tags, self.tags)
+            and has_tags(task.tags, self.tags)
             and (self.since is None or task.created_at >= self.since)
             and (
                 self.resolved_since is None

@@ -18,6 +18,7 @@ from attrs import frozen
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
 from lithos.core.events import Event
+from lithos.core.notes.matching import has_tag
 from lithos.stores.coordination.store import CoordinationStore
 
 #: Events per journal page: some 200 kB, a few milliseconds in a thread.
@@ -28,7 +29,10 @@ QUOTED: Final = 100
 
 @frozen
 class EventFilter:
-    """Any of `types` and any of `tags`; an empty set does not filter. Untagged events fail a tag filter."""
+    """Any of `types` and any of `tags`, or one below it; an empty set does not filter.
+
+    Untagged events fail a tag filter.
+    """
 
     types: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()
@@ -43,7 +47,7 @@ class EventFilter:
         """Whether a subscriber wants this event."""
         draft = event.draft
         return (not self.types or draft.type in self.types) and (
-            not self.tags or not self.tags.isdisjoint(draft.tags)
+            not self.tags or any(has_tag(draft.tags, tag) for tag in self.tags)
         )
 
 

@@ -14,9 +14,10 @@ from typing import Any, Final
 import apsw
 from attrs import frozen
 
+from lithos.core.notes.matching import has_tag
 from lithos.core.tasks.model import BLOCKING_TYPES, PARENT_CHILD, Claim
 from lithos.core.times import format_time, parse_time
-from lithos.stores.coordination.ready_rows import needle
+from lithos.stores.coordination.ready_rows import needle, tag_needle
 from lithos.stores.database import read_time, stored_time
 from lithos.stores.sqlite import load_object, load_texts
 
@@ -44,8 +45,8 @@ class LightTask:
     metadata: str
 
     def has_tag(self, tag: str) -> bool:
-        """Whether it has a tag."""
-        return tag in load_texts(self.tags)
+        """Whether it has a tag, or one below it."""
+        return has_tag(load_texts(self.tags), tag)
 
     def is_of(self, project: str) -> bool:
         """Whether it is of a project."""
@@ -101,7 +102,7 @@ class BoardRows:
             " AND (?3 IS NULL OR created_by=?3 OR id IN (SELECT task_id FROM claims WHERE agent=?3))"
             f" ORDER BY {order} DESC, rowid DESC",
             needle(project) if project else None,
-            needle(tag) if tag else None,
+            tag_needle(tag) if tag else None,
             agent or None,
         )
         return [LightTask(*row) for row in rows]

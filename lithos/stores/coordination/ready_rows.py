@@ -14,6 +14,7 @@ from typing import Any, Final
 import apsw
 from attrs import frozen
 
+from lithos.core.notes.matching import wished_tags
 from lithos.core.tasks.commands import NextTask
 from lithos.core.tasks.graph import opens_at
 from lithos.core.tasks.model import Claim, Task, aspect_key
@@ -237,10 +238,18 @@ def _claim(row: Sequence[Any]) -> Claim:
 def _needles(wanted: NextTask) -> tuple[str | None, str | None]:
     """Texts that the stored metadata and tags of every wanted task contain: most others need no parsing."""
     project = None if wanted.project is None else needle(wanted.project)
-    return project, needle(wanted.tags[0]) if wanted.tags else None
+    return project, tag_needle(wanted.tags[0]) if wanted.tags else None
 
 
 def needle(text: str) -> str | None:
     """A text as every writer of JSON writes it; None for one that may be written in several ways."""
     is_plain = text.isascii() and text.isprintable() and not set(text) & set('"\\/')
     return f'"{text}"' if is_plain else None
+
+
+def tag_needle(wish: str) -> str | None:
+    """A text that stored tags contain where a filter lets them pass (`has_tag`); None where none is known."""
+    name = needle(wished_tags(wish)[0])
+    if name is None:
+        return None
+    return name[1:-1] if wish.startswith("#") else name[:-1]  # it may be written with a #; more below it

@@ -8,7 +8,7 @@ from attrs import frozen
 from tantivy import Occur as TantivyOccur
 from tantivy import Query, Schema, TextAnalyzer
 
-from lithos.core.notes.matching import is_branch
+from lithos.core.notes.matching import wished_tags
 from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, words
 from lithos.core.text.query import Boolean, Node, Occur, Phrase, Word
 from lithos.stores.indexes.fulltext_schema import prepare_text
@@ -36,8 +36,8 @@ _Part: TypeAlias = tuple[TantivyOccur, Query]
 class Filters:
     """What a note must have besides matching: all `tags` and `entities`, the author, the start of the path.
 
-    Values are compared as they are, character by character; the tag `project/` is `project` and all below
-    (`core.notes.matching.has_tags`). Filters never change a score.
+    Values are compared as they are, character by character; a tag is meant with all below it
+    (`core.notes.matching.has_tag`). Filters never change a score.
     """
 
     tags: tuple[str, ...] = ()
@@ -73,11 +73,12 @@ class QueryTranslator:
         return found
 
     def _tagged(self, tag: str) -> Query:
-        """Notes that `has_tags` lets pass."""
-        if not is_branch(tag):
-            return self._exact("tag", tag)
-        either = (self._exact("tag", tag[:-1]), self._beginning("tag", tag))
-        return Query.boolean_query([(TantivyOccur.Should, each) for each in either])
+        """Notes that `has_tag` lets pass."""
+        either: list[_Part] = []
+        for name in wished_tags(tag):
+            either.append((TantivyOccur.Should, self._exact("tag", name)))
+            either.append((TantivyOccur.Should, self._beginning("tag", f"{name}/")))
+        return Query.boolean_query(either)
 
     def _beginning(self, field: str, start: str) -> Query:
         # No distance and `prefix`: an exact prefix; a regular expression has a limit of 1,000 states.

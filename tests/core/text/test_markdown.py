@@ -70,6 +70,10 @@ def test_code_beyond_the_first_piece_is_masked(filler: str) -> None:
         ("#tag, #other. #third!", ("tag", "other", "third")),
         ("#été #日本 #हिन्दी #naïve", ("été", "日本", "हिन्दी", "naïve")),
         ("text\r\n#crlf\r\n", ("crlf",)),
+        ("#fff #FFF #a1b2c3 #f0f #12ab56ff #ffeedd #dddddd #0af8", ()),
+        ("#face #bed #decade #facade #DEAD", ("face", "bed", "decade", "facade", "DEAD")),
+        ("#e2e #b2b #2fa #B2C", ("e2e", "b2b", "2fa", "B2C")),
+        ("#a1b2c #fff/x #face-off #1a2b3c4 #ffg", ("a1b2c", "fff/x", "face-off", "1a2b3c4", "ffg")),
     ],
 )
 def test_tags_are_those_of_obsidian(text: str, tags: tuple[str, ...]) -> None:
