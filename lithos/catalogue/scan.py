@@ -209,7 +209,9 @@ def scan_folder(
     examined: dict[str, Entry | Skipped] = {}
     known = len(found) - len(plan.examine)
     tell(known, len(found))
-    for number, path in enumerate(plan.examine, start=known + 1):
+    # A few notes: what is made of a frontmatter that is broken may have changed since they were read.
+    again = [path for path in found if path in rows and rows[path].note.frontmatter_error is not None]
+    for number, path in enumerate(dict.fromkeys((*plan.examine, *again)), start=known + 1):
         examined[path] = _look(files, found[path], rows.get(path), catalogue)
         tell(number, len(found))
     catalogue.reserve_serials(max((row.serial for row in rows.values()), default=0))
@@ -267,11 +269,14 @@ def _look(
     files: NoteFiles, file: FoundFile, row: ManifestRow | None, catalogue: Catalogue
 ) -> Entry | Skipped:
     """Read a file that is new or was touched, without its text; its serial is assigned by `_elect`."""
-    seen = examine(files, file, row, catalogue.records.id_at(file.path), catalogue.style)
+    is_whole = row is None or row.note.frontmatter_error is None
+    stand_in = catalogue.records.id_at(file.path)
+    seen = examine(files, file, row if is_whole else None, stand_in, catalogue.style)
     if seen.document is None:
         return Skipped(seen.reason, seen.state)
     if row is not None and row.digest == seen.digest:
-        return entry_of(attrs.evolve(row, state=seen.state))
+        note = attrs.evolve(seen.document.note, id=row.note.id, version=row.note.version)
+        return entry_of(attrs.evolve(row, state=seen.state, note=note))
     return make_entry(seen, serial=0)
 
 

@@ -174,9 +174,11 @@ class ServerState:
 
         And of how many another file has the id; which, tell the notes: `/health` is open to all.
         """
-        doubled = len(self.catalogue.doubles)
-        told = {"documents": len(self.catalogue), "unreadable": len(self.catalogue.broken)}
-        return told | ({"duplicated": doubled} if doubled else {})
+        catalogue = self.catalogue
+        told: dict[str, Any] = {"documents": len(catalogue), "unreadable": len(catalogue.broken)}
+        if catalogue.broken:
+            told["list"] = "lithos validate, or /console/notes?status=broken"
+        return told | ({"duplicated": len(catalogue.doubles)} if catalogue.doubles else {})
 
     async def _writing(self, folder: Path) -> Component:
         try:

@@ -8,6 +8,7 @@ what is unknown byte for byte; the result is read back before anyone may store i
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -21,7 +22,7 @@ from attrs import fields as fields_of
 
 from lithos.core.errors import InvalidInput
 from lithos.core.limits import cut_extra
-from lithos.core.notes.healing import clean_sources, clean_title, heal, older_source
+from lithos.core.notes.healing import clean_items, clean_sources, clean_title, heal, older_source
 from lithos.core.notes.layout import FRONTMATTER, Heading, Layout, leading_title, read_layout, unify_breaks
 from lithos.core.notes.model import OWNED_KEYS, Document, Note
 from lithos.core.notes.style import PLAIN, VaultStyle
@@ -37,6 +38,8 @@ _OWNED: Final = frozenset(OWNED_KEYS)
 _DEFAULT_FROM_FILE: Final = frozenset(("id", "created_at", "updated_at"))
 #: Characters of a reason, which may quote the file.
 _LONGEST_REASON: Final = 1_000
+#: A key with names, and its value: the rest of the line, and the indented lines and items after it.
+_NAMES: Final = re.compile(r"^(title|alias|aliases):[ \t]*([^\r\n]*)(?:\r?\n[ \t-][^\r\n]*)*", re.MULTILINE)
 #: All that an update adds to a note of somebody else besides what the call changed, under a minimal style.
 _ADDED: Final = frozenset(("id", "updated_at", "version"))
 #: What a new note has under a minimal style, besides what was given.
@@ -357,19 +360,34 @@ def _read_body(
     style: VaultStyle,
     problem: UnreadableNote,
 ) -> _Reading:
-    """A file whose frontmatter says nothing that can be read: the title is the H1 or the file name."""
-    content = layout.content
+    """A file whose frontmatter cannot be read as a whole: the title is the H1, where titles are, or the file
+    name. The names that stand in it are aliases, so that links by them still lead here."""
+    content, is_headed = layout.content, layout.heading is not None and not layout.keeps_heading
     note = Note(
         id=stand_in or derive_id(path),
-        title=_file_title(path) if layout.heading is None else _heading_title(layout),
+        title=_heading_title(layout) if is_headed else _file_title(path),
         created_at=modified_at,
         updated_at=modified_at,
+        aliases=_names_in(layout.yaml),
         inline_tags=scan_tags(content) if style.inline_tags else (),
         frontmatter_error={"line": problem.line, "reason": problem.reason[:_LONGEST_REASON]},
     )
     mapping: YamlMapping = FRONTMATTER.load("")
     document = Document(note=note, content=content)
     return _Reading(layout=layout, mapping=mapping, nodes={}, healed={}, document=document)
+
+
+def _names_in(broken: str) -> tuple[str, ...]:
+    """The title and aliases in a frontmatter that cannot be read: each by itself, a title as it stands."""
+    names: list[str] = []
+    for found in _NAMES.finditer(broken):
+        try:
+            mapping: YamlMapping = FRONTMATTER.load(found[0])
+            healed = heal(mapping.nodes, mapping.values)
+        except UnreadableNote:
+            healed = {"title": clean_title(found[2].strip("\"' "))} if found[1] == "title" else {}
+        names += [healed["title"]] if healed.get("title") else healed.get("aliases", ())
+    return clean_items(dict.fromkeys(names))
 
 
 def _heading_title(layout: Layout) -> str:

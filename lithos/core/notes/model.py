@@ -65,7 +65,7 @@ class Note:
     extra: Mapping[str, Any] = field(factory=dict)
     #: The `#tags` of the text, where they count; they are never written to the frontmatter.
     inline_tags: tuple[str, ...] = ()
-    #: Why the frontmatter was not read, as `line` and `reason`: nothing here comes from it then.
+    #: Why the frontmatter was not read, as `line` and `reason`: nothing but aliases comes from it then.
     frontmatter_error: Mapping[str, Any] | None = None
 
     @property

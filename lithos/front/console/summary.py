@@ -13,6 +13,7 @@ from lithos.core.errors import LithosError
 from lithos.core.learning.edges import RESOLUTIONS
 from lithos.core.tasks.model import Agent
 from lithos.front.console.console import Console, Refused
+from lithos.front.console.formats import plural
 from lithos.services.notes.concerns import ConcernReport
 from lithos.services.tasks.activity import Holding, Holdings
 from lithos.services.upkeep.samples import Sample
@@ -76,11 +77,15 @@ class ComponentLine:
 
 @frozen
 class Health:
-    """Whether all is well: `status` is the worst of the components."""
+    """Whether all is well: `status` is the worst of the components.
+
+    `unread` says what of the notes is not served as it should be, though the server is well.
+    """
 
     status: str
     sentence: str
     lines: tuple[ComponentLine, ...]
+    unread: tuple[str, ...] = ()
 
     @property
     def troubles(self) -> tuple[ComponentLine, ...]:
@@ -199,6 +204,7 @@ def _join(seen: Sequence[Agent], held: Holdings | None) -> tuple[ActiveAgent, ..
 def health_of(report: Mapping[str, Any]) -> Health:
     """The body of `/health` in words."""
     lines = tuple(_line(key, part) for key, part in report["components"].items())
+    unread = _unread(report["components"])
     statuses = {line.status for line in lines}
     for status in ("unavailable", "degraded", "warming"):
         if status in statuses:
@@ -206,8 +212,15 @@ def health_of(report: Mapping[str, Any]) -> Health:
             sentence = "Getting ready; everything can be used meanwhile."
             if status != "warming":
                 sentence = "One thing needs you." if number == 1 else f"{number} things need you."
-            return Health(status, sentence, lines)
-    return Health("ok", "All is well.", lines)
+            return Health(status, sentence, lines, unread)
+    return Health("ok", "The server is well, not all notes are." if unread else "All is well.", lines, unread)
+
+
+def _unread(components: Mapping[str, Any]) -> tuple[str, ...]:
+    broken = components.get("knowledge_base", {}).get("unreadable", 0)
+    skipped = components.get("index", {}).get("skipped_files", 0)
+    told = [f"{plural(broken, 'note')} with a frontmatter that cannot be read"] if broken else []
+    return (*told, f"{plural(skipped, 'file')} not served as a note") if skipped else tuple(told)
 
 
 def _line(key: str, part: Mapping[str, Any]) -> ComponentLine:

@@ -107,18 +107,26 @@ def test_so_many_files_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
         (("project/a/b",), ["project/"], True),
         (("project/a/b",), ["project/a/"], True),
         (("projects",), ["project/"], False),
-        (("project/a",), ["project"], False),
+        (("project/a",), ["project"], True),
+        (("project/a",), ["#project"], True),
+        (("project/a",), ["#project/a/"], True),
+        (("#project/a",), ["#project"], True),
+        (("#project",), ["project"], False),
+        (("project",), ["project/a"], False),
+        (("project",), ["proj"], False),
+        (("#",), ["#"], True),
         (("Project",), ["project/"], False),
-        (("a", "b/c"), ["a", "b/"], True),
+        (("a", "b/c"), ["a", "b"], True),
         (("a",), ["a", "b/"], False),
         (("a",), ["/"], False),
         ((), [], True),
         ((), None, True),
     ],
 )
-def test_a_slash_behind_a_tag_takes_what_is_below(
+def test_a_filter_takes_a_tag_with_all_below_it(
     tags: tuple[str, ...], wanted: list[str] | None, passes: bool
 ) -> None:
+    """behaviours 54, 251"""
     assert has_tags(tags, wanted) is passes
 
 
@@ -149,7 +157,8 @@ def test_a_broken_frontmatter_says_its_line_and_leaves_the_text(
     text = mark + f"---\n{head}\n---\n# Heading\n\ntext #tag\n".replace("\n", newline)
     document = read(text)
     assert document.content == "# Heading\n\ntext #tag"
-    assert document.note.title == "Heading"
+    assert document.note.title == "File name"
+    assert read(text, style=evolve(VAULT, titles_from_files=False)).note.title == "Heading"
     assert document.note.frontmatter_error is not None
     assert document.note.frontmatter_error["line"] >= line
     assert document.note.inline_tags == ("tag",)
@@ -159,6 +168,30 @@ def test_a_broken_frontmatter_says_its_line_and_leaves_the_text(
         read(text, style=PLAIN)
     with pytest.raises(UnreadableNote):
         rewrite_document(text.encode(), "a.md", NOW, document, replace_body=False, style=VAULT)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize(
+    ("head", "names"),
+    [
+        ("title: Notes: on breaking\naliases: [BO, Bee One]", ("Notes: on breaking", "BO", "Bee One")),
+        ("aliases:\n  - Bee Two\n  - Three\ntags: [a, b", ("Bee Two", "Three")),
+        ("alias:\n- Bee Two\n- Three\ntags: [a, b", ("Bee Two", "Three")),
+        ('title: "open\nalias: Other', ("open", "Other")),
+        ("title: *it*\naliases: [x, y", ("it",)),
+        ("title: [a\nx: 1", ("[a",)),
+        (" title: inner\nx: [", ()),
+        ("subtitle: no\nx: [", ()),
+        ("x: [\naliases: \x01", ()),
+    ],
+)
+def test_the_names_in_a_broken_frontmatter_are_aliases(
+    head: str, names: tuple[str, ...], newline: str
+) -> None:
+    """behaviour 252"""
+    document = read(f"---\n{head}\n---\ntext\n".replace("\n", newline))
+    assert document.note.frontmatter_error is not None
+    assert document.note.aliases == names
 
 
 def test_binary_files_stay_unreadable() -> None:

@@ -366,3 +366,26 @@ async def test_a_vault_of_a_busy_day_stays_small(tmp_path: Path) -> None:
         long = await person.client.get("/console/feed?partial=1&after=1")
         assert 100 < len(rows_of(read_page(long.text))) <= 200
         assert len(long.content) < 200_000
+
+
+async def test_notes_that_cannot_be_read_are_counted_beside_the_way_to_their_lines(tmp_path: Path) -> None:
+    """behaviour 252"""
+    for number in range(15):
+        put_note(tmp_path, f"n{number:02}.md", "---\ntitle: a: b\n---\ntext")
+    put_note(tmp_path, "binary.md", b"\0")
+    async with visiting(tmp_path, storage={"broken_frontmatter": "serve"}) as person:
+        await person.lithos.server.searchable()
+        html = await person.page("/console/")
+        page = read_page(html)
+        assert page.all("p", "sentence")[0].text == "The server is well, not all notes are."
+        assert "15 notes with a frontmatter that cannot be read, 1 file not served as a note" in page.text
+        assert 'href="/console/notes?status=broken"' in html
+        listed = read_page(await person.page("/console/notes?status=broken")).text
+        assert listed.count("line 2 is malformed YAML") == 15
+        assert "binary.md" in listed
+        assert "it has NUL bytes" in listed
+    async with visiting(tmp_path) as person:  # where they are not served, they are skipped and counted
+        await person.lithos.server.searchable()
+        assert "16 files not served as a note" in read_page(await person.page("/console/")).text
+        listed = read_page(await person.page("/console/notes?status=broken")).text
+        assert listed.count("line 2 is malformed YAML") == 15

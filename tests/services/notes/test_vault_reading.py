@@ -10,6 +10,7 @@ import trio
 
 from lithos.app.style import style_of
 from lithos.config.sections import IndexConfig, StorageConfig
+from lithos.core.notes import document
 from lithos.services.upkeep.checks_notes import check_notes
 from lithos.services.upkeep.validation import survey_notes, validate_notes
 from lithos.stores.notes.files import NoteFiles
@@ -142,7 +143,9 @@ async def test_inline_tags_count_everywhere_and_are_never_written(tmp_path: Path
         for wanted, found in (
             (["inline"], ["t"]),
             (["project/"], ["t", "u"]),
-            (["project"], ["u"]),
+            (["project"], ["t", "u"]),
+            (["#project"], ["t", "u"]),
+            (["#project/alpha"], ["t"]),
             (["project/", "front"], ["t"]),
             (["projec"], []),
         ):
@@ -207,9 +210,9 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
     file = put_note(tmp_path, "Broken one.md", BROKEN)
     put_note(tmp_path, "good.md", "[[Broken one]]")
     async with serving(tmp_path, storage=VAULT) as lithos:
-        assert await lithos.found("zebras", mode="fulltext") == ["The heading"]
+        assert await lithos.found("zebras", mode="fulltext") == ["Broken one"]
         assert await lithos.found("striped animals") != []
-        assert await lithos.listed(tags=["animal"]) == ["The heading"]
+        assert await lithos.listed(tags=["animal"]) == ["Broken one"]
         read = await lithos.call("lithos_read", path="Broken one.md")
         error = read["metadata"]["frontmatter_error"]
         assert error["line"] == 4
@@ -224,7 +227,9 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
             assert "line 4" in refusal(answer, "invalid_input")
         assert file.read_text() == BROKEN
         _, health = await lithos.server.state.report()
-        assert health["components"]["knowledge_base"] == {"status": "ok", "documents": 2, "unreadable": 1}
+        told = health["components"]["knowledge_base"]
+        assert told.pop("list") == "lithos validate, or /console/notes?status=broken"
+        assert told == {"status": "ok", "documents": 2, "unreadable": 1}
         assert health["components"]["index"]["status"] == "ok"
         good = await lithos.call("lithos_read", path="good.md")
         assert "frontmatter_error" not in good["metadata"]
@@ -234,6 +239,33 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
     assert "line 4" in issue.detail
     survey = survey_notes(tmp_path, NoteFiles(tmp_path / "knowledge"), 0.5, Clock()(), style)
     assert "Broken one.md: line 4" in next(iter(check_notes(survey))).cause
+
+
+async def test_the_names_of_a_note_with_a_broken_frontmatter_resolve(tmp_path: Path) -> None:
+    """behaviour 252: by file name, title and aliases, as those of any other note."""
+    put_note(tmp_path, "Broken one.md", "---\ntitle: On: breaking\naliases: [BO]\n---\n# The heading\n")
+    put_note(tmp_path, "good.md", "[[Broken one]] [[broken one]] [[On: breaking]] [[BO]]")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
+        assert (await lithos.call("lithos_read", title="broken one"))["path"] == "Broken one.md"
+        assert await lithos.listed(title_contains="BROKEN") == ["Broken one"]
+
+
+async def test_what_an_earlier_version_made_of_a_broken_frontmatter_is_made_anew(tmp_path: Path) -> None:
+    """Its bytes are the same, so are its id and version; only what was read of it has changed."""
+    put_note(tmp_path, "n.md", "---\nfoo: 1\n---\ntext")
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        note = (await lithos.call("lithos_read", path="n.md"))["id"]
+    put_note(tmp_path, "n.md", BROKEN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(document, "_names_in", lambda broken: ("an older name",))
+        async with serving(tmp_path, storage=VAULT) as lithos:
+            before = await lithos.read(note)
+            assert (before["metadata"]["aliases"], before["version"]) == (["an older name"], 2)
+    async with serving(tmp_path, storage=VAULT) as lithos:
+        read = await lithos.read(note)
+        assert (read["metadata"]["aliases"], read["version"]) == (["Fine"], 2)
+        assert lithos.events() == []
 
 
 async def test_a_broken_note_can_be_deleted(tmp_path: Path) -> None:

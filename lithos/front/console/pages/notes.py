@@ -46,9 +46,10 @@ class Row:
     tags: Sequence[str]
     more_tags: int
     is_expired: bool
-    is_broken: bool
     is_suspect: bool
     why: str
+    #: The line and the reason of a frontmatter that cannot be read.
+    problem: str
 
 
 @frozen
@@ -85,6 +86,7 @@ class BrowsePages:
             "is_filtered": wanted != BrowseRequest(offset=wanted.offset, sort=wanted.sort),
             "is_unnamed": is_unnamed,
             "near": near,
+            **self._skipped(wanted),
         }
         shown = min(LIMIT, wanted.limit)
         while True:
@@ -92,6 +94,11 @@ class BrowsePages:
             if (response.content_length or 0) <= LARGEST or shown <= _FEWEST:
                 return response
             shown = max(_FEWEST, shown // 2)  # titles and paths of a thousand characters each
+
+    def _skipped(self, wanted: BrowseRequest) -> dict[str, Any]:
+        """The files that are no notes, and why, beside those of which the frontmatter cannot be read."""
+        files = self._console.parts.catalogue.skipped if wanted.status == "broken" else {}
+        return {"skipped": sorted(files.items())[:LIMIT], "skipped_total": len(files)}
 
     async def _deleted(self) -> Response:
         offset, rows, total, no_history = _offset(), list[Mapping[str, Any]](), 0, ""
@@ -155,9 +162,9 @@ def _rows(page: BrowsePage, warnings: Mapping[str, Sequence[NoteWarning]]) -> li
                 tags=note.all_tags[:TAGS_OF_ROW],
                 more_tags=max(0, len(note.all_tags) - TAGS_OF_ROW),
                 is_expired="expired" in by_kind,
-                is_broken=note.frontmatter_error is not None,
                 is_suspect=suspect is not None,
                 why=suspect.reason[:200] if suspect is not None else "",
+                problem=note.frontmatter_problem or "",
             )
         )
     return rows
