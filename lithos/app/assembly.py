@@ -254,6 +254,7 @@ class Assembly:
             max_answer_chars=self.actors.config.server.answer_limit,
             meter=ToolMeter(self.actors.metrics),
             opening=self.actors.opening,
+            locate=knowledge.locate,
         )
 
     def _make_coordination(self, feedback: Feedback) -> Coordination:

@@ -29,7 +29,7 @@ class ContextArguments:
     task_id: str | None = argument("Your task.", None, bound=NAME)
     budget: int = argument("Most tokens of text, 200..20000.", 2_000)
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
-    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
     path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     namespace_filter: tuple[str, ...] | None = argument("Only these namespaces.", None, bound=NAMESPACES)
     since: str | None = argument("Cursor: only what changed since.", None, bound=LOOKUP)

@@ -45,11 +45,11 @@ MOST_QUESTIONS = 20
 class UpsertArguments:
     """Parameters of `lithos_edge_upsert`."""
 
-    from_id: str = argument("Note it begins at.", bound=NAME)
-    to_id: str = argument("Note it ends at.", bound=NAME)
+    from_id: str = argument("Note it begins at.", bound=NAME, note="there")
+    to_id: str = argument("Note it ends at.", bound=NAME, note="there")
     type: str = argument("Such as supports, contradicts, related_to.", bound=NAME)
     weight: float = argument("Strength, usually 0..1.")
-    namespace: str = argument("Namespace of the edge.", bound=NAMESPACE)
+    namespace: str = argument("Its namespace.", bound=NAMESPACE)
     provenance_actor: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
     provenance_type: str | None = argument("Such as asserted.", None, bound=NAME)
     evidence: dict[str, Any] | list[Any] | None = argument(
@@ -62,8 +62,8 @@ class UpsertArguments:
 class ListArguments:
     """Parameters of `lithos_edge_list`."""
 
-    from_id: str | None = argument("Only edges from this note.", None, bound=LOOKUP)
-    to_id: str | None = argument("Only edges to this note.", None, bound=LOOKUP)
+    from_id: str | None = argument("From this note.", None, bound=LOOKUP, note="there")
+    to_id: str | None = argument("To this note.", None, bound=LOOKUP, note="there")
     type: str | None = argument("Only this kind.", None, bound=LOOKUP)
     namespace: str | None = argument("Only this namespace.", None, bound=LOOKUP)
 
@@ -75,7 +75,7 @@ class ResolveArguments:
     edge_id: str = argument("Id of a contradicts edge.", bound=LOOKUP)
     resolution: str = argument("What became of the conflict.", one_of=RESOLUTIONS, bound=LOOKUP)
     resolver: str = argument("Your id.", bound=NAME, is_caller=True)
-    winner_id: str | None = argument("The note that stays valid.", None, bound=LOOKUP)
+    winner_id: str | None = argument("The note that stays valid.", None, bound=LOOKUP, note="there")
 
 
 class EdgeTools:
@@ -91,7 +91,7 @@ class EdgeTools:
                 "lithos_edge_upsert",
                 "standard",
                 "I",
-                "Relate two notes by a typed, weighted edge, or overwrite the one there is.",
+                "Relate two notes by a typed, weighted edge, or overwrite it.",
                 UpsertArguments,
                 self.upsert,
             ),
@@ -167,7 +167,7 @@ def edge_row(edge: Edge) -> dict[str, Any]:
 class StatsArguments:
     """Parameters of `lithos_node_stats`."""
 
-    node_id: str = argument("Note id.", bound=LOOKUP)
+    node_id: str = argument("Note id.", bound=LOOKUP, note="there")
 
 
 class MemoryTools:
@@ -184,7 +184,7 @@ class MemoryTools:
                 "lithos_node_stats",
                 "standard",
                 "RI",
-                "How a note has fared in retrieval: salience, uses, feedback, what it was cited for.",
+                "How a note fared in retrieval: salience, uses, feedback, what cited it.",
                 StatsArguments,
                 self.node_stats,
             ),
@@ -247,7 +247,7 @@ class RetrieveArguments:
     task_id: str | None = argument("Your task; shows its notes too.", None, bound=NAME)
     surface_conflicts: bool = argument("Tell unsettled contradictions.", False)
     max_context_nodes: int | None = argument("Notes to look around; default limit.", None)
-    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
     path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     offset: int = argument("Results to skip.", 0, is_listed=False)
 

@@ -333,7 +333,7 @@ async def test_they_are_listed_after_the_search_with_their_hints_and_parameters(
     assert {name: " ".join(listed[name].input_schema["properties"]) for name in names[:3]} == {
         "lithos_edge_upsert": "from_id to_id type weight namespace provenance_actor provenance_type evidence "
         "conflict_state",
-        "lithos_edge_list": "from_id to_id type namespace",
+        "lithos_edge_list": "from_id to_id type namespace offset",
         "lithos_conflict_resolve": "edge_id resolution resolver winner_id",
     }
     assert listed["lithos_conflict_resolve"].input_schema["required"] == ["edge_id", "resolution", "resolver"]

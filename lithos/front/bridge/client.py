@@ -49,7 +49,7 @@ class OwnerClient:
             raise OwnerUnreachable(f"The server refused {tool}: {answer['error'].get('message')}")
         result = answer["result"]
         if result.get("isError"):
-            raise OwnerUnreachable(f"The server refused {tool}: {result['content'][0]['text']}")
+            raise OwnerUnreachable(f"The server refused {tool}: {result['structuredContent']['message']}")
         content: Mapping[str, Any] = result["structuredContent"]
         return None if content == {"result": None} else content
 

@@ -61,13 +61,11 @@ async def call_tool_box(toolbox: ToolBox, name: str, arguments: Mapping[str, Any
     """Run one tool and return its encoded result; errors are encoded, only cancellation is raised."""
     try:
         return await encode_result(await toolbox.call(name, arguments))
-    except ArgumentFault as fault:
-        return encode_fault(fault.message)
-    except UnknownTool as missing:
-        return encode_fault(str(missing))
+    except (ArgumentFault, UnknownTool) as fault:
+        return encode_fault(fault.code, fault.message)
     except Exception as error:
         log.exception("tool failed", tool=name)
-        return encode_fault(f"Error calling tool '{name}': {error}")
+        return encode_fault("internal_error", f"Error calling tool '{name}': {error}")
     except BaseExceptionGroup as group:
         # A cancelled call may bring other errors along; the server must only see the cancellation.
         cancelled, others = group.split(trio.Cancelled)
@@ -96,9 +94,15 @@ def _fast_json(value: Any) -> str:
     return compact_json(value) if b"NaN" in encoded or b"Infinity" in encoded else encoded.decode()
 
 
-def encode_fault(message: str) -> dict[str, Any]:
-    """Encode a protocol error of a tool call: text only."""
-    return {"content": [{"type": "text", "text": message}], "isError": True, "resultType": "complete"}
+def encode_fault(code: str, message: str) -> dict[str, Any]:
+    """Encode a protocol error of a tool call: an envelope as for a refusal, and marked as an error."""
+    envelope = {"status": "error", "code": code, "message": message}
+    return {
+        "content": [{"type": "text", "text": compact_json(envelope)}],
+        "structuredContent": envelope,
+        "isError": True,
+        "resultType": "complete",
+    }
 
 
 # The SDK's `MCP_PROTOCOL_VERSION_HEADER` and `HANDSHAKE_PROTOCOL_VERSIONS`: it takes half a second to load.

@@ -196,15 +196,15 @@ class Knowledge:
         *,
         agent: str,
         note_id: str | None,
-        path: str | None,
         expected_version: int | None,
     ) -> WriteOutcome:
         """Change one place of a note's body, as it is when its turn comes; returns as `write` does."""
         check_edit(edit)
-        if not (note_id or path):
+        if not note_id:
             raise InvalidInput("Give the id or the path of the note to edit.")
         self._coordinator.touch(agent)
-        entry = await self._find_early(note_id, path) or self._find(note_id, path)
+        await self._opening.wait_known()
+        entry = self._find(note_id, None)
         request = EditNote(id=entry.note.id, agent=agent, edit=edit, expected_version=expected_version)
         for _ in range(OUTLINES_READ):
             try:
@@ -481,6 +481,15 @@ class Knowledge:
     async def wait_known(self) -> None:
         """Wait until every note is known, during a first start. Raises `StorageFailed` when that is long."""
         await self._opening.wait_known()
+
+    async def locate(self, path: str, which: str) -> str:
+        """The id of the note at a path, of "kept" ones also of one that was there. Raises `DocNotFound`."""
+        await self._opening.wait_known()
+        if which == "kept":
+            found = await self._history.resolve(None, path)
+            assert found is not None  # of a path that is not blank
+            return found
+        return self._find(None, path).note.id
 
     async def _find_early(self, note_id: str | None, path: str | None) -> Entry | None:
         """A note by its path while the first pass runs; by id that is waited for. None afterwards."""

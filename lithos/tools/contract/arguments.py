@@ -27,7 +27,7 @@ from lithos.core.notes.healing import clean_title
 from lithos.core.notes.model import OWNED_KEYS
 from lithos.core.notes.yaml_nodes import MAX_DEPTH
 from lithos.core.times import parse_time
-from lithos.tools.contract.bounds import NAME, Bound
+from lithos.tools.contract.bounds import NAME, PATH, Bound
 
 
 @frozen
@@ -48,6 +48,8 @@ class ToolSpec:
 class ArgumentFault(Exception):
     """An argument is unknown, missing or of the wrong type; `message` names it."""
 
+    code: Final = "invalid_input"
+
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
@@ -56,9 +58,12 @@ class ArgumentFault(Exception):
 class UnknownTool(Exception):
     """No tool is called `name`."""
 
+    code: Final = "unknown_tool"
+
     def __init__(self, name: str) -> None:
         super().__init__(f"Unknown tool: '{name}'")
         self.name = name
+        self.message = str(self)
 
 
 A = TypeVar("A")
@@ -80,6 +85,12 @@ LONGEST_JSON_TEXT: Final = 1024 * 1024
 _CALLER: Final = "agent"
 #: Rows, or characters, to skip in tools that answer in pages.
 _OFFSET: Final = "offset"
+#: Parameters that name the one note a tool is about, and what takes its path instead; where the tool means
+#: another path by that, the second. Of others, such as `to_id`, it is `to_path`.
+_SUBJECT: Final = ("id", "node_id")
+_PATH, _FROM_PATH = "path", "from_path"
+#: Which notes a parameter may name by their path: those that are there, or deleted ones too.
+Which = Literal["there", "kept"]
 
 
 def argument(
@@ -92,6 +103,7 @@ def argument(
     is_caller: bool = False,
     is_listed: bool = True,
     is_own: bool = False,
+    note: Which | None = None,
 ) -> Any:
     """A tool parameter; without a default it is required.
 
@@ -99,7 +111,8 @@ def argument(
     what makes sense: a wrong value is refused by the tool itself. `may_be_blank`: blank text means something,
     such as clearing a value. `is_caller`: names the calling agent, so `agent` stands for it too. What is not
     `is_listed` is accepted, but not shown to clients; what `is_own` is accepted only of Lithos's own commands
-    and pages.
+    and pages. `note`: the id of a note, for which its path may be given (`note_paths`); the tool always gets
+    the id.
     """
     return attrs.field(
         default=default,
@@ -112,12 +125,28 @@ def argument(
             "is_caller": is_caller,
             "is_listed": is_listed and not is_own,
             "is_own": is_own,
+            "note": note,
         },
     )
 
 
-def schema_of(cls: type[Any]) -> dict[str, Any]:
-    """The input schema of an arguments class."""
+def note_paths(cls: type[Any]) -> dict[str, str]:
+    """By the name of each parameter that is the id of a note: what takes its path instead."""
+    names = attrs.fields_dict(cls)
+    subject = _FROM_PATH if _PATH in names else _PATH
+    return {
+        name: subject if name in _SUBJECT else f"{name.removesuffix('_id')}_path"
+        for name, attribute in names.items()
+        if attribute.metadata["note"] is not None
+    }
+
+
+def schema_of(cls: type[Any], *, is_paged: bool = False) -> dict[str, Any]:
+    """The input schema of an arguments class; `is_paged`: with `offset`.
+
+    Paths of other notes than the one a tool is about are not shown: the listing has no room for them.
+    """
+    paths = note_paths(cls)
     hints = get_type_hints(cls)
     properties: dict[str, Any] = {}
     required: list[str] = []
@@ -128,11 +157,17 @@ def schema_of(cls: type[Any]) -> dict[str, Any]:
         schema["description"] = attribute.metadata["description"]
         if attribute.metadata["one_of"]:
             schema["enum"] = list(attribute.metadata["one_of"])
+        is_subject = attribute.name in _SUBJECT and attribute.name in paths
         if attribute.default is attrs.NOTHING:
-            required.append(attribute.name)
+            required += [] if is_subject else [attribute.name]
         elif attribute.default is not None and attribute.default != ():
             schema["default"] = attribute.default
         properties[attribute.name] = schema
+        if is_subject:
+            told = f"Instead of {attribute.name}."
+            properties[paths[attribute.name]] = {"type": "string", "description": told}
+    if is_paged:
+        properties.setdefault(_OFFSET, {"type": "integer", "description": "Skip rows."})
     result: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     if required:
         result["required"] = required
@@ -165,11 +200,32 @@ def as_command(kind: type[A], given: object, **checked: object) -> A:
     return kind(**{name: getattr(given, name) for name in names}, **checked)
 
 
+@frozen
+class NotePath:
+    """The path of a note, given under a `name` in the place of its id, the parameter `id_name`."""
+
+    name: str
+    path: str
+    id_name: str
+    which: Which
+
+    def put_id(self, note_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments with the id of the note at the path; raises `InvalidInput` for that of another."""
+        own = given.get(self.id_name)
+        if own is not None and not _is_blank(own) and own != note_id:
+            raise InvalidInput(
+                f"{self.id_name} and {self.name} name two notes: that at {self.path[:200]!r} is {note_id}. "
+                f"Give {self.id_name} or {self.name} alone."
+            )
+        return {**given, self.id_name: note_id}
+
+
 class ArgumentReader:
     """Reads the arguments of one class; the reflection is done once.
 
     Whatever the class says, `agent` is accepted: for the parameter that names the caller, else for nothing.
-    So is `offset`, where the tool answers in pages (`is_paged`).
+    So is `offset`, where the tool answers in pages (`is_paged`), and the path of a note for its id, which
+    whoever calls `read` has looked up (`paths`).
     """
 
     def __init__(self, cls: type[Any], *, is_paged: bool = False) -> None:
@@ -184,6 +240,8 @@ class ArgumentReader:
         self.own = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_own"])
         self._caller = self.callers[0] if self.callers else None
         self._common = ({_CALLER, _OFFSET} if is_paged else {_CALLER}) - self._readers.keys()
+        #: By the name of a path: the parameter that it stands for.
+        self._paths = {path: name for name, path in note_paths(cls).items()}
 
     @property
     def skips(self) -> bool:
@@ -193,17 +251,17 @@ class ArgumentReader:
     def read(self, given: Mapping[str, Any]) -> Any:
         """An instance of the class. Raises `ArgumentFault`, `InvalidInput`."""
         for name in given:
-            if name not in self._readers and name not in self._common:
-                known = ", ".join(self._readers) or "none"
+            if name not in self._readers and name not in self._common and name not in self._paths:
+                known = ", ".join((*self._readers, *self._paths)) or "none"
                 raise ArgumentFault(f"Unknown argument {name[:100]!r}. Known arguments: {known}.")
         given = self._with_caller(given)
         values: dict[str, Any] = {}
+        missing: list[str] = []
         for name, (read, attribute) in self._readers.items():
             value = given.get(name)
             is_optional = attribute.default is not attrs.NOTHING
             if value is None or (is_optional and _is_blank(value) and not attribute.metadata["may_be_blank"]):
-                if not is_optional:
-                    raise ArgumentFault(f"Missing argument '{name}': {attribute.metadata['description']}")
+                missing += [] if is_optional else [name]
                 continue
             values[name] = read(name, value)
             if attribute.metadata["bound"] is not None:
@@ -213,10 +271,29 @@ class ArgumentReader:
             is_required_text = attribute.default is attrs.NOTHING and isinstance(value, str)
             if is_required_text and not attribute.metadata["may_be_blank"] and not value.strip():
                 raise InvalidInput(f"{name} must not be blank.")
+        if missing:
+            raise self._missing(missing[0])
         if isinstance(values.get(_CALLER), str):
             # "ann" and "ann " are one agent, whatever tool is told.
             values[_CALLER] = values[_CALLER].strip()
         return self._cls(**values)
+
+    def paths(self, given: Mapping[str, Any]) -> list[NotePath]:
+        """The paths by which notes are named. Raises `ArgumentFault`, `InvalidInput`."""
+        return [
+            self._path(path, name, given)
+            for path, name in self._paths.items()
+            if given.get(path) is not None and not _is_blank(given[path])
+        ]
+
+    def _path(self, path: str, name: str, given: Mapping[str, Any]) -> NotePath:
+        PATH.check(path, _read_text(path, given[path]))
+        return NotePath(path, given[path], name, self._readers[name][1].metadata["note"])
+
+    def _missing(self, name: str) -> ArgumentFault:
+        instead = "".join(f" (or '{path}')" for path, each in self._paths.items() if each == name)
+        told = self._readers[name][1].metadata["description"]
+        return ArgumentFault(f"Missing argument '{name}'{instead}: {told}")
 
     def offset(self, given: Mapping[str, Any]) -> int:
         """What to skip. Raises `ArgumentFault`, `InvalidInput`."""

@@ -17,7 +17,14 @@ from lithos.metrics import Metrics
 from lithos.services.opening import Opening
 from lithos.tools.contract.acting import admit, spec_for
 from lithos.tools.contract.admission import Admission
-from lithos.tools.contract.arguments import ArgumentFault, ArgumentReader, ToolSpec, UnknownTool, schema_of
+from lithos.tools.contract.arguments import (
+    ArgumentFault,
+    ArgumentReader,
+    ToolSpec,
+    UnknownTool,
+    Which,
+    schema_of,
+)
 from lithos.tools.contract.fitting import PAGED, UNPAGED, fit
 
 _WRITES: Final = {
@@ -119,6 +126,8 @@ LONGEST_MESSAGE: Final = 1_000
 
 Answer = Mapping[str, Any] | None
 Handler = Callable[[Any], Awaitable[Answer]]
+#: The id of the note at a path, which may be deleted where "kept" ones are asked for. Raises `DocNotFound`.
+Locate = Callable[[str, Which], Awaitable[str]]
 
 
 @frozen
@@ -152,7 +161,7 @@ class Tool:
         return ToolSpec(
             name=self.name,
             description=self.description,
-            input_schema=schema_of(self.arguments),
+            input_schema=schema_of(self.arguments, is_paged=PAGED.get(self.name, UNPAGED).takes_offset),
             read_only="R" in self.hints,
             destructive="D" in self.hints,
             idempotent="I" in self.hints,
@@ -178,11 +187,13 @@ class Tools:
         max_answer_chars: int = 0,
         meter: ToolMeter | None = None,
         opening: Opening | None = None,
+        locate: Locate,
     ) -> None:
         """Until `opening` is complete, what is read of notes says so, and writes wait for its first pass.
 
-        `max_answer_chars`: characters of JSON of an answer, 0 for no limit.
+        `max_answer_chars`: characters of JSON of an answer, 0 for no limit. `locate` finds notes by path.
         """
+        self._locate = locate
         self._opening = opening or Opening.finished()
         self._by_name = {tool.name: tool for tool in tools}
         shown = PROFILES[: PROFILES.index(profile) + 1]
@@ -217,6 +228,8 @@ class Tools:
         error: str | None = "exception"
         try:
             arguments = admit(principal, tool, arguments)
+            for named in tool.reader.paths(arguments):
+                arguments = named.put_id(await self._locate(named.path, named.which), arguments)
             given, offset = tool.reader.read(arguments), tool.reader.offset(arguments)
             if tool.writes_notes:
                 await self._opening.wait_known()

@@ -9,7 +9,7 @@ from attrs import frozen
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
 from lithos.services.notes.knowledge import Knowledge
 from lithos.tools.contract.arguments import argument, as_command
-from lithos.tools.contract.bounds import CONTENT, LOOKUP, NAME, PATH, QUERY
+from lithos.tools.contract.bounds import CONTENT, LOOKUP, NAME, QUERY
 from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import edit_row
 
@@ -20,8 +20,7 @@ class EditArguments:
 
     op: str = argument("What to do.", one_of=OPERATIONS, bound=LOOKUP)
     agent: str = argument("Your id.", bound=NAME)
-    id: str | None = argument("Note id.", None, bound=LOOKUP)
-    path: str | None = argument("Path, instead of the id.", None, bound=PATH)
+    id: str | None = argument("Note id.", None, bound=LOOKUP, note="there")
     section: str | None = argument("Section; omit for the whole body.", None, bound=LOOKUP)
     text: str | None = argument(
         "New Markdown; a heading of the section's level replaces its heading.",
@@ -30,8 +29,8 @@ class EditArguments:
         bound=CONTENT,
     )
     find: str | None = argument("Text to replace, or of the task item.", None, bound=QUERY)
-    expected_version: int | None = argument("Refuse if the version is another.", None)
-    expected_hash: str | None = argument("Refuse if the hash is another.", None, bound=LOOKUP)
+    expected_version: int | None = argument("Refuse another version.", None)
+    expected_hash: str | None = argument("Refuse another hash.", None, bound=LOOKUP)
 
 
 class EditTools:
@@ -47,7 +46,7 @@ class EditTools:
                 "lithos_note_edit",
                 "standard",
                 "D",
-                "Change one place of a note's text: others may edit it at the same time, no line is lost.",
+                "Change one place of a note's text: others may edit it too, no line is lost.",
                 EditArguments,
                 self.edit,
             ),
@@ -59,7 +58,6 @@ class EditTools:
             as_command(SectionEdit, given),
             agent=given.agent,
             note_id=given.id,
-            path=given.path,
             expected_version=given.expected_version,
         )
         return edit_row(outcome)

@@ -21,12 +21,12 @@ from lithos.tools.memory import edge_row
 class RelatedArguments:
     """Parameters of `lithos_related`."""
 
-    id: str = argument("Note id.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP, note="there")
     include: tuple[str, ...] | None = argument(
-        "Any of links, provenance, edges; default all.", None, bound=FILTERS
+        "Of links, provenance, edges; default all.", None, bound=FILTERS
     )
-    depth: int = argument("Steps along links and provenance, 1..3.", 1)
-    namespace: str | None = argument("Only edges of this namespace.", None, bound=LOOKUP)
+    depth: int = argument("Steps, 1..3.", 1)
+    namespace: str | None = argument("Edges of this namespace.", None, bound=LOOKUP)
 
 
 class GraphTools:

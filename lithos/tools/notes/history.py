@@ -19,18 +19,15 @@ from lithos.tools.contract.rows import outcome_row, sliced_rows, version_row
 class HistoryArguments:
     """Parameters of `lithos_history`."""
 
-    id: str | None = argument("Note id, also a deleted one.", None, bound=LOOKUP)
-    path: str | None = argument(
-        "Path, instead of id, also one that a deleted note had.", None, bound=PATH, is_listed=False
-    )
-    agent: str | None = argument("Changes by this agent, of all notes without id.", None, bound=NAME)
-    since: str | None = argument("Only changes at or after this time.", None, bound=LOOKUP)
+    id: str | None = argument("Note id, also a deleted one.", None, bound=LOOKUP, note="kept")
+    agent: str | None = argument("By this agent; of all notes without id.", None, bound=NAME)
+    since: str | None = argument("Since then.", None, bound=LOOKUP)
     deleted: bool = argument("List deleted notes.", False)
     limit: int = argument("Most versions.", 20)
     offset: int = argument("Versions to skip.", 0, is_listed=False)
-    before: int | None = argument("Only versions below this one.", None)
+    before: int | None = argument("Versions below this one.", None)
     diff: str | None = argument(
-        "Instead: difference of versions 7..9, or of 7 to the one before.",
+        "Instead: the difference of versions 7..9, or that 7 made.",
         None,
         bound=NAME,
     )
@@ -40,7 +37,7 @@ class HistoryArguments:
 class RestoreArguments:
     """Parameters of `lithos_restore`."""
 
-    id: str = argument("Note id, also a deleted one.", bound=LOOKUP)
+    id: str = argument("Note id, also a deleted one.", bound=LOOKUP, note="kept")
     version: int = argument("The version to bring back.")
     agent: str = argument("Your id.", bound=NAME)
     expected_version: int | None = argument("Refuse if the note has another version now.", None)
@@ -84,7 +81,7 @@ class HistoryTools:
         """`lithos_history`."""
         if given.limit < 1 or given.offset < 0:
             raise InvalidInput("limit must be at least 1, and offset must not be negative.")
-        note_id = await self._history.resolve(given.id, given.path)
+        note_id = given.id
         if given.diff is not None:
             return await self._diff(note_id, given.diff)
         since = read_time("since", given.since)

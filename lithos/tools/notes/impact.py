@@ -22,11 +22,11 @@ ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)
 class ImpactArguments:
     """Parameters of `lithos_impact`."""
 
-    id: str = argument("Note id.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP, note="there")
     action: str = argument("preview changes nothing.", PREVIEW, one_of=ACTIONS, bound=LOOKUP)
     agent: str | None = argument("Your id, unless preview.", None, bound=NAME)
     reason: str | None = argument("Why quarantine.", None, bound=TITLE)
-    open_tasks: bool = argument("quarantine: open tasks to verify its direct dependents.", False)
+    open_tasks: bool = argument("quarantine: open tasks to verify its dependents.", False)
 
 
 class ImpactTools:

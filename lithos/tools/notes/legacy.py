@@ -22,7 +22,7 @@ from lithos.tools.contract.warnings import Warner
 class LinksArguments:
     """Parameters of `lithos_links`."""
 
-    id: str = argument("Note id.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP, note="there")
     direction: str = argument("Which links.", "both", one_of=("both", "outgoing", "incoming"), bound=LOOKUP)
     depth: int = argument("Steps, 1..3.", 1)
 
@@ -34,7 +34,7 @@ class SemanticArguments:
     query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
     threshold: float | None = argument("Smallest similarity, 0..1.", None)
-    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True, is_listed=False)
 
 
@@ -42,7 +42,7 @@ class SemanticArguments:
 class ProvenanceArguments:
     """Parameters of `lithos_provenance`."""
 
-    id: str = argument("Note id.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP, note="there")
     direction: str = argument("Which way.", "both", one_of=("both", "sources", "derived"), bound=LOOKUP)
     depth: int = argument("Steps, 1..3.", 1)
     include_unresolved: bool = argument("Also name sources that do not exist.", True)

@@ -17,7 +17,7 @@ from lithos.tools.contract.registry import Answer, Tool
 class MoveArguments:
     """Parameters of `lithos_note_move`."""
 
-    id: str = argument("Note id.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP, note="there")
     path: str = argument("New folder, or new file ending in .md.", bound=PATH)
     agent: str = argument("Your id.", bound=NAME)
     update_links: bool = argument("Rewrite the links that would break.", True)

