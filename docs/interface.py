@@ -15,7 +15,8 @@ from docs.examples import Example, make_examples, render_example
 from docs.tables import as_code, make_table
 from lithos.core.errors import LithosError
 from lithos.core.offers import PROMPTS
-from lithos.tools.contract.bounds import Bound
+from lithos.tools.contract.arguments import note_paths
+from lithos.tools.contract.bounds import PATH, Bound
 from lithos.tools.contract.registry import PROFILES, Tool, in_order
 
 _LEGACY: Final = "lithos.tools.notes.legacy"
@@ -33,7 +34,10 @@ clears a value. Arrays and objects may be given as JSON text.
 
 Your agent id may be given as `agent` to every tool. No answer has more than `server.max_answer_chars`
 characters of JSON: a cut one has `truncated` and `next_offset`, and goes on with `offset`, which every tool
-with rows takes. The examples were made by running them, with ids and hashes by other names.
+with rows takes. Wherever the `id` of a note is asked for, its `path` is taken too; for a note that a tool
+is not itself about it is `from_path`, `to_path` and so on. A filter by tag takes the tag with all below it:
+`project`, `#project` and `project/` find `project/alpha` too. The examples were made by running them, with
+ids and hashes by other names.
 """
 
 _ERRORS_INTRODUCTION: Final = """\
@@ -50,7 +54,8 @@ message says what to do next. With `server.write_outcomes: status` the codes `ve
 
 _OTHER_ERRORS: Final = """\
 An unknown tool, and an argument that is unknown, missing or of the wrong type, is a protocol error
-(`isError: true`) whose text names it.
+(`isError: true`) with the same envelope, as text and structured; its code is `invalid_input`, for a tool
+`unknown_tool`.
 
 ## From the HTTP port
 
@@ -237,9 +242,10 @@ def _describe_tool(tool: Tool, example: Example | None) -> str:
     ]
     text = f"### {tool.name}\n\n{tool.description}\n\nHints: {'; '.join(hints)}.\n"
     required = spec.input_schema.get("required", ())
-    bounds = {one.name: one.metadata["bound"] for one in attrs.fields(tool.arguments)}
+    bounds = dict.fromkeys(note_paths(tool.arguments).values(), PATH)
+    bounds |= {one.name: one.metadata["bound"] for one in attrs.fields(tool.arguments)}
     rows = [
-        _parameter_row(name, schema, name in required, bounds[name])
+        _parameter_row(name, schema, name in required, bounds.get(name))
         for name, schema in spec.input_schema["properties"].items()
     ]
     if rows:

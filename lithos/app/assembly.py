@@ -229,8 +229,9 @@ class Assembly:
         impact = Impact(self.actors.catalogue, lineage, knowledge, coordination, coordinator)
         warner = Warner(lineage, self.actors.clock)
         context = make_context(self.actors, retrieve, search, texts, coordination, lineage)
+        is_plain = self.actors.config.server.write_outcomes == "status"
         families = (
-            NoteTools(knowledge, self.actors.clock, warner).tools(),
+            NoteTools(knowledge, self.actors.clock, warner, is_plain=is_plain).tools(),
             MoveTools(moving).tools(),
             versions.tools(),
             EditTools(knowledge).tools(),
@@ -250,7 +251,7 @@ class Assembly:
         return Tools(
             in_order(tool for family in families for tool in family),
             self.actors.config.server.tools,
-            outcome_status=self.actors.config.server.write_outcomes == "status",
+            outcome_status=is_plain,
             max_answer_chars=self.actors.config.server.answer_limit,
             meter=ToolMeter(self.actors.metrics),
             opening=self.actors.opening,

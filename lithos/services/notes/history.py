@@ -194,6 +194,19 @@ class NoteHistory:
         rows, _ = await self._blocking.run(lambda: reader.rows(note_id, 1))
         return rows[0] if rows else None
 
+    async def way_back(self, note_id: str) -> str:
+        """How the note comes back when it is deleted, for people and agents; also that it does not."""
+        try:
+            row = await self.newest(note_id)
+        except HistoryDisabled:
+            return "Deleted, it does not come back: no versions are kept (history.enabled is false)."
+        if row is None:
+            return "Deleted, it does not come back: no version of it is kept."
+        return (
+            f"Deleted, it comes back by lithos_restore with id={note_id} and version={row.version}, or by "
+            f"`lithos restore-note {note_id} --version {row.version}`."
+        )
+
     async def oldest(self, note_id: str) -> VersionRow | None:
         """The oldest version that is kept."""
         reader = self._open()

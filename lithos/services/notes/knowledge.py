@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import attrs
@@ -85,6 +87,15 @@ class ReadNote:
     outline: Sequence[OutlineRow] | None = None
     #: The section that the content is, and not the whole.
     section: OutlineRow | None = None
+
+
+@frozen
+class LinkedFrom:
+    """Some of the notes that link to one, how many do, and how a deleted note comes back, in words."""
+
+    entries: Sequence[Entry] = ()
+    total: int = 0
+    way_back: str = ""
 
 
 @frozen
@@ -223,6 +234,23 @@ class Knowledge:
         """Delete a note; returns as `write` does."""
         self._coordinator.touch(request.agent)
         return await self._submit(request)
+
+    async def linked_from(self, note_id: str, most: int) -> LinkedFrom:
+        """The notes that link to a note; `way_back` is told where there are some."""
+        while not self._catalogue.graph.settle(1):
+            await trio.lowlevel.checkpoint()
+        _, starts = self._catalogue.graph.links.neighbours(note_id)
+        ids = (each for each in starts if isinstance(each, str) and each != note_id)
+        entries = [entry for each in islice(ids, most) if (entry := self._catalogue.get(each)) is not None]
+        if not entries:
+            return LinkedFrom()
+        entries.sort(key=attrgetter("path"))
+        total = len(starts) - (note_id in starts)
+        return LinkedFrom(entries, total, await self.way_back(note_id))
+
+    async def way_back(self, note_id: str) -> str:
+        """How a note comes back when it is deleted, as far as is known now."""
+        return await self._history.way_back(note_id)
 
     async def take_in(self, request: ImportNote) -> WriteOutcome:
         """Create or replace a note by an import; returns as `write` does."""

@@ -21,7 +21,7 @@ from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import DocNotFound, NoteNotFound
 from lithos.core.limits import cut_name
 from lithos.core.tasks.commands import Dependent, OpenReverification, Reverification
-from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.knowledge import Knowledge, LinkedFrom
 from lithos.services.tasks.coordination import Coordination
 from lithos.stores.coordination.impact_rows import Reader, RestingTask
 
@@ -47,6 +47,7 @@ class Affected:
     dependents: Sequence[Reached]
     tasks: Sequence[RestingTask]
     readers: Sequence[Reader]
+    linked: LinkedFrom
     task_ids: Sequence[str] = ()
     is_whole: bool = True
 
@@ -130,6 +131,7 @@ class Impact:
             reached,
             tasks[:MOST],
             readers[:MOST],
+            await self._knowledge.linked_from(note_id, MOST),
             opened.task_ids[:MOST],
             is_whole=is_all and opened.is_complete and all(len(each) <= MOST for each in lists),
         )

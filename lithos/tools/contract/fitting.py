@@ -70,7 +70,7 @@ PAGED: Final[Mapping[str, Paged]] = {
     "lithos_list": Paged(rows=("items",)),
     "lithos_note_move": Paged(beside=("rewritten",)),
     "lithos_history": Paged(rows=("versions",)),
-    "lithos_impact": Paged(rows=("dependents", "tasks", "readers"), totals="none"),
+    "lithos_impact": Paged(rows=("dependents", "tasks", "readers"), totals="none", beside=("linked_from",)),
     "lithos_related": _RELATED,
     "lithos_edge_list": Paged(rows=("edges", "results")),
     "lithos_tags": Paged(rows=("tags",)),
@@ -171,6 +171,16 @@ def _tell_totals(fitted: dict[str, Any], paged: Paged, counts: Mapping[str, int]
     elif paged.totals == "each":
         for path, count in counts.items():
             _set(fitted, f"{path}_total", count)
+
+
+def cut_lists(answer: dict[str, Any], paths: Sequence[str], room: int) -> None:
+    """Cut lists to `room` characters of JSON together, the first ones first; they say how many there are."""
+    for path in paths:
+        whole, kept = answer.get(path, ()), 0
+        while kept < len(whole) and (size := _size(whole[kept]) + 1) <= room:
+            room, kept = room - size, kept + 1
+        if kept < len(whole):
+            answer |= {path: whole[:kept], f"{path}_total": len(whole)}
 
 
 def _cut_beside(fitted: dict[str, Any], path: str) -> None:

@@ -16,7 +16,7 @@ from lithos.core.tasks.commands import Given
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import Claim, Finding, Grant, Task
 from lithos.core.times import format_optional, format_time
-from lithos.services.notes.knowledge import ReadNote
+from lithos.services.notes.knowledge import LinkedFrom, ReadNote
 from lithos.services.search.search import Hit
 from lithos.services.tasks.coordination import DirectedEdge, TaskView
 from lithos.tools.contract.fitting import cut_warning
@@ -75,6 +75,19 @@ def outcome_row(outcome: WriteOutcome) -> dict[str, Any]:
         "version": outcome.version,
         "warnings": list(outcome.warnings),
         **merged,
+    }
+
+
+def linked_row(linked: LinkedFrom) -> dict[str, Any]:
+    """What links to a note that is or may be deleted, and the way back; nothing where nothing does."""
+    if not linked.total:
+        return {}
+    return {
+        "linked_from": [
+            {"id": entry.note.id, "title": entry.note.title, "path": entry.path} for entry in linked.entries
+        ],
+        "linked_from_total": linked.total,
+        "restore": linked.way_back,
     }
 
 

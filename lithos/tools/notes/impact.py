@@ -13,6 +13,7 @@ from lithos.services.tasks.impact import Affected, Impact
 from lithos.tools.contract.arguments import argument, check_choice
 from lithos.tools.contract.bounds import LOOKUP, NAME, TITLE
 from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.rows import linked_row
 
 PREVIEW, QUARANTINE, CLEAR = "preview", "quarantine", "clear"
 ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)
@@ -92,4 +93,5 @@ def _answer(found: Affected) -> dict[str, Any]:
         ],
         "task_ids": list(found.task_ids),
         "truncated": not found.is_whole,
+        **linked_row(found.linked),
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lithos.actors.blocking import slices
 from lithos.actors.writing.messages import MERGE, ON_CONFLICT, REFUSE, DeleteNote, PatchNote, WriteNote
@@ -44,11 +44,16 @@ from lithos.tools.contract.bounds import (
     TITLE,
     URL,
 )
+from lithos.tools.contract.fitting import cut_lists
 from lithos.tools.contract.registry import Answer, Tool
-from lithos.tools.contract.rows import list_row, outcome_row, read_row
+from lithos.tools.contract.rows import linked_row, list_row, outcome_row, read_row
 from lithos.tools.contract.warnings import Warner
 
 _EXPECTED = "The version you read; see on_conflict."
+#: Characters of JSON of links and outline that a read shows, however short it shall be.
+LEAST_LISTED = 1_000
+#: Notes that linked to a deleted one which are named.
+MOST_LINKED = 20
 _ON_CONFLICT = "When expected_version is not current."
 
 
@@ -109,7 +114,7 @@ class ReadArguments:
     id: str | None = argument("Note id.", None, bound=LOOKUP)
     path: str | None = argument("Path below knowledge/.", None, bound=PATH)
     title: str | None = argument("Title, if only one note has it.", None, bound=LOOKUP)
-    max_length: int | None = argument("Most characters of content.", None)
+    max_length: int | None = argument("Most characters of content and links.", None)
     offset: int = argument("Characters to skip: next_offset.", 0)
     outline: bool = argument("Sections and their hashes; no content.", False)
     section: str | None = argument("This section, as Deploy > Rollback.", None, bound=LOOKUP)
@@ -177,7 +182,11 @@ def _check_on_conflict(given: WriteArguments | UpdateArguments) -> None:
 class NoteTools:
     """Handlers; each takes its arguments class."""
 
-    def __init__(self, knowledge: Knowledge, clock: Callable[[], datetime], warner: Warner) -> None:
+    def __init__(
+        self, knowledge: Knowledge, clock: Callable[[], datetime], warner: Warner, is_plain: bool = False
+    ) -> None:
+        """`is_plain`: for clients that know no more, deletions answer `success` alone, reads all links."""
+        self._is_plain = is_plain
         self._knowledge = knowledge
         self._clock = clock
         self._warner = warner
@@ -268,13 +277,21 @@ class NoteTools:
             as_of=read_time("as_of", arguments.as_of),
         )
         row = read_row(found)
+        if arguments.max_length and not self._is_plain:
+            room = max(arguments.max_length - len(found.content), LEAST_LISTED)
+            cut_lists(row, ("outline", "links"), room)
         await self._warner.warn([(found.entry.note.id, row)])
         return row
 
     async def delete(self, given: DeleteArguments) -> Answer:
         """`lithos_delete`."""
+        linked = await self._knowledge.linked_from(given.id, MOST_LINKED)
         await self._knowledge.delete(as_command(DeleteNote, given, source=source_of(given.undo)))
-        return {"success": True}
+        if not linked.total or self._is_plain:
+            return {"success": True}
+        # Only now its last version is kept for certain.
+        linked = evolve(linked, way_back=await self._knowledge.way_back(given.id))
+        return {"success": True, **linked_row(linked)}
 
     async def list_notes(self, arguments: ListArguments) -> Answer:
         """`lithos_list`."""

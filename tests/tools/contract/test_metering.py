@@ -32,7 +32,9 @@ async def test_every_tool_call_moves_its_counter_and_histogram(tmp_path: Path) -
     async with serving(tmp_path) as lithos:
         specs = lithos.server.tools.listed()
         for spec in specs:
-            await lithos.call(spec.name, **dict.fromkeys(spec.input_schema.get("required", ()), "1"))
+            given = dict.fromkeys(spec.input_schema.get("required", ()), "1")
+            subject = {"id", "node_id"} & spec.input_schema["properties"].keys()
+            await lithos.call(spec.name, **given | dict.fromkeys(subject, "1"))
         samples = await scrape(lithos)
         for spec in specs:
             assert at(samples, "tool_calls_total", tool=spec.name) == 1

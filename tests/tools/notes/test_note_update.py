@@ -197,9 +197,9 @@ async def test_it_is_listed_by_full_only_right_after_the_statistics(tmp_path: Pa
         (spec,) = [spec for spec in lithos.server.tools.listed() if spec.name == "lithos_note_update"]
         assert (spec.read_only, spec.destructive, spec.idempotent) == (False, True, False)
         schema = spec.input_schema
-        assert schema["required"] == ["id", "agent"]
+        assert schema["required"] == ["agent"]
         assert list(schema["properties"]) == [
-            "id", "agent", "title", "tags", "status", "metadata", "expected_version", "on_conflict",
+            "id", "path", "agent", "title", "tags", "status", "metadata", "expected_version", "on_conflict",
         ]  # fmt: skip
         with pytest.raises(ArgumentFault, match="content"):
             await update(lithos, id=NOTE_ID, content="x")

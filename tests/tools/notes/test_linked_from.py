@@ -1,0 +1,51 @@
+"""What links to a note is told when it is deleted, or may be, with the way back (tools spec, section 3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lithos.config.sections import HistoryConfig
+from tests.servers import serving
+
+LINKS = [f"Links {number:02}" for number in range(25)]
+
+
+async def test_a_deletion_names_what_linked_to_the_note_and_how_it_comes_back(tmp_path: Path) -> None:
+    """behaviour 47: exactly its success where nothing links there"""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("Target", "[[Target]] the text")
+        assert "linked_from" not in await lithos.call("lithos_impact", id=note)
+        for title in LINKS:
+            await lithos.create(title, "[[Target]] and [[target]] again", path="links")
+        preview = await lithos.call("lithos_impact", id=note)
+        assert (preview["dependents"], preview["linked_from_total"]) == ([], 25)
+        assert [each["title"] for each in preview["linked_from"]] == LINKS
+        gone = await lithos.call("lithos_delete", id=note, agent="ann")
+        assert (gone["success"], gone["linked_from_total"]) == (True, 25)
+        assert gone["linked_from"] == preview["linked_from"][:20]
+        first = gone["linked_from"][0]
+        assert await lithos.call("lithos_delete", id=first["id"], agent="ann") == {"success": True}
+        # What it says is true.
+        assert f"lithos_restore with id={note} and version=" in gone["restore"]
+        version = int(gone["restore"].partition("version=")[2].partition(",")[0])
+        assert f"`lithos restore-note {note} --version {version}`" in gone["restore"]
+        back = await lithos.call("lithos_restore", id=note, version=version, agent="ann")
+        assert back["status"] == "created"
+        assert "the text" in (await lithos.read(note))["content"]
+
+
+async def test_without_a_history_nothing_is_promised(tmp_path: Path) -> None:
+    async with serving(tmp_path, history=HistoryConfig(enabled=False)) as lithos:
+        note = await lithos.create("Target", "text")
+        await lithos.create("Linking", "[[Target]]")
+        gone = await lithos.call("lithos_delete", id=note, agent="ann")
+        assert gone["linked_from_total"] == 1
+        assert "no versions are kept" in gone["restore"]
+
+
+async def test_clients_that_know_no_more_get_the_success_alone(tmp_path: Path) -> None:
+    async with serving(tmp_path, server={"write_outcomes": "status"}) as lithos:
+        note = await lithos.create("Target", "text")
+        linking = await lithos.create("Linking", "[[Target]] " * 40)
+        assert len((await lithos.read(linking, max_length=10))["links"]) == 40
+        assert await lithos.call("lithos_delete", id=note, agent="ann") == {"success": True}
