@@ -46,9 +46,12 @@ def has_tag(tags: Collection[str], wish: str) -> bool:
     """True when one of the tags is what a filter means, or below it: the rule of every filter by tag."""
     if wish in tags:
         return True
-    names = wished_tags(wish)
-    below = tuple(f"{name}/" for name in names)
-    return any(tag in names or tag.startswith(below) for tag in tags)
+    for name in wished_tags(wish):  # loops: a list of all notes asks this of each
+        below = name + "/"
+        for tag in tags:
+            if tag == name or tag.startswith(below):
+                return True
+    return False
 
 
 def has_tags(tags: Collection[str], wanted: Iterable[str] | None) -> bool:

@@ -383,7 +383,7 @@ async def test_all_of_a_huge_note_is_understood(tmp_path: Path) -> None:
     put_note(tmp_path, "hub.md", "text")
     put_note(tmp_path, "huge.md", f"{line}\n\n{line}\n\n{line}\n\n{links}#last")
     async with serving(tmp_path, storage=VAULT) as lithos:
-        read = await lithos.call("lithos_read", path="huge.md", max_length=100)
+        read = await lithos.call("lithos_read", path="huge.md")
         assert (len(read["links"]), read["links_total"]) == (200, 3 * 4_000 + 6_000)
         assert read["metadata"]["tags"] == ["tag", "last"]
         assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
