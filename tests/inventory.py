@@ -63,11 +63,13 @@ def tables_of(path: Path) -> Iterator[str]:
 
 
 def find_databases(package: Path) -> Iterator[str]:
-    """The names of files that the source opens as databases."""
+    """The names of files that the source opens as databases; patterns of names (`*.db`) are none."""
     for path in sorted(package.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(".db"):
-                yield node.value.rpartition("/")[2].removesuffix(".db")
+                name = node.value.rpartition("/")[2].removesuffix(".db")
+                if name != "*":
+                    yield name
 
 
 def find_containers(package: Path) -> Iterator[str]:

@@ -243,10 +243,12 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
         "`actors.remembering.actor.PAIRS_WAITING` and those of one batch", _IDS
     ),
     "actors.remembering.actor.Memory._undelivered": Bound("rows of the outbox", "the events"),
+    "catalogue.note_records.NoteRecords._creations": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._ids": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._intents": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._paths": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._undecided": _PER_NOTE_ID,
+    "catalogue.note_records.NoteRecords._unsaved_creations": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._unsaved_ids": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._unsaved_intents": _PER_NOTE_ID,
     "catalogue.note_records.NoteRecords._unsaved_versions": _PER_NOTE_ID,
@@ -378,6 +380,9 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "stores.learning.questions.QuestionRows.touched": Bound(
         "entries changed by one batch, taken after each", "a number each"
     ),
+    "stores.database.Database._former": Bound(
+        "connections that somebody holds to a file that was taken away; at most five are put back", "fixed"
+    ),
     "stores.notes.files.NoteFiles._kept": Bound("one per change of a batch, taken after each", "paths"),
     "stores.indexes.fulltext.FulltextIndex._lacking": _PER_NOTE_ID,
     "stores.indexes.tokenizer._Runs._old": Bound(
@@ -395,6 +400,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "stores.lock.OwnerLock._holds": Bound("the folders and the database of one data directory", "fixed"),
     "stores.lock.OwnerLock._later": Bound("one per hold on a folder or database", "fixed"),
     "stores.lock._ours": Bound("data directories of this process", "a path each"),
+    "stores.notes.replacing.Replacing._remote": Bound("`stores.notes.replacing._MOST_REMOTE`", "a path each"),
     "stores.notes.tree._Walk.linked": _CALL,
     "stores.notes.tree._Walk.seen": _CALL,
     "stores.indexes.transformer.Transformer._queries": Bound(

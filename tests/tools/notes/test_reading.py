@@ -106,7 +106,7 @@ async def test_a_note_whose_file_vanished_is_not_found(tmp_path: Path) -> None:
         (lithos.knowledge / "n.md").unlink()
         assert "n.md" in refusal(await lithos.call("lithos_read", id=note), "doc_not_found")
         answer = await lithos.call("lithos_write", id=note, title="N", content="x", agent="a")
-        assert "n.md" in refusal(answer, "internal_error")
+        assert "n.md" in refusal(answer, "version_conflict")
         assert await lithos.call("lithos_delete", id=note, agent="a") == {"success": True}
         assert [kind for kind, _ in lithos.events()] == ["note.created", "note.deleted"]
 
