@@ -22,6 +22,27 @@ DESCRIPTION: Final = 20_000
 OUTCOME: Final = 20_000
 #: UTF-8 bytes of its JSON.
 METADATA_BYTES: Final = 64 * 1024
+#: Values of one JSON text that is read for a caller: all that the bounds of any tool's arguments let pass.
+JSON_VALUES: Final = 40_000
+
+
+def holds_more_values(text: bytes, limit: int) -> bool:
+    """Whether a JSON text may hold more than `limit` values, told without parsing it, in a few passes of C.
+
+    What is counted, commas and opening brackets outside of strings, is as many as the values or more. Nothing
+    is read of most texts, which are shorter than that many values.
+    """
+    if len(text) <= limit or _count_marks(text) <= limit:
+        return False
+    # Without escapes every quote begins or ends a string, and every other part is outside of them.
+    bare = text.replace(rb"\\", b"").replace(rb"\"", b"")
+    if bare.count(b'"') > 4 * limit:  # a string is a value, or the name of one
+        return True
+    return _count_marks(b"".join(bare.split(b'"')[::2])) > limit
+
+
+def _count_marks(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def check_text(name: str, value: str, limit: int) -> None:

@@ -96,6 +96,7 @@ def _scope(method: str, path: str, headers: list[tuple[bytes, bytes]], query: by
         "type": "http",
         "method": method,
         "path": path,
+        "raw_path": path.encode(),
         "query_string": query,
         "headers": headers,
         "client": ("127.0.0.1", 1),

@@ -238,9 +238,9 @@ class Console:
         async def static_file(name: str) -> Response:
             return await send_from_directory(STATIC, name, cache_timeout=STATIC_AGE)
 
-        @blueprint.get("/<whole:rest>")
+        @blueprint.route("/<whole:rest>", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
         async def missing(rest: str) -> Response:
-            raise Refused("There is no such page. Look for it by the navigation or the search.", 404)
+            raise AssertionError("no page is admitted here")
 
         app.url_map.converters["whole"] = WholePath
         app.register_blueprint(blueprint)
@@ -257,13 +257,16 @@ class Console:
         """Find or begin the session; without one, where a token is needed, show the login."""
         session_id = request.cookies.get(COOKIE)
         session = self.sessions.find(session_id)
+        if not _is_page():
+            g.session = session
+            raise Refused("There is no such page. Look for it by the navigation or the search.", 404)
         if session is None and not self.sessions.needs_login:
             session = self.begin_session()
         g.session = session
         if session is not None or request.endpoint in _OPEN_ENDPOINTS:
             return None
         if request.method == "GET" and "partial" not in request.args:
-            return redirect(f"/console/login?next={quote(request.full_path.removesuffix('?'))}", 302)
+            return redirect(f"/console/login?next={quote(_address())}", 302)
         why = self.sessions.why_ended(session_id) or "Your session has ended."
         raise Refused(f"{why} Nothing was changed. Log in again.", 401)
 
@@ -306,6 +309,23 @@ class Console:
         return await self.show(
             "error.html", status, message=message, http_status=status, title=_title_of(status)
         )
+
+
+def _is_page() -> bool:
+    """Whether there is a page at this address, in this spelling: an encoded slash is part of one value."""
+    rule, path = request.url_rule, _address().partition("?")[0]
+    if rule is None or rule.endpoint == "console.missing":
+        return False
+    if "<path:" in rule.rule:
+        return "%2F" not in path
+    return path.count("/") == rule.rule.count("/")
+
+
+def _address() -> str:
+    """The address of a request as it was sent."""
+    scope: Any = request.scope
+    query = scope["query_string"].decode("latin-1")
+    return str(scope["raw_path"].decode("ascii")) + (f"?{query}" if query else "")
 
 
 def _digest_of(folder: Path) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pydantic_core import from_json
 from quart import Response, request
 from quart_trio import QuartTrio
 
@@ -37,7 +38,7 @@ def import_route(importing: Importing) -> RouteModule:
                 )
                 return json_response(403, {"error": "forbidden", "message": message})
             try:
-                given = await request.get_json(force=True)
+                given = from_json(await request.get_data())
                 return json_response(200, await _answer(importing, given, principal))
             except Forbidden as refusal:
                 return json_response(403, {"error": refusal.code, "message": refusal.message})

@@ -32,6 +32,7 @@ def create_app(health: HealthReport, routes: Iterable[RouteModule] = ()) -> Quar
     """Return the application. Streams are never cut by a timer; the gate bounds the bodies."""
     app = QuartTrio("lithos.front.events.monitoring", static_folder=None)
     app.config.update(RESPONSE_TIMEOUT=None, MAX_CONTENT_LENGTH=None, BACKGROUND_TASK_SHUTDOWN_TIMEOUT=None)
+    app.url_map.merge_slashes = False  # an address has one spelling
 
     @app.get("/health")
     async def report_health() -> Response:

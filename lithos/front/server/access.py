@@ -1,4 +1,4 @@
-"""Access control by Host, Origin and bearer token, decided in that order from the request head alone.
+"""Access control by address, Host, Origin and bearer token, decided in that order from the head alone.
 
 The checks answer DNS rebinding (a foreign page reaching a local port under its own name carries its
 own Host), foreign pages (Origin) and foreign programs (Token). Nothing here does I/O.
@@ -8,23 +8,16 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 from attrs import Factory, field, frozen
 
 from lithos.core.principals import ANYONE, Keyring, Principal, Rights
+from lithos.front.server.addresses import Address, find_address
 from lithos.front.server.ports import Header
 from lithos.services.keyring import OneToken
 
-HEALTH_PATH = "/health"
-CONSOLE_ROOTS = frozenset({"/", "/console"})
-QUERY_TOKEN_PATHS = frozenset({"/events", "/events/ws"})
-#: What needs more than to read. MCP answers every token with the tools that it may call.
-RIGHTS_BY_PATH: Final[Mapping[str, Rights]] = dict.fromkeys(
-    ("/metrics", "/audit", "/reconcile", "/import"), "admin"
-)
 _WILDCARDS = frozenset({"", "*", "0.0.0.0", "::"})  # noqa: S104 - named to be recognised, not bound
 _LABEL = "[a-z0-9_-]{1,63}"  # a name with an empty or a longer one is none, and nothing can be made of it
 _AUTHORITY = re.compile(
@@ -56,7 +49,7 @@ class AccessPolicy:
 
 @frozen
 class RequestHead:
-    """The parts of a request head that decide. Header values are as sent, one entry per header line."""
+    """The parts of a request head that decide, as they were sent. One entry per header line."""
 
     path: str
     method: str = "GET"
@@ -72,11 +65,12 @@ class RequestHead:
 
 @frozen
 class Passage:
-    """Admitted; `headers` (CORS) belong on the response.
+    """Admitted to an address; `headers` (CORS) belong on the response.
 
     `principal` is None for whoever needs no token for this path, and gave none that is valid.
     """
 
+    address: Address
     headers: tuple[Header, ...] = ()
     principal: Principal | None = None
 
@@ -101,8 +95,11 @@ class _Authority:
 
 def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
     """Admit or refuse one request; `/health` skips Host, Origin and Token, the console the token."""
-    open_to_all = head.path == HEALTH_PATH
-    console = policy.console and is_console_path(head.path)
+    address = find_address(head.path, console=policy.console)
+    if address is None:
+        return Refusal(404, "not_found", {"error": "not_found"})
+    console = address.is_console
+    open_to_all = address.needs is None and not console
     if not open_to_all and not host_admitted(policy, head.hosts):
         return _forbidden_host(head)
     origin_known = all(origin_admitted(policy, origin) for origin in head.origins)
@@ -112,27 +109,16 @@ def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
     cors = _cors_headers(head) if head.origins and origin_known else ()
     if cors and head.method == "OPTIONS" and head.asks_method is not None:
         return Refusal(204, "preflight", None, cors + _preflight_headers(head))
-    given = _presented_tokens(head)
+    given = _presented_tokens(head, in_query=address.takes_query_token)
     principal = _principal_of(policy, given)
-    if open_to_all or console:
-        return Passage(cors, principal)
+    if address.needs is None:
+        return Passage(address, cors, principal)
     if principal is None:
         lines = (*cors, (b"www-authenticate", b"Bearer"))
         return Refusal(401, "unauthorized", {"error": "unauthorized"}, lines, guessed=any(given))
-    needed = right_of(head.path)
-    if not principal.may(needed):
-        return _forbidden(principal, needed, head.path, cors)
-    return Passage(cors, principal)
-
-
-def right_of(path: str) -> Rights:
-    """The right that a path needs; the console's pages and MCP ask for more where they do more."""
-    return RIGHTS_BY_PATH.get(path.rstrip("/"), "read")
-
-
-def is_console_path(path: str) -> bool:
-    """Whether the console serves this path; it shows nothing without its session where a token is set."""
-    return path in CONSOLE_ROOTS or path.startswith("/console/")
+    if not principal.may(address.needs):
+        return _forbidden(principal, address.needs, head.path, cors)
+    return Passage(address, cors, principal)
 
 
 def is_own_page(head: RequestHead) -> bool:
@@ -226,13 +212,13 @@ def _is_token_parameter(part: bytes) -> bool:
     )
 
 
-def _presented_tokens(head: RequestHead) -> list[bytes]:
+def _presented_tokens(head: RequestHead, *, in_query: bool) -> list[bytes]:
     given: list[bytes] = []
     if len(head.authorizations) == 1:
         scheme, _, token = head.authorizations[0].strip().partition(" ")
         if scheme.lower() == "bearer":
             given.append(token.strip().encode("latin-1", "replace"))
-    if head.path in QUERY_TOKEN_PATHS:
+    if in_query:
         pairs = parse_qsl(head.query.decode("latin-1"))
         given += [value.encode() for name, value in pairs if name == "access_token"]
     return given

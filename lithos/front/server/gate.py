@@ -11,6 +11,7 @@ from math import ceil
 import trio
 from attrs import evolve
 
+from lithos.core.limits import holds_more_values
 from lithos.front.server.access import (
     AccessPolicy,
     Passage,
@@ -20,13 +21,14 @@ from lithos.front.server.access import (
     is_host,
     without_query_token,
 )
+from lithos.front.server.addresses import Address
 from lithos.front.server.admissions import Admissions, WrongTokens
 from lithos.front.server.limits import BODY_PATIENCE
 from lithos.front.server.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer, ignore_rejection
 
 
 class BodyTooLarge(Exception):
-    """The body is larger than the limit."""
+    """The body is larger, or holds more, than its address takes; the message says what to do."""
 
 
 class BodyStalled(Exception):
@@ -56,14 +58,18 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 
     Raises `BodyTooLarge` (as soon as it is known), `BodyStalled` or `BodyCutShort`.
     """
+    too_large = (
+        f"The request body is larger than {limit} bytes. Send less at once; what notes may hold is set by "
+        "storage.max_content_size_bytes."
+    )
     if announced_length(scope) > limit:
-        raise BodyTooLarge
+        raise BodyTooLarge(too_large)
     body = bytearray()
     while True:
         message = await _next_part(receive)
         body += message.get("body", b"")
         if len(body) > limit:
-            raise BodyTooLarge
+            raise BodyTooLarge(too_large)
         if not message.get("more_body", False):
             return bytes(body)
 
@@ -75,6 +81,19 @@ async def _next_part(receive: Receive) -> Message:
             raise BodyCutShort
         return message
     raise BodyStalled
+
+
+def check_values(body: bytes, address: Address) -> None:
+    """Refuse a body before it is parsed, for which the server would stand still. Raises `BodyTooLarge`."""
+    most = address.most_values
+    if address.body == "form":
+        if body.count(b"&") >= most:
+            raise BodyTooLarge(f"The form has more than {most:,} fields; no page of the console has as many.")
+    elif holds_more_values(body, most):
+        raise BodyTooLarge(
+            f"The request body holds more than {most:,} JSON values: commas and opening brackets outside of "
+            "texts are counted. No call takes as many. Send fewer at once; a text counts as one value."
+        )
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:
@@ -125,7 +144,7 @@ class Gate:
         decision = decide(self._policy, read_head(scope))
         if isinstance(decision, Refusal):
             decision = self._slow_down(decision, scope) if decision.guessed else decision
-            if decision.reason != "preflight":
+            if decision.reason not in ("preflight", "not_found"):
                 self._rejected(decision.reason)
             await answer(scope, receive, send, decision.status, decision.body, headers=decision.headers)
         else:
@@ -154,10 +173,12 @@ class Gate:
         if scope["type"] != "http" or not announces_body(scope):
             await self._app(scope, receive, send)
             return
+        address, most = passage.address, self._max_body_bytes
         try:
-            body = await read_body(scope, receive, self._max_body_bytes)
-        except BodyTooLarge:
-            await self._refuse_body(scope, receive, send)
+            body = await read_body(scope, receive, min(most, address.most_bytes or most))
+            check_values(body, address)
+        except BodyTooLarge as refusal:
+            await self._refuse_body(str(refusal), scope, receive, send)
         except BodyStalled:
             self._rejected("body_stalled")
             stalled = {
@@ -170,12 +191,8 @@ class Gate:
         else:
             await self._app(scope, replaying(body, receive), send)
 
-    async def _refuse_body(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _refuse_body(self, message: str, scope: Scope, receive: Receive, send: Send) -> None:
         self._rejected("body_too_large")
-        message = (
-            f"The request body is larger than {self._max_body_bytes} bytes. Send less at once, or raise "
-            "storage.max_content_size_bytes."
-        )
         await answer(scope, receive, send, 413, {"error": "body_too_large", "message": message})
 
 
@@ -186,7 +203,7 @@ def read_head(scope: Scope) -> RequestHead:
         return tuple(value.decode("latin-1") for name, value in scope["headers"] if name == wanted)
 
     return RequestHead(
-        path=scope["path"],
+        path=scope["raw_path"].decode("ascii"),
         method=scope.get("method", "GET"),
         hosts=values(b"host"),
         origins=values(b"origin"),

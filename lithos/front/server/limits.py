@@ -39,3 +39,10 @@ MESSAGE_BYTES: Final = 64 * 1024
 
 HEAD_BYTES: Final = 32 * 1024
 """Largest request head; above it the answer is 431."""
+
+FORM_BYTES: Final = 512 * 1024
+FORM_FIELDS: Final = 200
+"""Largest form of the console: its longest text has 20,000 characters, of 12 bytes each at most."""
+
+IMPORT_VALUES: Final = 500_000
+"""Most JSON values of a step of an import: what a megabyte of the shortest ones holds."""

@@ -174,7 +174,7 @@ async def _stop(connections: Connections, exchanges: Exchanges) -> None:
 
 
 def _by_path(routes: dict[str, AsgiApp], otherwise: AsgiApp) -> AsgiApp:
-    """Route HTTP requests by path: `apps` serve theirs, Quart everything else."""
+    """Route HTTP requests by path, each of one spelling: `apps` serve theirs, Quart everything else."""
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         app = routes.get(scope["path"]) if scope["type"] == "http" else None

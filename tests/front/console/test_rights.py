@@ -221,6 +221,7 @@ async def test_the_table_has_every_route(tmp_path: Path, monkeypatch: pytest.Mon
         table = {("GET", one.rule) for one in routes(told) if one.rule not in ("/logout",)}
         table |= {("POST", one.rule) for one in routes(told) if one.post}
         table |= {("POST", rule) for rule in SESSION_POSTS}
+        table |= {(method, "/<whole:rest>") for method in ("POST", "PUT", "DELETE")}
     assert len(rules) > 40
     assert set(rules) == table
 

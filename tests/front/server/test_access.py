@@ -18,6 +18,7 @@ from lithos.front.server.access import (
     origin_admitted,
     without_query_token,
 )
+from lithos.front.server.addresses import ADDRESSES, Address
 
 LOCAL = AccessPolicy("127.0.0.1")
 LISTED = AccessPolicy(
@@ -210,7 +211,7 @@ def test_only_event_streams_take_the_token_from_the_query(path: str, query: byte
 def test_health_needs_nothing() -> None:
     """behaviour 201"""
     policy = AccessPolicy("127.0.0.1", auth_token="secret")
-    assert decide(policy, RequestHead("/health", origins=("https://evil.example",))) == Passage()
+    assert decide(policy, RequestHead("/health", origins=("https://evil.example",))) == Passage(Address(None))
 
 
 def test_known_origins_get_cors_headers_even_on_a_401() -> None:
@@ -314,7 +315,7 @@ def test_only_the_consoles_own_pages_reach_it_and_are_given_no_cors(
     head = RequestHead(path, "POST", ("192.0.2.7:8765",), (origin,), fetch_site=fetch_site)
     decision = decide(OWN, head)
     if passes:
-        assert decision == Passage()
+        assert decision == Passage(ADDRESSES["/console/"])
     else:
         assert isinstance(decision, Refusal)
         assert decision.reason == "forbidden_origin"
@@ -323,14 +324,22 @@ def test_only_the_consoles_own_pages_reach_it_and_are_given_no_cors(
 @pytest.mark.parametrize("path", ["/", "/console", "/console/", "/console/notes/x"])
 def test_the_console_asks_for_the_token_itself(path: str) -> None:
     head = RequestHead(path, hosts=("192.0.2.7:8765",))
-    assert decide(OWN, head) == Passage()
+    assert decide(OWN, head) == Passage(ADDRESSES["/console/"])
     without = decide(evolve(OWN, console=False), head)
     assert isinstance(without, Refusal)
-    assert without.status == 401
+    assert without.status == 404
 
 
-@pytest.mark.parametrize("path", ["/consoles", "/console-x/", "//console/", "/mcp", "/events", "/metrics"])
-def test_nothing_beside_the_console_is_open_by_it(path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/consoles", 404),
+        ("/console-x/", 404),
+        ("//console/", 404),
+        *((p, 401) for p in ("/mcp", "/metrics")),
+    ],
+)
+def test_nothing_beside_the_console_is_open_by_it(path: str, status: int) -> None:
     decision = decide(OWN, RequestHead(path, hosts=("192.0.2.7:8765",)))
     assert isinstance(decision, Refusal)
-    assert decision.status == 401
+    assert decision.status == status

@@ -14,7 +14,7 @@ BODY = b"5\r\nhello\r\n0\r\n\r\n"
 
 
 def post(lines: bytes, body: bytes = BODY, version: bytes = b"1.1") -> bytes:
-    return b"POST /nowhere HTTP/" + version + b"\r\n" + LOCAL + lines + b"\r\n" + body
+    return b"POST /mcp HTTP/" + version + b"\r\n" + LOCAL + lines + b"\r\n" + body
 
 
 def status_of(answer: bytes) -> int:
@@ -131,7 +131,7 @@ async def test_a_host_that_is_none_is_refused_and_health_answers_all(
     """behaviour 145"""
     lines = b"Host: " + host + b"\r\nConnection: close\r\n\r\n"
     async with running_front() as front:
-        for path in (b"/nowhere", b"/mcp", b"/events"):
+        for path in (b"/sse", b"/mcp", b"/events/ws"):
             assert status_of(await front.exchange(b"GET " + path + b" HTTP/1.1\r\n" + lines)) in (403, 400)
         assert status_of(await front.exchange(b"GET /health HTTP/1.1\r\n" + lines)) in (200, 400)
     async with running_front(allowed_hosts=("*",)) as front:
@@ -145,9 +145,9 @@ async def test_a_host_that_is_none_is_refused_and_health_answers_all(
 async def test_names_of_this_machine_pass(host: bytes) -> None:
     async with running_front() as front:
         answer = await front.exchange(
-            b"GET /nowhere HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n"
+            b"GET /mcp HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n"
         )
-        assert status_of(answer) == 404
+        assert status_of(answer) == 405
 
 
 @pytest.mark.parametrize("more", [b"hello", b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100_000])

@@ -16,21 +16,18 @@ from attrs import define, field
 from trio_websocket import ConnectionClosed, open_websocket_url
 
 from lithos.core.principals import RIGHTS, Rights
-from lithos.front.events.importing import import_route
-from lithos.front.events.monitoring import audit_route, create_app, metrics_route, reconcile_route
-from lithos.front.mcp.http import McpEndpoints
-from lithos.front.server.access import HEALTH_PATH, RIGHTS_BY_PATH, right_of
 from lithos.front.server.admissions import MOST_ADDRESSES, MOST_WRONG, WINDOW, WrongTokens
 from lithos.services.state import ServerState
 from lithos.stores.tokens import TOKENS, TokenStore
-from tests.front.running import FakeHealth, FakeToolBox, rpc
+from tests.front.running import rpc
 from tests.front.streaming import SseClient
 from tests.front.whole import MODERN, Whole, whole_server
 
 #: What is promised: new calls end, and streams close.
 WITHIN = 2.0
 ACCEPT = {"Accept": "application/json, text/event-stream"}
-#: Every address that answers, and the right it needs; None for no token at all.
+#: Addresses beside the console, and the right each needs; None for no token at all. `test_spellings.py` has
+#: every other spelling, and sees that none is missing.
 NEEDED: dict[str, Rights | None] = {
     "/health": None,
     "/metrics": "admin",
@@ -44,7 +41,6 @@ NEEDED: dict[str, Rights | None] = {
     "/sse": "read",
     "/messages": "read",
     "/messages/": "read",
-    "/nowhere": "read",
 }
 
 
@@ -113,21 +109,6 @@ async def team(data: Path, **sections: Any) -> AsyncIterator[Team]:
         yield made
 
 
-def test_the_table_has_every_address() -> None:
-    """behaviour 246"""
-    app = create_app(FakeHealth())
-    nothing: Any = None
-    routes = (metrics_route(nothing), audit_route(nothing, nothing), reconcile_route(nothing))
-    for add in (*routes, import_route(nothing)):
-        add(app)
-    served = {str(rule.rule) for rule in app.url_map.iter_rules()}
-    mcp = McpEndpoints(FakeToolBox(), None, "1", 1, trio.Event(), trio.Event())
-    assert served | mcp.routes.keys() | {"/events", "/events/ws", "/nowhere"} == NEEDED.keys()
-    assert len(served) > 3
-    assert HEALTH_PATH in served
-    assert {path for path, right in NEEDED.items() if right == "admin"} == RIGHTS_BY_PATH.keys()
-
-
 @pytest.mark.parametrize("rights", [None, *RIGHTS])
 async def test_every_address_wants_its_right(tmp_path: Path, rights: Rights | None) -> None:
     """behaviours 246, 201"""
@@ -159,11 +140,6 @@ async def _head_of(made: Team, path: str, name: str | None) -> httpx2.Response:
         if "event-stream" not in answer.headers.get("Content-Type", ""):
             await answer.aread()
         return answer
-
-
-def test_no_spelling_of_an_address_lowers_its_right() -> None:
-    for path in RIGHTS_BY_PATH:
-        assert right_of(f"{path}/") == "admin"
 
 
 @pytest.mark.parametrize("rights", RIGHTS)
