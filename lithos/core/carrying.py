@@ -21,6 +21,7 @@ Value = str | int | float | None
 Row = tuple[Value, ...]
 #: How a value is read: what is no such value becomes the column's default.
 Kind = Literal["text", "time", "whole", "number"]
+_AGENT_COLUMNS: Final = frozenset({"agent", "agent_id", "created_by", "provenance_actor"})
 Database = Literal["coordination.db", "edges.db", "stats.db"]
 
 
@@ -43,6 +44,12 @@ class CarriedTable:
     columns: tuple[Column, ...]
     keys: int = 1
     unique: tuple[str, ...] = ()
+
+    @property
+    def agent_places(self) -> tuple[int, ...]:
+        """The places of the columns that name an agent."""
+        own = _AGENT_COLUMNS | ({"id"} if self.name == "agents" else frozenset())
+        return tuple(place for place, name in enumerate(self.names) if name in own)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from attrs import define
+
 from lithos.core.errors import InvalidInput
 
 #: Characters.
@@ -24,25 +26,42 @@ OUTCOME: Final = 20_000
 METADATA_BYTES: Final = 64 * 1024
 #: Values of one JSON text that is read for a caller: all that the bounds of any tool's arguments let pass.
 JSON_VALUES: Final = 40_000
+_PART: Final = 64 * 1024
+
+
+@define
+class ValueCount:
+    """Counts the values of a JSON text as its parts arrive, without parsing it, in a few passes of C.
+
+    What is counted, commas and opening brackets outside of strings, is as many as the values or more. In what
+    is no JSON they are counted as far as a parser would come.
+    """
+
+    limit: int
+    _values: int = 0
+    _quotes: int = 0
+    _is_escaped: bool = False
+
+    def exceeds(self, part: bytes) -> bool:
+        """Whether the text holds more than `limit` values with this part."""
+        # Without escapes every quote begins or ends a string.
+        bare = part[self._is_escaped :].replace(rb"\\", b"").replace(rb"\"", b"")
+        if part:
+            self._is_escaped = bare.endswith(b"\\")
+        pieces = bare.split(b'"')
+        outside = b"".join(pieces[self._quotes % 2 :: 2])
+        self._quotes += len(pieces) - 1
+        self._values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
+        # A string is a value, or the name of one.
+        return self._values > self.limit or self._quotes > 4 * self.limit
 
 
 def holds_more_values(text: bytes, limit: int) -> bool:
-    """Whether a JSON text may hold more than `limit` values, told without parsing it, in a few passes of C.
-
-    What is counted, commas and opening brackets outside of strings, is as many as the values or more. Nothing
-    is read of most texts, which are shorter than that many values.
-    """
-    if len(text) <= limit or _count_marks(text) <= limit:
+    """Whether a JSON text holds more than `limit` values; nothing is looked at of one that is shorter."""
+    if len(text) <= limit:
         return False
-    # Without escapes every quote begins or ends a string, and every other part is outside of them.
-    bare = text.replace(rb"\\", b"").replace(rb"\"", b"")
-    if bare.count(b'"') > 4 * limit:  # a string is a value, or the name of one
-        return True
-    return _count_marks(b"".join(bare.split(b'"')[::2])) > limit
-
-
-def _count_marks(text: bytes) -> int:
-    return text.count(b",") + text.count(b"[") + text.count(b"{")
+    count = ValueCount(limit)
+    return any(count.exceeds(text[begin : begin + _PART]) for begin in range(0, len(text), _PART))
 
 
 def check_text(name: str, value: str, limit: int) -> None:

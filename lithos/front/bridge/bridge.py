@@ -170,8 +170,8 @@ async def serve_bridge(trail: OwnerTrail, shutdown: trio.Event) -> None:
             nursery.start_soon(_follow, trail, shutdown, failures)
             async with trio.open_nursery() as session:
                 session.start_soon(_give_up_after, shutdown, session.cancel_scope)
-                bridge = Bridge(trail, Output(wire_out, session.cancel_scope))
-                await bridge.serve(Lines(wire_in, shutdown))
+                output = Output(wire_out, session.cancel_scope)
+                await Bridge(trail, output).serve(Lines(wire_in, shutdown, output))
                 session.cancel_scope.cancel()
             trail.close()
             nursery.cancel_scope.deadline = trio.current_time() + HOST_STOP

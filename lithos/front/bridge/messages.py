@@ -12,18 +12,30 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from lithos.core.limits import JSON_VALUES, holds_more_values
+
 RequestId = int | str
 
 OUTCOME_UNKNOWN: Final = "outcome_unknown"
 NOT_SENT: Final = "not_sent"
+TOO_LARGE: Final = "too_large"
 #: The code the SDKs use for a connection that closed before the answer.
 CONNECTION_CLOSED: Final = -32000
 INTERNAL_ERROR: Final = -32603
+INVALID_REQUEST: Final = -32600
 
 _VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 _NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _PLAIN: Final = re.compile(r"[\x20-\x7e]*")
 _ENCODED: Final = re.compile(r"=\?base64\?.*\?=")
+
+
+#: A scalar of the whole message before or after its long parts, where it can be found without parsing them.
+_SCALAR: Final = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]{1,200}"'
+_ID: Final = rb'"id"\s*:\s*(?P<id>-?[0-9]{1,18}|"[^"\\]{0,200}")'
+_FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _SCALAR + rb"\s*,\s*){0,2}" + _ID + rb"\s*,")
+_LAST: Final = re.compile(rb",\s*" + _ID + rb"(?:\s*,\s*" + _SCALAR + rb"){0,2}\s*\}\s*\Z")
+_ENDS: Final = 1_000
 
 
 @frozen
@@ -93,7 +105,24 @@ def headers_of(request: Request, negotiated: str | None) -> dict[str, str]:
     return headers if request.name is None else {**headers, "mcp-name": _encode_header(request.name)}
 
 
-def error_line(request_id: RequestId, message: str, reason: str, code: int = CONNECTION_CLOSED) -> bytes:
+def refuse_line(line: bytes) -> bytes | None:
+    """The error response to a line that holds more than any call may; None for one that may be parsed.
+
+    It has the id of the request where that stands before or after what is long.
+    """
+    if not holds_more_values(line, JSON_VALUES):
+        return None
+    found = _FIRST.match(line[:_ENDS]) or _LAST.search(line[-_ENDS:])
+    message = (
+        f"The message holds more than {JSON_VALUES:,} JSON values. No call takes as many. Send fewer at "
+        "once; a text counts as one value."
+    )
+    return error_line(json.loads(found["id"]) if found else None, message, TOO_LARGE, INVALID_REQUEST)
+
+
+def error_line(
+    request_id: RequestId | None, message: str, reason: str, code: int = CONNECTION_CLOSED
+) -> bytes:
     """An error response of the bridge itself; `data.reason` is a machine-readable word."""
     error = {"code": code, "message": message, "data": {"reason": reason}}
     return encode_line({"jsonrpc": "2.0", "id": request_id, "error": error})

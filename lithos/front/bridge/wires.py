@@ -13,6 +13,8 @@ from typing import Final
 
 import trio
 
+from lithos.front.bridge.messages import refuse_line
+
 READ_BYTES: Final = 64 * 1024
 WRITE_BYTES: Final = 4096
 """What a writable pipe takes without blocking (PIPE_BUF on Linux; POSIX promises 512)."""
@@ -40,11 +42,16 @@ def claim_standard_streams() -> Iterator[tuple[int, int]]:
 
 
 class Lines:
-    """The lines of stdin, ending with its end or with the stop."""
+    """The lines of stdin, ending with its end or with the stop.
 
-    def __init__(self, descriptor: int, shutdown: trio.Event) -> None:
+    One that holds more than any call may is not passed on: a parser would stand still over it. It is answered
+    on `output`.
+    """
+
+    def __init__(self, descriptor: int, shutdown: trio.Event, output: Output) -> None:
         self._descriptor = descriptor
         self._shutdown = shutdown
+        self._output = output
         self._buffer = bytearray()
         self._searched = 0
         self._ended = False
@@ -55,18 +62,21 @@ class Lines:
     async def __anext__(self) -> str:
         while not self._shutdown.is_set():
             end = self._buffer.find(b"\n", self._searched)
-            if end >= 0:
-                return self._take(end + 1)
-            self._searched = len(self._buffer)
-            if self._ended and self._buffer:
-                return self._take(len(self._buffer))
-            if self._ended:
+            if end < 0 and not self._ended:
+                self._searched = len(self._buffer)
+                await self._fill()
+                continue
+            line = self._take(end + 1 if end >= 0 else len(self._buffer))
+            if not line:
                 break
-            await self._fill()
+            refusal = refuse_line(line)
+            if refusal is None:
+                return line.decode("utf-8", "replace")
+            await self._output.write_bytes(refusal)
         raise StopAsyncIteration
 
-    def _take(self, size: int) -> str:
-        line = self._buffer[:size].decode("utf-8", "replace")
+    def _take(self, size: int) -> bytes:
+        line = bytes(self._buffer[:size])
         del self._buffer[:size]
         self._searched = 0
         return line
@@ -87,6 +97,8 @@ class Output:
     def __init__(self, descriptor: int, serving: trio.CancelScope) -> None:
         self._descriptor = descriptor
         self._serving = serving
+        #: Answers are written whole, whoever writes them.
+        self._turn = trio.Lock()
 
     async def write(self, text: str) -> None:
         await self.write_bytes(text.encode("utf-8", "replace"))
@@ -94,9 +106,10 @@ class Output:
     async def write_bytes(self, data: bytes) -> None:
         rest = memoryview(data)
         try:
-            while rest:
-                await _writable(self._descriptor)
-                rest = rest[os.write(self._descriptor, rest[:WRITE_BYTES]) :]
+            async with self._turn:
+                while rest:
+                    await _writable(self._descriptor)
+                    rest = rest[os.write(self._descriptor, rest[:WRITE_BYTES]) :]
         except BrokenPipeError:
             self._serving.cancel()
             await trio.lowlevel.checkpoint_if_cancelled()

@@ -1,7 +1,8 @@
 """`POST /import`: the records that `lithos import` reads, for the server that owns the data directory.
 
 Only a token with the right `admin` may: the command shows the one in the owner's lock (mode 0600). Who needed
-no token, since none is defined, may not.
+no token, since none is defined, may not. A token that is bound to an agent writes under no other name: notes
+and rows that name another are left out, and told.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ async def _answer(importing: Importing, given: Any, principal: Principal) -> Map
             into=str(given["into"]),
             dry_run=given["dry_run"] is True,
             recreate=given["recreate"] is True,
+            is_bound=principal.agent is not None,
         )
         if principal.agent not in (None, options.agent):
             raise Forbidden(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
+from pydantic_core import from_json
 
 from lithos.core.principals import COMMAND, OWN_CALL, OWNER, Principal
 from lithos.front.mcp.tool_calls import answer_directly, call_tool_box, read_direct_call
@@ -21,6 +22,9 @@ SSE_PATH: Final = "/sse"
 MESSAGES_PATH: Final = "/messages/"
 #: The code of JSON-RPC.
 INVALID_REQUEST: Final = -32600
+#: Members of a message, of which there are four: over thousands the SDK stands still.
+MOST_MEMBERS: Final = 20
+NO_MESSAGE: Final = "Invalid Request: send one JSON object with jsonrpc, id, method and params"
 
 
 class McpEndpoints:
@@ -75,7 +79,9 @@ class McpEndpoints:
         else:
             body: bytes = (await receive()).get("body", b"")
             call = read_direct_call(scope, body)
-            if call is None:
+            if call is None and not _may_be_message(body):
+                await answer(scope, receive, send, 400, _rpc_error(NO_MESSAGE))
+            elif call is None:
                 sdk = await self._sdk.get()
                 await sdk.answer_post(scope, replaying(body, receive), send)
             else:
@@ -103,7 +109,7 @@ class McpEndpoints:
         if scope["method"] == "POST":
             body: bytes = (await receive()).get("body", b"")
             receive = replaying(body, receive)
-            if not sdk.is_message(body):
+            if not _may_be_message(body) or not sdk.is_message(body):
                 await answer(scope, receive, send, 400, _rpc_error("Could not parse message"))
                 return
         await sdk.take_message(scope, receive, send)
@@ -126,6 +132,15 @@ def _accepts_both(scope: Scope) -> bool:
     return bool(kinds & {"application/json", "application/*"}) and bool(
         kinds & {"text/event-stream", "text/*"}
     )
+
+
+def _may_be_message(body: bytes) -> bool:
+    """Whether the SDK may look at a body; what is no JSON it refuses at once."""
+    try:
+        message = from_json(body)
+    except ValueError:
+        return True
+    return not isinstance(message, dict | list) or len(message) <= MOST_MEMBERS
 
 
 def _rpc_error(message: str) -> dict[str, Any]:

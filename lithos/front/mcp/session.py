@@ -188,7 +188,8 @@ async def serve_stdio(
     server = build_mcp_server(toolbox, version, library, keeps_sessions=True)
     with claim_standard_streams() as (wire_in, wire_out):
         async with trio.open_nursery() as nursery:
-            lines, output = Lines(wire_in, shutdown), Output(wire_out, nursery.cancel_scope)
+            output = Output(wire_out, nursery.cancel_scope)
+            lines = Lines(wire_in, shutdown, output)
             nursery.start_soon(_give_up_after, shutdown, nursery.cancel_scope)
             try:
                 async with stdio_server(cast(Any, lines), cast(Any, output)) as (reader, writer):

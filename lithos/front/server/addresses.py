@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import unquote
 
 from attrs import frozen
@@ -38,14 +38,13 @@ class Address:
     takes_query_token: bool = False
     #: Bytes of a body; None for those of every body.
     most_bytes: int | None = None
-    #: Values of JSON, or fields of a form, that a body may hold.
+    #: Values of JSON, of the console's forms fields, that a body may hold.
     most_values: int = JSON_VALUES
-    body: Literal["json", "form"] = "json"
 
 
 _ADMIN: Final = Address("admin")
 _STREAM: Final = Address(takes_query_token=True)
-_CONSOLE: Final = Address(None, is_console=True, most_bytes=FORM_BYTES, most_values=FORM_FIELDS, body="form")
+_CONSOLE: Final = Address(None, is_console=True, most_bytes=FORM_BYTES, most_values=FORM_FIELDS)
 #: MCP answers every token with the tools that it may call; the console's pages ask for more themselves.
 ADDRESSES: Final[Mapping[str, Address]] = MappingProxyType(
     {

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import ceil
+from typing import Final
 
 import trio
 from attrs import evolve
 
-from lithos.core.limits import holds_more_values
+from lithos.core.limits import ValueCount
 from lithos.front.server.access import (
     AccessPolicy,
     Passage,
@@ -25,6 +26,11 @@ from lithos.front.server.addresses import Address
 from lithos.front.server.admissions import Admissions, WrongTokens
 from lithos.front.server.limits import BODY_PATIENCE
 from lithos.front.server.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer, ignore_rejection
+
+_TOO_MANY: Final = (
+    "The request holds more than {:,} JSON values: commas and opening brackets outside of texts are counted. "
+    "No call takes as many. Send fewer at once; a text counts as one value."
+)
 
 
 class BodyTooLarge(Exception):
@@ -53,9 +59,10 @@ def announced_length(scope: Scope) -> int:
     return int(lengths[0]) if lengths and lengths[0].isdigit() else 0
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """Return the whole body of at most `limit` bytes.
+async def read_body(scope: Scope, receive: Receive, limit: int, address: Address) -> bytes:
+    """Return the whole body of at most `limit` bytes, and of no more values than its address takes.
 
+    A parser stands still for as long as it reads many values, so they are counted as the body arrives.
     Raises `BodyTooLarge` (as soon as it is known), `BodyStalled` or `BodyCutShort`.
     """
     too_large = (
@@ -64,12 +71,20 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     )
     if announced_length(scope) > limit:
         raise BodyTooLarge(too_large)
-    body = bytearray()
+    body, counted, most = bytearray(), 0, address.most_values
+    values = ValueCount(most)
     while True:
         message = await _next_part(receive)
         body += message.get("body", b"")
         if len(body) > limit:
             raise BodyTooLarge(too_large)
+        if address.is_console:
+            if body.count(b"&") >= most:
+                raise BodyTooLarge(f"The form has more than {most:,} fields; no page has one with as many.")
+        elif len(body) > most:  # fewer bytes cannot hold as many
+            if values.exceeds(bytes(body[counted:])):
+                raise BodyTooLarge(_TOO_MANY.format(most))
+            counted = len(body)
         if not message.get("more_body", False):
             return bytes(body)
 
@@ -81,19 +96,6 @@ async def _next_part(receive: Receive) -> Message:
             raise BodyCutShort
         return message
     raise BodyStalled
-
-
-def check_values(body: bytes, address: Address) -> None:
-    """Refuse a body before it is parsed, for which the server would stand still. Raises `BodyTooLarge`."""
-    most = address.most_values
-    if address.body == "form":
-        if body.count(b"&") >= most:
-            raise BodyTooLarge(f"The form has more than {most:,} fields; no page of the console has as many.")
-    elif holds_more_values(body, most):
-        raise BodyTooLarge(
-            f"The request body holds more than {most:,} JSON values: commas and opening brackets outside of "
-            "texts are counted. No call takes as many. Send fewer at once; a text counts as one value."
-        )
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:
@@ -175,8 +177,7 @@ class Gate:
             return
         address, most = passage.address, self._max_body_bytes
         try:
-            body = await read_body(scope, receive, min(most, address.most_bytes or most))
-            check_values(body, address)
+            body = await read_body(scope, receive, min(most, address.most_bytes or most), address)
         except BodyTooLarge as refusal:
             await self._refuse_body(str(refusal), scope, receive, send)
         except BodyStalled:

@@ -44,5 +44,5 @@ FORM_BYTES: Final = 512 * 1024
 FORM_FIELDS: Final = 200
 """Largest form of the console: its longest text has 20,000 characters, of 12 bytes each at most."""
 
-IMPORT_VALUES: Final = 500_000
-"""Most JSON values of a step of an import: what a megabyte of the shortest ones holds."""
+IMPORT_VALUES: Final = 200_000
+"""Most JSON values of a step of an import: of a record and those before it in its batch."""

@@ -50,7 +50,7 @@ from lithos.services.importing.records import (
     excess_of,
 )
 from lithos.services.importing.rendering import Rendered, Target, hash_of, read_mark, render
-from lithos.services.importing.tables import Remembered, Tables
+from lithos.services.importing.tables import Remembered, Tables, own_rows
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
@@ -228,7 +228,10 @@ class Importing:
         """Merge rows of a table, or tell what would become of them. Raises `NoImport`, `StorageFailed`."""
         session = self._find(session_id)
         options = session.options
-        return await self._tables.carry(session.remembered, batch, options.agent, dry_run=options.dry_run)
+        batch, foreign = own_rows(batch, options)
+        dry_run = options.dry_run
+        carried = await self._tables.carry(session.remembered, batch, options.agent, dry_run=dry_run)
+        return attrs.evolve(carried, kept=(*foreign, *carried.kept))
 
     async def end(self, session_id: str) -> None:
         """End an import: carried tasks that are ready are announced. Raises `NoImport`."""
@@ -275,6 +278,8 @@ class Importing:
     async def _plan(self, session: _Session, record: Record) -> Outcome | _Step:
         """What is to be done with a record, after those before it."""
         options, where = session.options, record.position
+        if foreign := options.names_another(record.author, record.properties.get("author")):
+            return Outcome(where, FAILED, reason=foreign)
         key = self._key(options, record.id)
         if key in session.seen:
             return Outcome(
@@ -390,7 +395,10 @@ class Importing:
     def _render(self, step: _Step, session: _Session, now: datetime) -> Rendered | LithosError:
         options = session.options
         try:
-            return render(step.record, step.target, options.kind, options.agent, now, self._catalogue.style)
+            made = render(step.record, step.target, options.kind, options.agent, now, self._catalogue.style)
+            note = made.document.note
+            foreign = options.names_another(note.author, *note.contributors)
+            return InvalidInput(foreign) if foreign else made
         except UnreadableNote as problem:
             return InvalidInput(f"It cannot be stored as a file: {problem.reason}.")
         except InvalidInput as refusal:

@@ -6,13 +6,16 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
 from lithos.core.importing import Record, RecordEdge
+from lithos.core.limits import holds_more_values
 from lithos.core.times import format_optional, parse_time
 
+#: Values in the properties of one record; a step of an import over HTTP takes twice as many.
+MOST_VALUES: Final = 100_000
 _TEXTS = ("path", "source_url", "note_type", "namespace", "author")
 
 
@@ -73,7 +76,8 @@ def _time(value: Any) -> datetime | None:
 def size_of(record: Record) -> int:
     """About how many bytes a record takes; of its text, properties and edges, in characters."""
     text = len(record.text) if record.text is not None else len(record.content)
-    properties = len(json.dumps(dict(record.properties), default=str)) if record.properties else 0
+    # Five times: a batch is bounded by the values that it holds, too.
+    properties = 5 * len(_properties_of(record))
     return text + properties + 100 * (len(record.edges) + len(record.tags)) + 500
 
 
@@ -81,11 +85,17 @@ def excess_of(record: Record, limit: int) -> str:
     """Why a record is too large for a note; "" when it is not."""
     content = record.content.encode("utf-8", "surrogatepass") if record.text is None else record.text
     if len(content) <= limit:
-        return ""
+        if not holds_more_values(_properties_of(record), MOST_VALUES):
+            return ""
+        return f"its properties hold more than {MOST_VALUES:,} values; take some of them out"
     return (
         f"it has {len(content):,} bytes, more than the {limit:,} of storage.max_content_size_bytes; "
         "split it, or raise that setting"
     )
+
+
+def _properties_of(record: Record) -> bytes:
+    return json.dumps(dict(record.properties), default=str).encode() if record.properties else b""
 
 
 @frozen
@@ -98,6 +108,18 @@ class Options:
     dry_run: bool = False
     #: Notes that were deleted here are created again.
     recreate: bool = False
+    #: Whoever imports is this agent and nobody else: nothing is written under another name.
+    is_bound: bool = False
+
+    def names_another(self, *names: object) -> str:
+        """Why a bound agent may not write under these names; "" where it may. Nobody is no other."""
+        others = [name for name in names if name not in (None, "", "unknown", self.agent)]
+        if not self.is_bound or not others:
+            return ""
+        return (
+            f"it names {str(others[0])[:100]!r}, and the token is bound to {self.agent!r}: import with one "
+            "that is bound to nobody, such as that of the user who runs the server"
+        )
 
 
 @frozen

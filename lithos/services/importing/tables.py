@@ -26,6 +26,7 @@ from lithos.core.carrying import (
     RowBatch,
     SettleTasks,
 )
+from lithos.services.importing.records import Options
 from lithos.stores.carrying import key_text
 
 #: Seconds for one batch.
@@ -108,6 +109,20 @@ def _separate(
         else:
             free.append(row)
     return free, kept
+
+
+def own_rows(batch: RowBatch, options: Options) -> tuple[RowBatch, list[KeptRow]]:
+    """The rows that may be written in the name of who imports, and those under the name of another agent."""
+    if not options.is_bound or batch.is_look:
+        return batch, []
+    table, own, kept = batch.table, [], []
+    for row in batch.rows:
+        reason = options.names_another(*(row[place] for place in table.agent_places))
+        if reason:
+            kept.append(KeptRow(key_text(table.key(row)), reason))
+        else:
+            own.append(row)
+    return attrs.evolve(batch, rows=tuple(own)), kept
 
 
 def rename_notes(table: CarriedTable, row: Row, renamed: dict[str, str]) -> Row:

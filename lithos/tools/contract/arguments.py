@@ -22,7 +22,7 @@ from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.events import TAKING_BACK, TOOL
-from lithos.core.limits import TITLE, check_text
+from lithos.core.limits import JSON_VALUES, TITLE, check_text, holds_more_values
 from lithos.core.notes.healing import clean_title
 from lithos.core.notes.model import OWNED_KEYS
 from lithos.core.notes.yaml_nodes import MAX_DEPTH
@@ -395,7 +395,7 @@ def _parse_json_text(value: Any, wanted: type[Any] | types.UnionType) -> Any:
     """
     if not isinstance(value, str) or not value.strip().startswith(("[", "{")):
         return value
-    if len(value) > LONGEST_JSON_TEXT:
+    if len(value) > LONGEST_JSON_TEXT or holds_more_values(value.encode("utf-8", "replace"), JSON_VALUES):
         return value
     try:
         parsed = json.loads(value)

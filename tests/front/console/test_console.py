@@ -119,6 +119,20 @@ async def test_a_page_of_another_origin_can_submit_nothing(tmp_path: Path) -> No
         assert answer.json()["error"] == "forbidden_origin"
 
 
+async def test_a_form_of_many_fields_is_not_parsed(tmp_path: Path) -> None:
+    """Anybody may send one to the login."""
+    async with visiting(tmp_path, token="secret") as person:
+        for body in ("a&" * 100_000, "&" * 600_000):
+            answer = await person.client.post("/console/login", content=body, headers=FORM)
+            assert answer.status_code == 413
+            assert answer.json()["error"] == "body_too_large"
+        answer = await person.client.post("/console/login", content="token=secret&next=&" * 50, headers=FORM)
+        assert answer.status_code == 303
+
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
 @pytest.mark.parametrize(
     "location", ["//evil.example/", "http://evil.example", "/console/../x\\y", "/metrics"]
 )

@@ -124,6 +124,22 @@ async def test_what_was_asked_before_stdin_closed_is_answered() -> None:
         assert sorted(str(answer.get("id")) for answer in answers) == ["0", "1", "2", "3"]
 
 
+async def test_a_line_that_holds_too_much_is_answered_and_the_next_is_served() -> None:
+    """The id is found where it stands before or after what is long; so its caller does not wait for ever."""
+    many = "[" + ",".join(["{}"] * 60_000) + "]"
+    first = f'{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{many}}}\n'
+    last = f'{{"method":"tools/call","params":{many},"jsonrpc":"2.0","id":"a-8"}}\n'
+    async with running_server() as process:
+        call = line(rpc("tools/call", 9, name="echo", arguments={"text": ",[{" * 100_000}))
+        await process.stdin.send_all(hello() + first.encode() + last.encode() + many.encode() + b"\n" + call)
+        answers = {str(answer["id"]): answer for answer in await read_lines(process.stdout, 5)}
+        await process.stdin.aclose()
+        assert set(answers) == {"0", "7", "a-8", "None", "9"}
+        for refused in ("7", "a-8", "None"):
+            assert "more than 40,000 JSON values" in answers[refused]["error"]["message"]
+        assert answers["9"]["result"]["isError"] is False
+
+
 async def test_only_protocol_is_written_while_serving() -> None:
     """behaviour 204"""
     async with running_server("--farewell") as process:

@@ -14,6 +14,10 @@ from quart_trio import QuartTrio
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, RejectConnection, Request, TextMessage
 
+from lithos.front.events import importing
+from lithos.front.events.importing import import_route
+from lithos.front.mcp import tool_calls
+from lithos.front.mcp.sdk import SdkTransports
 from lithos.front.server import gate
 from lithos.front.server.connections import Connections, hypercorn_config
 from lithos.front.server.ports import Receive, Scope, Send
@@ -131,6 +135,70 @@ async def test_an_announced_body_over_the_limit_is_refused_although_the_client_s
             answer = await read_until(stream, b"}")
         assert status_of(answer) == 413
         assert front.rejected == ["body_too_large"]
+
+
+MANY = b"[" + b",".join([b"{}"] * 210_000) + b"]"
+NAMES = b"{" + b",".join(b'"k%d":{}' % n for n in range(105_000)) + b"}"
+HELLO = (
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+    b'"capabilities":{"experimental":%s},"clientInfo":{"name":"a","version":"1"}}}'
+)
+
+
+@pytest.mark.parametrize("door", ["POST /mcp", "POST /messages/?session_id=1", "POST /import"])
+@pytest.mark.parametrize(
+    "body",
+    [MANY, NAMES, HELLO % NAMES, call("echo")[:-2] + b',"x":' + MANY + b"}}", b"[" * 250_000],
+    ids=["objects", "names", "hello", "call", "deep"],
+)
+async def test_no_parser_is_asked_to_read_more_values_than_any_call_has(
+    door: str, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted before: a parser stands still for as long as it reads, and everybody with it."""
+
+    def parse(*_: object, **__: object) -> object:
+        raise AssertionError("it was parsed")
+
+    async with running_front([import_route(None)], max_body_bytes=9_000_000) as front:  # type: ignore[arg-type]
+        monkeypatch.setattr(tool_calls, "from_json", parse)
+        monkeypatch.setattr(SdkTransports, "is_message", parse)
+        monkeypatch.setattr(importing, "from_json", parse)
+        answer = await front.exchange(request(door, LOCAL + MCP, body))
+        assert status_of(answer) == 413
+        told = body_of(answer)
+        assert isinstance(told, dict)
+        assert told["error"] == "body_too_large"
+        assert "JSON values" in told["message"]
+        assert "Send fewer" in told["message"]
+        assert front.rejected == ["body_too_large"]
+
+
+@pytest.mark.parametrize("door", ["POST /mcp", "POST /messages/?session_id=1"])
+@pytest.mark.parametrize(
+    "body", [b"[" + b"{}," * 30 + b"{}]", b"{" + b'"a%d":1,' * 30 % (*range(30),) + b'"b":1}']
+)
+async def test_what_has_many_members_is_no_message_and_not_validated(
+    door: str, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK tries each kind of message on each of them."""
+
+    def validate(*_: object, **__: object) -> object:
+        raise AssertionError("it was validated")
+
+    async with running_front() as front:
+        monkeypatch.setattr(SdkTransports, "answer_post", validate)
+        monkeypatch.setattr(SdkTransports, "is_message", validate)
+        answer = await front.exchange(request(door, LOCAL + MCP, body))
+        assert status_of(answer) == 400
+        assert b'"code":-32600' in answer
+
+
+async def test_a_megabyte_of_commas_is_one_value() -> None:
+    async with running_front(max_body_bytes=9_000_000) as front:
+        for text in (",{[" * 350_000, '","' * 350_000, "\\" * 500_000):
+            answer = await front.exchange(request("POST /mcp", LOCAL + MCP, call("echo", text=text)))
+            assert status_of(answer) == 200
+            assert answer.count(b"isError") == 1
 
 
 async def test_a_chunked_body_is_counted() -> None:

@@ -74,6 +74,12 @@ class Team:
         answer = await self.rpc(who, "tools/call", name=tool, arguments=arguments)
         return dict(answer["result"]["structuredContent"])
 
+    async def step(self, who: str, step: str, /, **given: Any) -> dict[str, Any]:
+        async with httpx2.AsyncClient(base_url=self.whole.url) as client:
+            answer = await client.post("/import", json={"step": step, **given}, headers=self.bearer(who))
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
     async def call_through_the_sdk(self, who: str, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """As `call`; the fast path takes no such type of content."""
         content = json.dumps(rpc("tools/call", name=tool, arguments=arguments)).encode()
@@ -285,6 +291,43 @@ async def test_revoking_ends_listening_to_changes(tmp_path: Path) -> None:
                 async for part in parts:
                     received += part
             assert '"result"' in received
+
+
+async def test_a_bound_token_imports_under_no_other_name(tmp_path: Path) -> None:
+    """behaviour 247: by a record's author, by its text's, and by the rows of tables; others keep authors."""
+    async with team(tmp_path) as made:
+        made.create("chief", "admin", "ann")
+        await made.known(5)
+        texts = {"own": "---\nauthor: ann\n---\nx", "none": "x", "forged": "---\nauthor: boss\n---\nx"}
+        texts["helped"] = "---\nauthor: ann\ncontributors: [boss]\n---\nx"
+        for who, left_out in (("root", set()), ("chief", {"forged", "helped", "written"})):
+            session = (await made.step(who, "begin", **BEGIN, into=who))["session"]
+            records = [
+                {"id": f"{who}{name}", "hash": "h", "position": name, "title": f"{who} {name}"} | more
+                for name, more in [
+                    *((name, {"text": text}) for name, text in texts.items()),
+                    ("written", {"content": "x", "author": "boss"}),
+                    ("mine", {"content": "x", "author": "ann"}),
+                ]
+            ]
+            told = (await made.step(who, "notes", session=session, records=records))["outcomes"]
+            assert {each["position"] for each in told if each["result"] != "created"} == left_out, told
+            assert all("bound to 'ann'" in each["reason"] for each in told if each["result"] != "created")
+            rows = [[f"{who}-{agent}", "T", None, "open", "task", agent, "", "[]", None, None, "{}"]
+                    for agent in ("ann", "boss", "unknown")]  # fmt: skip
+            tasks = {"table": "tasks", "rows": rows, "source": "s", "is_look": False}
+            carried = await made.step(who, "rows", session=session, **tasks)
+            assert carried["created"] == (2 if left_out else 3)
+            assert [row[0] for row in carried["kept"]] == ([f"{who}-boss"] if left_out else [])
+        authors = {each.note.author for each in made.whole.lithos.server.catalogue if "chief" in each.path}
+        assert authors == {"ann", "unknown"}
+        agents = [["zoe", "Zoe", None, None, None, "{}"], ["ann", "Ann", None, None, None, "{}"]]
+        carried = await made.step("chief", "rows", session=session, table="agents", rows=agents,
+                                  source="s", is_look=False)  # fmt: skip
+        assert [row[0] for row in carried["kept"]] == ["zoe"]
+
+
+BEGIN = {"kind": "given", "agent": "ann", "dry_run": False, "recreate": False}
 
 
 async def test_a_session_is_its_openers_alone(tmp_path: Path) -> None:

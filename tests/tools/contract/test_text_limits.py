@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lithos.core.limits import DESCRIPTION, METADATA_BYTES, NAME, OUTCOME, TITLE
-from lithos.tools.contract.arguments import schema_of
+from lithos.core.limits import DESCRIPTION, JSON_VALUES, METADATA_BYTES, NAME, OUTCOME, TITLE
+from lithos.tools.contract.arguments import ArgumentFault, schema_of
 from lithos.tools.contract.bounds import Elsewhere, Json, Text, Texts, Values
 from tests.inventory import argument_classes
 from tests.servers import serving
@@ -39,6 +39,25 @@ def too_large(bound: Any) -> Any:
 def limit_of(bound: Any) -> str:
     largest = {Text: "characters", Texts: "items", Json: "size", Values: "characters"}
     return f"{getattr(bound, largest[type(bound)]):,}"
+
+
+def test_no_request_is_too_large_whose_arguments_are_not() -> None:
+    """The bound of a body follows from what tools take: everything within its own bounds fits into it."""
+    for tool, arguments in argument_classes():
+        bounds = [each.metadata["bound"] for each in arguments.__attrs_attrs__ if each.metadata["bound"]]
+        lists = sum(bound.items for bound in bounds if isinstance(bound, Texts))
+        objects = sum(min(bound.size, METADATA_BYTES) // 2 for bound in bounds if isinstance(bound, Json))
+        assert lists + objects + 2 * len(bounds) + 10 <= JSON_VALUES, tool
+
+
+async def test_json_as_text_is_not_parsed_where_it_holds_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some clients encode lists and objects a second time; there too values are counted first."""
+    async with serving(tmp_path) as lithos:
+        assert (await lithos.call("lithos_list", tags='["a","b"]'))["total"] == 0
+        with pytest.raises(ArgumentFault, match="list of texts"):
+            await lithos.call("lithos_list", tags="[" + ",".join(["{}"] * 60_000) + "]")
 
 
 async def test_one_more_than_the_limit_is_refused_by_every_argument_of_every_tool(
