@@ -181,11 +181,16 @@ HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
     (403, "forbidden", "The token lacks the right that the message names."),
     (403, "forbidden_host", "The name you called it by is not allowed: `server.allowed_hosts`."),
     (403, "forbidden_origin", "The web page that called is not allowed: `server.allowed_origins`."),
-    (404, "not_found", "There is no such address."),
+    (404, "not_found", "There is no such address: it has one spelling, no second slash or encoded letter."),
     (405, "method_not_allowed", "The address wants another method."),
     (408, "request_timeout", "The body stopped arriving. Send it again."),
     (409, "no_import", "`/import`: another import began, or the server was restarted. Run it again."),
-    (413, "body_too_large", "Send less at once, or raise `storage.max_content_size_bytes`."),
+    (
+        413,
+        "body_too_large",
+        "Send less at once: the message says of what. Notes: `storage.max_content_size_bytes`; a call holds "
+        "at most 40,000 JSON values, a text of any length being one.",
+    ),
     (
         429,
         "too_many_wrong_tokens",
