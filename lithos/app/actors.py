@@ -37,7 +37,7 @@ from lithos.actors.writing.preparation import Preparation
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer, WriterMailbox
-from lithos.app.stores import Stores
+from lithos.app.stores import SettledClock, Stores
 from lithos.app.style import style_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
@@ -150,6 +150,8 @@ class Actors:
         self.config = config
         self.stores = stores
         self.clock = clock
+        #: What retention goes by.
+        self.settled = SettledClock(clock, stores.coordination.settled())
         self.reading = reading
         self._load_embedder = load_embedder
         self._load_accurate = load_accurate
@@ -185,7 +187,9 @@ class Actors:
         self.semantic.port.leaves_a_core = lambda: not self.fulltext_indexer.is_converged
         self.visibility = Visibility(self.fulltext_indexer, self.vector_indexer)
         self.recorder = Recorder(stores.history, Threads())
-        self.keeper = Keeper(stores.files, stores.displaced, Threads(), clock, self.recorder.look_again)
+        self.keeper = Keeper(
+            stores.files, stores.displaced, Threads(), clock, self.settled, self.recorder.look_again
+        )
         self.writer = self._make_writer(indexers)
         self.catching_up = CatchingUp(
             self.recorder,

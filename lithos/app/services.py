@@ -70,7 +70,7 @@ def make_upkeep(actors: Actors) -> Upkeep:
         actors.coordinator,
         actors.stores.coordination.readable_old_rows(),
         actors.coordination_reading,
-        actors.clock,
+        actors.settled,
         UpkeepBounds(
             audit_days=events.audit_days, audit_rows=events.audit_rows, journal_size=events.journal_size
         ),
@@ -204,7 +204,7 @@ def make_enrichment(
     retention = Retention(
         actors.learning,
         tasks.unsettled,
-        actors.clock,
+        actors.settled,
         receipts_kept=config.receipts_kept,
         pair_days=config.coactivation_days,
         has_note=lambda note_id: note_id in catalogue,
@@ -277,7 +277,7 @@ def make_history_upkeep(actors: Actors) -> HistoryUpkeep | None:
         keep_versions=limits.keep_versions,
         keep_deleted_days=limits.keep_deleted_days,
     )
-    return HistoryUpkeep(store, actors.recorder.blocking, Threads(), actors.clock, retention)
+    return HistoryUpkeep(store, actors.recorder.blocking, Threads(), actors.settled, retention)
 
 
 def begin_series(metrics: Metrics) -> None:

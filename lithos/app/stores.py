@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import trio
@@ -15,7 +15,7 @@ from lithos.actors.blocking import Threads
 from lithos.app.style import style_of
 from lithos.app.vault import make_lock, open_notes
 from lithos.config.catalogue import Config
-from lithos.core.times import format_time
+from lithos.core.times import format_time, settled_time
 from lithos.stores import PRIVATE_FOLDER, sync_folder
 from lithos.stores.backup import finish_restore
 from lithos.stores.coordination.store import CoordinationStore
@@ -34,10 +34,40 @@ from lithos.stores.notes.values import Kept
 from lithos.stores.sqlite import finish_rescues
 from lithos.telemetry import get_logger
 
+log = get_logger("lithos.app")
+
 
 def utc_now() -> datetime:
     """Now, aware and in UTC."""
     return datetime.now(UTC)
+
+
+class SettledClock:
+    """The clock that retention goes by: one wrong reading of the other clock deletes nothing.
+
+    Called on the event loop. It starts from the time that `CoordinationStore` kept of an earlier run.
+    """
+
+    def __init__(self, clock: Callable[[], datetime], last: datetime | None) -> None:
+        self._clock = clock
+        self._last = clock() if last is None else last
+        self._since = trio.current_time()
+        self._is_ahead = False
+
+    def __call__(self) -> datetime:
+        """The time as far as it is believed; it stands still while the clock is behind."""
+        now, at = self._clock(), trio.current_time()
+        settled = settled_time(self._last, timedelta(seconds=at - self._since), now)
+        if settled < now and not self._is_ahead:
+            log.warning(
+                "the clock is far ahead of what was last seen: what is old is kept until that is made up for",
+                clock=format_time(now),
+                last_seen=format_time(self._last),
+            )
+        self._is_ahead = settled < now
+        if settled > self._last:
+            self._last, self._since = settled, at
+        return settled
 
 
 async def keep_owning(lock: OwnerLock, databases: Sequence[Database] = ()) -> None:
@@ -55,9 +85,6 @@ async def keep_owning(lock: OwnerLock, databases: Sequence[Database] = ()) -> No
     while True:
         await looking.run(look)
         await trio.sleep(CONFIRM_EVERY)
-
-
-log = get_logger("lithos.app")
 
 
 @frozen
@@ -148,7 +175,6 @@ def _recover(files: NoteFiles, displaced: Displaced) -> None:
     tidied = files.recover(save)
     if tidied:
         log.info("leftover temporary files removed", files=tidied)
-    displaced.prune(utc_now())
 
 
 def _missing(folder: Path) -> list[Path]:

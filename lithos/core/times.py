@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Final
+
+#: A clock that is this much ahead is believed at once: all that is deleted by its age is older.
+SLACK: Final = timedelta(days=2)
+#: Beyond it, an hour that goes by makes up for so many.
+CATCHING_UP: Final = 24
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -34,3 +40,13 @@ def from_nanoseconds(nanoseconds: int) -> datetime:
         return _EPOCH + timedelta(microseconds=nanoseconds // 1000)
     except OverflowError:
         return datetime.max.replace(tzinfo=UTC) if nanoseconds > 0 else datetime.min.replace(tzinfo=UTC)
+
+
+def settled_time(last: datetime, elapsed: timedelta, now: datetime) -> datetime:
+    """The time by which it is decided what is old enough to be deleted; never later than the clock's `now`.
+
+    `last` was such a time, `elapsed` ago by a clock that only counts. A clock that is far ahead of both may
+    be wrong, or the machine was off for long: the time then follows, at `CATCHING_UP` times its pace.
+    """
+    ahead = now - last
+    return last + ahead if ahead <= elapsed + SLACK else last + min(ahead, CATCHING_UP * elapsed)

@@ -139,7 +139,7 @@ class TokenRing:
         seen, settled = await self._looking.run(self._look), False
         await self._read()
         task_status.started()
-        due = self._next_expiry()
+        due, at = self._next_expiry(), self._clock()
         while True:
             await trio.sleep(EVERY)
             now = await self._looking.run(self._look)
@@ -150,7 +150,10 @@ class TokenRing:
                 if await self._read():
                     due = self._next_expiry()
                     self._tell()
-            if due is not None and self._clock() >= due:
+            before, at = at, self._clock()
+            if at < before:
+                due = self._next_expiry()  # tokens that have expired may be valid again
+            if due is not None and at >= due:
                 due = self._next_expiry()
                 self._tell()
 

@@ -71,7 +71,7 @@ class House:
         )
         self.preparation = Preparation(self.catalogue, 1000, self.clock, self._new_id)
         self.displaced = Displaced(self.root / "displaced")
-        self.keeper = Keeper(self.files, self.displaced, Inline(), self.clock)
+        self.keeper = Keeper(self.files, self.displaced, Inline(), self.clock, self.clock)
         self.writer = Writer(
             self.catalogue,
             self.files,

@@ -340,6 +340,20 @@ async def test_a_swap_by_way_of_a_third_name_goes_back_in_one_run(desk: Desk) ->
     assert (await desk.undo())["counts"]["nothing_to_do"] == 3
 
 
+@at_desk
+async def test_a_swap_goes_back_although_the_clock_was_put_back_in_its_midst(desk: Desk) -> None:
+    notes = {name: await desk.write("ann", name, name, path=f"{name}.md") for name in ("a", "b")}
+    before = desk.bytes_of_all()
+    desk.clock.advance(hours=1)
+    for note, path in (("a", "third.md"), ("b", "a.md"), ("a", "b.md")):
+        await desk.call("lithos_note_move", id=notes[note], path=path, agent="bad")
+        desk.clock.advance(minutes=-5)
+    assert desk.bytes_of_all() != before
+    desk.clock.advance(hours=1)
+    assert (await desk.undo())["counts"]["reverted"] == 3
+    assert desk.bytes_of_all() == before
+
+
 PLACES = ("one.md", "two.md", "three.md", "deep/one.md")
 TITLES = ("One", "Two", "Three", "Four")
 

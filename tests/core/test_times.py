@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.times import format_optional, format_time, from_nanoseconds, parse_time
+from lithos.core.times import format_optional, format_time, from_nanoseconds, parse_time, settled_time
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 
@@ -76,3 +76,24 @@ def test_no_file_time_is_too_far_away(nanoseconds):
 def test_file_times_keep_their_order(one, other):
     first, second = sorted((one, other))
     assert from_nanoseconds(first) <= from_nanoseconds(second)
+
+
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "now", "settled"),
+    [
+        (HOUR, MOMENT + HOUR, MOMENT + HOUR),
+        (10 * DAY, MOMENT + 12 * DAY, MOMENT + 12 * DAY),
+        (0 * HOUR, MOMENT + 2 * DAY, MOMENT + 2 * DAY),
+        (0 * HOUR, MOMENT + 400 * DAY, MOMENT),
+        (HOUR, MOMENT + 400 * DAY, MOMENT + DAY),
+        (HOUR, MOMENT.replace(year=9999), MOMENT + DAY),
+        (3 * DAY, MOMENT + 60 * DAY, MOMENT + 60 * DAY),
+        (HOUR, MOMENT - 400 * DAY, MOMENT - 400 * DAY),
+        (HOUR, MOMENT.replace(year=1), MOMENT.replace(year=1)),
+    ],
+)
+def test_a_clock_far_ahead_is_followed_a_day_an_hour_and_any_other_at_once(elapsed, now, settled):
+    assert settled_time(MOMENT, elapsed, now) == settled

@@ -129,6 +129,23 @@ async def test_an_expired_token_is_out_by_itself(private: Path) -> None:
         assert not ring.is_open
 
 
+async def test_a_token_that_expired_by_a_wrong_clock_is_back_with_the_clock_and_ends_in_time(
+    private: Path,
+) -> None:
+    secret = create(private, hours=1)
+    async with running(private) as (ring, clock):
+        found = ring.find(secret)
+        clock.advance(400 * 86_400)
+        await changed(ring)
+        assert ring.find(secret) is None
+        clock.advance(-400 * 86_400)
+        assert ring.find(secret) == found
+        await trio.sleep(BOUND)
+        clock.advance(3_600)
+        await changed(ring)
+        assert ring.find(secret) is None
+
+
 @pytest.mark.parametrize("fault", ["removed", "damaged", "both removed", "folder removed", "unreadable"])
 async def test_a_file_that_is_lost_refuses_and_never_opens(private: Path, fault: str) -> None:
     """behaviour 248"""

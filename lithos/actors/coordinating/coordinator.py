@@ -85,7 +85,8 @@ class Coordinator:
         self.on_unjournalled: Callable[[Sequence[EventDraft]], None] = lambda _: None
         board = TaskBoard(store.task_rows(), claim_times, new_id, strict=strict)
         #: When a claim expires or a timer gate opens next.
-        self._due = board.readiness.next_due(clock())
+        self._looked = clock()
+        self._due = board.readiness.next_due(self._looked)
         self._commit = Commits(store, board, events_enabled, journal_size).commit
         self._since_prune = PRUNE_EVERY  # a server that restarts often must prune too
         self._next_seq = store.next_seq()
@@ -169,8 +170,12 @@ class Coordinator:
                 self.mailbox.nudge(Flush())
 
     def _nudge_when_due(self) -> None:
-        """The clock is looked at, not waited for: it may be put forward."""
-        if self._due is not None and self._due <= self._clock():
+        """The clock is looked at, not waited for: it may be put forward, and back."""
+        now = self._clock()
+        if now < self._looked:
+            self._due = now
+        self._looked = now
+        if self._due is not None and self._due <= now:
             self.mailbox.nudge(Flush())
 
     async def _commit_records(self) -> None:

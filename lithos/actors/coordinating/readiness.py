@@ -8,16 +8,16 @@ its own transaction or with the commands that wait; thousands at once are told i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from attrs import frozen
 
-from lithos.actors.coordinating.task_choice import Marks
+from lithos.actors.coordinating.task_choice import Marks, arm_timers
 from lithos.actors.coordinating.task_events import expired_event, ready_event
 from lithos.core.events import EventDraft
 from lithos.core.principals import TIMER_AGENT
-from lithos.core.tasks.model import BLOCKING_TYPES, Task
+from lithos.core.tasks.model import BLOCKING_TYPES, ClaimTimes, Task
 from lithos.stores.coordination.tasks import TaskRows
 
 #: Events of one sweep, as far as one timer gate does not open more tasks: half of a subscriber's queue.
@@ -37,9 +37,12 @@ class Looked:
 class Readiness:
     """Keeps what is told in step with the task graph."""
 
-    def __init__(self, rows: TaskRows, marks: Marks) -> None:
+    def __init__(self, rows: TaskRows, marks: Marks, times: ClaimTimes) -> None:
         self._rows = rows
         self._marks = marks
+        self._times = times
+        #: When the last transaction began.
+        self._began = datetime.max.replace(tzinfo=UTC)
         #: Whether a transaction has begun since the start, or since the last one that failed.
         self._is_known = False
         #: The last of the waiting tasks that a start looks at; None when it is through.
@@ -54,6 +57,7 @@ class Readiness:
         new = [one for one in ready if one not in told]
         for task_id in told.difference(ready):
             self._rows.ready.remove(task_id)
+            arm_timers(self._rows, graph, task_id)
         for task_id in new:
             self._rows.ready.add(task_id)
             self._marks.lower(self._rows.ready.place(task_id))
@@ -74,7 +78,10 @@ class Readiness:
         """A transaction begins: what has come by the clock, a part of it when it is much."""
         if not self._is_known and (last := self._rows.ready.last_told()) is not None:
             self._marks.see(last, has_backlog=False)
-        self._is_known = True
+        if now < self._began:
+            # A start, or the clock was put back: no claim holds for longer than one can be had.
+            self._rows.ready.shorten(self._times.latest(now))
+        self._is_known, self._began = True, now
         if is_due:
             return self._sweep(now)
         self._marks.see(now, has_backlog=False)
@@ -97,9 +104,12 @@ class Readiness:
         """A commit has failed: what it told is untold."""
         self._marks.forget()
         self._is_known, self._checked = False, ""
+        self._began = datetime.max.replace(tzinfo=UTC)
 
     def next_due(self, now: datetime) -> datetime | None:
         """When the next sweep is due; None when nothing will come by the clock."""
+        if now < self._began and self._rows.ready.ends_after(self._times.latest(now)):
+            return now
         if self._checked is not None and self._rows.ready.unready_after(self._checked, 1):
             return now
         return self._rows.ready.next_due()

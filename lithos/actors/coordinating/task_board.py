@@ -127,7 +127,7 @@ class TaskBoard:
         self._new_id = new_id
         self._strict = strict
         choice = TaskChoice(rows, self._can_take)
-        self.readiness = Readiness(rows, choice.marks)
+        self.readiness = Readiness(rows, choice.marks, times)
         self._marks = choice.marks
         claims = TaskClaims(rows, times, choice, strict=strict)
         self._handlers: Handlers = {
@@ -327,7 +327,9 @@ class TaskBoard:
         self, task: Task, status: str, by: str, now: datetime, outcome: str | None
     ) -> tuple[Sequence[EventDraft], Looked]:
         """What goes before the event of the closing, and what follows from it."""
-        self._rows.put_task(attrs.evolve(task, status=status, resolved_at=now, outcome=outcome))
+        self._rows.put_task(
+            attrs.evolve(task, status=status, resolved_at=max(now, task.created_at), outcome=outcome)
+        )
         ended = self.readiness.end_claims(task, now)
         self._rows.drop_claims(task.id)
         return ended, self.readiness.refresh_after(task.id, by, now)

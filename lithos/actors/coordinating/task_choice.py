@@ -129,9 +129,11 @@ class TaskChoice:
         if graph.is_ready(task, now):
             return task
         self._rows.ready.remove(task_id)
-        self._arm_timers(graph, task_id)
+        arm_timers(self._rows, graph, task_id)
         return None
 
-    def _arm_timers(self, graph: TaskGraph, task_id: str) -> None:
-        for source, _ in graph.waits_for.get(task_id, ()):
-            self._rows.ready.arm(graph.tasks[source])
+
+def arm_timers(rows: TaskRows, graph: TaskGraph, task_id: str) -> None:
+    """Look again at the timer gates of a task that waits: after the clock was put back they are shut."""
+    for source, _ in graph.waits_for.get(task_id, ()):
+        rows.ready.arm(graph.tasks[source])

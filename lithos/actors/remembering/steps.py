@@ -98,7 +98,7 @@ class Upkeep:
 
     def _forget_pairs(self, command: ForgetPairs, now: datetime) -> Done[PairsForgotten]:
         nodes = self._stats.writing.nodes
-        return Done(nodes.forget_pairs(command.after, command.most, command.days, now))
+        return Done(nodes.forget_pairs(command.after, command.most, command.days, command.now))
 
     def _forget_notes(self, command: ForgetNotes, now: datetime) -> Done[int]:
         return Done(self._stats.writing.ledgers.drop_notes(command.ids))

@@ -169,18 +169,18 @@ class EditPreparation:
             identified=identified,
             links=scan_targets(document.content, entry.path),
         )
-        return _prepared(request, new, document, edited, Put(entry.path, data, old_digest))
+        return _prepared(request, new, document, edited, Put(entry.path, data, old_digest), now)
 
 
 def _prepared(
-    request: EditNote, entry: Entry, document: Document, edited: Edited, operation: Put
+    request: EditNote, entry: Entry, document: Document, edited: Edited, operation: Put, now: datetime
 ) -> Prepared:
     note = entry.note
     event = EventDraft(
         type=NOTE_UPDATED,
         agent=request.agent,
         payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
-        timestamp=note.updated_at,
+        timestamp=min(note.updated_at, now),
         tags=note.all_tags,
         origin=note_origin(TOOL, entry.digest, note.version),
     )

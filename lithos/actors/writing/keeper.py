@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 import trio
 from attrs import define, frozen
@@ -62,14 +63,16 @@ class Keeper:
         displaced: Displaced,
         blocking: Blocking,
         clock: Callable[[], datetime],
+        settled: Callable[[], datetime],
         on_saved: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_saved` is called when bytes were preserved."""
+        """What is `settled` tells what is old; `on_saved` is called when bytes were preserved."""
         self._on_saved = on_saved
         self._files = files
         self._displaced = displaced
         self._blocking = blocking
         self._clock = clock
+        self._settled = settled
         self._waiting: list[_Waiting] = []
         self._wake = trio.Event()
         self._pruned = -math.inf
@@ -90,7 +93,6 @@ class Keeper:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Settle files when they are due, until cancelled."""
-        self._pruned = trio.current_time()
         task_status.started()
         while True:
             due = min((each.due for each in self._waiting), default=self._pruned + PRUNING)
@@ -101,7 +103,7 @@ class Keeper:
             await self._settle([each for each in self._waiting if each.due <= now])
             if now >= self._pruned + PRUNING:
                 self._pruned = now
-                await self._blocking.run(lambda: self._displaced.prune(self._clock()))
+                await self._blocking.run(partial(self._displaced.prune, self._settled()))
 
     async def finish(self) -> None:
         """Shutdown: settle the leased files now; the recovery of the next start settles the rest."""

@@ -127,7 +127,8 @@ class Preparation:
         decision = attrs.evolve(decision, document=document)
         data = _render(document, decision.path, self._style, heading=heading)
         entry = self._entry(decision, data, self._catalogue.take_serial(), identified=True)
-        return _prepared(Put(decision.path, data, None), entry, decision, request.agent, created=True)
+        put = Put(decision.path, data, None)
+        return _prepared(put, entry, decision, request.agent, self.clock(), created=True)
 
     def refuse_ignored(self, path: str) -> None:
         """Raise `InvalidInput` for the path of a note that nobody would ever find."""
@@ -159,7 +160,8 @@ class Preparation:
         is_unseen = _replaces_body(request) and source.digest != entry.digest
         operation = Put(entry.path, data, source.digest, saves_old=is_unseen)
         source_name = request.source if isinstance(request, PatchNote) else TOOL
-        return _prepared(operation, new, decision, request.agent, created=False, source=source_name)
+        now = self.clock()
+        return _prepared(operation, new, decision, request.agent, now, created=False, source=source_name)
 
     def _rewrite(
         self, request: UpdateRequest, entry: Entry, source: ReadFile, rebased: Rebased | None
@@ -304,14 +306,21 @@ def cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
 
 
 def _prepared(
-    operation: Put, entry: Entry, decision: Decision, agent: str, *, created: bool, source: str = TOOL
+    operation: Put,
+    entry: Entry,
+    decision: Decision,
+    agent: str,
+    now: datetime,
+    *,
+    created: bool,
+    source: str = TOOL,
 ) -> Prepared:
     note = entry.note
     event = EventDraft(
         type=NOTE_CREATED if created else NOTE_UPDATED,
         agent=agent,
         payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
-        timestamp=note.updated_at,
+        timestamp=min(note.updated_at, now),  # a note may be ahead of a clock that was put back
         tags=note.all_tags,
         origin=note_origin(source, entry.digest, note.version),
     )

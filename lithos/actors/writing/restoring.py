@@ -68,7 +68,7 @@ class RestorePreparation:
         check_version(request.expected_version, current)
         version = max(current.version, request.newest_version) + 1
         created_at = request.created_at or current.created_at
-        made = self._make(request, entry.path, version, created_at)
+        made = self._make(request, entry.path, version, created_at, current.next_update(self._clock()))
         check_unique(made.document.note, current, entry.path, self._catalogue)
         is_unseen = source.digest != entry.digest
         operation = Put(entry.path, made.data, source.digest, saves_old=is_unseen)
@@ -87,7 +87,9 @@ class RestorePreparation:
         self._refuse(request.path)
         if self._catalogue.at_path(request.path) is not None:
             raise path_collision(request.path, self._catalogue)
-        made = self._make(request, request.path, newest + 1, request.created_at)
+        now = self._clock()
+        at = max(now, request.created_at or now)
+        made = self._make(request, request.path, newest + 1, request.created_at, at)
         check_unique(made.document.note, None, request.path, self._catalogue)
         operation = Put(request.path, made.data, None)
         return self._prepared(request, made, operation, self._catalogue.take_serial(), created=True)
@@ -104,10 +106,12 @@ class RestorePreparation:
         version = self._catalogue.see_version(entry.note.id, source.digest, note.version)
         return attrs.evolve(note, version=version)
 
-    def _make(self, request: RestoreNote, path: str, version: int, created_at: datetime | None) -> _Bytes:
+    def _make(
+        self, request: RestoreNote, path: str, version: int, created_at: datetime | None, at: datetime
+    ) -> _Bytes:
         """The bytes under a new version. Raises `InvalidInput` when they are no note any more."""
         now, style = self._clock(), self._catalogue.style
-        values: dict[str, Any] = {"id": request.id, "version": version, "updated_at": now}
+        values: dict[str, Any] = {"id": request.id, "version": version, "updated_at": at}
         if created_at is not None:
             self._catalogue.records.put_creation(request.id, created_at)
         try:

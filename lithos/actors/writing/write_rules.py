@@ -407,7 +407,8 @@ def _merge(old: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str,
 
 def _next_version(note: Note, agent: str | None, now: datetime, **changes: Any) -> Note:
     contributors = note.contributors if agent is None else _contributors(note, agent)
-    return attrs.evolve(note, updated_at=now, version=note.version + 1, contributors=contributors, **changes)
+    at, version = note.next_update(now), note.version + 1
+    return attrs.evolve(note, updated_at=at, version=version, contributors=contributors, **changes)
 
 
 def _contributors(note: Note, agent: str) -> tuple[str, ...]:

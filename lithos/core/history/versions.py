@@ -69,6 +69,7 @@ class VersionReader(Protocol):
         since: datetime | None = None,
         until: datetime | None = None,
         is_deleted: bool = False,
+        as_recorded: bool = False,
         limit: int,
         before: int | None = None,
     ) -> tuple[Sequence[VersionRow], int]:

@@ -55,6 +55,7 @@ class ForgetPairs(LearningCommand[PairsForgotten]):
     """
 
     days: float
+    now: datetime
     after: Pair = ("", "", "")
     most: int = 1000
 

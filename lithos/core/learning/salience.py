@@ -130,7 +130,8 @@ def decay(stats: NodeStats, now: datetime, settings: LearningSettings) -> NodeSt
     last = stats.last_decay_applied_at
     if idle is None or idle <= settings.decay_inactive_days or stats.salience <= settings.salience_floor:
         return None
-    if last is not None and last.astimezone(UTC).date() >= now.astimezone(UTC).date():
+    # A day in the future is by another clock, and counts as long ago; tomorrow may be a matter of seconds.
+    if last is not None and 0 <= (last.astimezone(UTC).date() - now.astimezone(UTC).date()).days <= 1:
         return None
     loss = min(settings.salience_decay_daily_cap, settings.salience_decay_per_day * idle)
     salience = max(settings.salience_floor, stats.salience - loss)

@@ -82,6 +82,10 @@ class Note:
         line, reason = f"line {error['line']}", str(error["reason"])
         return reason if reason.startswith(line) else f"{line}: {reason}"
 
+    def next_update(self, now: datetime) -> datetime:
+        """The `updated_at` of the next version: now, or that of this one after the clock was put back."""
+        return max(now, self.updated_at, self.created_at)
+
     def is_stale(self, now: datetime) -> bool:
         """True once `now` is past `expires_at`."""
         return self.expires_at is not None and now > self.expires_at

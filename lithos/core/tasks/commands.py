@@ -235,6 +235,13 @@ class UpkeepStep(Command[int]):
 
 
 @frozen
+class KeepTime(UpkeepStep):
+    """Drop nothing: remember by which time what is old was dropped."""
+
+    settled: datetime
+
+
+@frozen
 class DropAudit(UpkeepStep):
     """Drop at most `most` accesses from `before`, or that are not among the newest `keep`."""
 

@@ -152,6 +152,10 @@ class ClaimTimes:
         """The expiry of a claim made now."""
         return now + timedelta(minutes=self.granted(ttl_minutes))
 
+    def latest(self, now: datetime) -> datetime:
+        """When a claim that runs now can end at the latest; one that ends later was made by another clock."""
+        return now + timedelta(minutes=self.longest_minutes)
+
 
 def aspect_key(aspect: str) -> str:
     """What aspects are compared by: trimmed, case folded."""

@@ -159,7 +159,8 @@ class Sessions:
 
     def _end_of(self, session: Session) -> str:
         """Why a session has to end now; empty where it has not."""
-        if self._clock() >= session.expires_at:
+        # One that ends much later than a new one would was begun before the clock was put back.
+        if not timedelta(0) < session.expires_at - self._clock() < self._life + timedelta(minutes=1):
             return f"Your session has ended: it lasts {self._life // timedelta(hours=1)} hours."
         if self._keyring.is_valid(session.principal):
             return ""

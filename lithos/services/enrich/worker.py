@@ -113,7 +113,7 @@ class Retention:
         pair_days: float,
         has_note: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """0 keeps all receipts, or all pairs."""
+        """`clock` is the settled one; 0 keeps all receipts, or all pairs."""
         self._memory = memory
         #: Which of some tasks are open, or were closed later than a moment.
         self._unsettled = unsettled
@@ -121,6 +121,10 @@ class Retention:
         self._receipts_kept = receipts_kept
         self._pair_days = pair_days
         self._has_note = has_note
+
+    def now(self) -> datetime:
+        """The time that tells what is old."""
+        return self._clock()
 
     async def forget_receipts(self) -> None:
         """Delete the oldest receipts beyond the number that is kept, but for those of unsettled tasks.
@@ -151,7 +155,7 @@ class Retention:
         after: Pair | None = ("", "", "")
         dropped = 0
         while after is not None:
-            command = ForgetPairs(days=self._pair_days, after=after, most=PAIRS)
+            command = ForgetPairs(days=self._pair_days, now=self._clock(), after=after, most=PAIRS)
             some = await self._memory.submit(command)
             after = some.last
             dropped += some.dropped
@@ -271,7 +275,7 @@ class Enrichment:
 
         Tasks closed by now are in the journal by now: the drain learns from them before the eviction.
         """
-        now = self._parts.clock()
+        now = self._retention.now()
         closed = await self._closed(await self._queue.working_tasks())
         failed = await self._drain.run()
         await self._parts.memory.submit(

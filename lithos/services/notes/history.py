@@ -237,6 +237,7 @@ class NoteHistory:
                     agent=request.agent,
                     since=request.since,
                     is_deleted=request.is_deleted,
+                    as_recorded=request.agent is not None,
                     limit=min(wanted, _LARGEST),
                     before=before,
                 )

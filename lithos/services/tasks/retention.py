@@ -23,6 +23,7 @@ from lithos.core.tasks.commands import (
     DropCursors,
     DropEvents,
     ForgetReads,
+    KeepTime,
     UpkeepStep,
 )
 from lithos.core.tasks.model import Agent, size_of
@@ -86,7 +87,10 @@ class Upkeep:
         has_note: Callable[[str], bool],
         writers: Callable[[], Collection[str]],
     ) -> None:
-        """`rows` are read through `reading`; `writers` are the authors and contributors of all notes."""
+        """`rows` are read through `reading`; `clock` is the settled one.
+
+        `writers` are the authors and contributors of all notes.
+        """
         self._coordinator = coordinator
         self._rows = rows
         self._reading = reading
@@ -115,6 +119,7 @@ class Upkeep:
             "cursors": partial(self._drop_all, DropCursors(now - IDLE, CURSORS, STEP)),
             "agents": partial(self._drop_agents, now - IDLE),
             "reads": self._forget_reads,
+            "time": partial(self._drop, KeepTime(now)),
         }
         for what, part in parts.items():
             await survive("old rows are kept until the next look", partial(_tell, what, part), what=what)

@@ -21,6 +21,7 @@ from lithos.core.tasks.commands import (
     DropCursors,
     DropEvents,
     ForgetReads,
+    KeepTime,
     UpkeepStep,
 )
 from lithos.core.times import format_time
@@ -124,6 +125,10 @@ class OldRows:
         surplus = self._rows(_SURPLUS_AUDIT, keep, most)
         return surplus or self._rows(_OLD_AUDIT, format_time(before), most)
 
+    def _keep_time(self, step: KeepTime) -> int:
+        self._run("INSERT OR REPLACE INTO meta VALUES('settled', ?)", round(step.settled.timestamp()))
+        return 0
+
     def _drop_audit(self, step: DropAudit) -> int:
         ids = json.dumps([row[0] for row in self._old_audit(step.before, step.keep, step.most)])
         self.connection.execute(_COUNT_DROPPED, (ids,))
@@ -177,6 +182,7 @@ class OldRows:
 
 
 _STEPS: Final[Mapping[type, Callable[[OldRows, Any], int]]] = {
+    KeepTime: OldRows._keep_time,
     DropAudit: OldRows._drop_audit,
     DropEvents: OldRows._drop_events,
     DropCursors: OldRows._drop_cursors,

@@ -182,6 +182,18 @@ class ReadyRows:
             ),
         )  # fmt: skip
 
+    def shorten(self, latest: datetime) -> None:
+        """Have no claim end after `latest`."""
+        for table in ("claims", "claim_ends"):
+            self.connection.execute(
+                f"UPDATE {table} SET expires_at=?1 WHERE expires_at>?1",  # noqa: S608 - our names
+                (format_time(latest),),
+            )
+
+    def ends_after(self, latest: datetime) -> bool:
+        """Whether a claim ends after a moment."""
+        return bool(self._rows("SELECT 1 FROM claims WHERE expires_at>? LIMIT 1", format_time(latest)))
+
     def untold(self, task_id: str, key: str | None, now: datetime) -> list[Claim]:
         """Expired claims of a task, or on one of its aspects, that are not told yet."""
         rows = self._rows(

@@ -208,6 +208,14 @@ class CoordinationStore(Database):
         """The newest seq that retention dropped; 0 when none was."""
         return self._meta("pruned_through")
 
+    def settled(self) -> datetime | None:
+        """The time that retention last went by, else that of the newest event; None without either."""
+        rows = self._reader.execute(
+            "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', value, 'unixepoch') FROM meta WHERE name='settled'"
+            " UNION ALL SELECT * FROM (SELECT timestamp FROM events ORDER BY seq DESC LIMIT 1) LIMIT 1"
+        ).fetchall()
+        return parse_time(str(rows[0][0])) if rows else None
+
     def event_count(self) -> int:
         """How many events the journal holds."""
         return _count(self._reader.execute("SELECT COUNT(*) FROM events"))

@@ -123,13 +123,14 @@ class HistoryReading(LearningDatabase):
         since: datetime | None = None,
         until: datetime | None = None,
         is_deleted: bool = False,
+        as_recorded: bool = False,
         limit: int,
         before: int | None = None,
     ) -> tuple[Sequence[VersionRow], int]:
         """Versions of all notes, newest first (of a deleted note its deletion only, where `is_deleted`).
 
         Only those by `agent`, made from `since` up to before `until`, with a `version` below `before`; and
-        how many there are in all.
+        how many there are in all. `as_recorded`: in the order of recording, whatever the clock did meanwhile.
         """
         conditions: list[str] = []
         values: list[Any] = []
@@ -148,11 +149,12 @@ class HistoryReading(LearningDatabase):
                 "SELECT 1 FROM versions w WHERE w.note=v.note AND w.place>v.place)"
             )
         where = " AND ".join(conditions) or "1"
+        order = "v.place DESC" if as_recorded else "v.at DESC, v.place DESC"
 
         def read(connection: apsw.Connection) -> tuple[Sequence[VersionRow], int]:
             found: Any = connection.execute(
                 f"SELECT {COLUMNS} FROM {JOINED} WHERE {where}"  # noqa: S608 - our own words
-                " ORDER BY v.at DESC, v.place DESC LIMIT ?",
+                f" ORDER BY {order} LIMIT ?",
                 (*values, limit),
             ).fetchall()
             total: Any

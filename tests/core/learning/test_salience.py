@@ -103,6 +103,18 @@ def test_decay_comes_once_per_utc_day():
     assert decay(idle, midnight, SETTINGS) is not None
 
 
+def test_decay_goes_on_after_the_clock_was_far_ahead_and_takes_one_step_there():
+    far = START + timedelta(days=60 * 365)
+    there = decay(stats(salience=0.9, last_used_at=days_ago(8)), far, SETTINGS)
+    assert there is not None
+    assert there.salience == pytest.approx(0.8)
+    assert decay(there, far, SETTINGS) is None
+    back = decay(there, START, SETTINGS)
+    assert back is not None
+    assert back.last_decay_applied_at == START
+    assert decay(back, START - timedelta(seconds=1), SETTINGS) is None
+
+
 def test_lifting_spares_what_feedback_put_below_the_floor():
     low = stats(salience=0.1)
     lifted = lift(low, 0.3)

@@ -90,6 +90,16 @@ def test_a_session_ends_after_its_life() -> None:
     assert len(sessions) == 0
 
 
+def test_a_session_ends_when_the_clock_was_put_back_by_much() -> None:
+    clock = Clock()
+    sessions = Sessions(clock, "person", Ring())
+    session = sessions.begin()
+    clock.advance(seconds=-1)
+    assert sessions.find(session.id) is session
+    clock.advance(days=-400)
+    assert sessions.find(session.id) is None
+
+
 def test_the_session_that_was_unused_for_longest_makes_room() -> None:
     sessions = Sessions(Clock(), "person", Ring())
     first, second = sessions.begin(), sessions.begin()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -222,8 +223,11 @@ async def test_what_a_task_used_again_gains_once_however_often_it_is_told(tmp_pa
 # -- the sweep -------------------------------------------------------------------------------------
 
 
-async def test_a_sweep_learns_from_a_task_before_it_drops_its_working_memory(tmp_path: Path) -> None:
+async def test_a_sweep_learns_from_a_task_before_it_drops_its_working_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """behaviour 155"""
+    monkeypatch.setattr("lithos.core.times.SLACK", timedelta(days=100))
     clock = Clock()
     async with serving(tmp_path, clock=clock) as lithos:
         one, two = await lithos.create("One"), await lithos.create("Two")
@@ -310,6 +314,8 @@ class NoProjection:
 
 
 class NoRetention:
+    now = Clock()
+
     async def forget_receipts(self) -> None:
         raise RuntimeError("a bug must not end the worker")
 

@@ -100,13 +100,16 @@ async def test_a_time_that_cannot_be_read_drops_no_pair(desk: Desk) -> None:
         with desk.stats.transaction():
             desk.stats._writer.execute("UPDATE coactivation SET last_at='whenever'")
         desk.clock.now += timedelta(days=1000)
-        assert await desk.ask(ForgetPairs(days=1)) == PairsForgotten(0, None)
+        assert await desk.ask(ForgetPairs(days=1, now=desk.clock())) == PairsForgotten(0, None)
 
     await desk.run(body)
 
 
-async def test_a_sweep_leaves_the_feedback_of_tasks_whole_that_may_still_come(tmp_path: Path) -> None:
+async def test_a_sweep_leaves_the_feedback_of_tasks_whole_that_may_still_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """behaviour 151"""
+    monkeypatch.setattr("lithos.core.times.SLACK", timedelta(days=100))
     clock = Clock()
     config = LcmaConfig(receipts_kept=1)
     async with serving(tmp_path, clock=clock, lcma=config, settled=False) as server:

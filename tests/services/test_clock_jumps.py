@@ -1,0 +1,251 @@
+"""The wall clock jumps under a running server, or between two of its runs."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from lithos.actors.coordinating.messages import Flush, MoveCursor
+from lithos.app.stores import SettledClock
+from lithos.core.learning.memory import FinalNode, Receipt, RecordRetrieval
+from lithos.core.tasks.model import ClaimTimes
+from lithos.stores.notes.displaced import Displaced
+from tests.fakes import START
+from tests.servers import Clock, Lithos, refusal, serving
+
+FAR = {"days": 60 * 365}
+#: What is deleted by its age.
+TABLES = {
+    "history.db": ("versions",),
+    "coordination.db": ("access_log", "claims", "cursors", "agents"),
+    "stats.db": ("working_memory", "receipts", "coactivation"),
+}
+
+
+async def make_task(lithos: Lithos, title: str = "A task", **more: Any) -> str:
+    answer = await lithos.call("lithos_task_create", title=title, agent="lead", **more)
+    return str(answer["task_id"])
+
+
+async def claim(lithos: Lithos, agent: str, task_id: str) -> dict[str, Any]:
+    answer = await lithos.call("lithos_task_claim", task_id=task_id, aspect="work", agent=agent)
+    assert isinstance(answer, dict)
+    return answer
+
+
+async def claim_end(lithos: Lithos, task_id: str) -> datetime:
+    status = await lithos.call("lithos_task_status", task_id=task_id)
+    (held,) = status["tasks"][0]["claims"]
+    return datetime.fromisoformat(held["expires_at"])
+
+
+async def types_after(lithos: Lithos, seq: int) -> list[str]:
+    await lithos.server.coordinator.mailbox.ask(Flush())
+    return [event.draft.type for event in lithos.server.coordinator._store.events_after(seq)]
+
+
+def test_no_claim_that_runs_ends_later_than_the_longest_one() -> None:
+    times = ClaimTimes(longest_minutes=480)
+    assert times.latest(START) == START + timedelta(hours=8)
+    assert times.expiry(100_000, START) == times.latest(START)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_after_a_jump_back_a_claim_ends_no_later_than_the_longest_one_would(
+    tmp_path: Path, restarts: bool
+) -> None:
+    clock = Clock()
+    async with serving(tmp_path, clock=clock, settled=False) as lithos:
+        right = clock.now
+        clock.advance(**FAR)
+        held = await make_task(lithos)
+        assert (await claim(lithos, "ann", held))["success"]
+        if not restarts:
+            clock.now = right
+            await check_claim(lithos, clock, held)
+    if restarts:
+        clock.now = right
+        async with serving(tmp_path, clock=clock, settled=False) as lithos:
+            await check_claim(lithos, clock, held)
+
+
+async def check_claim(lithos: Lithos, clock: Clock, held: str) -> None:
+    seq = lithos.server.coordinator.head
+    refused = await claim(lithos, "bob", held)
+    assert "ann holds this aspect" in refusal(refused, "claim_failed")
+    assert await claim_end(lithos, held) == clock.now + timedelta(minutes=480)
+    clock.advance(minutes=480)
+    assert (await claim(lithos, "bob", held))["success"]
+    assert await types_after(lithos, seq) == ["task.claim_expired", "task.claimed"]
+
+
+async def test_a_timer_gate_that_a_wrong_clock_opened_is_shut_again_and_opens_in_time(
+    tmp_path: Path,
+) -> None:
+    """What was told is not taken back, and is told again."""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock, settled=False) as lithos:
+        opens = (clock.now + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        timer = {"gate_type": "timer", "ready_at": opens}
+        gate = await make_task(lithos, "Gate", task_type="gate", metadata=timer)
+        waiting = await make_task(lithos, "Waiting")
+        other = await make_task(lithos, "Other")
+        await link(lithos, gate, waiting, "waits_on_gate")
+        seq = lithos.server.coordinator.head
+        clock.advance(**FAR)
+        lithos.server.coordinator._nudge_when_due()
+        assert await types_after(lithos, seq) == ["task.ready"]
+        clock.advance(days=-FAR["days"])
+        await link(lithos, other, waiting, "blocks")
+        await lithos.call("lithos_task_complete", task_id=other, agent="lead")
+        seq = lithos.server.coordinator.head
+        blocked = await lithos.call("lithos_task_blocked")
+        assert [row["id"] for row in blocked["tasks"]] == [waiting]
+        clock.advance(days=1, seconds=1)
+        lithos.server.coordinator._nudge_when_due()
+        assert await types_after(lithos, seq) == ["task.ready"]
+
+
+async def link(lithos: Lithos, source: str, target: str, kind: str) -> None:
+    answer = await lithos.call(
+        "lithos_task_edge_upsert", from_task_id=source, to_task_id=target, type=kind, agent="lead"
+    )
+    assert "code" not in answer, answer
+
+
+async def test_times_of_notes_and_tasks_never_go_back_and_events_have_those_of_the_clock(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    async with serving(tmp_path, clock=clock, settled=False) as lithos:
+        note = await lithos.create("Note", "one")
+        done = await make_task(lithos)
+        made = clock.text
+        clock.advance(days=-400)
+        for tool, change in (
+            ("lithos_write", {"title": "Note", "content": "two"}),
+            ("lithos_note_edit", {"op": "append", "text": "more"}),
+            ("lithos_restore", {"version": 1}),
+        ):
+            answer = await lithos.call(tool, id=note, agent="a", **change)
+            assert answer["status"] in ("updated", "restored"), answer
+            metadata = (await lithos.read(note))["metadata"]
+            assert metadata["created_at"] == metadata["updated_at"] == made
+        assert metadata["version"] == 4
+        await lithos.call("lithos_delete", id=note, agent="a")
+        await lithos.call("lithos_restore", id=note, version=1, agent="a")
+        metadata = (await lithos.read(note))["metadata"]
+        assert (metadata["created_at"], metadata["updated_at"]) == (made, made)
+        await lithos.call("lithos_task_complete", task_id=done, agent="lead")
+        task = (await lithos.call("lithos_task_get", task_id=done))["task"]
+        assert task["resolved_at"] == task["created_at"] == made
+        events = list(lithos.server.coordinator._store.events_after(lithos.first_seq))
+        assert {event.draft.timestamp for event in events[-5:]} == {clock.now}
+
+
+def displaced_in(data: Path) -> Displaced:
+    return Displaced(data / ".lithos" / "displaced")
+
+
+async def prune_all(lithos: Lithos) -> None:
+    server = lithos.server
+    assert server.history_upkeep is not None
+    assert server.enrichment is not None
+    await server.upkeep.look()
+    await server.history_upkeep.look()
+    await server.enrichment.sweep()
+
+
+async def kept(lithos: Lithos) -> dict[str, int]:
+    """How much there is of what goes by its age."""
+    await lithos.server.coordinator.mailbox.ask(Flush())
+    counts = {"displaced": len(displaced_in(lithos.data).list())}
+    for file, tables in TABLES.items():
+        with closing(sqlite3.connect(lithos.data / ".lithos" / file)) as connection:
+            for table in tables:
+                (counts[table],) = connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()
+    return counts
+
+
+async def fill(lithos: Lithos, clock: Clock) -> None:
+    """Something of everything that goes by its age."""
+    note = await lithos.create("Note", "one words")
+    other = await lithos.create("Other", "two words")
+    for text in ("two", "three", "four"):
+        clock.advance(seconds=1)
+        await lithos.write("Note", f"{text} words", id=note)
+    await lithos.call("lithos_delete", id=await lithos.create("Gone"), agent="a")
+    await lithos.read(note)
+    both = (FinalNode(note), FinalNode(other))
+    receipt = Receipt(id="rcpt", ts=clock.now, query="q", limit=5, task_id="t", final_nodes=both)
+    await lithos.server.learning.submit(RecordRetrieval(receipt, dict.fromkeys((note, other), "default")))
+    await claim(lithos, "ann", await make_task(lithos))
+    await lithos.server.coordinator.mailbox.ask(MoveCursor("sub", 1))
+    displaced_in(lithos.data).save("Note.md", b"of a person", clock.now)
+
+
+@pytest.mark.parametrize("jump", [{"days": 400}, FAR])
+async def test_a_clock_far_ahead_deletes_nothing_by_its_age_also_over_restarts(
+    tmp_path: Path, jump: dict[str, int]
+) -> None:
+    clock = Clock()
+    async with serving(tmp_path, clock=clock) as lithos:
+        await fill(lithos, clock)
+        await prune_all(lithos)
+        before = await kept(lithos)
+        assert all(before.values()), before
+        clock.advance(**jump)
+        await prune_all(lithos)
+        assert least(await kept(lithos), before)
+    for days in (0, 1, -1, -jump["days"]):
+        clock.advance(days=days)
+        async with serving(tmp_path, clock=clock) as lithos:
+            await prune_all(lithos)
+            await lithos.create(f"At {clock.text} {days}")
+            assert least(await kept(lithos), before)
+
+
+def least(now: dict[str, int], before: dict[str, int]) -> bool:
+    lost = {name: (before[name], count) for name, count in now.items() if count < before[name]}
+    assert not lost
+    return True
+
+
+@pytest.mark.autojump
+async def test_what_a_long_absence_made_old_goes_once_the_server_has_run_for_some_time() -> None:
+    clock = Clock()
+    last = clock.now
+    clock.advance(days=365)
+    settled = SettledClock(clock, last)
+    assert settled() == last
+    await trio.sleep(24 * 3_600)
+    clock.advance(days=1)
+    assert settled() == last + timedelta(days=24)
+    for _ in range(15):
+        await trio.sleep(24 * 3_600)
+        clock.advance(days=1)
+        settled()
+    assert settled() == clock.now
+    clock.advance(days=-400)
+    assert settled() == clock.now
+    clock.advance(days=400)
+    assert settled() == clock.now
+
+
+@pytest.mark.autojump
+async def test_a_clock_that_was_behind_for_long_is_believed_when_it_is_right_again() -> None:
+    """A machine without a battery begins in 1970, until a time server answers."""
+    clock = Clock()
+    right = clock.now
+    clock.now = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+    settled = SettledClock(clock, right - timedelta(hours=1))
+    assert settled() == clock.now
+    await trio.sleep(3_600)
+    clock.now = right + timedelta(hours=1)
+    assert settled() == clock.now
