@@ -78,10 +78,12 @@ _CONFLICT: Final = re.compile(
 _COPY: Final = re.compile(
     r"(?: \d{1,3}| ?\(\d{1,3}\)|-\d{1,3}|-(?-i:[A-Z0-9]{2,}(?:-[A-Z0-9]+)*)"
     r"|[ _-](?:copy|copia|cópia|copie|kopie|kopia)(?: ?\(?\d{1,3}\)?)?)\.md$"
-    r"|(?:^|/)(?:copy|copia|copie|kopie)(?: \(\d{1,3}\))? (?:of|di|de|von) [^/]*$"
-    r"|(?:^|/)(?:archives?|archived|backups?)/",
+    r"|^(?:copy|copia|copie|kopie)(?: \(\d{1,3}\))? (?:of|di|de|von) ",
     re.IGNORECASE,
 )
+_ASIDE: Final = re.compile(r"(?:^|/)(?:archives?|archived|backups?)/", re.IGNORECASE)
+#: Characters that a file's name has at most on any file system; a longer one has no marks.
+_LONGEST_NAME: Final = 255
 
 
 @frozen
@@ -95,7 +97,15 @@ class Claim:
 
 def claim_order(path: str, mtime_ns: int) -> tuple[bool, int, str]:
     """The order in which files claim an id of which nothing is known: no mark of a copy, older, path."""
-    return bool(_CONFLICT.search(path) or _COPY.search(path)), mtime_ns, path
+    name = path.rpartition("/")[2][: _LONGEST_NAME + 1]
+    is_marked = len(name) <= _LONGEST_NAME and (_CONFLICT.search(name) or _COPY.search(name))
+    return bool(is_marked or _ASIDE.search(path)), mtime_ns, path
+
+
+def _copied_from(path: str) -> str:
+    """The path of the note that a conflict copy is named after; of any other file its own."""
+    folder, slash, name = path.rpartition("/")
+    return folder + slash + _CONFLICT.sub(".md", name) if len(name) <= _LONGEST_NAME else path
 
 
 def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
@@ -108,7 +118,7 @@ def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
     ordered = sorted(claims, key=lambda claim: claim_order(claim.path, claim.mtime_ns))
     places = list(known)
     for path, _ in places:
-        holder = by_path.get(_CONFLICT.sub(".md", path)) or by_path.get(path)
+        holder = by_path.get(_copied_from(path)) or by_path.get(path)
         if holder is not None:
             return holder
     digests = {digest for _, digest in places}

@@ -133,8 +133,15 @@ class OwnerLock:
     def hold_database(self) -> None:
         """Lock the database too, once it has been created; it must be closed before `release`."""
         database = places_of(self.path)[-1]
-        if database not in self._holds or self._holds[database].identity != identity_of(database):
+        now, held = identity_of(database), self._holds.get(database)
+        if held is not None and held.identity == now:
+            return
+        if now is None or not self._has_later(database, now):
             self._hold(database, self._holds)
+            return
+        self._holds[database] = self._later.pop(database)  # a heartbeat saw the new one first
+        if held is not None:
+            held.close()
 
     def publish(self, record: OwnerRecord) -> None:
         """Write the owner record, again once the address of the server is known."""

@@ -18,7 +18,6 @@ ENDPOINTS = (
     ("GET", "/mcp"),
     ("GET", "/sse"),
     ("POST", "/messages/"),
-    ("GET", "/nothing-like-it"),
     ("GET", "/events"),
 )
 

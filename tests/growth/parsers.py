@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import evolve
 
-from lithos.core import events, findings, limits, offers, times
+from lithos.core import events, findings, limits, offers, plan, principals, times
 from lithos.core.context import briefing, parts, passages, relevance, rendering, tokens
 from lithos.core.editing import embedded_edit, json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
@@ -410,6 +410,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "texts.tag_of": texts.tag_of,
     "texts.tags_of": lambda t: texts.tags_of(_many(t)),
     "briefing.compose": _brief,
+    "passages.affordable": lambda t: passages.affordable(t, 1_000_000),
     "passages.split_note": lambda t: passages.split_note("A title", t, 500, 1_000),
     "tokens.fitting_length": lambda t: tokens.fitting_length(t, 100, tokens.count_safely),
     "tokens.cut_tidily": lambda t: tokens.cut_tidily(t, 100, tokens.count_safely),
@@ -589,6 +590,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "healing.clean_title": healing.clean_title,
     "file_names.FileNames.add": lambda t: file_names.FileNames(_many(t)).add(t),
     "file_names.FileNames.discard": lambda t: file_names.FileNames([t]).discard(t),
+    "matching.wished_tags": matching.wished_tags,
     "matching.has_tags": lambda t: matching.has_tags(_many(t), [t, t + "/"]),
     "pieces.line_pieces": lambda t: list(pieces.line_pieces(t, 0, len(t), keeps="`")),
     "links.note_keys": lambda t: links.note_keys(_ID, t, t, (t,)),
@@ -658,6 +660,10 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "analysis.runs": lambda t: list(analysis.runs(t)),
     "analysis.words": analysis.words,
     "analysis.bigrams": analysis.bigrams,
+    "plan.claim_order": lambda t: plan.claim_order(t, 1),
+    "principals.is_reserved": principals.is_reserved,
+    "principals.check_agent": refusing(principals.check_agent),
+    "limits.holds_more_values": lambda t: limits.holds_more_values(t.encode("utf-8", "replace"), 10),
     "limits.check_text": lambda t: limits.check_text("title", t, 100),
     "times.parse_time": times.parse_time,
     "snippet.truncate": lambda t: [truncation.truncate(t, len(t) * share // 5) for share in (1, 3, 4)],

@@ -56,7 +56,10 @@ def has_tag(tags: Collection[str], wish: str) -> bool:
 
 def has_tags(tags: Collection[str], wanted: Iterable[str] | None) -> bool:
     """True when every wanted tag is there."""
-    return all(has_tag(tags, wish) for wish in wanted or ())
+    if not wanted:
+        return True
+    own = frozenset(tags)
+    return all(has_tag(own, wish) for wish in wanted)
 
 
 def _matches(value: Any, wanted: Scalar) -> bool:

@@ -60,6 +60,10 @@ def test_a_list_is_that_of_a_look_at_every_note(filled, gone, wanted):
         catalogue, writer=_ANY, coordinator=_ANY, search=_ANY, texts=_ANY, clock=_ANY, cited_before=_ANY
     )
     found = trio.run(knowledge.list_notes, wanted)
-    expected = [entry for entry in catalogue if _is_listed(entry, wanted)]
+    expected = [
+        entry
+        for entry in catalogue
+        if _is_listed(entry, wanted) and set(wanted.entities or ()) <= set(entry.note.entities)
+    ]
     assert found.total == len(expected)
     assert found.entries == expected[wanted.offset : wanted.offset + wanted.limit]

@@ -43,7 +43,7 @@ def test_other_bytes_stay(root: Path, source: Path) -> None:
     assert (root / "x.bin").read_bytes() == b"mine"
 
 
-@pytest.mark.parametrize("step", ["fsync", "link", "unlink", "_sync"])
+@pytest.mark.parametrize("step", ["fsync", "link", "unlink", "sync_folder"])
 def test_what_a_killed_copy_left_is_finished_by_the_next(
     root: Path, source: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -59,9 +59,9 @@ def test_what_a_killed_copy_left_is_finished_by_the_next(
         patch.setattr(Path, "unlink", kill)  # a process that is killed tidies nothing up
         if step in ("fsync", "link"):
             patch.setattr(os, step, kill)
-        elif step == "_sync":
+        elif step == "sync_folder":
             patch.undo()
-            patch.setattr(attachments, "_sync", kill)
+            patch.setattr(attachments, "sync_folder", kill)
         with pytest.raises(Killed):
             copy_attachment(root, "x.bin", source, dry_run=False)
     result, _ = copy_attachment(root, "x.bin", source, dry_run=False)
