@@ -25,7 +25,7 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.relations import Relations
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.file_names import FileNames
-from lithos.core.notes.model import Note, Standing, with_creation
+from lithos.core.notes.model import Note, Standing, not_ahead, with_creation
 from lithos.core.notes.paths import folder_of, host_of, namespace_of, slug_of
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.plan import Claim
@@ -312,12 +312,13 @@ class Catalogue:
             self.records.put_creation(note.id, dated.created_at)
         return dated
 
-    def to_update(self, note: Note, modified_at: datetime) -> Note:
-        """The note that was read from a file of this time, as an update starts from it.
+    def to_update(self, note: Note, modified_at: datetime, now: datetime) -> Note:
+        """The note that was read from a file of this time, as an update starts from it now.
 
         Where the update writes the time of creation to the file it is that which is known.
         """
-        return note if self.style.minimal_frontmatter else self.with_creation(note, modified_at)
+        dated = note if self.style.minimal_frontmatter else self.with_creation(note, modified_at)
+        return not_ahead(dated, modified_at, now)
 
     def stand_in(self, path: str) -> str | None:
         """The id for a file at this path that names none; None: derive it from the path."""

@@ -16,6 +16,7 @@ from lithos.core.tasks.model import ClaimTimes
 from lithos.stores.coordination.schema import TASK_INDEXES, TASK_TABLES
 from lithos.stores.coordination.tasks import TaskRows
 
+AGENTS = "CREATE TABLE agents(id TEXT PRIMARY KEY, last_seen_at TEXT NOT NULL);"
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
@@ -24,7 +25,7 @@ class Board:
 
     def __init__(self, *, strict: bool = False) -> None:
         self.connection = apsw.Connection(":memory:")
-        self.connection.execute(TASK_TABLES + TASK_INDEXES)
+        self.connection.execute(TASK_TABLES + TASK_INDEXES + AGENTS)
         self.rows = TaskRows(self.connection)
         self.now = START
         self.events: list[EventDraft] = []

@@ -8,7 +8,7 @@ its own transaction or with the commands that wait; thousands at once are told i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from attrs import frozen
@@ -24,6 +24,9 @@ from lithos.stores.coordination.tasks import TaskRows
 AT_ONCE: Final = 50
 #: Waiting tasks that are looked at in one sweep after a start.
 CHECKED_AT_ONCE: Final = 200
+#: How far a clock goes back when it is adjusted, and was not wrong.
+_SLIP: Final = timedelta(minutes=1)
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @frozen
@@ -41,8 +44,8 @@ class Readiness:
         self._rows = rows
         self._marks = marks
         self._times = times
-        #: When the last transaction began.
-        self._began = datetime.max.replace(tzinfo=UTC)
+        #: When the last transaction began; `_NEVER` before the first one and after one that failed.
+        self._began = _NEVER
         #: Whether a transaction has begun since the start, or since the last one that failed.
         self._is_known = False
         #: The last of the waiting tasks that a start looks at; None when it is through.
@@ -78,14 +81,20 @@ class Readiness:
         """A transaction begins: what has come by the clock, a part of it when it is much."""
         if not self._is_known and (last := self._rows.ready.last_told()) is not None:
             self._marks.see(last, has_backlog=False)
-        if now < self._began:
-            # A start, or the clock was put back: no claim holds for longer than one can be had.
+        if now < self._began and self._was_ahead(now):
+            # The clock was put back: no claim holds for longer than one can be had.
             self._rows.ready.shorten(self._times.latest(now))
         self._is_known, self._began = True, now
         if is_due:
             return self._sweep(now)
         self._marks.see(now, has_backlog=False)
         return []
+
+    def _was_ahead(self, now: datetime) -> bool:
+        """Whether the clock was far ahead of what it is: before this start an agent was seen then."""
+        if self._began == _NEVER:
+            return self._rows.ready.was_seen_after(now + _SLIP)
+        return self._began - now > _SLIP
 
     def _sweep(self, now: datetime) -> list[EventDraft]:
         ended = self._rows.ready.take_ended(now, AT_ONCE)
@@ -104,7 +113,7 @@ class Readiness:
         """A commit has failed: what it told is untold."""
         self._marks.forget()
         self._is_known, self._checked = False, ""
-        self._began = datetime.max.replace(tzinfo=UTC)
+        self._began = _NEVER
 
     def next_due(self, now: datetime) -> datetime | None:
         """When the next sweep is due; None when nothing will come by the clock."""

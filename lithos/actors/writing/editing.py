@@ -147,7 +147,7 @@ class EditPreparation:
                 raise no_such_note(request)
             # An edit by a person since the last version counts as a version, before any is compared.
             version = self._catalogue.see_version(entry.note.id, old_digest, old.note.version)
-            note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified)
+            note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified, now)
             check_version(request.expected_version, note)
             if isinstance(edited, OtherHash):
                 raise _conflict(edited, version)

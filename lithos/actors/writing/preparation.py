@@ -176,7 +176,7 @@ class Preparation:
             raise no_such_note(request)
         # An edit by a person since the last version counts as a version, before any is compared.
         version = self._catalogue.see_version(entry.note.id, digest_of(source.data), old.note.version)
-        note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified)
+        note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified, self.clock())
         old = attrs.evolve(old, note=note)
         expected, merged_with = request.expected_version, None
         if rebased is not None and expected is not None and expected != version:

@@ -24,7 +24,7 @@ from lithos.core.history.versions import RESTORED
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import amend_document, given_keys, parse_document, parse_identified
 from lithos.core.notes.links import scan_targets
-from lithos.core.notes.model import Document, Note, Standing
+from lithos.core.notes.model import Document, Note, Standing, not_ahead
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.values import FileState, Put, ReadFile, digest_of
@@ -100,7 +100,7 @@ class RestorePreparation:
         modified = from_nanoseconds(source.state.mtime_ns)
         try:
             note = parse_document(source.data, entry.path, modified, entry.stand_in, style).note
-            note = self._catalogue.with_creation(note, modified)
+            note = not_ahead(self._catalogue.with_creation(note, modified), modified, self._clock())
         except UnreadableNote:
             note = entry.note
         version = self._catalogue.see_version(entry.note.id, source.digest, note.version)

@@ -84,7 +84,7 @@ class Note:
 
     def next_update(self, now: datetime) -> datetime:
         """The `updated_at` of the next version: now, or that of this one after the clock was put back."""
-        return max(now, self.updated_at, self.created_at)
+        return max(now, self.updated_at)
 
     def is_stale(self, now: datetime) -> bool:
         """True once `now` is past `expires_at`."""
@@ -109,6 +109,11 @@ def with_creation(note: Note, modified_at: datetime, *known: datetime | None) ->
         return note
     created_at = min(note.updated_at, modified_at, *(each for each in known if each is not None))
     return note if created_at == modified_at else evolve(note, created_at=created_at)
+
+
+def not_ahead(note: Note, modified_at: datetime, now: datetime) -> Note:
+    """The note; where the time of its file stands in for `updated_at`, that is not ahead of the clock."""
+    return evolve(note, updated_at=now) if note.updated_at == modified_at > now else note
 
 
 @frozen

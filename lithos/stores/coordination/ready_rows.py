@@ -190,6 +190,10 @@ class ReadyRows:
                 (format_time(latest),),
             )
 
+    def was_seen_after(self, moment: datetime) -> bool:
+        """Whether an agent was seen after a moment."""
+        return bool(self._rows("SELECT 1 FROM agents WHERE last_seen_at>? LIMIT 1", format_time(moment)))
+
     def ends_after(self, latest: datetime) -> bool:
         """Whether a claim ends after a moment."""
         return bool(self._rows("SELECT 1 FROM claims WHERE expires_at>? LIMIT 1", format_time(latest)))
