@@ -1,4 +1,4 @@
-"""The Prometheus instruments: counters, histograms, gauges (events-http spec, section 7).
+"""The Prometheus instruments: counters, histograms, gauges (docs/spec/events-http.md §7).
 
 A leaf: every layer but `core` may use it. One `Metrics` per server, with a registry of its own. Label values
 come from bounded sets (low cardinality): never note ids, agents or queries. Durations are in seconds. Gauges

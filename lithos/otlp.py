@@ -1,4 +1,4 @@
-"""OTLP export of the instruments of `/metrics` (events-http spec, section 7). A leaf.
+"""OTLP export of the instruments of `/metrics` (docs/spec/events-http.md §7). A leaf.
 
 Importing it needs the packages of the extra `otlp`, so it is imported only for an export. An export runs in a
 worker thread with a deadline; on timeout the thread is abandoned, and no other export starts before it has

@@ -1,4 +1,4 @@
-"""Where a vault and its state are: `--vault`, `LITHOS_VAULT`, `storage.vault` (vault spec, section 1)."""
+"""Where a vault and its state are: `--vault`, `LITHOS_VAULT`, `storage.vault` (docs/spec/vault.md §1)."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def test_compose_keeps_the_root_read_only_and_the_port_on_this_machine() -> None
 
 
 def test_the_image_runs_without_rights_on_the_port_and_volume_of_the_specification() -> None:
-    """cli-config spec, section 6"""
+    """docs/spec/cli-config.md §6"""
     assert re.search(r"^USER \d+:\d+$", DOCKERFILE, re.MULTILINE)
     for line in ("VOLUME /data", "EXPOSE 8765", 'CMD ["serve", "--transport", "http", "--host", "0.0.0.0"]'):
         assert line in DOCKERFILE

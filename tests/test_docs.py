@@ -124,12 +124,14 @@ def test_links_lead_somewhere_and_nothing_is_out_of_place(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
     assert [target for target in targets if not (path.parent / target).exists()] == []
-    assert OUT_OF_PLACE.findall(text) == []
+    unquoted = re.sub(r"`\d{4}-\d\d-\d\d`", "", text)  # names of protocol versions
+    assert OUT_OF_PLACE.findall(unquoted) == []
 
 
 def test_every_page_of_the_documentation_is_reached_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    pages = [name for name in pages if not re.match("docs/spec/(?!README)", name)]  # its README is their map
     assert [name for name in pages if f"({name})" not in readme] == []
 
 

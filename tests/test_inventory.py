@@ -61,7 +61,7 @@ def test_every_query_parameter_says_what_bounds_it() -> None:
 
 
 def test_every_text_list_and_object_of_every_tool_has_a_bound() -> None:
-    """tools spec, section 1.2"""
+    """docs/spec/tools.md §1.2"""
     classes = inventory.argument_classes()
     assert len(classes) >= 40
     missing = list(inventory.find_unbounded_arguments(iter(classes)))

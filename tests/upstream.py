@@ -2,8 +2,9 @@
 
 `python -m tests.upstream DIR [SHAPE]` makes one.
 
-Tables and columns are those that the specification names (coordination 1, memory 5), in the shapes of older
-files that it tells of, with columns and tables that nobody knows added. Nothing here is taken from upstream.
+Tables and columns are those of docs/spec/coordination.md §1 and docs/spec/memory.md §5, in the shapes of
+older files that they tell of, with columns and tables that nobody knows added. Nothing here is taken from
+upstream.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Backup of a data directory, also while it is served, and restore (lifecycle spec, section 8)."""
+"""Backup of a data directory, also while it is served, and restore (docs/spec/lifecycle.md §8)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Maintenance of a data directory: reconcile, reindex, recalibrate, extract entities, accept vanished files.
 
-Only accepting vanished files (lifecycle spec, section 6) and forgetting questions also work beside a running
+Only accepting vanished files (docs/spec/lifecycle.md §6) and forgetting questions also work beside a running
 server, as do dry runs.
 """
 

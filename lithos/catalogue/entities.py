@@ -1,4 +1,4 @@
-"""What extraction found in notes, kept outside their files (memory spec, section 4).
+"""What extraction found in notes, kept outside their files (docs/spec/memory.md §4).
 
 `stats.db` has it. The memory actor, which owns that, enters all of it when it starts, then each change after
 its commit. What a note's own file says comes first, unless an earlier machine wrote it there.

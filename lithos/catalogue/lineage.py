@@ -1,4 +1,6 @@
-"""Lineage of notes: what a note rests on, what rests on it, and the warnings that follow (context spec, 2).
+"""Lineage of notes: what a note rests on, what rests on it, and the warnings that follow.
+
+Specified in docs/spec/context.md §2.
 
 A note rests on its `derived_from_ids` and on the ends of its typed edges `derived_from`, `depends_on` and
 `refines`, unless these are inferred; its lineage is that, followed on. It is suspect when a note of its

@@ -1,4 +1,6 @@
-"""What trust follows (context spec, 2), indexed both ways: lineage, successors, quarantines, contradictions.
+"""What trust follows, indexed both ways: lineage, successors, quarantines, contradictions.
+
+Specified in docs/spec/context.md §2.
 
 The catalogue enters what its notes say themselves. The memory actor, which owns `edges.db`, enters the typed
 edges: all of them when it starts, then each change after its commit and before its caller has a reply. So a

@@ -1,4 +1,4 @@
-"""The start scan: brings the catalogue in line with the folder (lifecycle spec, section 4). Incremental.
+"""The start scan: brings the catalogue in line with the folder (docs/spec/lifecycle.md §4). Incremental.
 
 Files whose size and mtime are as in the manifest are not read. Of several files with one id the one that was
 known to have it keeps it (`core.plan.elect`); sorted path order decides which note keeps a duplicate slug or
@@ -161,7 +161,7 @@ class ScanResult:
     removed: tuple[str, ...]
     found: int
     examined: int
-    #: Ids of notes whose files have vanished but which are kept (deletion guard: lifecycle spec, section 6).
+    #: Ids of notes whose files have vanished but which are kept (deletion guard: docs/spec/lifecycle.md §6).
     vanished: tuple[str, ...] = ()
 
 

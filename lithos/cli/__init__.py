@@ -1,4 +1,4 @@
-"""The command line: parse arguments, run one command, print, exit (cli-config spec).
+"""The command line: parse arguments, run one command, print, exit (docs/spec/cli-config.md).
 
 Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 a wait timed out, 4 the data directory is
 owned by another process. Modules of a command are imported only when it runs: `--help` and

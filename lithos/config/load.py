@@ -1,4 +1,7 @@
-"""Loading with precedence: defaults < YAML file < environment < typed options (cli-config spec, 3 and 5)."""
+"""Loading with precedence: defaults < YAML file < environment < typed options.
+
+Specified in docs/spec/cli-config.md §3 and §5.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The sections of the configuration as frozen values (specification: cli-config, section 4).
 
-Section `lcma`, retrieval that learns: specification memory, sections 1, 2 and 7.
+Section `lcma`, retrieval that learns: docs/spec/memory.md §1, §2 and §7.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Domain errors (refusals): one exception class per wire code (tools spec, section 1.3).
+"""Domain errors (refusals): one exception class per wire code (docs/spec/tools.md §1.3).
 
 A `LithosError` is a *refusal*: nothing was changed unless its message says so.
 Only `lithos.tools` turns one into an envelope; bugs and dead disks are ordinary exceptions.

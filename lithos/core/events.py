@@ -1,4 +1,4 @@
-"""Event values and their hidden origins; one total order by `seq` (events-http spec, sections 1 and 2)."""
+"""Event values and their hidden origins; one total order by `seq` (docs/spec/events-http.md §1 and §2)."""
 
 from __future__ import annotations
 

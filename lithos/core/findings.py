@@ -1,4 +1,4 @@
-"""Findings of checks and repairs: `lithos doctor`, `validate` and `reconcile` (cli-config spec, section 2).
+"""Findings of checks and repairs: `lithos doctor`, `validate` and `reconcile` (docs/spec/cli-config.md §2).
 
 `find_issues` and `plan_amendments` validate note files and plan their fixes (section 2.1). A `CheckResult`
 holds what one check of the doctor found, by severity. A `ScopeResult` is the report of reconciling one kind

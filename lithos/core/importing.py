@@ -1,6 +1,6 @@
 """What an import reads: records (one becomes one note), attachments, and what could not be read.
 
-A source is read as a stream, so that a file of any size needs little memory (integration spec, 1).
+A source is read as a stream, so that a file of any size needs little memory (docs/spec/integration.md §1).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Length and size limits: of tool arguments, of metadata, and of what is kept of a file's frontmatter.
 
 The texts of a tool call are checked, and so is metadata after merging, as many small patches may make it
-large (tools spec, section 1.2). Of a file's frontmatter only so much is kept in memory, the catalogue and
+large (docs/spec/tools.md §1.2). Of a file's frontmatter only so much is kept in memory, the catalogue and
 the databases: a file is never refused or changed for being larger. What is beyond these bounds stays in it,
 byte for byte, and is not known to tools. They are wider than those of tool calls, so that whatever a tool
 stored reads back, and so does most of what earlier versions let pass.

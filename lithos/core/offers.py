@@ -1,6 +1,6 @@
 """MCP resources and prompts: URIs of resources, which of them an event changes, and prompt templates.
 
-Resources: MCP spec, section 4; prompts, ways of working that clients offer to people by name: section 5.
+Resources: docs/spec/mcp.md §4; prompts, ways of working that clients offer to people by name: section 5.
 """
 
 from __future__ import annotations

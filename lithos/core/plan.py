@@ -13,7 +13,7 @@ from attrs import frozen
 
 from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
 
-#: Corpora up to this size may lose any share of their notes at once (lifecycle spec, section 6).
+#: Corpora up to this size may lose any share of their notes at once (docs/spec/lifecycle.md §6).
 UNGUARDED_NOTES = 20
 
 
@@ -109,7 +109,7 @@ def _copied_from(path: str) -> str:
 
 
 def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
-    """The file that keeps an id that several claim (notes spec, section 4).
+    """The file that keeps an id that several claim (docs/spec/notes.md §4).
 
     `known` is where the note was, the surest first: the file there, else one with the bytes it had there.
     A conflict copy, by its name, holds no id against its note: some programs rename the note to make it.
@@ -127,7 +127,7 @@ def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
 
 @frozen
 class VanishRule:
-    """The deletion guard's rule: when vanished files are kept in the indexes (lifecycle spec, section 6).
+    """The deletion guard's rule: when vanished files are kept in the indexes (docs/spec/lifecycle.md §6).
 
     `keep_all`: the folder itself is gone. `kept` are paths that were kept before, `approved` those an
     operator gave up.

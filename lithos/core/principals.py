@@ -1,4 +1,6 @@
-"""Who calls: the name of a token, what it may do, and the agent that it is bound to (integration spec, 3).
+"""Who calls: the name of a token, what it may do, and the agent that it is bound to.
+
+Specified in docs/spec/integration.md §3.
 
 And the names under which Lithos itself acts: whatever writes an agent that is no caller's takes its name from
 here, so that no caller can give it (`check_agent`).

@@ -1,4 +1,4 @@
-"""Merging of carried rows into a table, row by row, inside an open transaction (integration spec, section 1).
+"""Merging of carried rows into a table, row by row, inside an open transaction (docs/spec/integration.md §1).
 
 `imported_rows` has the hash of each row as it was carried. From it follows what a later import may do: a row
 that nobody changed here takes what changed at the source; one that was changed here stays, one that is gone

@@ -275,7 +275,7 @@ def read_time(text: object) -> datetime | None:
 
 
 def stored_time(text: object) -> datetime:
-    """A time that there must be; what is none reads as the epoch (coordination spec, section 1)."""
+    """A time that there must be; what is none reads as the epoch (docs/spec/coordination.md §1)."""
     return read_time(text) or EPOCH
 
 

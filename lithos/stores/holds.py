@@ -1,7 +1,7 @@
 """Additional locks beside the lock file, which programs that sync or clean folders remove or replace.
 
 An owner also holds its folders, by `flock`, and its database, by a byte that SQLite never locks: so one
-whose lock file was taken away still keeps others out (lifecycle spec, section 2). `flock` on the database
+whose lock file was taken away still keeps others out (docs/spec/lifecycle.md §2). `flock` on the database
 itself would not do: BSD systems and network file systems take it for a lock of SQLite. Where the file
 system supports none of these, the lock file alone counts.
 """

@@ -1,4 +1,4 @@
-"""The ownership lock of a data directory: mutual exclusion of processes (lifecycle spec, section 2).
+"""The ownership lock of a data directory: mutual exclusion of processes (docs/spec/lifecycle.md §2).
 
 `.lithos/lock` is held by an operating-system lock (`flock`) that dies with its process, so a leftover file
 is no obstacle; its content, the owner record, tells others who holds it. Other programs may remove or replace

@@ -1,7 +1,7 @@
 """Migrations of the data directory: its layout version, and files that older layouts kept elsewhere.
 
 `.lithos/migrations/registry.json` is `{"current_version": int, "applied": [{"from","to","name",
-"applied_at"}]}`; a fresh one is version 1 and gets one empty step to 2 (notes spec, section 1).
+"applied_at"}]}`; a fresh one is version 1 and gets one empty step to 2 (docs/spec/notes.md §1).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The owner record in `.lithos/lock`, which is a lease where the file system has no locks (network shares).
 
-There the record decides (lifecycle spec, section 2): its process lives on this host, or another host
+There the record decides (docs/spec/lifecycle.md §2): its process lives on this host, or another host
 refreshed the file less than `FRESH` seconds ago. The owner must refresh it every `REFRESH` seconds.
 """
 

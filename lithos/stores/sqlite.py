@@ -277,7 +277,7 @@ def load_json(text: str | None) -> Any:
 
 
 def load_object(text: str | None) -> dict[str, Any]:
-    """The object; anything else reads as an empty one (coordination spec, section 1)."""
+    """The object; anything else reads as an empty one (docs/spec/coordination.md §1)."""
     value = load_json(text)
     return value if isinstance(value, dict) else {}
 

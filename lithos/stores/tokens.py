@@ -1,6 +1,6 @@
 """Named tokens in `.lithos/tokens.json`: who may use the server, by the hash of a secret.
 
-Integration spec, section 3. A secret is 256 random bits, so its plain SHA-256 tells nothing of it and needs
+docs/spec/integration.md §3. A secret is 256 random bits, so its plain SHA-256 tells nothing of it and needs
 no salt. The file is replaced whole, under a lock in `.lithos/tokens.lock`, with mode 0600. The lock file also
 says whether tokens are asked for at all: it survives a removed or damaged `tokens.json`, so that a lost file
 never opens a server.

@@ -1,4 +1,6 @@
-"""What a session was told last: a cursor per session, so that no briefing repeats itself (context spec, 1).
+"""What a session was told last: a cursor per session, so that no briefing repeats itself.
+
+Specified in docs/spec/context.md §1.
 
 Each is a small file below `$XDG_STATE_HOME/lithos/sessions/`, of the person and not of the data directory, as
 that may be on another machine's share. It is locked while a briefing is made, so that two of one session do

@@ -1,4 +1,6 @@
-"""The ownership lock of a vault: one owner, whatever data directory it keeps its state in (vault spec, 1).
+"""The ownership lock of a vault: one owner, whatever data directory it keeps its state in.
+
+Specified in docs/spec/vault.md §1.
 
 The vault's folder itself is held by an operating-system lock, so that nothing is made in it. Who holds it is
 written to a record under `$XDG_STATE_HOME/lithos/vaults/`, for the message that a second owner gets; where

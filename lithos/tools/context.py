@@ -1,4 +1,4 @@
-"""The tool `lithos_context`: a briefing that fits a budget (context spec, section 1)."""
+"""The tool `lithos_context`: a briefing that fits a budget (docs/spec/context.md §1)."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ async def test_a_tampered_backup_is_refused_and_nothing_is_touched(
 async def test_a_full_directory_is_refused_without_force_and_moved_aside_with_it(
     backup: Path, tmp_path: Path
 ) -> None:
-    """lifecycle spec, section 8"""
+    """docs/spec/lifecycle.md §8"""
     target = tmp_path / "target"
     put_note(target, "mine.md", "mine\n")
     (target / ".lithos").mkdir()
@@ -290,7 +290,7 @@ async def test_a_directory_that_is_served_is_not_restored_into(backup: Path, tmp
 
 
 async def test_a_backup_that_fails_has_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """lifecycle spec, section 8"""
+    """docs/spec/lifecycle.md §8"""
     data = tmp_path / "data"
     put_note(data, "a.md", "a\n")
     put_note(data, "b.md", "b\n")
@@ -355,7 +355,7 @@ def test_an_archive_cannot_write_outside_of_its_folder(tmp_path: Path) -> None:
 def test_links_among_the_notes_are_kept_and_those_that_lead_elsewhere_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """behaviour 200, lifecycle spec, section 8"""
+    """behaviour 200, docs/spec/lifecycle.md §8"""
     data, backup, target = tmp_path / "data", tmp_path / "backup", tmp_path / "target"
     put_note(data, "shared/plan.txt", "# Plan\n\nzanzibar\n")
     notes = data / "knowledge"

@@ -53,7 +53,7 @@ def take_away(data: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", [*DATABASES, ".lithos"])
 async def test_what_is_acknowledged_after_a_loss_is_there_after_a_restart(tmp_path: Path, name: str) -> None:
-    """lifecycle spec, section 2"""
+    """docs/spec/lifecycle.md §2"""
     async with serving(tmp_path) as server:
         note = await server.create()
         await change(server, note, 0)
@@ -69,7 +69,7 @@ async def test_what_is_acknowledged_after_a_loss_is_there_after_a_restart(tmp_pa
 async def test_a_loss_is_noticed_and_mended_without_a_write(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """lifecycle spec, section 2"""
+    """docs/spec/lifecycle.md §2"""
     monkeypatch.setattr(lithos.app.stores, "CONFIRM_EVERY", 0.02)
     async with serving(tmp_path / "data") as server:
         note = await server.create()

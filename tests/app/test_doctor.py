@@ -523,7 +523,7 @@ def test_beside_a_server_that_is_well_all_is_ok(ward: Ward) -> None:
 
 
 def test_a_directory_of_upstream_is_recognised_and_what_carries_over_is_told(ward: Ward) -> None:
-    """integration spec, section 1.1"""
+    """docs/spec/integration.md §1.1"""
     assert "upstream" not in [
         check["name"] for check in ward.program.run("doctor", "--json").answer["checks"]
     ]

@@ -1,4 +1,4 @@
-"""Reconciling derived state without a server (cli-config spec, section 2.2)."""
+"""Reconciling derived state without a server (docs/spec/cli-config.md §2.2)."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def run_killed(at: int, work: Callable[[], object]) -> bool:
 def test_a_restore_killed_at_any_step_leaves_the_old_or_the_new(
     tmp_path: Path, is_killed_twice: bool
 ) -> None:
-    """lifecycle spec, section 8; the second kill is of the process that goes on with it"""
+    """docs/spec/lifecycle.md §8; the second kill is of the process that goes on with it"""
     old, data, copy = tmp_path / "old", tmp_path / "data", tmp_path / "copy"
     fill(tmp_path / "new", "newer", "newest")
     back_up(config(tmp_path / "new"), copy)

@@ -1,4 +1,4 @@
-"""Lineage and its warnings, against what the spec says in the plainest way (context spec, section 2)."""
+"""Lineage and its warnings, against what the spec says in the plainest way (docs/spec/context.md §2)."""
 
 from __future__ import annotations
 

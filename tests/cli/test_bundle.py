@@ -201,7 +201,7 @@ def test_no_form_names_the_host_of_a_package_registry(tmp_path: Path) -> None:
 
 
 def test_readme_and_image_carry_the_name_that_the_registry_looks_for() -> None:
-    """Integration spec, section 2: the name marker in README, and the image's label."""
+    """docs/spec/integration.md §2: the name marker in README, and the image's label."""
     assert f"mcp-name: {NAME} " in (ROOT / "README.md").read_text(encoding="utf-8")
     dockerfile = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
     assert f'LABEL io.modelcontextprotocol.server.name="{NAME}"' in dockerfile

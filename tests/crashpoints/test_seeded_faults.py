@@ -40,14 +40,14 @@ def _forget_syncs(patch: pytest.MonkeyPatch, kind: type) -> None:
 async def test_a_note_that_is_not_synced_is_found(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """lifecycle spec, section 3"""
+    """docs/spec/lifecycle.md §3"""
     _forget_syncs(monkeypatch, File)
     (fault,) = (await _sweep(tmp_path, mode)).faults
     assert "note alpha" in fault[2].lower()
 
 
 async def test_a_folder_that_is_not_synced_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """lifecycle spec, section 3"""
+    """docs/spec/lifecycle.md §3"""
     _forget_syncs(monkeypatch, Folder)
     assert (await _sweep(tmp_path, "power loss")).faults
 
@@ -55,7 +55,7 @@ async def test_a_folder_that_is_not_synced_is_found(tmp_path: Path, monkeypatch:
 async def test_a_database_that_is_not_synced_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """lifecycle spec, section 3"""
+    """docs/spec/lifecycle.md §3"""
     monkeypatch.setattr(Durability.FULL, "_value_", "NORMAL")
     (fault,) = (await _sweep(tmp_path, "power loss")).faults
     assert "agent ada" in fault[2]
@@ -82,7 +82,7 @@ async def test_an_answer_before_the_journal_is_found(tmp_path: Path, monkeypatch
 
 
 async def test_a_file_that_is_left_behind_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """lifecycle spec, section 1"""
+    """docs/spec/lifecycle.md §1"""
     monkeypatch.setattr(NoteFiles, "recover", lambda *_: 0)
     (fault,) = (await _sweep(tmp_path, "kill")).faults
     assert "left behind" in fault[2]

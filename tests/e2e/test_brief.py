@@ -19,7 +19,7 @@ from attrs import define, field
 from tests.e2e.owners import owning
 from tests.e2e.process import LITHOS, clean_environment, running_lithos, start_lithos
 
-#: Seconds that a hook may take (integration spec, section 2).
+#: Seconds that a hook may take (docs/spec/integration.md §2).
 BOUND = 1.0
 
 

@@ -112,7 +112,7 @@ def test_without_a_session_the_note_is_the_agents_of_the_day(data: Path) -> None
 
 
 def test_who_keeps_it_is_the_same_in_each_session(data: Path) -> None:
-    """Integration spec, section 2: `--agent`, else `<client>@<host>`."""
+    """docs/spec/integration.md §2: `--agent`, else `<client>@<host>`."""
     host = os.uname().nodename.partition(".")[0]
     for session, environment in (("who-a", {"CLAUDECODE": "1"}), ("who-b", {"CLAUDE_PROJECT_DIR": "/"})):
         assert run(data, "checkpoint", "--session", session, "--text", "x", **environment).code == 0

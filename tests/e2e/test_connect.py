@@ -53,7 +53,7 @@ def test_each_client_gets_the_command_of_this_installation_and_an_absolute_folde
 def test_the_token_is_named_but_never_printed(
     client: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """cli-config spec, section 4: secrets never appear in output."""
+    """docs/spec/cli-config.md §4: secrets never appear in output."""
     monkeypatch.setenv("LITHOS_AUTH_TOKEN", SECRET)
     printed = recipe(client, tmp_path, capsys)
     assert printed["token_variable"] == "LITHOS_AUTH_TOKEN"

@@ -68,6 +68,6 @@ async def test_what_happens_to_a_folder_is_followed(fault: Fault, tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.takes(70)
 def test_under_a_mixed_load_memory_is_flat_and_no_call_fails() -> None:
-    """lifecycle spec, section 9: no call fails, and calls stay quick; too short to show a slow leak"""
+    """docs/spec/lifecycle.md §9: no call fails, and calls stay quick; too short to show a slow leak"""
     soaked = run_soak(SOAK_SECONDS)
     assert not soaked.problems(), soaked

@@ -77,7 +77,7 @@ def test_commands_and_backups_work_beside_an_owner_that_holds_its_database(tmp_p
 @pytest.mark.slow
 @pytest.mark.deadline(150)
 async def test_the_first_says_so_writes_its_lock_again_and_bridges_find_it(tmp_path: Path) -> None:
-    """lifecycle spec, section 2; the ways side by side, since each takes a look of the owner."""
+    """docs/spec/lifecycle.md §2; the ways side by side, since each takes a look of the owner."""
     with ExitStack() as stack:
         servers: dict[Damage, tuple[Path, Lithos, Any]] = {}
         for damage in FILE + FOLDER:

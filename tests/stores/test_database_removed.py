@@ -1,4 +1,7 @@
-"""Databases removed, replaced or cut short by another program while they are open (lifecycle spec, 2)."""
+"""Databases removed, replaced or cut short by another program while they are open.
+
+Specified in docs/spec/lifecycle.md §2.
+"""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def assert_refused(path: Path) -> str:
 def test_a_lost_lock_file_lets_nobody_in_and_is_written_again(
     path: Path, holder: Holder, damage: Damage
 ) -> None:
-    """lifecycle spec, section 2"""
+    """docs/spec/lifecycle.md §2"""
     before = read_owner(path)
     assert holder.confirm() is None
     damage(path)
@@ -168,7 +168,7 @@ def test_a_lost_lock_file_lets_nobody_in_and_is_written_again(
 def test_a_lost_folder_or_database_lets_nobody_in_and_is_told(
     path: Path, holder: Holder, damage: Damage
 ) -> None:
-    """lifecycle spec, section 2"""
+    """docs/spec/lifecycle.md §2"""
     before = read_owner(path)
     damage(path)
     assert_refused(path)
@@ -304,7 +304,7 @@ def test_the_trouble_of_a_lock_written_again_is_told_for_an_hour(path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", FILE + FOLDER)
 def test_nobody_gets_in_while_the_lock_is_written_again(path: Path, holder: Holder, damage: Damage) -> None:
-    """lifecycle spec, section 2: ten times each, with others that try without a pause."""
+    """docs/spec/lifecycle.md §2: ten times each, with others that try without a pause."""
     entered: list[str] = []
     is_over = threading.Event()
 

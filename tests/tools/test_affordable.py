@@ -179,7 +179,7 @@ async def test_a_long_note_is_read_part_by_part_and_says_where_to_go_on(tmp_path
 
 
 async def test_programs_of_whole_lists_get_them(tmp_path: Path) -> None:
-    """vault spec, section 4: `write_outcomes: status`"""
+    """docs/spec/vault.md §4: `write_outcomes: status`"""
     make_vault(tmp_path, notes=0)
     async with serving(tmp_path, server={"write_outcomes": "status"}) as lithos:
         read = await lithos.call("lithos_read", title="Long")
@@ -190,7 +190,7 @@ async def test_programs_of_whole_lists_get_them(tmp_path: Path) -> None:
 
 
 async def test_a_title_is_read_when_one_note_has_it(tmp_path: Path) -> None:
-    """vault spec, section 4"""
+    """docs/spec/vault.md §4"""
     put_note(tmp_path, "a/log.md", "---\ntitle: Log\n---\none\n")
     put_note(tmp_path, "b/log.md", "---\ntitle: log\n---\ntwo\n")
     async with serving(tmp_path) as lithos:
@@ -202,7 +202,7 @@ async def test_a_title_is_read_when_one_note_has_it(tmp_path: Path) -> None:
 
 
 async def test_rows_go_on_with_offset(tmp_path: Path) -> None:
-    """vault spec, section 4: every tool that lists rows takes `offset`"""
+    """docs/spec/vault.md §4: every tool that lists rows takes `offset`"""
     async with serving(tmp_path, server={"tools": "full"}, clock=Clock()) as lithos:
         for number in range(7):
             await lithos.create(f"Zebra {number}", f"zebra {'stripes ' * number}")
@@ -271,7 +271,7 @@ async def test_snippets_hold_the_passage_that_answers(tmp_path: Path) -> None:
 
 
 async def test_a_query_that_does_not_parse_says_where_and_what_instead(tmp_path: Path) -> None:
-    """vault spec, section 4"""
+    """docs/spec/vault.md §4"""
     async with serving(tmp_path) as lithos:
         await lithos.create("Zebra", "zebra")
         for query, position, reason in (

@@ -1,4 +1,4 @@
-"""Warnings along lineage in every answer that shows notes, over a whole server (context spec, section 2)."""
+"""Warnings along lineage in every answer that shows notes, over a whole server (docs/spec/context.md §2)."""
 
 from __future__ import annotations
 

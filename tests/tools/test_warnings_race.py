@@ -1,4 +1,7 @@
-"""The promise about warnings (context spec, 2): under load and across restarts no answer lacks one."""
+"""The promise about warnings: under load and across restarts no answer lacks one.
+
+Specified in docs/spec/context.md §2.
+"""
 
 from __future__ import annotations
 

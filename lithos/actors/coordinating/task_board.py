@@ -1,7 +1,7 @@
 """The task board: carries out task commands against the rows, inside the coordinator's transaction.
 
 Each command either changes rows and yields its events, or raises a refusal and changes nothing (the
-caller rolls its savepoint back). Task edges are validated in the order of the coordination spec, section 3.
+caller rolls its savepoint back). Task edges are validated in the order of docs/spec/coordination.md §3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Choosing the next task: the oldest that is ready, wanted, and whose aspect is free (vault spec, section 5).
+"""Choosing the next task: the oldest that is ready, wanted, and whose aspect is free (docs/spec/vault.md §5).
 
 A choice walks the index of ready tasks from the oldest on. What it has walked past, tasks that are held or
 that the filter does not want, is remembered as a mark, so that the next choice of the same kind goes on from

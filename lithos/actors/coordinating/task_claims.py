@@ -1,4 +1,6 @@
-"""Claims (leases with fencing tokens) on the aspects of a task: grant, renew, release (coordination spec, 2).
+"""Claims (leases with fencing tokens) on the aspects of a task: grant, renew, release.
+
+Specified in docs/spec/coordination.md §2.
 
 `lithos_task_next` grants one on a task that `TaskChoice` picks, in the same transaction.
 """

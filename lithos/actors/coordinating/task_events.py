@@ -1,4 +1,4 @@
-"""The form of task, claim and finding events (events-http spec, section 1)."""
+"""The form of task, claim and finding events (docs/spec/events-http.md §1)."""
 
 from __future__ import annotations
 

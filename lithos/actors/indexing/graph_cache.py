@@ -14,7 +14,7 @@ from lithos.telemetry import get_logger
 
 log = get_logger("lithos.graph")
 
-#: Changes after which the file is written, and seconds after the first of them (lifecycle spec, section 7).
+#: Changes after which the file is written, and seconds after the first of them (docs/spec/lifecycle.md §7).
 CHANGES = 50
 SECONDS = 5.0
 

@@ -43,7 +43,7 @@ log = get_logger("lithos.indexer")
 CAPACITY = 256
 BATCH = 64
 REPAIR_DELAY = 5.0
-#: Seconds after which an index that lacks changes counts as failed (lifecycle spec, section 3).
+#: Seconds after which an index that lacks changes counts as failed (docs/spec/lifecycle.md §3).
 PATIENCE = 2.0
 #: While a program writes many notes in a row a batch lingers so many times as long, for as many seconds more.
 GATHERING = 10.0
@@ -219,7 +219,7 @@ class Indexer:
     async def converge(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Background task: repair the index whenever it is stale; `started` after the first attempt.
 
-        An index that refuses does not hold up the start (lifecycle spec, section 1): searches say why they
+        An index that refuses does not hold up the start (docs/spec/lifecycle.md §1): searches say why they
         are degraded, until a later attempt succeeds.
         """
         try:

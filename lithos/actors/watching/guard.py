@@ -1,7 +1,7 @@
 """The deletion guard: a mass loss of notes is likelier an unmounted folder than an emptied one.
 
 What it keeps stays in the catalogue and the indexes until the files return or an operator gives them
-up (lifecycle spec, section 6). Losses that come in several batches are added up over a sliding window: what
+up (docs/spec/lifecycle.md §6). Losses that come in several batches are added up over a sliding window: what
 was dropped in the last `WINDOW` seconds still counts. Once it keeps something, whatever vanishes next is
 kept too. The list of kept files outlives a restart.
 """

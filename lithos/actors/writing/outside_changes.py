@@ -3,7 +3,7 @@
 The watcher reads files and names what vanished; the decision is made here, in the writer, so that no tool
 writes meanwhile. What the watcher read may be stale by then: every file is looked at again (optimistic
 check), and what has changed since is handed back. Identity is the id in the file: a note whose old file no
-longer carries its id has moved to the new one (lifecycle spec, section 5).
+longer carries its id has moved to the new one (docs/spec/lifecycle.md §5).
 """
 
 from __future__ import annotations

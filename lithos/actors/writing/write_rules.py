@@ -1,6 +1,6 @@
 """Validation of a write request against the catalogue: uniqueness, versions, merging; pure, no I/O.
 
-Every check of the tools spec that needs other notes is here, in its order, without side effects;
+Every check of docs/spec/tools.md that needs other notes is here, in its order, without side effects;
 a refusal is a `LithosError`.
 """
 

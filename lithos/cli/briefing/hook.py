@@ -1,4 +1,6 @@
-"""`lithos brief --hook`: a briefing for a client that starts, or nothing at all (integration spec, 2).
+"""`lithos brief --hook`: a briefing for a client that starts, or nothing at all.
+
+Specified in docs/spec/integration.md §2.
 
 It imports only what it needs, when it needs it: with all that other commands load it would take twice as
 long.

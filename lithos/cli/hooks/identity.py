@@ -1,4 +1,4 @@
-"""Who an agent is: the same in each of its sessions (integration spec, section 2)."""
+"""Who an agent is: the same in each of its sessions (docs/spec/integration.md §2)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A hook's promise: whatever goes wrong it prints nothing, exits 0 and is gone within a second.
 
-A client must not suffer from a server that is not there (integration spec, section 2).
+A client must not suffer from a server that is not there (docs/spec/integration.md §2).
 """
 
 from __future__ import annotations

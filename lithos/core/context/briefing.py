@@ -1,5 +1,6 @@
-"""A briefing: excerpts chosen within a budget of tokens, and what stands around them (context spec, section
-1).
+"""A briefing: excerpts chosen within a budget of tokens, and what stands around them.
+
+Specified in docs/spec/context.md §1.
 
 Pure: the same material, budget and count give the same text. Parts take at most their share of the budget,
 what they leave goes to the excerpts; the count of the whole text is checked last, and what is worth least

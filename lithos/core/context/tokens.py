@@ -1,5 +1,6 @@
-"""Counting tokens: the larger of a tokenizer's pieces and UTF-8 bytes / 4, rounded up (context spec, section
-1).
+"""Counting tokens: the larger of a tokenizer's pieces and UTF-8 bytes / 4, rounded up.
+
+Specified in docs/spec/context.md §1.
 
 Both are subadditive over parts that are joined at line breaks: the sum of the counts of the parts is never
 less than the count of the whole, so parts that fit one by one fit together.

@@ -1,4 +1,4 @@
-"""One entry of a JSON text put in or taken out; every other character stays (integration spec, 2).
+"""One entry of a JSON text put in or taken out; every other character stays (docs/spec/integration.md §2).
 
 Entries are put in as one piece of text, so that taking out the same piece gives the text back.
 """

@@ -1,4 +1,4 @@
-"""A saved evaluation, and what became better or worse since (context spec, section 3).
+"""A saved evaluation, and what became better or worse since (docs/spec/context.md §3).
 
 A baseline holds the rank of the first expected note of each question. Compared is what both asked alike: a
 question whose `expect`, `within`, `tags` or `forbid` changed is only named, as one that just one side has.

@@ -1,4 +1,4 @@
-"""The questions of a knowledge test: reading and writing the file (context spec, section 3).
+"""The questions of a knowledge test: reading and writing the file (docs/spec/context.md §3).
 
 The file is a YAML list or JSON lines, one mapping per question:
 `{"question","expect":[path, id or title],"within":5,"tags"?,"mode"?,"forbid"?:[…]}`. Nothing in it is

@@ -1,4 +1,4 @@
-"""Three-way merges of notes: bodies by lines, frontmatter by key (history spec, section 3).
+"""Three-way merges of notes: bodies by lines, frontmatter by key (docs/spec/history.md §3).
 
 `base` is what both sides began with, `mine` what the caller wants, `theirs` what is there now. A change of
 one side is kept; equal changes of both count once; changes that touch or overlap are conflicts, and a merge

@@ -1,4 +1,4 @@
-"""Which versions of a note are kept, and for how long (history spec, section 4)."""
+"""Which versions of a note are kept, and for how long (docs/spec/history.md §4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits of one place of a note's body (history spec, section 2): every character elsewhere stays.
+"""Edits of one place of a note's body (docs/spec/history.md §2): every character elsewhere stays.
 
 A *block* is text between blank lines. Where an edit puts a block beside others there is exactly one blank
 line between them, in the line break of the file; the blank lines at the end of the file stay as they are.

@@ -1,4 +1,4 @@
-"""Version rows: the kept states of a note, and what a store of them offers (history spec, section 4)."""
+"""Version rows: the kept states of a note, and what a store of them offers (docs/spec/history.md §4)."""
 
 from __future__ import annotations
 

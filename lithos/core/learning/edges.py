@@ -1,4 +1,4 @@
-"""Typed edges between notes: values, commands, and conflict resolution (memory spec, sections 3 and 5)."""
+"""Typed edges between notes: values, commands, and conflict resolution (docs/spec/memory.md §3 and §5)."""
 
 from __future__ import annotations
 

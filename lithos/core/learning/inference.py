@@ -1,6 +1,6 @@
 """Prompts and parsing for edge inference: a language model proposes typed edges of a note to its neighbours.
 
-Pure, without a client: prompts are values, and answers are untrusted text (memory spec, section 4).
+Pure, without a client: prompts are values, and answers are untrusted text (docs/spec/memory.md §4).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lead coverage: how early a note, and its best passage, have the words of a query (search spec, section 5).
+"""Lead coverage: how early a note, and its best passage, have the words of a query (docs/spec/search.md §5).
 
     lead(x)  = sum of idf(t) / (1 + first_x(t) / 25)  /  sum of idf(t)
     LC(note) = 0.5 lead(first 128 stems of title and body) + 0.5 max of lead(passage) over its passages

@@ -1,4 +1,4 @@
-"""Match strength: the calibrated probability that a note answers a question (search spec, section 6).
+"""Match strength: the calibrated probability that a note answers a question (docs/spec/search.md §6).
 
 A logistic regression on margins rather than on one similarity: some vector is always near, but a note that
 answers stands out from the second one and has the question's words early. `python -m bench.lookup --fit`

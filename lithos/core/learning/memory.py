@@ -1,6 +1,6 @@
 """Values and commands of the memory actor: node statistics, receipts, working memory, enriching, retention.
 
-It carries the commands out over `stats.db` and `edges.db` (memory spec, sections 1 to 6).
+It carries the commands out over `stats.db` and `edges.db` (docs/spec/memory.md §1 to §6).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The memory of questions (memory spec, section 8): formulas of evidence and feedback, the sketch of a text.
+"""The memory of questions (docs/spec/memory.md §8): formulas of evidence and feedback, the sketch of a text.
 
 An entry says that a note was cited for a question; `a` counts for it, `b` against it. Of a new question each
 entry has the kernel `k` (how much nearer the two questions are than any passage of the vault is to the new
@@ -62,12 +62,12 @@ def evidence(entries: Iterable[tuple[float, float]]) -> float:
     return 1 - math.prod(1 - w * k for w, k in entries)
 
 
-#: What of its score a suspect note keeps (context spec, section 2).
+#: What of its score a suspect note keeps (docs/spec/context.md §2).
 SUSPECT_SHARE: Final = 0.7
 
 
 def final_score(hybrid: float, evidenced: float, trust: float = 1.0) -> float:
-    """The score of ranking by evidence (memory spec, section 1); `trust` is below 1 for suspect notes.
+    """The score of ranking by evidence (docs/spec/memory.md §1); `trust` is below 1 for suspect notes.
 
     Both scores are 0..1. Two thirds of the weight were measured too: a question asked again in other words
     gains a quarter to a third less then, unrelated ones lose half as much (`bench/quality.md`).

@@ -1,7 +1,7 @@
 """Ranking: score fusion of search legs, and reranking of the scouts' candidates to one order of notes.
 
-`blend` (weighted sum) and `reciprocal_rank` (RRF) fuse the results of several searches (search spec, section
-5); all else, from scaling to diversification, is retrieval (memory spec, section 1).
+`blend` (weighted sum) and `reciprocal_rank` (RRF) fuse the results of several searches
+(docs/spec/search.md §5); all else, from scaling to diversification, is retrieval (docs/spec/memory.md §1).
 """
 
 from __future__ import annotations

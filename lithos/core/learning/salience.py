@@ -1,4 +1,4 @@
-"""Salience and node statistics: pure formulas of use, decay and feedback (memory spec, sections 1 to 3)."""
+"""Salience and node statistics: pure formulas of use, decay and feedback (docs/spec/memory.md §1 to §3)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def idle_days(stats: NodeStats, now: datetime) -> float | None:
 
 
 def usage_score(stats: NodeStats, now: datetime, settings: UsageSettings) -> float:
-    """How much and how lately a note is used, 0..1 (memory spec, section 1)."""
+    """How much and how lately a note is used, 0..1 (docs/spec/memory.md §1)."""
     frequency = min(1.0, math.log1p(stats.retrieval_count) / math.log1p(settings.usage_freq_norm_k))
     idle = idle_days(stats, now)
     recency = 0.0 if idle is None else 0.5 ** (idle / settings.usage_recency_halflife_days)

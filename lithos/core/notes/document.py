@@ -1,4 +1,4 @@
-"""Parsing and rendering of note files: bytes to `Document` and back (notes spec, sections 2 to 5).
+"""Parsing and rendering of note files: bytes to `Document` and back (docs/spec/notes.md §2 to §5).
 
 Reading is tolerant and never fails for odd values; only files that are no text or no YAML are
 unreadable, and where the style serves a broken frontmatter, only those that are no text. Writing keeps

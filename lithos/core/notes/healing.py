@@ -1,4 +1,4 @@
-"""Tolerant coercion of frontmatter nodes to note values, with older spellings (notes spec, section 3)."""
+"""Tolerant coercion of frontmatter nodes to note values, with older spellings (docs/spec/notes.md §3)."""
 
 from __future__ import annotations
 

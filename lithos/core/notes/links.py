@@ -1,6 +1,6 @@
-"""Links and provenance: parsing, resolution and `derived_from_ids` (notes spec, sections 7 and 9).
+"""Links and provenance: parsing, resolution and `derived_from_ids` (docs/spec/notes.md §7 and §9).
 
-Links are wiki-links, embeds, and Markdown links to `.md` files (vault spec, section 2).
+Links are wiki-links, embeds, and Markdown links to `.md` files (docs/spec/vault.md §2).
 """
 
 from __future__ import annotations

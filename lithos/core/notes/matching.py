@@ -1,4 +1,4 @@
-"""Shared list filters: tags, metadata, prefixes (coordination spec, section 5; tools spec, section 2)."""
+"""Shared list filters: tags, metadata, prefixes (docs/spec/coordination.md §5; docs/spec/tools.md §2)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ ACCESS_SCOPES: Final = ("shared", "task", "agent_private")
 NOTE_TYPES: Final = ("observation", "agent_finding", "summary", "concept", "task_record", "hypothesis")
 STATUSES: Final = ("active", "archived", "quarantined")
 
-#: Frontmatter keys that Lithos defines, in the order in which new ones are written (notes spec, section 3).
+#: Frontmatter keys that Lithos defines, in the order in which new ones are written (docs/spec/notes.md §3).
 OWNED_KEYS: Final = (
     "id", "title", "author", "created_at", "updated_at", "tags", "aliases", "confidence", "contributors",
     "source", "supersedes", "version", "source_url", "derived_from_ids", "expires_at", "schema_version",
@@ -33,7 +33,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @frozen(kw_only=True)
 class Note:
-    """The metadata of one note: everything but its text (notes spec, section 3)."""
+    """The metadata of one note: everything but its text (docs/spec/notes.md §3)."""
 
     id: str
     title: str

@@ -1,7 +1,7 @@
-"""Slugs, namespaces and paths of notes below `knowledge/` (notes spec, sections 6 and 7), and source URLs.
+"""Slugs, namespaces and paths of notes below `knowledge/` (docs/spec/notes.md §6 and §7), and source URLs.
 
 Paths are checked as text (path traversal); that no symlink leads outside is for the store to check. Source
-addresses are normalised to one spelling, so that a source is stored once (notes spec, section 8).
+addresses are normalised to one spelling, so that a source is stored once (docs/spec/notes.md §8).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Warnings about a note: it, or what it rests on, should not be trusted as it stands (context spec, 2)."""
+"""Warnings about a note: it, or what it rests on, should not be trusted as it stands.
+
+Specified in docs/spec/context.md §2.
+"""
 
 from __future__ import annotations
 

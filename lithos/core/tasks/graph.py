@@ -1,4 +1,4 @@
-"""The task graph: blockers, readiness, cycles and gates, and task metadata (coordination spec, section 3).
+"""The task graph: blockers, readiness, cycles and gates, and task metadata (docs/spec/coordination.md §3).
 
 Edges are given as (from, to) pairs per type; nothing here knows where they are stored. Gates are tasks that
 hold others back until something external has happened. Metadata is merged per key.

@@ -1,6 +1,6 @@
 """Tasks, claims, findings, task edges, agents and access rows as values, and the rules of claims.
 
-A claim is a lease on an aspect of a task: who may hold it, and for how long (coordination spec, section 2).
+A claim is a lease on an aspect of a task: who may hold it, and for how long (docs/spec/coordination.md §2).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Finding:
 
 @frozen(kw_only=True)
 class TaskEdge:
-    """A relation of two tasks; for its direction see the type (coordination spec, section 3)."""
+    """A relation of two tasks; for its direction see the type (docs/spec/coordination.md §3)."""
 
     source: str
     target: str

@@ -1,4 +1,4 @@
-"""Cutting a note into chunks for embedding (notes spec, section 10).
+"""Cutting a note into chunks for embedding (docs/spec/notes.md §10).
 
 Chunks are verbatim slices: text is seen as nested spans (paragraphs, sentences, words, characters),
 neighbours are packed while they fit, and a span that is too long is packed from its parts.

@@ -1,4 +1,4 @@
-"""Named-entity extraction from notes: heuristics only, no model, no network (memory spec, section 4)."""
+"""Named-entity extraction from notes: heuristics only, no model, no network (docs/spec/memory.md §4)."""
 
 from __future__ import annotations
 

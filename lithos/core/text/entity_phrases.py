@@ -1,4 +1,4 @@
-"""Names in prose: runs of capitalised words, with the places where they stand (memory spec, section 4).
+"""Names in prose: runs of capitalised words, with the places where they stand (docs/spec/memory.md §4).
 
 A capital at the start of a sentence, a quotation or behind a colon says nothing, so every mention is either
 *inside* a sentence or only *seen*. Lines in which every word is capitalised are titles, not sentences.

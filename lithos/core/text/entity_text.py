@@ -1,4 +1,4 @@
-"""A note's body as extraction sees it: prose, labels, link targets and code spans (memory spec, section 4).
+"""A note's body as extraction sees it: prose, labels, link targets and code spans (docs/spec/memory.md §4).
 
 Code fences, tables and reference sections are gone. The reject rules are here too: stop words, file names,
 versions, code; the word lists are in lower case. Everything takes time in proportion to the length of the

@@ -1,4 +1,4 @@
-"""Snippets (the passage that answers a query) and truncation (notes spec, section 10; vault spec, section 4).
+"""Snippets (the passage that answers a query) and truncation (docs/spec/notes.md §10; docs/spec/vault.md §4).
 
 A text is cut at the most readable place.
 """

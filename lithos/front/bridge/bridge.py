@@ -1,4 +1,4 @@
-"""The stdio bridge: forwards a client's JSON-RPC requests to the owner's `/mcp` (lifecycle spec, section 2).
+"""The stdio bridge: forwards a client's JSON-RPC requests to the owner's `/mcp` (docs/spec/lifecycle.md §2).
 
 The only protocol state is the version that `initialize` negotiated, so owners may change within a session
 (failover). Requests that were never sent, and read-only ones, are retried with the next owner. The outcome of

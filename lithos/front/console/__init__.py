@@ -1,4 +1,6 @@
-"""The web console: pages for the person who answers for the agents (console spec), their sessions and looks.
+"""The web console: pages for the person who answers for the agents, their sessions and looks.
+
+Specified in docs/spec/console.md.
 
 Entered by app/console; templates and static files lie beside the modules.
 Never here: what pages show (services, tools), nor any database.

@@ -1,6 +1,6 @@
 """The Quart-Trio application: `/health`, routes of other modules, JSON error responses.
 
-Also `GET /audit`, the access log, and `GET /metrics`, Prometheus text (events-http spec, sections 6 and 7).
+Also `GET /audit`, the access log, and `GET /metrics`, Prometheus text (docs/spec/events-http.md §6 and §7).
 """
 
 from __future__ import annotations

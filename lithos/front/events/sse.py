@@ -1,4 +1,4 @@
-"""`GET /events`: live and past events as server-sent events (events-http spec, section 3).
+"""`GET /events`: live and past events as server-sent events (docs/spec/events-http.md §3).
 
 A plain ASGI application: it must notice the client's disconnect, and always free its connection slot.
 """

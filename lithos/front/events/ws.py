@@ -1,4 +1,4 @@
-"""`GET /events/ws`: events over a WebSocket, filters and durable cursors (events-http spec, section 4).
+"""`GET /events/ws`: events over a WebSocket, filters and durable cursors (docs/spec/events-http.md §4).
 
 Clients send the commands subscribe and ack, one JSON object per text frame.
 """

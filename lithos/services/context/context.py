@@ -1,4 +1,4 @@
-"""The context service: one briefing instead of search, read, read, read (context spec, section 1)."""
+"""The context service: one briefing instead of search, read, read, read (docs/spec/context.md §1)."""
 
 from __future__ import annotations
 

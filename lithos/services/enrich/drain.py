@@ -1,4 +1,4 @@
-"""Draining the enrich queue, one batch (window) of jobs at a time (memory spec, section 4).
+"""Draining the enrich queue, one batch (window) of jobs at a time (docs/spec/memory.md §4).
 
 A window is claimed, processed and finished before the next one, so that a killed process costs few jobs an
 attempt. Jobs are idempotent.

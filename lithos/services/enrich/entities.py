@@ -1,4 +1,4 @@
-"""Entity extraction: names are kept beside the notes, or written into them (memory spec, section 4)."""
+"""Entity extraction: names are kept beside the notes, or written into them (docs/spec/memory.md §4)."""
 
 from __future__ import annotations
 

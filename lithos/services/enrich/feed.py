@@ -1,4 +1,4 @@
-"""The feed of the enrich queue: which events trigger enrichment, and of what (memory spec, section 4).
+"""The feed of the enrich queue: which events trigger enrichment, and of what (docs/spec/memory.md §4).
 
 Delivery is at least once: triggers are durable in the queue before the cursor moves. After a crash in between
 the same events are read again, and a note that is queued twice is still one job. `survive` is the failure

@@ -1,4 +1,4 @@
-"""Edge inference: a language model proposes typed edges of a note to its neighbours (memory spec, section 4).
+"""Edge inference: a language model proposes typed edges of a note to its neighbours (docs/spec/memory.md §4).
 
 It runs after everything else of a drain and outside of the queue's attempts: a note whose turn does not
 come (no answer, no budget, the model still loading) simply stays in the queue for a later drain.

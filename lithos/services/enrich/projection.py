@@ -1,4 +1,6 @@
-"""Projection of provenance (`derived_from_ids` of notes) to typed edges in `edges.db` (memory spec, 3).
+"""Projection of provenance (`derived_from_ids` of notes) to typed edges in `edges.db`.
+
+Specified in docs/spec/memory.md §3.
 
 The notes are the source of truth. A source without a note has no edge.
 """

@@ -1,7 +1,7 @@
 """Upkeep of the memory of questions: it follows the notes, the embedding model, and orders to forget.
 
 Entries go with their note, and count half once its text has become another one; those of another embedder
-are embedded again (memory spec, section 8).
+are embedded again (docs/spec/memory.md §8).
 """
 
 from __future__ import annotations

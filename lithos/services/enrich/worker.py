@@ -1,4 +1,4 @@
-"""The enrich worker: learns from what happened, away from every read and write (memory spec, section 4).
+"""The enrich worker: learns from what happened, away from every read and write (docs/spec/memory.md §4).
 
 One task feeds events into a durable queue; another drains the queue at intervals and now and then sweeps over
 everything (`Enrichment`). Both may be cancelled at any moment: the queue is durable.

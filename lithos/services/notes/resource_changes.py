@@ -1,4 +1,4 @@
-"""Resource subscriptions: which changed URIs each client is notified of (MCP spec, section 4).
+"""Resource subscriptions: which changed URIs each client is notified of (docs/spec/mcp.md §4).
 
 A follower queues no events but keeps the set of URIs with a pending notification. So no change is lost to a
 full queue, however slow its client: changes of one resource coalesce, and the last one is always sent.

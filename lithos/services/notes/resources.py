@@ -1,4 +1,4 @@
-"""MCP resources: reading by URI, the paginated list, their change notifications (MCP spec, section 4)."""
+"""MCP resources: reading by URI, the paginated list, their change notifications (docs/spec/mcp.md §4)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,10 @@ CHUNK = 256 * 1024
 
 @frozen
 class VaultFiles:
-    """Opens files by their path in the notes folder, by the containment rule of notes (notes spec, 7)."""
+    """Opens files by their path in the notes folder, by the containment rule of notes.
+
+    Specified in docs/spec/notes.md §7.
+    """
 
     _files: NoteFiles
     _catalogue: Catalogue

@@ -1,4 +1,4 @@
-"""Candidates of a retrieval: access control (the gate; memory spec, section 1), merging and ranking.
+"""Candidates of a retrieval: access control (the gate; docs/spec/memory.md §1), merging and ranking.
 
 The ranking weighs the scores of the scouts, the note type, the salience and the usage of each candidate.
 """

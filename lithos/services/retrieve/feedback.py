@@ -1,6 +1,6 @@
 """Feedback at the completion of a task: which retrieved notes helped, misled or were of no use.
 
-It is validated before the task is completed, and its effects follow the completion (memory spec, section 6).
+It is validated before the task is completed, and its effects follow the completion (docs/spec/memory.md §6).
 A lesson is one feedback that is yet to be applied. It is stored with the completion until it has been
 applied: after a crash or a failed write it is retried later, and has its effects once (`Lessons`).
 With `lcma.enabled: false` nothing is retrieved and nothing is learned: then there is no `Feedback`, and the

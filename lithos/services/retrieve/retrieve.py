@@ -1,6 +1,6 @@
 """The retrieval service: a pipeline chooses notes, which are shown with reasons, and a receipt is kept.
 
-`evidence` and `weighing` are the pipelines, one for each `lcma.ranking` (memory spec, section 1).
+`evidence` and `weighing` are the pipelines, one for each `lcma.ranking` (docs/spec/memory.md §1).
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class Dispatcher:
             await trio.lowlevel.checkpoint()  # the scouts of a phase take turns with everybody else
             with trio.fail_after(DEADLINE):
                 found = await look()
-        except Exception as failure:  # noqa: BLE001 - any answer is better than none (memory spec, section 1)
+        except Exception as failure:  # noqa: BLE001 - any answer is better than none (docs/spec/memory.md §1)
             log.warning("scout failed", scout=name, reason=repr(failure))
             for each in (name, *also):
                 self.fail(each, report)

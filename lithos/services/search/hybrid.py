@@ -1,6 +1,6 @@
 """Hybrid search: the full-text and the semantic ranking fused, ordered by lead coverage, with match strength.
 
-Search spec, sections 5 and 6. `lithos_search`, `lithos_retrieve` and `lithos_cache_lookup` rank by it.
+docs/spec/search.md §5 and §6. `lithos_search`, `lithos_retrieve` and `lithos_cache_lookup` rank by it.
 """
 
 from __future__ import annotations

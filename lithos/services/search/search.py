@@ -1,4 +1,4 @@
-"""Search modes: full text, semantic (embeddings), hybrid (both fused), graph (search spec, section 4).
+"""Search modes: full text, semantic (embeddings), hybrid (both fused), graph (docs/spec/search.md §4).
 
 Also the candidates of a cache lookup with the probability that they answer (section 6).
 """

@@ -1,6 +1,6 @@
 """Agents (registration, last seen), the access log behind `/audit` and the durable cursors of subscribers.
 
-Cursors: events-http spec, section 4; access log: section 6.
+Cursors: docs/spec/events-http.md §4; access log: section 6.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class Coordination:
     async def complete(self, command: CompleteTask) -> list[str]:
         """Complete a task; returns the ids of the tasks it unblocked.
 
-        Feedback is validated first, and has been applied on return (memory spec, section 6).
+        Feedback is validated first, and has been applied on return (docs/spec/memory.md §6).
         """
         self._coordinator.touch(command.agent)
         lesson = None if self._feedback is None else await self._feedback.check(command)

@@ -1,7 +1,7 @@
 """Event streams: replay from the journal after a position, then live events, each once and in order.
 
 A subscriber first reads pages of the journal until little is left, then listens and reads the rest,
-so that a long replay never fills its live queue (events-http spec, section 2).
+so that a long replay never fills its live queue (docs/spec/events-http.md §2).
 """
 
 from __future__ import annotations

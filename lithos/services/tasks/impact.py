@@ -1,4 +1,4 @@
-"""The impact of a note (context spec, 2): what rests on it, who worked with it; its quarantine.
+"""The impact of a note (docs/spec/context.md §2): what rests on it, who worked with it; its quarantine.
 
 A re-verification follows the update of the note: whoever repeats a call that ended in between gets what is
 missing. The files of dependents are never changed.

@@ -1,4 +1,4 @@
-"""Listing and forgetting remembered questions in the files of a data directory (memory spec, section 8)."""
+"""Listing and forgetting remembered questions in the files of a data directory (docs/spec/memory.md §8)."""
 
 from __future__ import annotations
 

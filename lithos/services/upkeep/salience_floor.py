@@ -1,4 +1,4 @@
-"""Recalibration: raises salience below the floor, in an unowned data directory (memory spec, section 2)."""
+"""Recalibration: raises salience below the floor, in an unowned data directory (docs/spec/memory.md §2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retention: deletes old rows of `coordination.db` in small steps (coordination spec, section 1).
+"""Retention: deletes old rows of `coordination.db` in small steps (docs/spec/coordination.md §1).
 
 Free pages are reused by later rows; the file itself does not shrink.
 """

@@ -1,4 +1,6 @@
-"""Schema of tasks and note records in `coordination.db`; migration of older files (coordination spec 1).
+"""Schema of tasks and note records in `coordination.db`; migration of older files.
+
+Specified in docs/spec/coordination.md §1.
 
 `ready_tasks`: tasks that are ready, and that `task.ready` was told of, with their age.
 `timers`: open timer gates whose opening is yet to be looked at.

@@ -1,4 +1,4 @@
-"""`.lithos/coordination.db`: agents, access log and the event journal (coordination spec, section 1).
+"""`.lithos/coordination.db`: agents, access log and the event journal (docs/spec/coordination.md §1).
 
 One connection writes; every change and its event are one transaction and one sync. A second,
 read-only connection answers queries.

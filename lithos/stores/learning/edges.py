@@ -1,10 +1,10 @@
-"""`.lithos/edges.db`: typed edges between notes, and the outbox of their events (memory spec, section 5).
+"""`.lithos/edges.db`: typed edges between notes, and the outbox of their events (docs/spec/memory.md §5).
 
 An event waits in the outbox, which is written in the same transaction as its edge, until the journal
 in `coordination.db` has it. Only a server, or the first write, creates the file.
 
-`LearnedEdges` are the changes that learning makes: weights, pairs, projected and inferred edges (memory
-spec, section 3). They are not announced, but for inferred edges.
+`LearnedEdges` are the changes that learning makes: weights, pairs, projected and inferred edges
+(docs/spec/memory.md §3). They are not announced, but for inferred edges.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The memory of questions in `stats.db`: what notes were cited for (memory spec, section 8).
+"""The memory of questions in `stats.db`: what notes were cited for (docs/spec/memory.md §8).
 
 `question_memory` has an entry per question and note. Beyond the specification it has the hash that tells
 whether two questions are the same, the agent who asked first, and whether the words may be shown;

@@ -1,4 +1,4 @@
-"""`.lithos/stats.db`: node statistics, coactivation and what else retrieval learns (memory spec, section 5).
+"""`.lithos/stats.db`: node statistics, coactivation and what else retrieval learns (docs/spec/memory.md §5).
 
 Only a server, or the first write, creates the file; until then it reads as empty. `_TABLES` is the schema, to
 which older files are migrated. `NodeRows` has the usage counts of notes and of pairs retrieved together.

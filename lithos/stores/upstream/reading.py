@@ -1,7 +1,7 @@
 """The tables of another Lithos's data directory as batches of rows, read from it and never written to it.
 
 A database that was left with a write-ahead log is read from a private copy (`stores.sqlite.snapshot`). Older
-files are read as a first start in place would migrate them (coordination spec, section 1).
+files are read as a first start in place would migrate them (docs/spec/coordination.md §1).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tools as one caller has them: what its token allows, under the identity that it is bound to.
 
-Integration spec, section 3. Which right a tool needs follows from its hints; which parameters name the
+docs/spec/integration.md §3. Which right a tool needs follows from its hints; which parameters name the
 calling agent follows from the arguments classes; `FILTERS` has the tools whose `agent` means somebody else.
 """
 

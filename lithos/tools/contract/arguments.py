@@ -34,7 +34,7 @@ from lithos.tools.contract.bounds import NAME, PATH, Bound
 class ToolSpec:
     """One tool as `tools/list` shows it.
 
-    `input_schema` is a JSON Schema object; the three hints are those of the MCP specification.
+    `input_schema` is a JSON Schema object; the three hints are those of the Model Context Protocol.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Answers within `server.max_answer_chars` characters of JSON (vault spec, section 4).
+"""Answers within `server.max_answer_chars` characters of JSON (docs/spec/vault.md §4).
 
 Rows and contents are cut where the caller can go on (`truncated`, `next_offset`); lists beside them are cut
 to 200 and say how many there are (`links_total`); what is still too long is shortened, the largest values

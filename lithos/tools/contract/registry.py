@@ -1,4 +1,4 @@
-"""The tool registry: order of `tools/list` (tools spec, section 2), dispatch, error envelopes, metering.
+"""The tool registry: order of `tools/list` (docs/spec/tools.md §2), dispatch, error envelopes, metering.
 
 This is the only place that makes error envelopes, and the only one that counts and times tool calls.
 """

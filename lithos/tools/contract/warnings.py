@@ -1,4 +1,4 @@
-"""Warnings about notes on rows and answers that show them (context spec, 2)."""
+"""Warnings about notes on rows and answers that show them (docs/spec/context.md §2)."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ async def test_the_start_waits_for_the_first_repair(desk):
 
 
 async def test_an_index_that_refuses_does_not_hold_up_the_start(desk):
-    """lifecycle spec, section 1: searches say why, and it is repaired once it takes changes again"""
+    """docs/spec/lifecycle.md §1: searches say why, and it is repaired once it takes changes again"""
     desk.enter("a.md")
     async with served(desk.mailbox, desk.indexer.start) as nursery:
         desk.index.failing = True

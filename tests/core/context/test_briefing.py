@@ -231,7 +231,7 @@ def calls_for_long(unit: str, length: int, most: int) -> int:
 
 @pytest.mark.parametrize("unit", LONG_KINDS.values(), ids=LONG_KINDS)
 def test_the_work_over_one_long_note_is_linear_and_bounded(unit: str) -> None:
-    """context spec, section 1: headings and fences are read as far as prose of that cost would be."""
+    """docs/spec/context.md §1: headings and fences are read as far as prose of that cost would be."""
     few, many = calls_for_long(unit, 25_000, 2_000_000), calls_for_long(unit, 100_000, 2_000_000)
     assert many <= 5 * few + 20_000
     assert calls_for_long(unit, 400_000, 100_000) <= 300_000
@@ -274,7 +274,7 @@ def test_a_header_is_one_bounded_line() -> None:
 
 
 def test_a_long_task_is_cut_and_leaves_room_for_notes() -> None:
-    """context spec, section 1: the task's text is longer than the budget"""
+    """docs/spec/context.md §1: the task's text is longer than the budget"""
     task = Task(id="t", title="T" * 900, description="word " * 4_000, created_by="ann", created_at=START)
     part = TaskPart(task=task)
     content = "The zebra has stripes at night. " * 10

@@ -1,4 +1,4 @@
-"""Three-way merges of bodies and frontmatter (history spec, section 3)."""
+"""Three-way merges of bodies and frontmatter (docs/spec/history.md §3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entity extraction: what counts as a name, and which notes get one (memory spec, section 4)."""
+"""Entity extraction: what counts as a name, and which notes get one (docs/spec/memory.md §4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The passage of a note that answers a query (vault spec, section 4)."""
+"""The passage of a note that answers a query (docs/spec/vault.md §4)."""
 
 from __future__ import annotations
 

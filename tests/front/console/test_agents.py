@@ -1,4 +1,4 @@
-"""The list of agents and the timeline of one (console spec, section 2)."""
+"""The list of agents and the timeline of one (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 

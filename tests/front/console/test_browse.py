@@ -1,4 +1,4 @@
-"""Notes by folder, tag, name and state (console spec, section 2)."""
+"""Notes by folder, tag, name and state (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission, sessions, changes and headers of the console (console spec, section 1)."""
+"""Admission, sessions, changes and headers of the console (docs/spec/console.md §1)."""
 
 from __future__ import annotations
 

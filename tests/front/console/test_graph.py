@@ -1,4 +1,4 @@
-"""The graph page: neighbourhoods drawn and as tables, their layout (console spec, section 2)."""
+"""The graph page: neighbourhoods drawn and as tables, their layout (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 

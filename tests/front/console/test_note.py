@@ -1,4 +1,4 @@
-"""The page of a note: text, surroundings, versions, restoring, quarantine (console spec, section 2)."""
+"""The page of a note: text, surroundings, versions, restoring, quarantine (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overview: health, the live feed and what fills it up, work and concerns (console spec, section 2)."""
+"""The overview: health, the live feed and what fills it up, work and concerns (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -352,7 +352,7 @@ async def test_pages_render_while_a_database_does_not_answer(
 
 
 async def test_a_vault_of_a_busy_day_stays_small(tmp_path: Path) -> None:
-    """console spec, section 1: a page is at most 200 kB."""
+    """docs/spec/console.md §1: a page is at most 200 kB."""
     for number in range(300):
         put_note(tmp_path, f"n{number}.md", f"# Note {number}\n\ntext")
     async with visiting(tmp_path) as person:

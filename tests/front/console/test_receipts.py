@@ -1,4 +1,4 @@
-"""Receipts: the list and one retrieval with what became of it (console spec, section 2)."""
+"""Receipts: the list and one retrieval with what became of it (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search page: what agents get, why, side by side, as one types (console spec, section 2)."""
+"""The search page: what agents get, why, side by side, as one types (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 

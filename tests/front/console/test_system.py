@@ -1,4 +1,4 @@
-"""The system page: checks on demand, state, configuration, charts (console spec, section 2)."""
+"""The system page: checks on demand, state, configuration, charts (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 

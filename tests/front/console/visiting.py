@@ -22,7 +22,7 @@ from lithos.stores.tokens import TokenStore
 from tests.front.running import SETTINGS, STOP_BOUND
 from tests.servers import Lithos, serving
 
-#: Seconds within which a running server knows of a new or a revoked token (integration spec, 3).
+#: Seconds within which a running server knows of a new or a revoked token (docs/spec/integration.md §3).
 CHANGE_BOUND = 2.0
 _FORM = re.compile(r"<form\b[^>]*>.*?</form>", re.S)
 _FIELD = re.compile(r"<(?:input|button)\b[^>]*>")

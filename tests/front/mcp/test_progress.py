@@ -13,7 +13,7 @@ from tests.servers import load_once
 
 
 async def test_a_search_that_waits_for_the_model_says_so(tmp_path: Path) -> None:
-    """mcp spec 3: on sessions, with a token"""
+    """docs/spec/mcp.md §3: on sessions, with a token"""
     load_once("builtin")
     may_load = trio.Event()
 

@@ -1,4 +1,4 @@
-"""What was learned, in `/metrics` (events-http spec, section 7)."""
+"""What was learned, in `/metrics` (docs/spec/events-http.md §7)."""
 
 from __future__ import annotations
 

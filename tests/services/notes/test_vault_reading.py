@@ -1,4 +1,4 @@
-"""A vault that people already have, understood as its owner means it (vault specification, section 2)."""
+"""A vault that people already have, understood as its owner means it (docs/spec/vault.md §2)."""
 
 from __future__ import annotations
 

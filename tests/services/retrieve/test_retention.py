@@ -153,7 +153,7 @@ def ledgers(desk: Desk) -> dict[str, int]:
 
 
 async def test_ledgers_are_kept_for_a_year_and_then_dropped_in_both_databases(desk: Desk) -> None:
-    """memory spec, section 4: ledgers make it once per task; nobody reopens one after a year"""
+    """docs/spec/memory.md §4: ledgers make it once per task; nobody reopens one after a year"""
 
     async def body() -> None:
         for number in (1, 2):

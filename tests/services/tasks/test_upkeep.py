@@ -76,7 +76,7 @@ async def desk_at(path: Path, **bounds: Any) -> AsyncIterator[Desk]:
 
 
 async def test_accesses_are_kept_for_so_many_days(tmp_path: Path) -> None:
-    """cli-config spec, section 4: events.audit_days"""
+    """docs/spec/cli-config.md §4: events.audit_days"""
     async with desk_at(tmp_path, audit_days=3) as desk:
         for _ in range(5):
             await desk.access(400)
@@ -92,7 +92,7 @@ async def test_accesses_are_kept_for_so_many_days(tmp_path: Path) -> None:
 
 
 async def test_the_newest_accesses_are_kept_up_to_a_number(tmp_path: Path) -> None:
-    """cli-config spec, section 4: events.audit_rows"""
+    """docs/spec/cli-config.md §4: events.audit_rows"""
     async with desk_at(tmp_path, audit_rows=1000) as desk:
         await desk.access(2500)
         await desk.upkeep.look()
@@ -153,7 +153,7 @@ def draft(text: str) -> EventDraft:
 
 
 async def test_the_journal_is_bounded_in_bytes_and_says_how_far_it_was_pruned(tmp_path: Path) -> None:
-    """events-http spec, section 2: a position that was pruned gives a resync"""
+    """docs/spec/events-http.md §2: a position that was pruned gives a resync"""
     async with desk_at(tmp_path, journal_bytes=1_000_000) as desk:
         seqs = [await desk.mailbox.ask(AppendEvents((draft("x" * 20_000),))) for _ in range(120)]
         await desk.upkeep.look()
@@ -168,7 +168,7 @@ async def test_the_journal_is_bounded_in_bytes_and_says_how_far_it_was_pruned(tm
 
 
 async def test_a_journal_that_is_to_be_shorter_is_pruned_without_new_events(tmp_path: Path) -> None:
-    """events-http spec, section 2: the newest events.journal_size events"""
+    """docs/spec/events-http.md §2: the newest events.journal_size events"""
     async with desk_at(tmp_path) as desk:
         for _ in range(10):
             await desk.mailbox.ask(AppendEvents(tuple(draft("x") for _ in range(100))))
@@ -263,7 +263,7 @@ async def test_an_agent_that_acts_meanwhile_stays(tmp_path: Path) -> None:
 
 
 async def test_cursors_idle_for_a_year_are_forgotten_and_begin_anew(tmp_path: Path) -> None:
-    """events-http spec, section 4: then the name is a new one, which starts at the head"""
+    """docs/spec/events-http.md §4: then the name is a new one, which starts at the head"""
     async with desk_at(tmp_path) as desk:
         for name in ("idle", "moved", ENRICH_AGENT):
             await desk.mailbox.ask(MoveCursor(name))

@@ -122,7 +122,7 @@ def test_every_start_goes_on_at_the_clock_and_a_clock_that_jumps_back_takes_no_s
 
 
 def test_positions_of_a_journal_without_events_are_known_over_idle_starts(store, path):
-    """events-http spec, section 2: whoever was told the head of an empty journal missed nothing."""
+    """docs/spec/events-http.md §2: whoever was told the head of an empty journal missed nothing."""
     began = store.head()
     assert began == CLOCK - 1
     for days in (1, 2):

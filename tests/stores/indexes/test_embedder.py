@@ -61,7 +61,7 @@ def rows(texts: list[str], model: StaticModel) -> np.ndarray:
 
 
 def test_rows_equal_those_of_model2vec(folder: Path) -> None:
-    """search spec, section 2"""
+    """docs/spec/search.md §2"""
     model = make_model(folder)
     result = load_embedder(str(folder)).encode(TEXTS)
     assert result.shape == (len(TEXTS), 6)

@@ -244,7 +244,7 @@ def test_closing_twice_is_fine_and_searches_still_answer(index: FulltextIndex) -
 
 
 def test_searches_during_batches_see_whole_batches(index: FulltextIndex) -> None:
-    """lifecycle spec, section 3: reads never wait for a write and never see half of one."""
+    """docs/spec/lifecycle.md §3: reads never wait for a write and never see half of one."""
     index.apply([entry(n, "granite", stamp=0) for n in range(20)], [])
 
     def write() -> None:

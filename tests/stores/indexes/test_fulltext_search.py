@@ -97,7 +97,7 @@ def test_scores_are_positive_and_best_first_with_title_above_body(rocks: Fulltex
 
 
 def test_a_word_of_the_title_counts_like_one_of_the_text_and_a_little_more(index: FulltextIndex) -> None:
-    """search spec, section 1: a chance match in a title does not bury a note that is about the question."""
+    """docs/spec/search.md §1: a chance match in a title does not bury a note that is about the question."""
     index.apply(
         [
             entry(1, "zircon sand here", title="Beach"),
@@ -135,7 +135,7 @@ def test_a_phrase_does_not_reach_from_the_title_into_the_text(index: FulltextInd
 
 
 def test_ties_go_by_serial_wherever_the_cut_is(index: FulltextIndex) -> None:
-    """search spec, section 4"""
+    """docs/spec/search.md §4"""
     for serial in (9, 3, 7, 1, 5):
         index.apply([entry(serial, "granite", title="Same")], [])
     word = Word(None, "granite")
@@ -196,7 +196,7 @@ def test_every_substring_of_two_characters_is_found(index: FulltextIndex, script
 def test_phrases_of_unsegmented_script_match_exactly_the_substrings(
     empty: FulltextIndex, data: st.DataObject
 ) -> None:
-    """search spec, section 1"""
+    """docs/spec/search.md §1"""
     text = "東京都京東東京京都"
     if empty.stamps() != {424242: 1}:
         empty.apply([entry(424242, f"go{text}stop", title="x", stamp=1)], list(empty.stamps()))
@@ -345,7 +345,7 @@ def test_filters_leave_scores_alone(filed: FulltextIndex) -> None:
 
 
 def test_a_filter_applies_before_the_cut(index: FulltextIndex) -> None:
-    """search spec, section 4"""
+    """docs/spec/search.md §4"""
     index.apply([entry(n, "granite", tags=("rare",) if n == 300 else ()) for n in range(301)], [])
     assert index.search(Word(None, "granite"), 1, Filters(tags=("rare",)))[0][0] == 300
 

@@ -114,7 +114,7 @@ def test_few_chunks_are_ranked_as_many_are(rows: list[tuple[int, int, int]], mos
 
 
 def test_one_note_with_many_chunks_does_not_hide_the_others(index: VectorIndex) -> None:
-    """search spec, section 4: nearest chunks, more until there are enough notes."""
+    """docs/spec/search.md §4: nearest chunks, more until there are enough notes."""
     rng = np.random.default_rng(0)
     crowd = unit(*([1, *(rng.normal(size=DIMS - 1) * 0.01)] for _ in range(3000)))
     index.apply([VectorEntry(1, 1, crowd), *(VectorEntry(n, 1, unit([1, 1])) for n in range(2, 30))], [])

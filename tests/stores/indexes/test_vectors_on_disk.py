@@ -56,7 +56,7 @@ def test_a_saved_store_opens_as_it_was(saved: Path) -> None:
 
 
 def test_the_manifest_says_what_the_spec_asks_for(saved: Path) -> None:
-    """search spec, section 3"""
+    """docs/spec/search.md §3"""
     manifest = json.loads((saved / "manifest.json").read_text())
     assert manifest["format"] == vector_files.FORMAT
     assert manifest["embedder"] == {"name": "tiny", "dims": 8, "dtype": "int8", "model_sha256": "ab" * 32}
@@ -75,7 +75,7 @@ def test_each_save_is_a_generation_and_leaves_no_older_one(saved: Path) -> None:
 
 
 def test_changes_that_were_not_saved_are_not_there_again(saved: Path) -> None:
-    """lifecycle spec, section 3: rebuildable data may lag; the stamps tell what to repair."""
+    """docs/spec/lifecycle.md §3: rebuildable data may lag; the stamps tell what to repair."""
     VectorIndex.open(saved, IDENTITY).apply([VectorEntry(9, 99, unit([1, 0]))], [1, 2])
     assert VectorIndex.open(saved, IDENTITY).stamps() == {1: 11, 2: 22, 3: 33}
 
@@ -290,7 +290,7 @@ def test_a_save_that_fails_is_reported_and_can_be_repeated(
 
 
 def test_a_save_recreates_a_directory_that_was_deleted(saved: Path) -> None:
-    """notes spec, section 1: rebuildable paths may be deleted."""
+    """docs/spec/notes.md §1: rebuildable paths may be deleted."""
     index = VectorIndex.open(saved, IDENTITY)
     shutil.rmtree(saved)
     index.save()

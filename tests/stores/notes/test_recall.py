@@ -78,7 +78,7 @@ def link_elsewhere(path):
     "change", [edit, edit_with_old_times, exchange, touch, link_elsewhere, lambda path: path.unlink()]
 )
 def test_a_person_s_change_of_the_file_is_seen(files, change):
-    """notes spec: the file is the source of truth, whoever has changed it."""
+    """docs/spec/notes.md: the file is the source of truth, whoever has changed it."""
     put_old(files, "a.md", "one")
     known, entry = remembered(files)
     time.sleep(0.02)  # the clock of the file system goes in steps of some milliseconds

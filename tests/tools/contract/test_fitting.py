@@ -1,4 +1,4 @@
-"""Answers within `server.max_answer_chars` (vault spec, section 4)."""
+"""Answers within `server.max_answer_chars` (docs/spec/vault.md §4)."""
 
 from __future__ import annotations
 

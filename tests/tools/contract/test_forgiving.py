@@ -1,4 +1,4 @@
-"""Arguments as models send them (tools spec, section 1.2)."""
+"""Arguments as models send them (docs/spec/tools.md §1.2)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_every_optional_parameter_may_be_blank_null_or_zero(tmp_path: Path) -> None:
-    """tools spec, section 1.2: blank and null are absent; zero is a number, or refused by name"""
+    """docs/spec/tools.md §1.2: blank and null are absent; zero is a number, or refused by name"""
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
         known = await known_arguments(lithos)
         calls = 0
@@ -134,7 +134,7 @@ def _kind(answer: Any) -> Any:
 
 
 async def test_blank_filters_match_what_no_filter_matches(tmp_path: Path) -> None:
-    """tools spec, section 1.2"""
+    """docs/spec/tools.md §1.2"""
     async with serving(tmp_path, server={"tools": "full"}) as lithos:
         known = await known_arguments(lithos)
         assert len(await lithos.listed(author="", path_prefix=" ", since="", content_query="")) == 1
@@ -151,7 +151,7 @@ async def test_blank_filters_match_what_no_filter_matches(tmp_path: Path) -> Non
 
 
 async def test_a_blank_id_creates_no_copy(tmp_path: Path) -> None:
-    """tools spec, section 1.2"""
+    """docs/spec/tools.md §1.2"""
     async with serving(tmp_path) as lithos:
         for blank in ("", " "):
             answer = await lithos.call("lithos_write", title="T", content="c", agent="a", id=blank)
@@ -160,7 +160,7 @@ async def test_a_blank_id_creates_no_copy(tmp_path: Path) -> None:
 
 
 async def test_json_text_is_read_as_what_it_says(tmp_path: Path) -> None:
-    """tools spec, section 1.2"""
+    """docs/spec/tools.md §1.2"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create(tags='["a", "b"]', metadata=' {"k": [1]}')
         read = (await lithos.read(note))["metadata"]
@@ -180,7 +180,7 @@ async def test_json_text_is_read_as_what_it_says(tmp_path: Path) -> None:
 
 
 async def test_the_caller_may_be_called_agent_in_every_tool(tmp_path: Path) -> None:
-    """vault spec, section 4"""
+    """docs/spec/vault.md §4"""
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
         known = await known_arguments(lithos)
         for tool in all_tools(lithos):
@@ -194,7 +194,7 @@ async def test_the_caller_may_be_called_agent_in_every_tool(tmp_path: Path) -> N
 
 
 async def test_agent_is_audited_and_registers_nobody_where_it_was_agent_id(tmp_path: Path) -> None:
-    """vault spec, section 4"""
+    """docs/spec/vault.md §4"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Zebra", "zebra")
         await lithos.read(note, agent="reader")
@@ -209,7 +209,7 @@ async def test_agent_is_audited_and_registers_nobody_where_it_was_agent_id(tmp_p
 
 
 async def test_no_schema_needs_untyped_items(tmp_path: Path) -> None:
-    """tools spec, section 1.5"""
+    """docs/spec/tools.md §1.5"""
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
         for spec in lithos.server.tools.listed():
             for schema in spec.input_schema["properties"].values():

@@ -176,7 +176,7 @@ async def test_very_many_tags_are_stored_or_refused(tmp_path: Path) -> None:
 
 
 async def test_the_longest_texts_in_every_field_are_stored(tmp_path: Path) -> None:
-    """tools spec, section 1.2: exactly the limit passes"""
+    """docs/spec/tools.md §1.2: exactly the limit passes"""
     title, name, summary = ("wörd " * 200).strip(), "ä" * 200, "ß" * 20_000
     async with serving(tmp_path, server={"max_answer_chars": 0}) as lithos:
         note = await lithos.create(

@@ -1,4 +1,4 @@
-"""The path of a note is taken wherever its id is (tools spec, 1.2)."""
+"""The path of a note is taken wherever its id is (docs/spec/tools.md §1.2)."""
 
 from __future__ import annotations
 

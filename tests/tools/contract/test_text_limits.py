@@ -1,4 +1,4 @@
-"""Texts of calls are bounded, whatever tool takes them (tools spec, section 1.2)."""
+"""Texts of calls are bounded, whatever tool takes them (docs/spec/tools.md §1.2)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_json_as_text_is_not_parsed_where_it_holds_too_much(
 async def test_one_more_than_the_limit_is_refused_by_every_argument_of_every_tool(
     tmp_path: Path,
 ) -> None:
-    """tools spec, section 1.2: the message names the argument and its limit"""
+    """docs/spec/tools.md §1.2: the message names the argument and its limit"""
     tried = 0
     async with serving(tmp_path, server={"legacy_tools": True, "tools": "full"}) as lithos:
         for tool, arguments in argument_classes():

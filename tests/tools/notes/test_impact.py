@@ -1,4 +1,7 @@
-"""`lithos_impact`: what rests on a note, its quarantine, tasks that verify again (context spec, 2)."""
+"""`lithos_impact`: what rests on a note, its quarantine, tasks that verify again.
+
+Specified in docs/spec/context.md §2.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +146,7 @@ async def test_citations_are_known_after_a_restart_without_events_and_from_the_j
 
 
 async def test_quarantine_and_clear_are_one_update_each(tmp_path: Path) -> None:
-    """behaviour 232; context spec, 2"""
+    """behaviour 232; docs/spec/context.md §2"""
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source", "The text.\n\nStays.")
         (near,) = await rest_on(lithos, source, "Near")

@@ -1,4 +1,4 @@
-"""What links to a note is told when it is deleted, or may be, with the way back (tools spec, section 3)."""
+"""What links to a note is told when it is deleted, or may be, with the way back (docs/spec/tools.md §3)."""
 
 from __future__ import annotations
 

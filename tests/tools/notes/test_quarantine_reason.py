@@ -1,4 +1,7 @@
-"""The owned key `quarantine_reason`: what sets and clears it, and what of it is kept (context spec, 2)."""
+"""The owned key `quarantine_reason`: what sets and clears it, and what of it is kept.
+
+Specified in docs/spec/context.md §2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was written reads back verbatim, apart from surrounding blank space (notes spec, section 2)."""
+"""What was written reads back verbatim, apart from surrounding blank space (docs/spec/notes.md §2)."""
 
 from __future__ import annotations
 

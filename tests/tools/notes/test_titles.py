@@ -1,4 +1,4 @@
-"""Titles of all kinds: stored as given, turned into slugs, changed (notes spec, sections 2 and 6)."""
+"""Titles of all kinds: stored as given, turned into slugs, changed (docs/spec/notes.md §2 and §6)."""
 
 from __future__ import annotations
 

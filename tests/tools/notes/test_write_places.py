@@ -1,4 +1,4 @@
-"""Where a note goes: path, slug, title (notes spec, sections 6 and 7)."""
+"""Where a note goes: path, slug, title (docs/spec/notes.md §6 and §7)."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ async def test_parallel_slug_collisions_have_one_winner(tmp_path: Path) -> None:
 
 
 async def test_checks_come_in_their_order(tmp_path: Path) -> None:
-    """Each request breaks all rules from one on; the answer is about that one (tools spec, section 3)."""
+    """Each request breaks all rules from one on; the answer is about that one (docs/spec/tools.md §3)."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, storage={"max_content_size_bytes": 10}) as lithos:
         await lithos.create("Taken", "x", source_url="https://example.org/taken", path="taken.md")

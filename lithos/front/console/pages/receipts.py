@@ -158,7 +158,7 @@ class ReceiptPages:
         return Summary(receipt, is_private, is_private and not self._console.sees_all_of(receipt.agent_id))
 
     def _is_private(self, receipt: Receipt) -> bool:
-        """Whether the question is shown only to who asked it, and to `admin` (memory spec, section 8)."""
+        """Whether the question is shown only to who asked it, and to `admin` (docs/spec/memory.md §8)."""
         entries = (self._console.parts.catalogue.get(node.id) for node in receipt.final_nodes)
         return any(entry is not None and entry.note.access_scope == PRIVATE for entry in entries)
 

@@ -1,0 +1,82 @@
+"""The contract in `docs/spec/`: what code and tests cite is there, and each behaviour has a named test."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SPEC = ROOT / "docs" / "spec"
+CITED = re.compile(r"docs/spec/([\w-]+\.md)((?:(?:,|;)? ?(?:and |to )?§\d+(?:\.\d+)*)*)")
+REFERENCE = re.compile(r"\b([a-z]+(?:-[a-z]+)?) §(\d+(?:\.\d+)*)")
+NUMBERED = re.compile(r"^(\d+)\. ", re.MULTILINE)
+TESTED = re.compile(r"\bbehaviou?rs?\s+(\d[\d,; and\n]*)", re.IGNORECASE)
+
+
+def sources() -> Iterator[Path]:
+    for folder in ("lithos", "tests", "bench", "docs"):
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def sections(page: Path) -> set[str]:
+    """Numbers of its headings (`## 4. Modes`, `### 1.2 Arguments`)."""
+    return set(re.findall(r"^#{2,4} (\d+(?:\.\d+)*)\.? ", page.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_every_citation_in_code_and_tests_has_a_target() -> None:
+    """behaviour 299"""
+    found = 0
+    for path in sources():
+        if path == Path(__file__):
+            continue
+        for name, cited in CITED.findall(path.read_text(encoding="utf-8")):
+            assert (SPEC / name).is_file(), (
+                f"{path.relative_to(ROOT)} cites docs/spec/{name}, which is not there"
+            )
+            missing = set(re.findall(r"§(\d+(?:\.\d+)*)", cited)) - sections(SPEC / name)
+            assert not missing, f"{path.relative_to(ROOT)} cites sections {missing} of docs/spec/{name}"
+            found += 1
+    assert found > 150
+
+
+def test_nothing_cites_a_specification_that_is_elsewhere() -> None:
+    names = "|".join(page.stem for page in SPEC.glob("*.md"))
+    elsewhere = re.compile(rf"\b(?:{names})\s+spec(?:ification)?\b", re.IGNORECASE)
+    cited = [path for path in sources() if path != Path(__file__) and elsewhere.search(path.read_text())]
+    assert cited == []
+
+
+@pytest.mark.parametrize("page", sorted(SPEC.glob("*.md")), ids=lambda page: page.stem)
+def test_the_references_of_a_page_have_targets(page: Path) -> None:
+    """`search §6` is section 6 of search.md; `mcp §1` of mcp.md."""
+    pages = {other.stem: sections(other) for other in SPEC.glob("*.md")}
+    missing = [
+        f"{name} §{section}"
+        for name, section in REFERENCE.findall(page.read_text(encoding="utf-8"))
+        if name in pages and section not in pages[name]
+    ]
+    assert missing == []
+
+
+def test_every_file_is_in_the_map() -> None:
+    readme = (SPEC / "README.md").read_text(encoding="utf-8")
+    assert {page.name for page in SPEC.iterdir()} == set(
+        re.findall(r"^\| `([\w-]+\.md)` \|", readme, re.MULTILINE)
+    )
+
+
+def test_each_behaviour_has_a_number_of_its_own_and_a_named_test() -> None:
+    """behaviour 299"""
+    numbers = [int(each) for each in NUMBERED.findall((SPEC / "behaviours.md").read_text(encoding="utf-8"))]
+    assert len(numbers) == len(set(numbers)) > 250
+    assert numbers == sorted(numbers)
+    tested = {
+        int(number)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for named in TESTED.findall(path.read_text(encoding="utf-8"))
+        for number in re.findall(r"\d+", named)
+    }
+    assert set(numbers) - tested == set()
