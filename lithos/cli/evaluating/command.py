@@ -133,7 +133,7 @@ async def _ask(session: Session, questions: tuple[Question, ...], told: Progress
 
 
 def _target_of(name: str | None) -> Path | None:
-    """The file to save to, links followed; never a device or a pipe. Looked at before anything is asked."""
+    """The file to save to; never a device or a pipe. Looked at before anything is asked."""
     if name is None:
         return None
     path = Path(os.path.realpath(name))
@@ -141,7 +141,7 @@ def _target_of(name: str | None) -> Path | None:
         raise CommandFailed(f"--save {name!r} is no file, and was not touched. Name a file.", USAGE)
     if not path.parent.is_dir():
         raise CommandFailed(f"There is no folder {path.parent}. Make it, or name another file.", USAGE)
-    return path
+    return Path(name)
 
 
 def _save(found: Evaluation, path: Path | None) -> Path | None:
@@ -163,7 +163,7 @@ def _save(found: Evaluation, path: Path | None) -> Path | None:
         saved_at=format_time(utc_now()),
         outcomes=tuple(each.outcome for each in found.judged),
     )
-    _write_atomically(path, baseline.encode(), os.replace)
+    _write_atomically(Path(os.path.realpath(path)), baseline.encode(), os.replace)  # a link stays
     return path
 
 
