@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-#: So many in the gate, in two parts for two workers.
-SEEDS, PARTS = 1_000, 2
+#: So many in the gate, in two parts for two workers; `python -m tests.simulation --seeds 1000` runs more.
+SEEDS, PARTS = 200, 2
 #: Seconds after which a process hangs: several times what the longest takes.
 WITHIN = 900
 
