@@ -222,7 +222,10 @@ class Worker:
         assert answer["path"] == new
         self.ledger.files[new], self.notes[note] = self.ledger.files.pop(path), new
         for other in answer["rewritten"]:
-            self.ledger.notes[other].is_relinked = True
+            entry = self.ledger.notes.get(other)
+            if entry is None:  # a note of the person's, which no answer has named yet
+                entry = self.ledger.files[(await self.call("read", id=other))["path"]]
+            entry.is_relinked = entry.is_stamped = True
 
     async def remove(self) -> None:
         if len(self.notes) > 3:
