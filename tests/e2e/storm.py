@@ -113,7 +113,7 @@ class Storm:
         if kind == "delete":
             promise.pending = "deleted"
             answer = await client.call("lithos_delete", id=promise.id, agent=f"a{agent}")
-            assert answer == {"success": True}
+            assert answer.get("success") is True, answer  # and what still links to it, if anything does
             promise.is_deleted = True
         else:
             await self._put(client, promise)

@@ -82,8 +82,8 @@ class Entry:
     tags: list[str] | None = None
 
     def append(self, line: str) -> None:
-        """A block at the end."""
-        self.text = f"{self.text.rstrip()}\n\n{line}\n"
+        """A block at the end; blanks at the end of the line before it stay."""
+        self.text = self.text.rstrip("\n") + f"\n\n{line}\n"
 
     def fouls(self, path: str, found: str) -> list[str]:
         """What the file has that nobody asked for, or lacks."""

@@ -172,15 +172,21 @@ class Probe:
             self._seen.set()
 
     async def is_noticed(self) -> bool:
-        """Write the file until it is reported; False on timeout (`PROBE_BOUND`). Raises `OSError`."""
+        """Write the file until it is reported; False `PROBE_BOUND` seconds after the first write.
+
+        The wait for a turn among the other calls does not count, and the removal waits for its turn however
+        long that takes: beside a start on a slow disk the file was left otherwise. Raises `OSError`.
+        """
         try:
+            await self._blocking.run(self._write)
             with trio.move_on_after(PROBE_BOUND):
                 while not self._seen.is_set():
-                    await self._blocking.run(self._write)
                     with trio.move_on_after(PROBE_PAUSE):
                         await self._seen.wait()
+                        break
+                    await self._blocking.run(self._write)
         finally:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + PROBE_BOUND):
+            with trio.CancelScope(shield=True):
                 await self._blocking.run(self._remove)
         return self._seen.is_set()
 

@@ -1,0 +1,59 @@
+"""The probe whether notifications arrive, on a clock of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+import trio
+
+from lithos.actors.watching.listening import PROBE_BOUND, PROBE_NAME, Probe
+from lithos.stores.notes.files import NoteFiles
+
+pytestmark = pytest.mark.autojump
+T = TypeVar("T")
+
+
+class Busy:
+    """Threads that give a turn only after so many seconds, as beside the comparison of a start."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    async def run(self, call: Callable[[], T]) -> T:
+        await trio.sleep(self.seconds)
+        return call()
+
+
+@pytest.mark.parametrize("seconds", [0.0, PROBE_BOUND * 3])
+async def test_the_file_is_gone_however_long_a_turn_takes(tmp_path: Path, seconds: float) -> None:
+    """Seed 149 of the simulation: the wait for a turn was bounded, and the file stayed for good."""
+    probe = Probe(NoteFiles(tmp_path), Busy(seconds))
+    assert await probe.is_noticed() is False
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_report_counts_however_long_the_first_write_waits(tmp_path: Path) -> None:
+    """Else a folder that tells of changes is polled, for its start was busy."""
+    probe = Probe(NoteFiles(tmp_path), Busy(PROBE_BOUND * 3))
+    noticed: list[bool] = []
+
+    async def ask() -> None:
+        noticed.append(await probe.is_noticed())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        while not (tmp_path / PROBE_NAME).exists():
+            await trio.sleep(0.1)
+        probe.look_for_it({PROBE_NAME})
+    assert noticed == [True]
+
+
+async def test_a_cancelled_probe_leaves_no_file(tmp_path: Path) -> None:
+    """A stop in the midst of a start."""
+    with trio.move_on_after(0.01):
+        await Probe(NoteFiles(tmp_path), Busy(0.0)).is_noticed()
+    assert os.listdir(tmp_path) == []
