@@ -9,6 +9,7 @@ all else. Mark those that kill processes at random times `disk`: there they are 
 
 from __future__ import annotations
 
+import gc
 import inspect
 import logging
 import os
@@ -22,7 +23,7 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from trio.testing import MockClock
 
 from lithos.telemetry import NOISY
@@ -36,9 +37,15 @@ ROOM = 4 << 30
 USUAL = 4.0
 #: The gate asks the same of every property each time, so that it says the same of the same commit; elsewhere
 #: each run tries other examples.
-settings.register_profile("gate", derandomize=True)
-if os.environ.get("HYPOTHESIS_PROFILE"):
-    settings.load_profile(os.environ["HYPOTHESIS_PROFILE"])
+_COMMON = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile("fast", _COMMON)
+settings.register_profile("gate", _COMMON, derandomize=True)
+settings.register_profile("nightly", _COMMON, max_examples=400)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+# Bytecode is kept whatever the environment says: else each program that a test starts is compiled anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 #: Commands that tests run in this process do not load the accurate tier; its own tests ask for it.
 os.environ.setdefault("LITHOS_SEARCH__TIER", "static")
@@ -48,8 +55,8 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: tests wait for processes and sockets half of their time."""
-    return (os.cpu_count() or 1) + 1
+    """As many as there are processors: one more makes what has a time limit fail by chance."""
+    return os.cpu_count() or 1
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -71,6 +78,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             marked = item.get_closest_marker("takes")
             seconds[item.path] += marked.args[0] if marked else USUAL
     items.sort(key=lambda item: -seconds[item.path])
+    gc.collect()
+    gc.freeze()  # what was imported and collected stays: each later collection would look at all of it
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.config.catalogue import SETTINGS, Config, as_public_dict
@@ -350,7 +350,6 @@ NODES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(key=st.sampled_from(sorted(SETTINGS)), value=NODES)
 def test_any_value_is_either_taken_or_refused_by_key(tmp_path: Path, key: str, value: Any) -> None:
     *sections, name = key.split(".")
@@ -365,7 +364,6 @@ def test_any_value_is_either_taken_or_refused_by_key(tmp_path: Path, key: str, v
     assert key in outcome
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     key=st.sampled_from(sorted(SETTINGS)),
     text=st.text(max_size=12) | st.from_regex(r"[-+0-9.e]+", fullmatch=True),

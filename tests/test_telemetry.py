@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.config.load import LOG_FORMATS, LOG_LEVELS
@@ -226,7 +226,6 @@ def test_tokens_are_cut_from_text(text: str, clean: str) -> None:
     assert Redactor().clean_text(text) == clean
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     event=st.text(max_size=20),
     value=st.recursive(

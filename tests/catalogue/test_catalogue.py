@@ -6,7 +6,7 @@ from collections import Counter
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.catalogue.catalogue import Catalogue, Entry, UniqueKeys, entry_of
@@ -197,7 +197,6 @@ puts = st.builds(
 removals = st.integers(1, 5)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(st.one_of(puts, removals), max_size=25))
 def test_any_history_leaves_what_a_naive_twin_has(history):
     catalogue, twin = Catalogue(), Twin()
@@ -221,7 +220,6 @@ def test_any_history_leaves_what_a_naive_twin_has(history):
     assert all(catalogue.at_path(entry.path) == entry for entry in twin.entries.values())
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(puts, max_size=6, unique_by=lambda entry: entry.serial), st.randoms(use_true_random=False))
 def test_loading_does_not_depend_on_the_order(entries, random):
     shuffled = list(entries)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.catalogue import facets
@@ -83,7 +83,6 @@ def change(catalogue: Catalogue, kind: str, number: int, values: dict) -> None:
         catalogue.put(entry_of(serial, number, values))
 
 
-@settings(max_examples=300, deadline=None)
 @given(loaded=st.lists(notes, max_size=8), history=changes, wanted=filters, offset=st.integers(0, 5))
 def test_a_page_is_that_of_a_look_at_every_note(loaded, history, wanted, offset):
     catalogue = Catalogue()
@@ -107,7 +106,6 @@ def test_a_page_is_that_of_a_look_at_every_note(loaded, history, wanted, offset)
 
 
 @given(st.dictionaries(st.integers(1, 12), notes, max_size=12), st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_postings_of_many_notes_at_once_are_those_of_one_after_the_other(values, searched):
     found = [Facets(), Facets()]
     rows = [(serial, entry.path, entry.note) for serial in values
@@ -121,7 +119,6 @@ def test_postings_of_many_notes_at_once_are_those_of_one_after_the_other(values,
     assert vars(found[0]) == vars(found[1])
 
 
-@settings(max_examples=60, deadline=None)
 @given(loaded=st.lists(notes, max_size=12), wanted=filters)
 def test_names_of_a_large_folder_are_left_to_be_compared_in_turns(loaded, wanted):
     catalogue = Catalogue()

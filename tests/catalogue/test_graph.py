@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.catalogue.catalogue import Catalogue, Entry
@@ -208,7 +208,6 @@ puts = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.one_of(puts, st.integers(1, 5)), max_size=20))
 def test_any_history_leaves_the_graph_of_a_fresh_build(history: list[Entry | int]) -> None:
     """behaviours 50, 137, 179"""
@@ -227,7 +226,6 @@ def test_any_history_leaves_the_graph_of_a_fresh_build(history: list[Entry | int
     assert len(catalogue.graph._interested) == 0
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(puts, max_size=5, unique_by=lambda entry: entry.serial), st.randoms(use_true_random=False))
 def test_the_order_of_additions_has_no_influence(entries: list[Entry], shuffle: object) -> None:
     shuffled = list(entries)

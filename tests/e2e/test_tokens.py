@@ -23,7 +23,7 @@ from tests.e2e.clients import call
 from tests.e2e.process import Lithos, run_lithos, running_lithos
 
 #: Seconds within which a change must be seen at all, on a machine as busy as may be. That a look at the file
-#: takes place often enough for the promised 2 s is shown on a clock of its own (`tests/services/test_keyring.py`).
+#: comes often enough for the promised 2 s is shown on a clock of its own (`tests/services/test_keyring.py`).
 WITHIN = 30.0
 #: A secret as it is printed.
 SECRET = re.compile(r"lithos_[\w-]{43}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import typing
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -20,7 +18,6 @@ import lithos.app.stores
 from lithos.app.stores import Stores
 from lithos.stores.indexes.embedder import EmbedderIdentity
 from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.tools.contract import arguments as contract_arguments
 from tests.simulation.disk import attached
 from tests.simulation.hearing import make_listening
 from tests.simulation.loop import PROCESS, simulated
@@ -73,13 +70,9 @@ def installed(world: World) -> Iterator[None]:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(lithos.app.assembly, "load_embedder", lambda _: Embedder())
         patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: False)
-        patch.setattr(contract_arguments, "get_type_hints", _hints)
         patch.setattr(lithos.actors.watching.watcher, "Listening", make_listening(world.plan.hearing))
         patch.setattr(lithos.app, "open_stores", open_stores)
         patch.setattr(FulltextIndex, "_commit", commit_and_merge)
         stack.enter_context(simulated(world.clock, world.chance, world.workers))
         stack.enter_context(attached(world.disk, world.workers))
         yield
-
-
-_hints = functools.cache(typing.get_type_hints)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.notes.model import Note
@@ -94,7 +94,6 @@ def test_every_field_of_a_note_is_generated():
 def test_any_row_comes_back_as_it_was(tmp_path):
     manifest = Manifest.open(tmp_path / "m.db", START)
 
-    @settings(max_examples=120, deadline=None)
     @given(rows)
     def check(row):
         manifest.store([row], removed=[kept.path for kept in manifest.load()])

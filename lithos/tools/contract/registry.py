@@ -23,6 +23,7 @@ from lithos.tools.contract.arguments import (
     ToolSpec,
     UnknownTool,
     Which,
+    reader_of,
     schema_of,
 )
 from lithos.tools.contract.fitting import PAGED, UNPAGED, fit
@@ -138,13 +139,13 @@ class Tool:
     profile: Profile
     hints: str
     description: str
-    arguments: type[Any]
+    arguments: type
     handler: Handler
     reader: ArgumentReader = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         is_paged = PAGED.get(self.name, UNPAGED).takes_offset
-        object.__setattr__(self, "reader", ArgumentReader(self.arguments, is_paged=is_paged))
+        object.__setattr__(self, "reader", reader_of(self.arguments, is_paged=is_paged))
 
     @property
     def reads_notes(self) -> bool:

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 import trio
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lithos.actors.writing.outside_changes import OutsideFiles, OutsideRemovals, Taken
@@ -439,7 +439,6 @@ Step = tuple[str, object, object]
 SETTLE = ("settle", None, None)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example([("write", 1, "a"), SETTLE, ("break", "a", None), ("write", 1, "b")], False)
 @example([("write", 1, "b"), SETTLE, ("write", 1, "a"), ("break", "b", None)], True)
 @example([("write", 1, "b"), SETTLE, ("write", 1, "a"), SETTLE, ("nameless", 1, "b"), SETTLE], False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.context.briefing import NOTE_SHARE, Material, compose
@@ -54,7 +54,6 @@ def sources(seed: int, notes: int) -> list[Source]:
     return made
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(200, 20_000), st.integers(0, 10_000), st.integers(0, 14))
 def test_no_briefing_exceeds_its_budget_and_it_is_the_same_again(budget: int, seed: int, notes: int) -> None:
     """behaviour 227"""
@@ -66,7 +65,6 @@ def test_no_briefing_exceeds_its_budget_and_it_is_the_same_again(budget: int, se
     assert shown | {left.id for left in briefing.dropped} >= {s.id for s in material.sources[:20]} - shown
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(200, 8_000), st.integers(0, 10_000))
 def test_no_note_has_more_than_two_fifths_beside_others(budget: int, seed: int) -> None:
     """behaviour 228"""
@@ -89,13 +87,11 @@ def test_a_count_of_bytes_keeps_every_tokenizers_budget(budget: int) -> None:
     assert 0 < COUNT(briefing.text) <= briefing.tokens <= budget
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=2_000))
 def test_the_safe_count_is_never_less_than_the_real_one(text: str) -> None:
     assert count_safely(text) >= COUNT(text) >= count_bytes(text)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=3_000), st.integers(0, 400))
 def test_what_is_cut_to_tokens_fits(text: str, most: int) -> None:
     assert COUNT(text[: fitting_length(text, most, COUNT)]) <= most

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.formats.chatgpt import NoConversation, read_chatgpt
@@ -87,21 +87,18 @@ def check(read: Callable[[Any], Conversation], value: Any) -> None:
     assert (found.hidden == 0) == (found.branches == 0)
 
 
-@settings(max_examples=400, deadline=None)
 @given(CHATGPT | ANY)
 def test_a_chatgpt_conversation_is_read_or_refused(value: Any) -> None:
     """behaviour 241"""
     check(read_chatgpt, value)
 
 
-@settings(max_examples=400, deadline=None)
 @given(CLAUDE | ANY)
 def test_a_claude_conversation_is_read_or_refused(value: Any) -> None:
     """behaviour 241"""
     check(read_claude, value)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     maybe(
         type=st.sampled_from(["entity", "relation"]), name=ANY, entityType=ANY,

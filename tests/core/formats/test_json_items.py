@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.formats.json_items import MOST_DEPTH, ItemSplitter, Piece, read_json
@@ -25,7 +25,6 @@ def split(data: bytes, chunk: int = 65_536, most: int = 10_000_000) -> list[Piec
     return [*found, *splitter.finish()]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(VALUES, max_size=6), st.integers(1, 9), st.booleans())
 def test_items_are_those_of_json_whatever_the_chunks(values: list[object], chunk: int, escapes: bool) -> None:
     """behaviour 240"""

@@ -25,7 +25,7 @@ from lithos.core.notes.model import Document, Note
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 NOTE = Note(id="0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", title="T", author="ann", tags=("a", "b"), version=3)
-FEW, MANY = 150, 2_000
+FEW, MANY = 25, 2_000
 
 #: Few different lines, so that they repeat; and breaks of all kinds.
 LINES = st.lists(st.sampled_from(["", "a", "b", "c", "- [ ] x", "<<<<<<< mine", "="]), max_size=12)

@@ -268,7 +268,6 @@ texts = st.one_of(
 positions = st.tuples(st.integers(0, 10_000), st.integers(0, 10_000))
 
 
-@settings(max_examples=200, deadline=None)
 @given(bodies())
 def test_every_text_is_in_a_section_with_a_path_of_its_own(body: str) -> None:
     """behaviour 213"""
@@ -276,14 +275,13 @@ def test_every_text_is_in_a_section_with_a_path_of_its_own(body: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=2_000)
 @given(bodies())
 def test_every_text_is_in_a_section_with_a_path_of_its_own_thoroughly(body: str) -> None:
     """behaviour 213"""
     hold_together(body)
 
 
-@settings(max_examples=300, deadline=None)
 @given(bodies(), texts, positions)
 def test_reading_what_changed_gives_what_reading_all_does(
     body: str, text: str, places: tuple[int, int]
@@ -292,7 +290,7 @@ def test_reading_what_changed_gives_what_reading_all_does(
 
 
 @pytest.mark.slow
-@settings(max_examples=4_000, deadline=None)
+@settings(max_examples=4_000)
 @given(bodies(), texts, positions)
 def test_reading_what_changed_gives_what_reading_all_does_thoroughly(
     body: str, text: str, places: tuple[int, int]

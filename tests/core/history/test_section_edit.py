@@ -302,7 +302,6 @@ block_operations = st.sampled_from(
 numbers = st.integers(0, 50)
 
 
-@settings(max_examples=300, deadline=None)
 @given(bodies(), block_operations, new_texts, numbers)
 def test_nothing_outside_the_place_changes(body: str, op: str, text: str, number: int) -> None:
     """behaviour 215"""
@@ -310,7 +309,7 @@ def test_nothing_outside_the_place_changes(body: str, op: str, text: str, number
 
 
 @pytest.mark.slow
-@settings(max_examples=4_000, deadline=None)
+@settings(max_examples=4_000)
 @given(bodies(), block_operations, new_texts, numbers)
 def test_nothing_outside_the_place_changes_thoroughly(body: str, op: str, text: str, number: int) -> None:
     """behaviour 215"""
@@ -340,7 +339,6 @@ def found_text_is_exchanged(body: str, begin: int, length: int, text: str, numbe
     assert edited.outline.sections == read_outline(edited.body, edited.outline.title).sections
 
 
-@settings(max_examples=300, deadline=None)
 @given(bodies(), numbers, st.integers(0, 30), new_texts, numbers)
 def test_find_replace_changes_what_it_found_alone(
     body: str, begin: int, length: int, text: str, number: int
@@ -350,7 +348,7 @@ def test_find_replace_changes_what_it_found_alone(
 
 
 @pytest.mark.slow
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=2_000)
 @given(bodies(), numbers, st.integers(0, 30), new_texts, numbers)
 def test_find_replace_changes_what_it_found_alone_thoroughly(
     body: str, begin: int, length: int, text: str, number: int
@@ -377,7 +375,6 @@ def one_character_is_toggled(body: str, number: int) -> None:
     assert edited.body == outline.body[:at] + (" " if item.is_done else "x") + outline.body[at + 1 :]
 
 
-@settings(max_examples=150, deadline=None)
 @given(bodies(), numbers)
 def test_check_and_uncheck_change_one_character(body: str, number: int) -> None:
     """behaviour 220"""
@@ -385,7 +382,7 @@ def test_check_and_uncheck_change_one_character(body: str, number: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=2_000)
 @given(bodies(), numbers)
 def test_check_and_uncheck_change_one_character_thoroughly(body: str, number: int) -> None:
     """behaviour 220"""

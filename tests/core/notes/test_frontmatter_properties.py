@@ -158,7 +158,7 @@ updates = st.fixed_dictionaries(
 extra_updates = st.dictionaries(
     st.sampled_from(["zeta", "k 1", "due", "new", "<<"]), st.none() | json_values, max_size=2
 )
-fast = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+fast = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def changed_keys(old: Note, new: Note) -> set[str]:
@@ -253,7 +253,6 @@ def test_values_read_back_in_pyyaml_in_both_styles(value: Any, key: str) -> None
     assert yaml.load(write_entry(key, value, "", "\r\n"), yaml.CSafeLoader) == {key: value}
 
 
-@settings(max_examples=300, deadline=None)
 @given(head=texts.map(lambda text: text * 2) | st.text("ab:-?[]{}&*!|>'\"#%, \n\t<", max_size=40), body=texts)
 def test_any_file_is_read_or_refused_and_an_edit_keeps_its_values(head: str, body: str) -> None:
     """behaviours 22, 175"""

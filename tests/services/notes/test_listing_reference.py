@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import attrs
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.catalogue.catalogue import Catalogue
@@ -42,7 +42,6 @@ requests = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     filled=st.lists(st.tuples(folders, notes), max_size=14),
     gone=st.sets(st.integers(1, 14)),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import define, field
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
@@ -210,7 +210,6 @@ def journal_at(template: Path) -> Iterator[Journal]:
         store.close()
 
 
-@settings(max_examples=150, deadline=None)
 @given(steps=st.lists(STEPS, max_size=25), types=st.sets(st.sampled_from(TYPES), max_size=2))
 def test_nothing_is_lost_nothing_comes_twice_and_order_is_kept(
     template: Path, steps: list[tuple[str, Any]], types: set[str]

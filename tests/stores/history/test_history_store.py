@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import apsw
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, RENAMED, UPDATED
@@ -69,7 +69,6 @@ def test_rows_and_bytes_come_back(store, path):
     again.close()
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(
         st.one_of(st.binary(max_size=300), st.sampled_from([b"", b"a" * 2000, b"b" * 2000])), max_size=70

@@ -14,7 +14,7 @@ import huggingface_hub
 import model2vec.persistence.hf
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from model2vec import StaticModel
 from tokenizers import Tokenizer
@@ -114,7 +114,6 @@ def test_a_text_is_cut_where_model2vec_cuts_it(folder: Path) -> None:
     np.testing.assert_allclose(load_embedder(str(folder)).encode(texts), rows(texts, model), atol=1e-5)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     texts=st.lists(st.lists(st.sampled_from([*WORDS[1:], "nope"]), max_size=12).map(" ".join), max_size=30),
     tokens=st.integers(1, 40),
@@ -142,7 +141,6 @@ def _shared_embedder(tmp_path_factory: pytest.TempPathFactory) -> embedder_modul
     return _shared[0]
 
 
-@settings(deadline=None)
 @given(texts=st.lists(st.text("abcxyz 東", max_size=40), min_size=2, max_size=5))
 def test_a_text_alone_has_the_very_row_that_it_has_among_others(texts: list[str]) -> None:
     """Queries come alone, chunks in batches: the same bits, or scores would depend on who else asks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.text.query import Boolean, Occur, Phrase, Word, parse_query, plain_words
@@ -191,7 +191,6 @@ def test_every_substring_of_two_characters_is_found(index: FulltextIndex, script
         assert found(index, f'"{part}"') == [1], part
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_phrases_of_unsegmented_script_match_exactly_the_substrings(
     empty: FulltextIndex, data: st.DataObject
@@ -350,7 +349,6 @@ def test_a_filter_applies_before_the_cut(index: FulltextIndex) -> None:
     assert index.search(Word(None, "granite"), 1, Filters(tags=("rare",)))[0][0] == 300
 
 
-@settings(max_examples=80, deadline=None)
 @given(text=st.text(max_size=40), field=st.sampled_from([None, "title", "body", "entities"]))
 def test_no_text_breaks_a_search(empty: FulltextIndex, text: str, field: str | None) -> None:
     """behaviour 57"""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -43,7 +43,6 @@ def whole(text: str) -> int:
     return len(TOKENIZER.encode(clean, add_special_tokens=False).ids)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.text(
         alphabet=st.one_of(st.characters(), st.sampled_from(" \n\t\r\x0b\x1c\x85\u2028\u0301,.'#a1")),
@@ -59,7 +58,6 @@ def test_run_by_run_a_text_has_as_many_pieces_as_at_once(text: str) -> None:
     assert PIECES(text) == whole(text)  # from what is kept
 
 
-@settings(max_examples=300, deadline=None)
 @given(TEXTS)
 @example("ab\x1ccd ef\x0bgh\u2028ij\u00a0kl\u200bmn")
 @example("[UNK] [PAD] ##ing " + "x" * 101 + " " + "y" * 100)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.stores.indexes.chunk_rows import VectorEntry, VectorHit, VectorQuery, best_per_note
@@ -184,7 +184,6 @@ def test_vectors_that_do_not_fit_are_refused_before_any_change(index: VectorInde
     assert index.stamps() == {1: 1}
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_any_history_searches_like_brute_force(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     rng = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.events import EDGE_UPSERTED, EventDraft
@@ -186,7 +186,6 @@ def key_of(wanted: UpsertEdge) -> tuple[str, ...]:
     return wanted.from_id, wanted.to_id, wanted.type, wanted.namespace
 
 
-@settings(max_examples=40, deadline=None)
 @given(steps=st.lists(_STEP, max_size=12), wanted=_FILTER)
 def test_it_is_a_dictionary_by_key_that_remembers_the_order(steps: list[Any], wanted: EdgeFilter) -> None:
     """behaviours 83, 87"""

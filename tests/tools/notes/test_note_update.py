@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.actors.writing.messages import PatchNote
@@ -224,7 +224,6 @@ async def test_updates_of_text_and_of_frontmatter_do_not_undo_each_other(tmp_pat
         assert read["metadata"]["tags"] == ["t"]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     body=st.binary(max_size=60).filter(lambda data: b"\0" not in data),
     metadata=st.dictionaries(

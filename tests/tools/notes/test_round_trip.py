@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.servers import Lithos, put_note, serving
@@ -85,7 +85,6 @@ markdown = st.lists(
 notes = st.tuples(texts, texts | markdown, texts | markdown)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(notes, min_size=1, max_size=12))
 def test_random_notes_read_back(given_notes: list[tuple[str, str, str]]) -> None:
     trio.run(write_and_read, given_notes)
