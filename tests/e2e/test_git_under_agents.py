@@ -27,8 +27,8 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="there is no git"),
 ]
 NOTES, AGENTS, STEPS = 20, 4, 30
-#: What a person did, and not the disk: say so, and what to do.
-REFUSALS = {"version_conflict", "doc_not_found", "text_not_found"}
+#: What a person did, and not the disk: say so, and what to do. Git's conflict marks may be in the frontmatter.
+REFUSALS = {"version_conflict", "doc_not_found", "text_not_found", "invalid_input"}
 PATIENCE = 40.0
 
 
