@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lithos.stores.notes import protection
 from lithos.stores.notes.protection import Protection, probe_protection
 from lithos.stores.notes.system_calls import UNNAMED, KernelCalls, SystemCalls
 from tests.people.fake_files import FakeCalls
@@ -17,6 +18,12 @@ WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 @pytest.fixture(params=["kernel", "fake"])
 def calls(request: pytest.FixtureRequest) -> SystemCalls:
     return KernelCalls() if request.param == "kernel" else FakeCalls()
+
+
+@pytest.fixture(autouse=True)
+def local(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file system whose type is trusted: what it can do is what its calls do."""
+    monkeypatch.setattr(protection, "file_system_of", lambda _: "ext4")
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from lithos.stores.notes.values import temporary_name
 
 #: File systems on which a lease says nothing of writers elsewhere (`fuse`), or is refused for ever (`nfs`).
 _LEASES_LIE: Final = ("nfs", "fuse", "cifs", "smb", "9p", "virtiofs", "ceph", "afs", "lustre")
-#: File systems known to sync a file without a name so that, once it has one, a sync of its folder is enough.
-#: Of btrfs that is not known: it puts off what no name leads to. ZFS waits for its next transaction group.
-_SYNCS_UNNAMED: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs"})
+#: File systems known to sync a file without a name, so that a sync of the folder is enough once it has one.
+#: No trial tells: btrfs answers such a sync and does nothing, as no name leads to the file.
+SYNCS_UNNAMED: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs"})
 _MOUNTS: Final = "/proc/self/mountinfo"
 
 
@@ -55,7 +55,7 @@ def probe_protection(calls: SystemCalls, folder: str, place: str | None = None) 
 
 def _probe(calls: SystemCalls, folder: str, place: str) -> Protection:
     with _file(calls, place) as one, ExitStack() as opened:
-        unnamed = file_system_of(folder) in _SYNCS_UNNAMED and _can_be_unnamed(calls, folder, one)
+        unnamed = file_system_of(folder) in SYNCS_UNNAMED and _can_be_unnamed(calls, folder, one)
         beside = place if unnamed else folder
         other = opened.enter_context(_file(calls, beside))
         exchange = _works(lambda: calls.exchange(one, other))

@@ -262,9 +262,7 @@ class Replacing:
             raise _unprotected(target)
         needless, ours_digest = "" if change.saves_old else change.expected, digest_of(change.data)
         swap = self._swap_name(target, ours_digest, needless)
-        state = self._stage(
-            target, change.data, swap
-        )  # so a swap is always whole: ours, or another program's
+        state = self._stage(target, change.data, swap)  # always whole: ours, or another program's
         with ExitStack() as opened:
             ours = self._pin(swap, opened)
             try:

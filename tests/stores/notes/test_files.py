@@ -240,10 +240,17 @@ def test_deep_folders_are_made_and_every_changed_folder_is_synced(files, syncs):
     assert files.read("a/b/c/d.md").data == b"one"
 
 
+def choose_way(files: NoteFiles, monkeypatch: pytest.MonkeyPatch, *, unnamed: bool) -> None:
+    """Write files without a name, or, as where there are none, with one from the beginning."""
+    if not unnamed:
+        monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
+    elif not files.protection.unnamed:
+        pytest.skip("every file has a name here")
+
+
 @pytest.mark.parametrize("name", ["link_unnamed", "rename_new"])
 def test_the_file_is_synced_before_it_gets_its_name(files, monkeypatch, name):
-    if name == "rename_new":
-        monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
+    choose_way(files, monkeypatch, unnamed=name == "link_unnamed")
     steps: list[str] = []
     real_sync, real_name, real_folder = os.fsync, getattr(KernelCalls, name), replacing._sync
     files.protection  # noqa: B018 - tries all calls out, once
@@ -301,8 +308,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(
     files, monkeypatch, step, is_update, code, unnamed
 ):
     """behaviour 1"""
-    if not unnamed:
-        monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
+    choose_way(files, monkeypatch, unnamed=unnamed)
     if is_update:
         files.apply([Put("a.md", b"old", None)])
     expected = OLD if is_update else None

@@ -243,7 +243,8 @@ def test_without_any_way_to_take_a_free_name_it_is_refused_and_nothing_touched(t
 
 @pytest.mark.parametrize(("call", "capability"), [("exchange", "exchange"), ("link_unnamed", "unnamed")])
 def test_a_call_that_stops_working_is_tried_out_again(best: Desk, call: str, capability: str) -> None:
-    assert getattr(best.files.protection, capability)
+    if not getattr(best.files.protection, capability):
+        pytest.skip("this file system has it not")
     setattr(best.calls, call, _missing)
     assert isinstance(best.put(), FileState)
     assert best.note.read_bytes() == NEW
