@@ -199,12 +199,13 @@ class _Calls:
             place = recorder.find(where)
             creates = place is not None and flags & os.O_CREAT and not os.path.lexists(where)
             empties = place is not None and flags & os.O_TRUNC and not creates
-            if creates or empties:
+            is_unnamed = flags & os.O_TMPFILE == os.O_TMPFILE and recorder.node(where) is not None
+            if creates or empties or is_unnamed:
                 recorder.ask(f"open {_shown(where)}")
             descriptor: int = self._real["open"](path, flags, mode, dir_fd=dir_fd)
             if creates:
                 recorder.set_names(f"create {_shown(where)}", (where, File()))
-            node = recorder.node(where)
+            node = File() if is_unnamed else recorder.node(where)
             if node is not None:
                 recorder.descriptors[descriptor] = node
                 if empties and isinstance(node, File):
@@ -308,7 +309,9 @@ class _Calls:
             self._real["link"](
                 source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=follow_symlinks
             )
-            recorder.set_names(f"link {_shown(one)} -> {_shown(other)}", (other, recorder.node(one)))
+            descriptor = one.removeprefix("/proc/self/fd/")
+            node = recorder.node(one) if descriptor == one else recorder.descriptors[int(descriptor)]
+            recorder.set_names(f"link {_shown(one)} -> {_shown(other)}", (other, node))
 
     def unlink(self, path: Any, *, dir_fd: int | None = None) -> None:
         self._take_away("unlink", path, dir_fd)
@@ -406,6 +409,8 @@ def _resolve(path: Any, dir_fd: int | None) -> str:
 
 def _shown(path: str) -> str:
     """A path short enough for a message, random parts left out."""
+    if path.startswith("/proc/self/fd/"):
+        return "(unnamed)"
     name = os.path.basename(path)
     return "(temporary)" if name.startswith(".lithos-") else name
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import attrs
 
+from lithos.stores.notes.system_calls import UNNAMED
+
 #: Every file was saved long ago, so that only leases tell of a save under way: the hardest case.
 NOW = 1_000_000.0
 
@@ -97,6 +99,8 @@ class FakeCalls:
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int:
         self._begin("open", is_private=bool(flags & (os.O_CREAT | os.O_DIRECTORY)))
+        if flags == UNNAMED:
+            return self._describe(self.new_inode(), os.O_WRONLY)
         if flags & os.O_DIRECTORY:
             return self._describe(self.new_inode(), os.O_RDONLY)
         if flags & os.O_CREAT:
@@ -186,6 +190,11 @@ class FakeCalls:
         inode = self.find(source)
         self._expect_free(target)
         self._name(target, inode)
+
+    def link_unnamed(self, descriptor: int, target: str) -> None:
+        self._begin("link_unnamed", is_private=target.endswith(".swap"))
+        self._expect_free(target)
+        self._name(target, self.opened[descriptor][0])
 
     def _expect_free(self, target: str) -> None:
         if target in self.names:

@@ -39,6 +39,7 @@ def tokens(data: bytes) -> set[bytes]:
 
 def _protection(lacking: frozenset[str]) -> Protection:
     names = {"exchange": "exchange", "no_replace": "rename_new", "links": "link", "leases": "lease"}
+    names["unnamed"] = "link_unnamed"
     return Protection(**{name: call not in lacking for name, call in names.items()})
 
 

@@ -29,9 +29,10 @@ NOTES = {A: "<A0>", B: "<B0>"}
 FILE_SYSTEMS = {
     "exchange and leases": frozenset[str](),
     "a place of their own": frozenset({"beside"}),
+    "a name from the beginning": frozenset({"link_unnamed"}),
     "exchange": frozenset({"lease"}),
     "leases": frozenset({"exchange"}),
-    "nothing but links": frozenset({"exchange", "lease", "rename_new"}),
+    "nothing but links": frozenset({"exchange", "lease", "rename_new", "link_unnamed"}),
 }
 SAVES: dict[str, list[Step]] = {
     "in place": in_place(A, "<P1>"),

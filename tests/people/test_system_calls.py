@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lithos.stores.notes import protection
 from lithos.stores.notes.protection import Protection, probe_protection
-from lithos.stores.notes.system_calls import KernelCalls, SystemCalls
+from lithos.stores.notes.system_calls import UNNAMED, KernelCalls, SystemCalls
 from tests.people.fake_files import FakeCalls
 
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -17,6 +18,12 @@ WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 @pytest.fixture(params=["kernel", "fake"])
 def calls(request: pytest.FixtureRequest) -> SystemCalls:
     return KernelCalls() if request.param == "kernel" else FakeCalls()
+
+
+@pytest.fixture(autouse=True)
+def local(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file system whose type is trusted: what it can do is what its calls do."""
+    monkeypatch.setattr(protection, "file_system_of", lambda _: "ext4")
 
 
 @pytest.fixture
@@ -81,6 +88,21 @@ def test_an_open_file_stays_itself_without_its_name(calls: SystemCalls, folder: 
     calls.close(pinned)
 
 
+def test_a_file_without_a_name_is_nowhere_until_it_gets_one(calls: SystemCalls, folder: str) -> None:
+    taken, path = put(calls, f"{folder}/a", b"theirs"), f"{folder}/b"
+    descriptor = calls.open(folder, UNNAMED)
+    assert calls.write(descriptor, memoryview(b"text")) == 4
+    calls.fsync(descriptor)
+    assert calls.fstat(descriptor).st_nlink == 0
+    assert os.listdir(folder) == (["a"] if isinstance(calls, KernelCalls) else [])
+    with pytest.raises(FileExistsError):
+        calls.link_unnamed(descriptor, taken)
+    calls.link_unnamed(descriptor, path)
+    assert os.path.samestat(calls.fstat(descriptor), calls.lstat(path))
+    calls.close(descriptor)
+    assert (get(calls, taken), get(calls, path)) == (b"theirs", b"text")
+
+
 def test_a_lease_is_refused_while_anybody_writes(calls: SystemCalls, folder: str) -> None:
     path = put(calls, f"{folder}/a", b"text")
     reading = calls.open(path, os.O_RDONLY)
@@ -97,14 +119,15 @@ def test_a_lease_is_refused_while_anybody_writes(calls: SystemCalls, folder: str
 
 def test_what_can_be_done_is_found_out_and_leaves_nothing(calls: SystemCalls, folder: str) -> None:
     assert probe_protection(calls, folder) == Protection(
-        exchange=True, no_replace=True, links=True, leases=True
+        exchange=True, no_replace=True, links=True, leases=True, unnamed=True
     )
     assert os.listdir(folder) == [] or isinstance(calls, FakeCalls)
     assert not (isinstance(calls, FakeCalls) and calls.names)
 
 
-@pytest.mark.parametrize("lacking", ["exchange", "rename_new", "link", "lease"])
+@pytest.mark.parametrize("lacking", ["exchange", "rename_new", "link", "lease", "link_unnamed"])
 def test_what_is_missing_is_found_out(lacking: str, tmp_path: Path) -> None:
     found = probe_protection(FakeCalls(frozenset({lacking})), str(tmp_path))
     names = {"exchange": "exchange", "rename_new": "no_replace", "link": "links", "lease": "leases"}
+    names["link_unnamed"] = "unnamed"
     assert [name for name in names.values() if not getattr(found, name)] == [names[lacking]]

@@ -132,9 +132,9 @@ class SimulatedDisk(Recorder):
             self.touched(path)
 
     def touched(self, path: str) -> None:
-        """Tell who listens that a path changed."""
+        """Tell who listens that a path changed; a file without a name has none."""
         below = self.root + "/knowledge/"
-        if path.startswith(below):
+        if path.startswith(below) and not path.endswith(" (deleted)"):
             self.on_touch(path[len(below) :])
 
     @contextmanager
@@ -265,7 +265,8 @@ class _TimedCalls(_Calls):
         descriptor = super().open(path, flags, mode, dir_fd=dir_fd)
         disk = self._recorder
         node = disk.descriptors.get(descriptor)
-        if isinstance(node, File) and (flags & os.O_TRUNC or (flags & os.O_CREAT and not node.mtime_ns)):
+        is_new = flags & os.O_CREAT or flags & os.O_TMPFILE == os.O_TMPFILE
+        if isinstance(node, File) and (flags & os.O_TRUNC or (is_new and not node.mtime_ns)):
             disk.stamp(descriptor, node)
             disk.touched(os.readlink(f"/proc/self/fd/{descriptor}"))
         return descriptor
@@ -309,7 +310,7 @@ class _TimedCalls(_Calls):
 
     def link(self, source: Any, target: Any, **more: Any) -> None:
         super().link(source, target, **more)
-        if not more:
+        if self._recorder.find(os.fsdecode(target)):
             self._recorder.named(os.fsdecode(target))
 
 

@@ -1,6 +1,6 @@
 """File system notifications (inotify and the like), the probe whether they arrive, and their coverage.
 
-The kind of an event is ignored: the path is examined. The library reports neither an overflow of the
+The path is examined, whatever kind of event it had. The library reports neither an overflow of the
 kernel's queue nor files that were in a folder before it was watched, so a listener has to compare the tree as
 well, after each start and periodically. Linux watches each folder by itself, and each user may have so many
 watches (`fs.inotify.max_user_watches`, shared with editors and sync programs); beyond that limit the library
@@ -144,7 +144,11 @@ class Listening:
         )
         try:
             while (noticed := await self._blocking.run(lambda: next(changes, None))) is not None:
-                yield {self._relative(path) for _, path in noticed if not _is_passing(path)}
+                yield {
+                    self._relative(path)
+                    for change, path in noticed
+                    if not (_is_passing(path) or _has_no_name(change, path))
+                }
         finally:
             changes.close()
 
@@ -156,6 +160,15 @@ def _is_passing(path: str) -> bool:
     """True for our own temporary files beside the notes, except the probe's."""
     name = os.path.basename(path)
     return name.startswith(TEMPORARY_PREFIX) and name != PROBE_NAME
+
+
+def _has_no_name(change: watchfiles.Change, path: str) -> bool:
+    """True for a file that was written without a name, of which the kernel tells as `#` and its inode number.
+
+    A folder that is called so is told as added or deleted.
+    """
+    name = os.path.basename(path)
+    return change == watchfiles.Change.modified and name[0] == "#" and name[1:].isdecimal()
 
 
 class Probe:

@@ -1,8 +1,8 @@
 """Note files on disk: listing, reading, and atomic, durable writing.
 
-A write is a temporary file, fsync, an atomic rename or exchange (`replacing`), fsync of the folder. Several
-writes share the folder syncs, and wait for the disk concurrently (group commit). Readers see the old file
-or the new one, never a part. Temporary files are dot-named, so nothing ever takes them for notes.
+A write is a file without a name, fsync, an atomic link or exchange (`replacing`), fsync of the folder.
+Several writes share the folder syncs, and wait for the disk concurrently (group commit). Readers see the old
+file or the new one, never a part. Temporary files are dot-named, so nothing ever takes them for notes.
 """
 
 from __future__ import annotations

@@ -5,16 +5,19 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
 from attrs import evolve, frozen
 
-from lithos.stores.notes.system_calls import UNSUPPORTED, SystemCalls
+from lithos.stores.notes.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
 from lithos.stores.notes.values import temporary_name
 
 #: File systems on which a lease says nothing of writers elsewhere (`fuse`), or is refused for ever (`nfs`).
 _LEASES_LIE: Final = ("nfs", "fuse", "cifs", "smb", "9p", "virtiofs", "ceph", "afs", "lustre")
+#: File systems known to sync a file without a name, so that a sync of the folder is enough once it has one.
+#: No trial tells: btrfs answers such a sync and does nothing, as no name leads to the file.
+SYNCS_UNNAMED: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs"})
 _MOUNTS: Final = "/proc/self/mountinfo"
 
 
@@ -26,6 +29,8 @@ class Protection:
     no_replace: bool
     links: bool
     leases: bool
+    #: Whether a file can be written and synced before it has a name.
+    unnamed: bool
     #: Whether files can be exchanged with, and renamed to, the folder for private files.
     reaches_place: bool = False
 
@@ -36,10 +41,11 @@ class Protection:
 
 
 def probe_protection(calls: SystemCalls, folder: str, place: str | None = None) -> Protection:
-    """Probe with two temporary files, one in the folder for private files if there is such a `place`.
+    """Probe with two temporary files, in the folder for private files if there is such a `place`.
 
-    That one may be on another volume, which only the trial tells: a bind mount has the same device, a
-    subvolume another one. Raises `OSError` if the folder of the notes cannot be written.
+    It may be on another volume, which only a trial tells: a bind mount has the same device, a subvolume
+    another one. So a file of the folder of the notes is tried with it: one without a name if it can be.
+    Raises `OSError` if the folder of the notes cannot be written.
     """
     if place is not None:
         with suppress(OSError):  # what is wrong with the folder of the notes is told without it
@@ -48,9 +54,12 @@ def probe_protection(calls: SystemCalls, folder: str, place: str | None = None) 
 
 
 def _probe(calls: SystemCalls, folder: str, place: str) -> Protection:
-    with _file(calls, place) as one, _file(calls, folder) as other:
+    with _file(calls, place) as one, ExitStack() as opened:
+        unnamed = file_system_of(folder) in SYNCS_UNNAMED and _can_be_unnamed(calls, folder, one)
+        beside = place if unnamed else folder
+        other = opened.enter_context(_file(calls, beside))
         exchange = _works(lambda: calls.exchange(one, other))
-        fresh = temporary_name(calls, folder)
+        fresh = temporary_name(calls, beside)
         no_replace = _works(lambda: calls.rename_new(one, fresh)) and not _overwrites(calls, fresh, other)
         with suppress(FileNotFoundError):
             calls.rename(fresh, one)
@@ -58,18 +67,43 @@ def _probe(calls: SystemCalls, folder: str, place: str) -> Protection:
         with suppress(FileNotFoundError):
             calls.unlink(fresh)
         leases = not _leases_lie(folder) and _can_lease(calls, one)
-    return Protection(exchange=exchange, no_replace=no_replace, links=links, leases=leases)
+    return Protection(exchange=exchange, no_replace=no_replace, links=links, leases=leases, unnamed=unnamed)
 
 
 @contextmanager
 def _file(calls: SystemCalls, folder: str) -> Iterator[str]:
     path = temporary_name(calls, folder)
-    calls.close(calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    calls.close(calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
     try:
         yield path
     finally:
         with suppress(FileNotFoundError):
             calls.unlink(path)
+
+
+def _can_be_unnamed(calls: SystemCalls, folder: str, named: str) -> bool:
+    """Whether a file of this folder can get a name beside that file, and then has the mode of a named one."""
+    place = os.path.dirname(named)
+    path = temporary_name(calls, place)
+    try:
+        _name_later(calls, folder, path)
+        mode = _name_later(calls, place, path)
+    except OSError as failure:
+        if failure.errno in UNSUPPORTED or failure.errno in (errno.EISDIR, errno.ENOENT, errno.EMLINK):
+            return False  # ENOENT: without /proc
+        raise
+    return mode == calls.lstat(named).st_mode  # before Linux 6.0 the umask may be ignored
+
+
+def _name_later(calls: SystemCalls, folder: str, path: str) -> int:
+    """Make a file, then give it a name and take it away; its mode."""
+    descriptor = calls.open(folder, UNNAMED)
+    try:
+        calls.link_unnamed(descriptor, path)
+        calls.unlink(path)
+        return calls.fstat(descriptor).st_mode
+    finally:
+        calls.close(descriptor)
 
 
 def _works(call: Callable[[], None]) -> bool:

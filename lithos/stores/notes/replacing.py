@@ -6,11 +6,11 @@ old one are exchanged in one step; the displaced one is compared, put back if it
 (`kept.settle`). A read lease tells whether any program has a file open for writing, and holds back those
 that want to open it so for that moment.
 
-Nothing here waits for other programs: a file that one is writing is `FileBusy` at once. New bytes are staged
-and synced under a temporary name beside their note (`stage`), whose group and access list they so inherit;
-what is exchanged lies in a `Place` that no other program looks into, where there is one. `sync_folder` makes
-many changes of names durable at once, `make_folders` creates missing folders, `try_writing` is the health
-check's trial write.
+Nothing here waits for other programs: a file that one is writing is `FileBusy` at once. New bytes are written
+and synced in the folder of their note, whose group and access list they so inherit: without a name until they
+are whole, or, where a file must have one, under a temporary name. What is exchanged lies in a `Place` that no
+other program looks into, where there is one. `sync_folder` makes many changes of names durable at once,
+`make_folders` creates missing folders, `try_writing` is the health check's trial write.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from lithos.core.text.analysis import normalise
 from lithos.stores.notes.protection import Protection
-from lithos.stores.notes.system_calls import UNSUPPORTED, SystemCalls
+from lithos.stores.notes.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
 from lithos.stores.notes.values import (
     TEMPORARY_PREFIX,
     TEMPORARY_SUFFIX,
@@ -49,38 +49,8 @@ from lithos.stores.notes.values import (
 from lithos.stores.notes.watch import Watch, is_same
 
 
-@frozen
-class Staged:
-    """A synced temporary file with its state, which stays the same when it is renamed."""
-
-    path: str
-    state: FileState
-
-
-def stage(calls: SystemCalls, target: str, data: bytes, *, keep_mode: bool) -> Staged:
-    """Write and sync a temporary file; with `keep_mode` it has the permissions of its target.
-
-    Owner, access lists and extended attributes are not copied. A failure leaves no file.
-    """
-    path = temporary_name(calls, os.path.dirname(target))
-    descriptor = calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        try:
-            if keep_mode:
-                _keep_mode(calls, target, descriptor)
-            _write_all(calls, descriptor, data)
-            calls.fsync(descriptor)
-            # Of our own file: once it has its final name, it may be another program's edit already.
-            return Staged(path, state_of(calls.fstat(descriptor)))
-        finally:
-            calls.close(descriptor)
-    except BaseException:
-        discard(calls, path)
-        raise
-
-
 def discard(calls: SystemCalls, path: str) -> None:
-    """Unlink a temporary file of ours if it exists."""
+    """Unlink a file of ours if it exists."""
     with suppress(FileNotFoundError):
         calls.unlink(path)
 
@@ -221,15 +191,63 @@ class Replacing:
         return True
 
     def _create(self, target: str, change: Put) -> FileState:
-        staged = stage(self._calls, target, change.data, keep_mode=False)
         try:
-            self._place(staged.path, target)
-        except BaseException as failure:
-            self._discard(staged.path, target, digest_of(change.data))
-            if isinstance(failure, FileExistsError):
-                raise FileOccupied(target) from None
+            return self._stage(target, change.data, target)
+        except FileExistsError:
+            raise FileOccupied(target) from None
+
+    def _stage(self, target: str, data: bytes, name: str) -> FileState:
+        """Write and sync new bytes for the note `target`, then give them a name: its own, or a private one.
+
+        Returns the state of the file, which stays the same when it is renamed. A failure leaves no file.
+        """
+        if self.protection.unnamed:
+            try:
+                descriptor = self._calls.open(os.path.dirname(target), UNNAMED)
+                try:
+                    state = self._fill(descriptor, target, data, keep_mode=name != target)
+                    self._calls.link_unnamed(descriptor, name)
+                    return state
+                finally:
+                    self._calls.close(descriptor)
+            except OSError as failure:
+                if failure.errno not in UNSUPPORTED:
+                    raise
+                self.is_outdated = True
+        return self._stage_named(target, data, name)
+
+    def _stage_named(self, target: str, data: bytes, name: str) -> FileState:
+        """Fallback: beside the note, so that it inherits the same, under a temporary name."""
+        path = temporary_name(self._calls, os.path.dirname(target))
+        descriptor = self._calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            state = self._fill(descriptor, target, data, keep_mode=name != target)
+        except BaseException:
+            discard(self._calls, path)
             raise
-        return staged.state
+        finally:
+            self._calls.close(descriptor)
+        try:
+            if name == target:
+                self._place(path, name)
+            else:
+                self._calls.rename(path, name)
+        except BaseException:
+            self._discard(path, target, digest_of(data))
+            raise
+        return state
+
+    def _fill(self, descriptor: int, target: str, data: bytes, *, keep_mode: bool) -> FileState:
+        """Write and sync a file of ours; with `keep_mode` it has the permissions of its target.
+
+        Owner, access lists and extended attributes are not copied.
+        """
+        if keep_mode:
+            _keep_mode(self._calls, target, descriptor)
+        _write_all(self._calls, descriptor, data)
+        self._calls.fsync(descriptor)
+        # Of our own file: once it has its final name, it may be another program's edit already.
+        return state_of(self._calls.fstat(descriptor))
 
     def _discard(self, path: str, target: str, digest: str) -> None:
         """Unlink a file of ours; one whose folder was renamed is looked for later."""
@@ -242,14 +260,9 @@ class Replacing:
         assert change.expected is not None
         if not (self.protection.exchange or self.protection.can_place):
             raise _unprotected(target)
-        staged = stage(self._calls, target, change.data, keep_mode=True)
         needless, ours_digest = "" if change.saves_old else change.expected, digest_of(change.data)
         swap = self._swap_name(target, ours_digest, needless)
-        try:
-            self._calls.rename(staged.path, swap)  # so a swap is always whole: ours, or another program's
-        except BaseException:
-            self._discard(staged.path, target, ours_digest)
-            raise
+        state = self._stage(target, change.data, swap)  # always whole: ours, or another program's
         with ExitStack() as opened:
             ours = self._pin(swap, opened)
             try:
@@ -268,7 +281,7 @@ class Replacing:
             else:
                 self._replace_in_two(swap, target, change, watch)
             self._keep(Kept.of(swap, target, {needless}, watch.is_leased))
-        return staged.state
+        return state
 
     def _inspect(
         self, swap: str, target: str, change: Put, ours: int, watch: Watch, opened: ExitStack

@@ -19,6 +19,9 @@ from typing import Final, NamedTuple, Protocol
 #: A call, or a flag of it, that this kernel, sandbox or file system does not have.
 UNSUPPORTED: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM})
 
+#: Opens a new file in a folder, which has no name until `link_unnamed`; `EISDIR` where there is no such flag.
+UNNAMED: Final[int] = getattr(os, "O_TMPFILE", os.O_DIRECTORY) | os.O_WRONLY
+
 _MAC = sys.platform == "darwin"
 #: RENAME_EXCHANGE and RENAME_NOREPLACE; RENAME_SWAP and RENAME_EXCL on macOS.
 _EXCHANGE, _NO_REPLACE = 2, 4 if _MAC else 1
@@ -78,6 +81,10 @@ class SystemCalls(Protocol):
         ...
 
     def link(self, source: str, target: str) -> None: ...
+    def link_unnamed(self, descriptor: int, target: str) -> None:
+        """Give a file opened with `UNNAMED` its name, never that of a file that exists: `FileExistsError`."""
+        ...
+
     def unlink(self, path: str) -> None: ...
     def lease(self, descriptor: int) -> None:
         """Take a read lease: `BlockingIOError` while any program has the file open for writing."""
@@ -153,6 +160,10 @@ class KernelCalls:
 
     def link(self, source: str, target: str) -> None:
         os.link(source, target)
+
+    def link_unnamed(self, descriptor: int, target: str) -> None:
+        # With a folder, which an absolute path does not need, Python calls linkat(), which follows the link.
+        os.link(f"/proc/self/fd/{descriptor}", target, dst_dir_fd=descriptor, follow_symlinks=True)
 
     def unlink(self, path: str) -> None:
         os.unlink(path)

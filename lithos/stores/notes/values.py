@@ -4,7 +4,8 @@ The names of our own files tell after a crash what a file is and where it belong
 dot-named, so that nothing takes them for notes. Those of the second kind lie in a `Place` out of the sight
 of other programs where the file system allows it, else beside their notes as all others do.
 
-* `.lithos-….tmp`: ours, may be partial; worthless without the process that made it.
+* `.lithos-….tmp`: ours, may be partial; worthless without the process that made it. Of new bytes only where
+  files cannot be written before they have a name (`Protection.unnamed`).
 * `.lithos-….swap`: new bytes on their way in, or a file that lost its name. With known bytes it may go.
 * `.lithos-….aside`: the same, but while it exists the note's own name may be free: then it goes back there.
 """

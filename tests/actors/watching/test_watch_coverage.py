@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import gc
 import threading
+from contextlib import aclosing
 
 import pytest
 import trio
 import watchfiles
 
-from lithos.actors.blocking import Inline
+from lithos.actors.blocking import Inline, Threads
 from lithos.actors.watching import listening
-from lithos.actors.watching.listening import LOOKS, Coverage, count_watches
+from lithos.actors.watching.listening import LOOKS, Coverage, Listening, count_watches
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.values import Put, digest_of
 
 
 @pytest.fixture
@@ -54,6 +56,22 @@ async def test_a_shortage_is_told_when_it_lasts_and_looked_for_only_when_in_doub
     held[0] = 4
     assert await coverage.shortage() is None
     assert not coverage.is_short
+
+
+async def test_of_a_write_only_the_note_is_told(files):
+    """The kernel tells of a file without a name, too, as `#` and a number; a folder may be called so."""
+    heard: set[str] = set()
+    listening = Listening(files, Threads())
+    async with aclosing(listening.notices()) as notices:
+        await anext(notices)
+        files.apply([Put("a/b/new.md", b"one", None)])
+        files.apply([Put("a/b/new.md", b"two", digest_of(b"one"))])
+        (files.root / "#12").mkdir()
+        with trio.fail_after(10):
+            while "#12" not in heard:
+                heard |= await anext(notices)
+        listening.stop()
+    assert heard == {"a/b/new.md", "#12"}
 
 
 async def test_where_the_system_does_not_tell_nothing_is_claimed(files, monkeypatch):

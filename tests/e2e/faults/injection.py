@@ -17,7 +17,7 @@ import lithos.stores.notes.replacing
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.vectors import VectorIndex
-from lithos.stores.notes.system_calls import KernelCalls
+from lithos.stores.notes.system_calls import UNNAMED, KernelCalls
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES)
 #: How SQLite calls them.
@@ -27,7 +27,9 @@ DATABASE_ERRORS = {
     errno.EACCES: apsw.ReadOnlyError,
 }
 #: Where a change of a note can fail: the call, and whether it is one on a folder.
-SITES = ("open", "write", "fsync", "folder fsync", "rename_new", "rename", "exchange", "unlink")
+SITES = (
+    "open", "write", "fsync", "folder fsync", "link_unnamed", "rename_new", "rename", "exchange", "unlink",
+)  # fmt: skip
 
 
 class _FailingOs(ModuleType):
@@ -58,15 +60,21 @@ def failing_calls(site: str, code: int) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(KernelCalls, call, fail)
+        if site in ("rename_new", "rename"):  # which give a file its name only where it has had another
+            patch.setattr(KernelCalls, "link_unnamed", _missing)
         patch.setattr(lithos.stores.notes.replacing, "os", _FailingOs(call, fail_trial))
         yield
+
+
+def _missing(*_: Any) -> None:
+    raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
 
 def _is_meant(site: str, arguments: tuple[Any, ...]) -> bool:
     if site in ("fsync", "folder fsync"):
         return stat.S_ISDIR(os.fstat(arguments[0]).st_mode) == (site == "folder fsync")
     if site == "open":
-        return bool(arguments[1] & os.O_CREAT)
+        return bool(arguments[1] & os.O_CREAT) or arguments[1] == UNNAMED
     if site == "unlink":
         return not os.path.basename(arguments[0]).startswith(".")
     if site == "rename":

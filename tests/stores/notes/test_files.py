@@ -240,14 +240,22 @@ def test_deep_folders_are_made_and_every_changed_folder_is_synced(files, syncs):
     assert files.read("a/b/c/d.md").data == b"one"
 
 
-def test_the_file_is_synced_before_it_gets_its_name(files, monkeypatch):
+def choose_way(files: NoteFiles, monkeypatch: pytest.MonkeyPatch, *, unnamed: bool) -> None:
+    """Write files without a name, or, as where there are none, with one from the beginning."""
+    if not unnamed:
+        monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
+    elif not files.protection.unnamed:
+        pytest.skip("every file has a name here")
+
+
+@pytest.mark.parametrize("name", ["link_unnamed", "rename_new"])
+def test_the_file_is_synced_before_it_gets_its_name(files, monkeypatch, name):
+    choose_way(files, monkeypatch, unnamed=name == "link_unnamed")
     steps: list[str] = []
-    real_sync, real_name, real_folder = os.fsync, KernelCalls.rename_new, replacing._sync
+    real_sync, real_name, real_folder = os.fsync, getattr(KernelCalls, name), replacing._sync
     files.protection  # noqa: B018 - tries all calls out, once
     monkeypatch.setattr(os, "fsync", lambda fd: (steps.append("fsync"), real_sync(fd))[1])
-    monkeypatch.setattr(
-        KernelCalls, "rename_new", lambda *names: (steps.append("name"), real_name(*names))[1]
-    )
+    monkeypatch.setattr(KernelCalls, name, lambda *names: (steps.append("name"), real_name(*names))[1])
     monkeypatch.setattr(replacing, "_sync", lambda *at: (steps.append("folder"), real_folder(*at))[1])
     files.apply([Put("a.md", b"one", None)])
     assert steps == ["fsync", "name", "folder", "fsync"]
@@ -286,7 +294,7 @@ def test_changes_of_one_file_under_two_names_are_one_after_the_other(files):
 
 
 def fail(code: int):
-    def raising(*_: object) -> None:
+    def raising(*_: object, **__: object) -> None:
         raise OSError(code, os.strerror(code))
 
     return raising
@@ -294,20 +302,28 @@ def fail(code: int):
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 @pytest.mark.parametrize("is_update", [False, True])
-@pytest.mark.parametrize("step", ["write", "fsync", "rename", "name"])
-def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(files, monkeypatch, step, is_update, code):
+@pytest.mark.parametrize("step", ["write", "fsync", "first name", "name"])
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(
+    files, monkeypatch, step, is_update, code, unnamed
+):
     """behaviour 1"""
+    choose_way(files, monkeypatch, unnamed=unnamed)
     if is_update:
         files.apply([Put("a.md", b"old", None)])
     expected = OLD if is_update else None
     before = everything(files)
     assert files.protection.exchange
+    first = "link_unnamed" if unnamed else "rename"
     if step == "name":
-        monkeypatch.setattr(KernelCalls, "exchange" if is_update else "rename_new", fail(code))
+        last = "exchange" if is_update else "link_unnamed" if unnamed else "rename_new"
+        monkeypatch.setattr(KernelCalls, last, fail(code))
+    elif step == "first name":
+        monkeypatch.setattr(KernelCalls, first, fail(code))
     else:
         monkeypatch.setattr(os, step, fail(code))
     (result,) = files.apply([Put("a.md", b"new", expected)])
-    if step == "rename" and not is_update:
+    if step == "first name" and first == "rename" and not is_update:
         assert isinstance(result, FileState), "a creation needs no second name"
         return
     assert isinstance(result, OSError)

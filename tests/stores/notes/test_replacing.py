@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from lithos.stores.notes.values import (
     LEAST_GRACE,
     FileBusy,
     FileChanged,
+    FileOccupied,
     FileState,
     Kept,
     Put,
@@ -33,12 +35,13 @@ OLD, NEW, THEIRS = b"old note", b"our new note", b"their note"
 PLACE = "place"
 LACKING = {
     "a place of their own": (),
+    "a place, a name from the beginning": ("link_unnamed",),
     "a place, two renames": ("exchange",),
-    "a place, links": ("exchange", "rename_new", "lease"),
+    "a place, links": ("exchange", "rename_new", "lease", "link_unnamed"),
     "exchange and leases": (PLACE,),
-    "exchange": (PLACE, "lease"),
+    "exchange": (PLACE, "lease", "link_unnamed"),
     "two renames": (PLACE, "exchange"),
-    "links": (PLACE, "exchange", "rename_new", "lease"),
+    "links": (PLACE, "exchange", "rename_new", "lease", "link_unnamed"),
 }
 
 
@@ -47,8 +50,23 @@ class Calls(KernelCalls):
 
     def __init__(self, lacking: tuple[str, ...] = ()) -> None:
         self.before: dict[str, list[Callable[[], None]]] = {}
+        self.opened: set[int] = set()
         for name in {*lacking} - {PLACE}:
             setattr(self, name, _missing)
+
+    def open(self, path: str, flags: int, mode: int = 0o666) -> int:
+        descriptor = super().open(path, flags, mode)
+        self.opened.add(descriptor)
+        return descriptor
+
+    def close(self, descriptor: int) -> None:
+        self.opened.discard(descriptor)
+        super().close(descriptor)
+
+    def die(self) -> None:
+        """What a process that died had open is closed."""
+        for descriptor in self.opened:
+            os.close(descriptor)
 
     def once(self, name: str, action: Callable[[], None]) -> None:
         """Do it before the next call of this name."""
@@ -56,6 +74,16 @@ class Calls(KernelCalls):
 
         def call(*arguments: object) -> object:
             setattr(self, name, real)
+            action()
+            return real(*arguments)
+
+        setattr(self, name, call)
+
+    def always(self, name: str, action: Callable[[], None]) -> None:
+        """Do it before every call of this name."""
+        real = getattr(self, name)
+
+        def call(*arguments: object) -> object:
             action()
             return real(*arguments)
 
@@ -166,7 +194,8 @@ def test_the_same_size_and_time_do_not_make_it_the_same_note(desk: Desk) -> None
 def test_a_save_between_the_comparison_and_the_change_stays(desk: Desk, change: str) -> None:
     """Issue 11, defect 3."""
     step = "exchange" if change == "put" and desk.files.protection.exchange else "rename"
-    skip = change == "put" and step == "rename"  # that of the new bytes to their private name
+    # That of the new bytes to their private name, if they had another.
+    skip = change == "put" and step == "rename" and not desk.files.protection.unnamed
 
     def at_once() -> None:
         save(desk.note, THEIRS)
@@ -196,7 +225,7 @@ def test_a_removed_note_is_gone(desk: Desk) -> None:
 
 
 def test_without_any_way_to_take_a_free_name_it_is_refused_and_nothing_touched(tmp_path: Path) -> None:
-    calls = Calls(("exchange", "rename_new", "link"))
+    calls = Calls(("exchange", "rename_new", "link", "link_unnamed"))
     files = NoteFiles(tmp_path / "knowledge", calls)
     files.create_root()
     (files.root / "note.md").write_bytes(OLD)
@@ -212,11 +241,15 @@ def test_without_any_way_to_take_a_free_name_it_is_refused_and_nothing_touched(t
     assert {path.name: path.read_bytes() for path in files.root.iterdir()} == {"note.md": OLD}
 
 
-def test_a_call_that_stops_working_is_tried_out_again(best: Desk) -> None:
-    best.calls.exchange = _missing  # type: ignore[method-assign]
+@pytest.mark.parametrize(("call", "capability"), [("exchange", "exchange"), ("link_unnamed", "unnamed")])
+def test_a_call_that_stops_working_is_tried_out_again(best: Desk, call: str, capability: str) -> None:
+    if not getattr(best.files.protection, capability):
+        pytest.skip("this file system has it not")
+    setattr(best.calls, call, _missing)
     assert isinstance(best.put(), FileState)
     assert best.note.read_bytes() == NEW
-    assert not best.files.protection.exchange
+    assert not getattr(best.files.protection, capability)
+    assert isinstance(best.files.apply([Put("other.md", NEW, None)])[0], FileState)
 
 
 # -- out of sight -----------------------------------------------------------------------------------
@@ -230,6 +263,52 @@ def test_what_was_exchanged_lies_in_no_folder_of_notes(tmp_path: Path) -> None:
     assert [path.read_bytes() for path in (tmp_path / "place").iterdir()] == [OLD]
     (kept,) = desk.files.take_kept()
     assert (kept.note, kept.is_beside) == (str(desk.note), False)
+
+
+def test_new_bytes_have_no_name_before_they_are_the_note(tmp_path: Path) -> None:
+    """Issue 25: `git add -A` took along a file that was being written."""
+    notes = tmp_path / "knowledge"
+    notes.mkdir()
+    seen: list[set[str]] = []
+    calls = Calls()
+    for name in ("open", "write", "fsync", "link", "link_unnamed", "rename_new", "exchange", "unlink"):
+        calls.always(name, lambda: seen.append(set(os.listdir(notes))))
+    files = NoteFiles(notes, calls, is_foreign=True, place=tmp_path / "place")
+    if not files.protection.unnamed:
+        pytest.skip("every file has a name here")
+    for change in (Put("note.md", OLD, None), Put("note.md", NEW, digest_of(OLD))):
+        assert isinstance(files.apply([change])[0], FileState)
+        (result,) = files.apply([Put("note.md", THEIRS, None)])
+        assert isinstance(result, FileOccupied)
+    assert len(seen) > 20
+    assert set().union(*seen) == {"note.md"}, "the trial of the file system included"
+
+
+@pytest.mark.parametrize("lacking", [(), ("link_unnamed",)], ids=["unnamed", "named"])
+def test_a_new_note_inherits_from_its_folder_what_any_file_does(
+    tmp_path: Path, lacking: tuple[str, ...]
+) -> None:
+    """Its group, by the setgid bit, and its access list, for which somebody made the folder so."""
+    desk = make_desk(tmp_path, *lacking)
+    folder = desk.files.root / "shared"
+    folder.mkdir()
+    entries = [(1, 7, -1), (2, 6, os.getuid() + 1), (4, 5, -1), (16, 7, -1), (32, 0, -1)]
+    try:
+        os.chown(folder, -1, next(iter({*os.getgroups(), 12_345} - {os.getegid()})))
+        folder.chmod(0o2775)
+        acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+        os.setxattr(folder, "system.posix_acl_default", acl)
+    except OSError:
+        pytest.skip("no other group, or no access lists")
+    (folder / "plain").write_bytes(OLD)
+    assert isinstance(desk.files.apply([Put("shared/note.md", OLD, None)])[0], FileState)
+    assert isinstance(desk.files.apply([Put("shared/note.md", NEW, digest_of(OLD))])[0], FileState)
+    one, other = (
+        (path.stat().st_gid, path.stat().st_mode, os.getxattr(path, "system.posix_acl_access"))
+        for path in (folder / "plain", folder / "note.md")
+    )
+    assert one == other
+    assert one[0] == folder.stat().st_gid != os.getegid()
 
 
 def test_its_name_says_which_note_it_was(tmp_path: Path) -> None:
@@ -263,7 +342,14 @@ def remote(calls: Calls, place: Path) -> None:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         real(source, target)
 
-    calls.rename = rename  # type: ignore[method-assign]
+    real_link = calls.link_unnamed
+
+    def link_unnamed(descriptor: int, target: str) -> None:
+        if target.startswith(str(place)) and "/far/" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        real_link(descriptor, target)
+
+    calls.rename, calls.link_unnamed = rename, link_unnamed  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("change", ["put", "remove"])
@@ -326,7 +412,7 @@ def put_in_folder(desk: Desk) -> object:
     return result
 
 
-@pytest.mark.parametrize("step", ["write", "rename", "exchange", "rename_new", "lease"])
+@pytest.mark.parametrize("step", ["write", "link_unnamed", "rename", "exchange", "rename_new", "lease"])
 def test_a_folder_that_is_renamed_before_the_exchange_is_a_changed_note(desk: Desk, step: str) -> None:
     """Issue 25, number 10: nothing is left in it, nor made under its old name."""
 
@@ -445,7 +531,8 @@ class Crash(BaseException):
 
 
 @pytest.mark.parametrize(
-    "step", ["rename", "exchange", "lstat", "close", "rename_new", "link", "fsync", "read"]
+    "step",
+    ["rename", "exchange", "lstat", "close", "rename_new", "link", "link_unnamed", "fsync", "read"],
 )
 @pytest.mark.parametrize("is_saved", [False, True])
 def test_after_a_crash_every_text_is_there_and_no_leftover(desk: Desk, step: str, is_saved: bool) -> None:
@@ -458,10 +545,10 @@ def test_after_a_crash_every_text_is_there_and_no_leftover(desk: Desk, step: str
     try:
         result = desk.put()
     except Crash:
-        pass
+        desk.calls.die()
     else:
         assert isinstance(result, FileState), "this file system is used without that call"
-        assert step in ("exchange", "rename_new", "link", "lstat")
+        assert step in ("exchange", "rename", "rename_new", "link", "link_unnamed", "lstat")
         return
     later = Calls()
     later.now = lambda: time.time() + 60  # type: ignore[method-assign]
