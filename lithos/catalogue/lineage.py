@@ -185,7 +185,7 @@ class Lineage:
             self._spreading, self._is_settled = self._follow_back(self._doubtful), False
         elif leaves:
             self._seen_leaves = len(relations.leaves)
-            for leaf in dict.fromkeys(leaves):
+            for leaf in leaves:  # one that was changed twice is seen last after what it rests on since
                 self._see_leaf(leaf)
         if not self._is_settled:
             for _ in islice(self._spreading, STEPS // _AT_ONCE):

@@ -215,6 +215,17 @@ def test_any_history_ends_in_what_the_definitions_say(monkeypatch: pytest.Monkey
     assert all(told[kind] > 20 for kind in kinds), told
 
 
+def test_a_leaf_that_was_changed_twice_is_seen_after_what_it_rests_on_since() -> None:
+    """A property found it: it was looked at in the order of its first change, and missed its cause."""
+    vault = Vault()
+    vault.put("bad", status="quarantined")
+    vault.lineage.is_suspect("bad")
+    vault.put("leaf", "missing")
+    vault.put("middle", "bad")
+    vault.put("leaf", "middle")
+    assert vault.suspicion("leaf") == ("bad", 2)
+
+
 def test_the_nearest_cause_counts_and_ties_go_by_id() -> None:
     vault = Vault()
     vault.put("a", "d", "c", "b")
