@@ -121,7 +121,7 @@ PATH: Final = Text(4_096)
 URL: Final = Text(URL_CHARACTERS)
 #: What is only compared with what is stored: an id that nothing can have gets the usual "no such note".
 LOOKUP: Final = Text(10_000)
-#: Questions may be whole pages; a receipt keeps the beginning (`core.memory.QUERY_KEPT`).
+#: Questions may be whole pages; a receipt keeps the beginning (`core.learning.memory.QUERY_KEPT`).
 QUERY: Final = Text(1_000_000)
 CONTENT: Final = Elsewhere("`storage.max_content_size_bytes`, else `content_too_large`")
 
