@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from attrs import asdict, frozen
 
-from bench.compare import Change, Place, compare_rounds, read_figures
 from bench.corpus import generate
 from bench.report import describe_machine
+from bench.revisions import Change, Place, compare_rounds, read_figures
 from bench.stages import describe_error
 from bench.tables import render_table
 from bench.targets import MIXED, USUAL

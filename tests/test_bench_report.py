@@ -19,7 +19,6 @@ from bench.all import main as run_all
 from bench.calls import CallFigures
 from bench.claims import ClaimFigures
 from bench.client import Latencies
-from bench.compare import Change, Place, compare_rounds, read_figures, render_changes
 from bench.comparison import CASES, Comparison
 from bench.disk import write_durably
 from bench.figures import Actor, Figures, Front, Memory, Writes
@@ -28,6 +27,7 @@ from bench.install import Installation, Package
 from bench.plot import Axis, draw_plot
 from bench.projection import project
 from bench.recall import COLUMNS, KEPT, Recall, merge_recall, read_recall
+from bench.revisions import Change, Place, compare_rounds, read_figures, render_changes
 from bench.sizes import Effort, actors_between
 from bench.stages import Stages
 from bench.starts import Starts

@@ -1,0 +1,197 @@
+"""Two git revisions checked out side by side, and the figures of the one beside those of the other."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import copytree
+from statistics import median
+from typing import Any, Final
+
+from attrs import frozen
+
+#: Parts of a report that are no figures.
+_ASIDE: Final = ("bench", "machine")
+
+
+@frozen
+class Change:
+    """One figure: medians over the rounds, the median of the ratios inside rounds, and their range.
+
+    `agrees`: every round says the same, more or less; of five rounds, one in sixteen does so by chance.
+    """
+
+    figure: str
+    old: float
+    new: float
+    ratio: float
+    lowest: float
+    highest: float
+
+    @property
+    def agrees(self) -> bool:
+        return self.lowest > 1 or self.highest < 1
+
+
+@frozen
+class Place:
+    """A checked-out revision: where its `lithos` is, and where the benchmarks are that measure it."""
+
+    revision: str
+    tree: Path
+    harness: Path
+
+    def run(self, module: str, *arguments: str, timeout: float | None = None) -> str:
+        """What a module printed; its errors go where ours go, and end the comparison with `SystemExit`."""
+        environment = {**os.environ, "PYTHONPATH": str(self.tree)}
+        command = [sys.executable, *(["-m", module] if module else []), *arguments]
+        # A group of its own: the servers that a benchmark has started end with it.
+        with subprocess.Popen(
+            command,
+            cwd=self.harness,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        ) as process:
+            try:
+                told, _ = process.communicate(timeout=timeout)
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        if process.returncode:
+            raise SystemExit(f"{module or 'lithos'} does not work with {self.revision}; see above.")
+        return told
+
+
+@contextmanager
+def worktrees(old: str, new: str, *, own_bench: bool) -> Iterator[tuple[Place, Place]]:
+    """Both revisions checked out; removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="lithos-compare-") as folder:
+        trees = [Path(folder).resolve() / name for name in ("old", "new")]
+        try:
+            for tree, revision in zip(trees, (old, new), strict=True):
+                _git("worktree", "add", "--quiet", "--detach", str(tree), revision)
+            places = [
+                Place(_name(revision), tree, _place_harness(tree, tree if own_bench else trees[1]))
+                for tree, revision in zip(trees, (old, new), strict=True)
+            ]
+            for place in places:
+                _check_place(place)
+            yield places[0], places[1]
+        finally:
+            for tree in filter(Path.exists, trees):
+                _git("worktree", "remove", "--force", str(tree))
+
+
+def _name(revision: str) -> str:
+    """The revision as given, and its commit when that is another word."""
+    command = ["git", "rev-parse", "--short", f"{revision}^{{commit}}"]
+    told = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    commit = told.stdout.strip()
+    return revision if revision.startswith(commit) else f"{revision} ({commit})"
+
+
+def _place_harness(tree: Path, source: Path) -> Path:
+    """A folder with the benchmarks alone: what stands beside them would come before the path."""
+    harness = tree.with_name(f"{tree.name}-harness")
+    copytree(source / "bench", harness / "bench")
+    return harness
+
+
+def _check_place(place: Place) -> None:
+    """Measuring the wrong code is worse than measuring none."""
+    loaded = Path(place.run("", "-c", "import lithos; print(lithos.__file__)").strip()).resolve()
+    if not loaded.is_relative_to(place.tree):
+        raise SystemExit(f"lithos was loaded from {loaded} instead of {place.tree}; nothing was measured.")
+
+
+def _git(*arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=Path(__file__).parent, check=True)
+
+
+def measure(
+    bench: str, places: tuple[Place, Place], rounds: int, handed: Sequence[str]
+) -> list[tuple[dict[str, float], dict[str, float]]]:
+    """Figures of old and new for every round; who begins alternates."""
+    pairs: list[tuple[dict[str, float], dict[str, float]]] = []
+    for number in range(rounds):
+        results: dict[int, dict[str, float]] = {}
+        for which in (0, 1) if number % 2 == 0 else (1, 0):
+            told = places[which].run(f"bench.{bench}", "--rounds", "1", *handed)
+            results[which] = read_figures(told)
+        pairs.append((results[0], results[1]))
+    return pairs
+
+
+def read_figures(printed: str) -> dict[str, float]:
+    """Every number in the JSON lines that a benchmark printed, by its path: `clients_1.hybrid.p50`."""
+    figures: dict[str, float] = {}
+    reports = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    for report in reports:
+        prefix = f"{report['bench']}." if len(reports) > 1 else ""
+        inner = {name: value for name, value in report.items() if name not in _ASIDE}
+        figures.update((prefix + path, value) for path, value in _flatten(inner, ""))
+    return figures
+
+
+def _flatten(value: Any, path: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _flatten(inner, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, float(value)
+
+
+def compare_rounds(pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> list[Change]:
+    """The figures that every run has and that are not always the same; zeros have no ratio."""
+    changes: list[Change] = []
+    for figure in pairs[0][0]:
+        rows = [(old[figure], new[figure]) for old, new in pairs if figure in old and figure in new]
+        values = {value for row in rows for value in row}
+        if len(rows) < len(pairs) or len(values) < 2 or any(old <= 0 for old, _ in rows):
+            continue
+        ratios = [new / old for old, new in rows]
+        changes.append(
+            Change(
+                figure,
+                old=median(old for old, _ in rows),
+                new=median(new for _, new in rows),
+                ratio=round(median(ratios), 3),
+                lowest=round(min(ratios), 3),
+                highest=round(max(ratios), 3),
+            )
+        )
+    return changes
+
+
+def render_changes(changes: Sequence[Change]) -> str:
+    """An aligned table; `*` where every round agrees."""
+    rows = [("figure", "old", "new", "new/old", "range", "")]
+    rows += [
+        (
+            change.figure,
+            f"{change.old:.5g}",
+            f"{change.new:.5g}",
+            f"{change.ratio:.2f}",
+            f"{change.lowest:.2f}..{change.highest:.2f}",
+            "*" if change.agrees else "",
+        )
+        for change in changes
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(6)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join(lines)
