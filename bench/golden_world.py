@@ -1,7 +1,7 @@
 """A world without chance for `bench.golden`: time, ids, threads and merges of the index are always the same.
 
-Nothing here names a module of the product, so that it goes on working while they move. `World.enter` must come
-before the first import of `lithos`: what it replaces are names of the standard library, Trio and tantivy.
+Nothing here names a module of the product, so that it goes on working while they move. `World.enter` must
+come before the first import of `lithos`: it replaces names of the standard library, Trio and tantivy.
 
 * Time: Trio's clock jumps to the next deadline once nothing can run; the time of day is `EPOCH` and as many
   whole seconds. Files that are made durable get it as their time of change. `perf_counter` stays real.
@@ -37,7 +37,7 @@ import trio
 from attrs import define, field, frozen
 
 EPOCH: Final = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-#: Seconds for which sockets are looked at before time may jump.
+#: Seconds for which sockets are looked at before time may jump while somebody waits for an answer.
 POLL: Final = 0.001
 #: Segments with which tantivy begins to merge.
 MERGING: Final = 8
@@ -65,6 +65,8 @@ class World:
     #: Time does not jump beyond this.
     limit: float = math.inf
     steps: int = 0
+    #: Somebody waits for an answer through a socket.
+    is_asking: bool = False
     _streams: dict[str, random.Random] = field(factory=dict)
     _synced: int = 0
     #: What runs beside the next `trio.run` of the main thread.
@@ -77,7 +79,7 @@ class World:
     def begin_step(self) -> None:
         """From now on random numbers are those of the next step."""
         self.steps += 1
-        self._streams = {}
+        self._streams, self.is_asking = {}, True
 
     def draw(self, what: str) -> random.Random:
         """The random numbers of this step for one purpose."""
@@ -87,7 +89,7 @@ class World:
 
     async def next_second(self) -> None:
         """Let everything that is due happen, until the next whole second."""
-        self.limit = math.inf
+        self.limit, self.is_asking = math.inf, False
         await trio.sleep_until(math.floor(self.now) + 1.0)
 
     # -- commands ---------------------------------------------------------------------------------
@@ -98,6 +100,7 @@ class World:
 
         self.begin_step()
         self.now, self.limit, self._driver = math.floor(self.now) + 1.0, math.inf, driver
+        self.is_asking = False
         held = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             return _captured(lambda: main(list(arguments)), text)
@@ -133,7 +136,11 @@ class World:
         _set_on_type(datetime, "utcnow", classmethod(lambda _: self._local(None)))
         _set_on_type(date, "today", classmethod(lambda _: self.wall().date()))
         replaced: dict[Any, dict[str, Any]] = {
-            time: {"time": self._seconds, "time_ns": lambda: int(self._seconds()) * 1_000_000_000},
+            time: {
+                "gmtime": lambda seconds=None: _gmtime(self._seconds() if seconds is None else seconds),
+                "time": self._seconds,
+                "time_ns": lambda: int(self._seconds()) * 1_000_000_000,
+            },
             uuid: {"uuid4": lambda: uuid.UUID(int=self.draw("ids").getrandbits(128), version=4)},
             os: {"urandom": lambda size: self.draw("bytes").randbytes(size), "fsync": self._fsync},
             random: {"_urandom": lambda size: self.draw("secrets").randbytes(size)},
@@ -180,11 +187,11 @@ class World:
         return _trio_run(together, clock=clock, instruments=[clock], **options)
 
 
-_trio_run = trio.run
+_trio_run, _gmtime = trio.run, time.gmtime
 
 
 @define(eq=False)
-class _Clock(trio.abc.Clock, trio.abc.Instrument):  # type: ignore[misc]
+class _Clock(trio.abc.Clock, trio.abc.Instrument):
     """Virtual seconds of a `trio.run`: they pass when no task can run and no socket has anything."""
 
     _world: World
@@ -202,7 +209,7 @@ class _Clock(trio.abc.Clock, trio.abc.Instrument):  # type: ignore[misc]
     def deadline_to_sleep_time(self, deadline: float) -> float:
         if not self._has_polled:
             self._has_polled = True
-            return POLL
+            return POLL if self._world.is_asking else 0.0
         if deadline > self._world.limit or math.isinf(deadline):
             return 0.05
         self._has_polled = False
@@ -257,7 +264,7 @@ class _MergedWriter:
 
 
 def _set_on_type(kind: type, name: str, value: Any) -> None:
-    """Set an attribute of a type of C, which has no setter; the type stays the one that all libraries know."""
+    """Set an attribute of a type of C, which has no setter; it stays the type that all libraries know."""
     (namespace,) = gc.get_referents(kind.__dict__)
     namespace[name] = value
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
