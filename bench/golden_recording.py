@@ -69,7 +69,8 @@ class Recording:
 
     def mask(self, text: str) -> str:
         """Without what cannot be the same."""
-        text = _MEASURED.sub(r"\1 <N>", text.replace(str(self.root), "<TMP>"))
+        text = text.replace(str(self.root), "<TMP>").replace(sys.prefix, "<VENV>")
+        text = _MEASURED.sub(r"\1 <N>", text)
         for pattern, instead in _MASKS:
             text = pattern.sub(instead, text)
         return text
