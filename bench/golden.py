@@ -8,9 +8,9 @@ Two recordings of one commit are the same bytes: `bench/golden_world.py` leaves 
 The product is used from outside alone: `lithos.cli.main`, in this process, and HTTP and stdio to the server
 it starts. So the same script records code whose modules have moved: it imports that and `docs.generate`.
 
-Masked: the temporary folder, that of the virtual environment, the server's port, process ids, what was measured
-in seconds or bytes of memory and disk (values of such metrics and of their histogram buckets, all numbers of
-the console's system page), times of change of the index's files, and names of its segments.
+Masked: the temporary folder, that of the virtual environment, the server's port, process ids, what was
+measured in seconds or bytes of memory and disk (values of such metrics and of their histogram buckets, all
+numbers of the console's system page), times of change of the index's files, and names of its segments.
 """
 
 from __future__ import annotations

@@ -153,7 +153,8 @@ class Client:
         self.recording.world.begin_step()
         response = await self.http.request(method, address, headers=self.headers, **options)
         lines = sorted(f"{key}: {value}" for key, value in response.headers.items() if key not in _UNKEPT)
-        text = _NUMBERS.sub("<N>", response.text) if address.startswith(_UNSTEADY) else response.text
+        text = response.text.replace(str(self.recording.root), "<TMP>")
+        text = _NUMBERS.sub("<N>", text) if address.startswith(_UNSTEADY) else text
         self.recording.keep(
             section, f"{method} {address}", "\n".join([str(response.status_code), *lines, "", text])
         )
