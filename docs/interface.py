@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pkgutil import walk_packages
@@ -17,9 +16,7 @@ from lithos.core.errors import LithosError
 from lithos.core.offers import PROMPTS
 from lithos.tools.contract.arguments import note_paths
 from lithos.tools.contract.bounds import PATH, Bound
-from lithos.tools.contract.registry import PROFILES, Tool, in_order
-
-_LEGACY: Final = "lithos.tools.notes.legacy"
+from lithos.tools.contract.declaring import PROFILES, Tool, all_tools
 
 _TOOLS_INTRODUCTION: Final = """\
 # Tools
@@ -202,39 +199,18 @@ HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
 )
 
 
-def list_tools() -> list[tuple[Tool, bool]]:
-    """Every tool in listing order, and whether it is a legacy one."""
-    legacy: dict[str, bool] = {}
-    tools: list[Tool] = []
-    for module, family in _list_families():
-        # Handlers are only named here, never called: what they work with does not matter.
-        empty = [None] * (len(inspect.signature(family).parameters))
-        for tool in family(*empty).tools():
-            legacy[tool.name] = module == _LEGACY
-            tools.append(tool)
-    return [(tool, legacy[tool.name]) for tool in in_order(tools)]
-
-
-def _list_families() -> Iterator[tuple[str, type[Any]]]:
-    """Classes of lithos.tools that give tools, with their modules."""
-    for info in walk_packages(lithos.tools.__path__, "lithos.tools."):
-        for _, family in inspect.getmembers(import_module(info.name), inspect.isclass):
-            if family.__module__ == info.name and hasattr(family, "tools"):
-                yield info.name, family
-
-
 def render_tools() -> str:
     """Every tool with its parameters."""
-    tools, examples = list_tools(), make_examples()
+    tools, examples = all_tools(), make_examples()
     parts = [
         _TOOLS_INTRODUCTION,
     ]
     for profile in PROFILES:
-        listed = [tool for tool, is_legacy in tools if tool.profile == profile and not is_legacy]
+        listed = [tool for tool in tools if tool.profile == profile and not tool.is_legacy]
         parts.append(f"## {profile.capitalize()} ({len(listed)})\n")
         parts += [_describe_tool(tool, examples.get(tool.name)) for tool in listed]
     parts.append("## Legacy\n\nOnly with `server.legacy_tools`.\n")
-    parts += [_describe_tool(tool, examples.get(tool.name)) for tool, is_legacy in tools if is_legacy]
+    parts += [_describe_tool(tool, examples.get(tool.name)) for tool in tools if tool.is_legacy]
     return "\n".join([*parts, _render_resources(), _render_prompts()])
 
 

@@ -14,7 +14,6 @@ from typing import Any, Final, TypeGuard
 import apsw
 import attrs
 
-from docs.interface import list_tools
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
 from lithos.stores.history.store import HISTORY, HistoryStore
@@ -22,6 +21,7 @@ from lithos.stores.indexes.leads import LEADS, Leads
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.manifest import Manifest
+from lithos.tools.contract.declaring import all_tools
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 #: Rooms whose objects may live as long as the process.
@@ -181,7 +181,7 @@ def find_unbounded_arguments(classes: Iterator[tuple[str, type[Any]]]) -> Iterat
 
 def argument_classes() -> list[tuple[str, type[Any]]]:
     """Every tool with the class of its arguments."""
-    return [(tool.name, tool.arguments) for tool, _ in list_tools()]
+    return [(tool.name, tool.arguments) for tool in all_tools()]
 
 
 def find_query_parameters(package: Path) -> Iterator[str]:

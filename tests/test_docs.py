@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from docs.generate import ADVICE, FOLDER, PAGES, find_differences, render_pages
-from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors, list_tools
+from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors
 from lithos.actors.coordinating.messages import Flush
 from lithos.cli.options import make_parser
 from lithos.config.catalogue import SETTINGS
@@ -19,9 +19,8 @@ from lithos.core.bounds import QUERY_PARAMETERS
 from lithos.core.events import Event, EventDraft
 from lithos.front.events.frames import sse_frames
 from lithos.metrics import metric_names
-from lithos.tools.contract.fitting import PAGED
-from lithos.tools.contract.registry import ORDER
-from lithos.tools.notes.search import MODES, SearchArguments
+from lithos.tools.contract.declaring import all_tools
+from lithos.tools.notes.search import MODES, SearchTool
 from tests.servers import Clock, Lithos, serving
 from tests.test_layers import ROOMS, graph_of, modules
 
@@ -55,8 +54,7 @@ def test_a_page_that_differs_or_that_nothing_writes_is_found(tmp_path: Path) -> 
 def test_every_tool_setting_metric_error_and_command_is_documented() -> None:
     (commands,) = [action.choices for action in make_parser()._actions if action.dest == "command"]
     assert commands
-    assert [tool.name for tool, _ in list_tools()] == list(ORDER)
-    assert undocumented(list(ORDER), page("tools.md")) == []
+    assert undocumented([tool.name for tool in all_tools()], page("tools.md")) == []
     assert undocumented(list(SETTINGS), page("configuration.md")) == []
     assert undocumented([setting.variable for setting in SETTINGS.values()], page("configuration.md")) == []
     assert undocumented(metric_names(), page("metrics.md")) == []
@@ -71,7 +69,7 @@ def texts_like(shape: str, folder: str) -> set[str]:
 
 
 def test_every_event_type_of_the_code_is_documented() -> None:
-    in_answers = {path for paged in PAGED.values() for path in (*paged.rows, *paged.beside)}
+    in_answers = {path for tool in all_tools() for path in (*tool.paged.rows, *tool.paged.beside)}
     found = texts_like(r'"((?:note|task|finding|edge|agent)\.[a-z_]+)"', "")
     assert found - in_answers == set(EVENTS)
 
@@ -186,12 +184,13 @@ def test_a_walk_goes_down_and_names_a_file_once(name: str) -> None:
 
 
 def unjoined(files: Sequence[str]) -> list[str]:
-    """Files that none before them imports and that `app` does not hand down."""
+    """Files that none before them imports, that `app` does not hand down, and that declare no tool."""
     sources = {module: path.read_text(encoding="utf-8") for module, path in modules()}
     graph = graph_of(sources, {module for module, path in modules() if path.name == "__init__.py"})
     reached = {
         target for module, targets in graph.items() if module.startswith("lithos.app.") for target in targets
     }
+    reached |= {module for module, source in sources.items() if "\n@tool(" in source}
     found = []
     for module in ("lithos." + name.removesuffix(".py").replace("/", ".") for name in files):
         if module not in reached:
@@ -269,7 +268,7 @@ def test_the_mode_that_is_called_the_default_is_that_of_the_tool(path: Path) -> 
     """`hybrid` (default): in tables and prose, nothing else."""
     text = path.read_text(encoding="utf-8")
     called = re.findall(rf"`({'|'.join(MODES)})` \((?:the )?default", text)
-    assert set(called) <= {attrs.fields_dict(SearchArguments)["mode"].default}
+    assert set(called) <= {attrs.fields_dict(SearchTool)["mode"].default}
 
 
 def test_every_page_with_examples_says_where_they_are_typed() -> None:

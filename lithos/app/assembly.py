@@ -56,21 +56,9 @@ from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.transformer import load_transformer
-from lithos.tools.context import ContextTools
-from lithos.tools.contract.registry import ToolMeter, Tools, in_order
+from lithos.tools.contract.declaring import Services
+from lithos.tools.contract.registry import ToolMeter, Tools
 from lithos.tools.contract.warnings import Warner
-from lithos.tools.memory import EdgeTools, MemoryTools, RetrieveTools
-from lithos.tools.notes.editing import EditTools
-from lithos.tools.notes.graph import GraphTools
-from lithos.tools.notes.history import HistoryTools
-from lithos.tools.notes.impact import ImpactTools
-from lithos.tools.notes.legacy import LegacyTools
-from lithos.tools.notes.moving import MoveTools
-from lithos.tools.notes.notes import NoteTools
-from lithos.tools.notes.search import SearchTools
-from lithos.tools.tasks.agents import AgentTools, SystemTools
-from lithos.tools.tasks.graph import TaskGraphTools
-from lithos.tools.tasks.tasks import TaskTools
 
 
 class Assembly:
@@ -133,7 +121,6 @@ class Assembly:
         state = self._make_state()
         streams = EventStreams(self.actors.broadcaster, stores.coordination, self.actors.coordination_reading)
         edges = self._make_edges(knowledge)
-        versions = HistoryTools(history, restoring)
         access_log = AccessLog(
             self.actors.coordinator.mailbox, stores.coordination, self.actors.coordination_reading
         )
@@ -146,7 +133,7 @@ class Assembly:
         )
         return Server(
             tools=self._make_tools(
-                knowledge, moving, versions, search, texts, state, feedback, questions, edges
+                knowledge, moving, history, restoring, search, texts, state, feedback, questions, edges
             ),
             state=state,
             knowledge=knowledge,
@@ -213,7 +200,8 @@ class Assembly:
         self,
         knowledge: Knowledge,
         moving: Moving,
-        versions: HistoryTools,
+        history: NoteHistory,
+        restoring: Restoring,
         search: Search,
         texts: NoteTexts,
         state: ServerState,
@@ -227,31 +215,31 @@ class Assembly:
         retrieve = make_retrieve(self.actors, edges, coordination, texts, search, questions)
         lineage, coordinator = self.actors.lineage, self.actors.coordinator
         impact = Impact(self.actors.catalogue, lineage, knowledge, coordination, coordinator)
-        warner = Warner(lineage, self.actors.clock)
-        context = make_context(self.actors, retrieve, search, texts, coordination, lineage)
-        is_plain = self.actors.config.server.write_outcomes == "status"
-        families = (
-            NoteTools(knowledge, self.actors.clock, warner, is_plain=is_plain).tools(),
-            MoveTools(moving).tools(),
-            versions.tools(),
-            EditTools(knowledge).tools(),
-            SearchTools(search, knowledge, self.actors.clock, warner).tools(),
-            GraphTools(graph, warner).tools(),
-            ImpactTools(impact).tools(),
-            EdgeTools(edges).tools(),
-            MemoryTools(self.actors.learning, self.actors.catalogue).tools(),
-            RetrieveTools(retrieve, self.actors.clock, warner, self.actors.catalogue).tools(),
-            ContextTools(context).tools(),
-            AgentTools(Agents(self.actors.coordinator)).tools(),
-            TaskTools(coordination).tools(),
-            TaskGraphTools(coordination).tools(),
-            SystemTools(state).tools(),
-            LegacyTools(graph, search, warner).tools() if self.actors.config.server.legacy_tools else (),
+        services = Services(
+            clock=self.actors.clock,
+            catalogue=self.actors.catalogue,
+            knowledge=knowledge,
+            moving=moving,
+            history=history,
+            restoring=restoring,
+            search=search,
+            graph=graph,
+            impact=impact,
+            edges=edges,
+            learning=self.actors.learning,
+            retrieve=retrieve,
+            context=make_context(self.actors, retrieve, search, texts, coordination, lineage),
+            agents=Agents(coordinator),
+            coordination=coordination,
+            state=state,
+            warner=Warner(lineage, self.actors.clock),
+            is_plain=self.actors.config.server.write_outcomes == "status",
         )
         return Tools(
-            in_order(tool for family in families for tool in family),
+            services,
             self.actors.config.server.tools,
-            outcome_status=is_plain,
+            has_legacy=self.actors.config.server.legacy_tools,
+            outcome_status=services.is_plain,
             max_answer_chars=self.actors.config.server.answer_limit,
             meter=ToolMeter(self.actors.metrics),
             opening=self.actors.opening,

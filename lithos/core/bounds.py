@@ -413,9 +413,11 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "tools.contract.admission.Admission._waiting": _CONNECTIONS,
     "tools.contract.arguments.ArgumentReader._paths": _FIXED,
     "tools.contract.arguments.ArgumentReader._readers": _FIXED,
+    "tools.contract.arguments._common_names": _FIXED,
     "tools.contract.arguments._kinds_of": _FIXED,
     "tools.contract.arguments.reader_of": _FIXED,
     "tools.contract.arguments.schema_of": _FIXED,
+    "tools.contract.declaring._DECLARED": _FIXED,
     "tools.contract.fitting._Shortener.paths": Bound("20 of one answer", "200 characters each"),
     "tools.contract.registry.Tools._by_name": _FIXED,
 }

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
-
-from attrs import frozen
 
 from lithos.core.context.briefing import Item
 from lithos.core.context.parts import AboutNote, LeftOut
 from lithos.core.context.rendering import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, one_line
-from lithos.services.context.context import SECTIONS, Context, ContextRequest
+from lithos.services.context.context import SECTIONS, ContextRequest
 from lithos.stores.indexes.fulltext_query import Filters
-from lithos.tools.contract.arguments import argument
+from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY
-from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.rows import warning_row
 
 #: Characters of a reason.
 REASON_SHOWN = 240
 
 
-@frozen
-class ContextArguments:
-    """Parameters of `lithos_context`."""
+@tool("lithos_context", "core", "R", place=38, is_heavy=True, fits_itself=True)
+class ContextTool:
+    """Start here: what is known about a question or task, as one text within a budget. Its receipt_id is
+    for lithos_task_complete.
+    """
 
     query: str | None = argument("What you want to know or do.", None, bound=QUERY)
     task_id: str | None = argument("Your task.", None, bound=NAME)
@@ -37,39 +36,15 @@ class ContextArguments:
         f"Of {', '.join(SECTIONS)}; default all.", None, bound=FILTERS
     )
 
-
-class ContextTools:
-    """Handlers; each takes its arguments class."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
-    def tools(self) -> Sequence[Tool]:
-        """The family."""
-        return (
-            Tool(
-                "lithos_context",
-                "core",
-                "R",
-                "Start here: what is known about a question or task, as one text within a budget. "
-                "Its receipt_id is for lithos_task_complete.",
-                ContextArguments,
-                self.brief,
-            ),
-        )
-
-    async def brief(self, given: ContextArguments) -> Answer:
-        """`lithos_context`."""
-        answer = await self._context.brief(
-            ContextRequest(
-                query=given.query or "",
-                task_id=given.task_id,
-                budget=given.budget,
-                agent_id=given.agent_id,
-                filters=Filters(tags=given.tags or (), path_prefix=given.path_prefix or None),
-                namespaces=given.namespace_filter or None,
-                since=given.since,
-                sections=given.sections or SECTIONS,
+    async def answer(self, using: Services) -> Answer:
+        answer = await using.context.brief(
+            as_command(
+                ContextRequest,
+                self,
+                query=self.query or "",
+                filters=Filters(tags=self.tags or (), path_prefix=self.path_prefix or None),
+                namespaces=self.namespace_filter or None,
+                sections=self.sections or SECTIONS,
             )
         )
         briefing = answer.briefing

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
-
-from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import DocNotFound, InvalidInput
@@ -23,17 +20,16 @@ from lithos.core.learning.edges import (
 from lithos.core.learning.memory import NodeStats, SurfacedConflict
 from lithos.core.learning.questions import RememberedQuestion
 from lithos.core.times import format_optional, format_time
-from lithos.services.notes.edges import Edges
 from lithos.services.retrieve.candidates import Gate
-from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.questions import PRIVATE
-from lithos.services.retrieve.retrieve import Result, Retrieve, RetrieveRequest
+from lithos.services.retrieve.retrieve import Result, RetrieveRequest
 from lithos.stores.indexes.fulltext_query import Filters
 from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
-from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import search_row, sliced_rows
-from lithos.tools.contract.warnings import Veil, Warner
+from lithos.tools.contract.warnings import Veil
 
 #: Who is recorded for an edge that nobody signed.
 UNSIGNED = "lithos_edge_upsert"
@@ -41,9 +37,9 @@ UNSIGNED = "lithos_edge_upsert"
 MOST_QUESTIONS = 20
 
 
-@frozen
-class UpsertArguments:
-    """Parameters of `lithos_edge_upsert`."""
+@tool("lithos_edge_upsert", "standard", "I", place=6)
+class EdgeUpsertTool:
+    """Relate two notes by a typed, weighted edge, or overwrite it."""
 
     from_id: str = argument("Note it begins at.", bound=NAME, note="there")
     to_id: str = argument("Note it ends at.", bound=NAME, note="there")
@@ -57,88 +53,47 @@ class UpsertArguments:
     )
     conflict_state: str | None = argument("State of a contradicts edge.", None, bound=NAME)
 
+    async def answer(self, using: Services) -> Answer:
+        if not math.isfinite(self.weight):
+            raise InvalidInput(f"weight must be a finite number, such as 0.8; not {self.weight}.")
+        evidence = self.evidence
+        command = as_command(
+            UpsertEdge,
+            self,
+            agent=(self.provenance_actor or "").strip() or UNSIGNED,
+            evidence=None if evidence is None else json.dumps(evidence, ensure_ascii=False),
+        )
+        return {"status": "ok", "edge_id": (await using.edges.upsert(command)).id}
 
-@frozen
-class ListArguments:
-    """Parameters of `lithos_edge_list`."""
+
+@tool("lithos_edge_list", "standard", "RI", place=7, paged=Paged(rows=("edges", "results")))
+class EdgeListTool:
+    """Typed edges between notes, oldest first."""
 
     from_id: str | None = argument("From this note.", None, bound=LOOKUP, note="there")
     to_id: str | None = argument("To this note.", None, bound=LOOKUP, note="there")
     type: str | None = argument("Only this kind.", None, bound=LOOKUP)
     namespace: str | None = argument("Only this namespace.", None, bound=LOOKUP)
 
+    async def answer(self, using: Services) -> Answer:
+        wanted = EdgeFilter(from_id=self.from_id, to_id=self.to_id, type=self.type, namespace=self.namespace)
+        rows = await sliced_rows(await using.edges.list_edges(wanted), edge_row)
+        return {"edges": rows, "results": rows}
 
-@frozen
-class ResolveArguments:
-    """Parameters of `lithos_conflict_resolve`."""
+
+@tool("lithos_conflict_resolve", "standard", place=8)
+class ConflictResolveTool:
+    """Settle a contradicts edge; superseded marks the winner note."""
 
     edge_id: str = argument("Id of a contradicts edge.", bound=LOOKUP)
     resolution: str = argument("What became of the conflict.", one_of=RESOLUTIONS, bound=LOOKUP)
     resolver: str = argument("Your id.", bound=NAME, is_caller=True)
     winner_id: str | None = argument("The note that stays valid.", None, bound=LOOKUP, note="there")
 
-
-class EdgeTools:
-    """Handlers; each takes its arguments class."""
-
-    def __init__(self, edges: Edges) -> None:
-        self._edges = edges
-
-    def tools(self) -> Sequence[Tool]:
-        """The family in listing order."""
-        return (
-            Tool(
-                "lithos_edge_upsert",
-                "standard",
-                "I",
-                "Relate two notes by a typed, weighted edge, or overwrite it.",
-                UpsertArguments,
-                self.upsert,
-            ),
-            Tool(
-                "lithos_edge_list",
-                "standard",
-                "RI",
-                "Typed edges between notes, oldest first.",
-                ListArguments,
-                self.list_edges,
-            ),
-            Tool(
-                "lithos_conflict_resolve",
-                "standard",
-                "",
-                "Settle a contradicts edge; superseded marks the winner note.",
-                ResolveArguments,
-                self.resolve,
-            ),
-        )
-
-    async def upsert(self, given: UpsertArguments) -> Answer:
-        """`lithos_edge_upsert`."""
-        if not math.isfinite(given.weight):
-            raise InvalidInput(f"weight must be a finite number, such as 0.8; not {given.weight}.")
-        evidence = given.evidence
-        command = as_command(
-            UpsertEdge,
-            given,
-            agent=(given.provenance_actor or "").strip() or UNSIGNED,
-            evidence=None if evidence is None else json.dumps(evidence, ensure_ascii=False),
-        )
-        return {"status": "ok", "edge_id": (await self._edges.upsert(command)).id}
-
-    async def list_edges(self, given: ListArguments) -> Answer:
-        """`lithos_edge_list`."""
-        wanted = EdgeFilter(
-            from_id=given.from_id, to_id=given.to_id, type=given.type, namespace=given.namespace
-        )
-        rows = await sliced_rows(await self._edges.list_edges(wanted), edge_row)
-        return {"edges": rows, "results": rows}
-
-    async def resolve(self, given: ResolveArguments) -> Answer:
-        """`lithos_conflict_resolve`."""
-        check_resolution(given.resolution)
-        edge, warnings = await self._edges.resolve(
-            as_command(ResolveConflict, given, resolver=given.resolver.strip())
+    async def answer(self, using: Services) -> Answer:
+        check_resolution(self.resolution)
+        edge, warnings = await using.edges.resolve(
+            as_command(ResolveConflict, self, resolver=self.resolver.strip())
         )
         answer = {"status": "ok", "edge_id": edge.id, "conflict_state": edge.conflict_state}
         return answer | ({"warnings": list(warnings)} if warnings else {})
@@ -163,45 +118,23 @@ def edge_row(edge: Edge) -> dict[str, Any]:
     }
 
 
-@frozen
-class StatsArguments:
-    """Parameters of `lithos_node_stats`."""
+@tool("lithos_node_stats", "standard", "RI", place=25)
+class NodeStatsTool:
+    """How a note fared in retrieval: salience, uses, feedback, what cited it."""
 
     node_id: str = argument("Note id.", bound=LOOKUP, note="there")
 
-
-class MemoryTools:
-    """Handlers; each takes its arguments class."""
-
-    def __init__(self, learning: Learning, catalogue: Catalogue) -> None:
-        self._learning = learning
-        self._catalogue = catalogue
-
-    def tools(self) -> Sequence[Tool]:
-        """The family."""
-        return (
-            Tool(
-                "lithos_node_stats",
-                "standard",
-                "RI",
-                "How a note fared in retrieval: salience, uses, feedback, what cited it.",
-                StatsArguments,
-                self.node_stats,
-            ),
-        )
-
-    async def node_stats(self, given: StatsArguments) -> Answer:
-        """`lithos_node_stats`."""
-        if given.node_id not in self._catalogue:
+    async def answer(self, using: Services) -> Answer:
+        if self.node_id not in using.catalogue:
             raise DocNotFound(
-                f"No note has the id {given.node_id[:100]!r}. Find it with lithos_search or lithos_list."
+                f"No note has the id {self.node_id[:100]!r}. Find it with lithos_search or lithos_list."
             )
-        stored = await self._learning.stats([given.node_id])
-        stats = stored.get(given.node_id) or NodeStats(node_id=given.node_id)
-        questions = await self._learning.questions_of(given.node_id, MOST_QUESTIONS)
+        stored = await using.learning.stats([self.node_id])
+        stats = stored.get(self.node_id) or NodeStats(node_id=self.node_id)
+        questions = await using.learning.questions_of(self.node_id, MOST_QUESTIONS)
         if not questions:
             return stats_row(stats)
-        entry = self._catalogue.get(given.node_id)
+        entry = using.catalogue.get(self.node_id)
         is_private = entry is None or entry.note.access_scope == PRIVATE
         return stats_row(stats) | {
             "cited_for": [question_row(each, is_private=is_private) for each in questions]
@@ -236,9 +169,18 @@ def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str,
     }
 
 
-@frozen
-class RetrieveArguments:
-    """Parameters of `lithos_retrieve`."""
+@tool(
+    "lithos_retrieve",
+    "core",
+    "R",
+    place=5,
+    paged=Paged(rows=("results",), totals="none", beside=("conflicts",)),
+    is_heavy=True,
+)
+class RetrieveTool:
+    """Find what helps with a task: by words, meaning, links and past use. Keep receipt_id for
+    lithos_task_complete.
+    """
 
     query: str = argument("What you want to know.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
@@ -251,49 +193,20 @@ class RetrieveArguments:
     path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     offset: int = argument("Results to skip.", 0, is_listed=False)
 
-
-class RetrieveTools:
-    """Handlers; each takes its arguments class."""
-
-    def __init__(
-        self, retrieve: Retrieve, clock: Callable[[], datetime], warner: Warner, catalogue: Catalogue
-    ) -> None:
-        self._retrieve = retrieve
-        self._clock = clock
-        self._warner = warner
-        self._catalogue = catalogue
-
-    def tools(self) -> Sequence[Tool]:
-        """The family in listing order."""
-        return (
-            Tool(
-                "lithos_retrieve",
-                "core",
-                "R",
-                "Find what helps with a task: by words, meaning, links and past use. Keep receipt_id for "
-                "lithos_task_complete.",
-                RetrieveArguments,
-                self.retrieve,
-            ),
-        )
-
-    async def retrieve(self, arguments: RetrieveArguments) -> Answer:
-        """`lithos_retrieve`."""
-        answer = await self._retrieve.retrieve(
-            RetrieveRequest(
-                query=arguments.query,
-                limit=max(1, arguments.limit) + arguments.offset,
-                namespaces=arguments.namespace_filter or None,
-                agent_id=arguments.agent_id,
-                task_id=arguments.task_id,
-                surface_conflicts=arguments.surface_conflicts,
-                max_context_nodes=arguments.max_context_nodes or None,
-                filters=Filters(tags=arguments.tags or (), path_prefix=arguments.path_prefix or None),
+    async def answer(self, using: Services) -> Answer:
+        answer = await using.retrieve.retrieve(
+            as_command(
+                RetrieveRequest,
+                self,
+                limit=max(1, self.limit) + self.offset,
+                namespaces=self.namespace_filter or None,
+                max_context_nodes=self.max_context_nodes or None,
+                filters=Filters(tags=self.tags or (), path_prefix=self.path_prefix or None),
             )
         )
-        now = self._clock()
-        rows = [retrieve_row(each, now) for each in answer.results[arguments.offset :]]
-        await self._warner.warn(((row["id"], row) for row in rows), self._veil(arguments))
+        now = using.clock()
+        rows = [retrieve_row(each, now) for each in answer.results[self.offset :]]
+        await using.warner.warn(((row["id"], row) for row in rows), self._veil(using.catalogue))
         result: dict[str, Any] = {
             "results": rows,
             "temperature": answer.receipt.temperature,
@@ -306,13 +219,11 @@ class RetrieveTools:
             result["conflicts"] = [conflict_row(each) for each in answer.conflicts]
         return result
 
-    def _veil(self, given: RetrieveArguments) -> Veil:
+    def _veil(self, catalogue: Catalogue) -> Veil:
         """What this asker is told of the notes that warnings name."""
-        spaces = given.namespace_filter
-        gate = Gate(
-            namespaces=frozenset(spaces) if spaces else None, task_id=given.task_id, agent_id=given.agent_id
-        )
-        return lambda warning: gate.veil(warning, self._catalogue.get(warning.id))
+        spaces = self.namespace_filter
+        gate = as_command(Gate, self, namespaces=frozenset(spaces) if spaces else None)
+        return lambda warning: gate.veil(warning, catalogue.get(warning.id))
 
 
 def retrieve_row(result: Result, now: datetime) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from lithos.core.offers import PROMPTS, BadPrompt, render_prompt
-from lithos.tools.contract.registry import ORDER
+from lithos.tools.contract.declaring import all_tools
 
 
 def test_research_first_looks_first_and_updates_what_is_stale() -> None:
@@ -34,7 +34,7 @@ def test_a_prompt_names_only_tools_that_exist(prompt) -> None:
     text = prompt.render({argument.name: "5" for argument in prompt.arguments})
     named = set(re.findall(r"lithos_\w+", text))
     assert named
-    assert named <= set(ORDER)
+    assert named <= {tool.name for tool in all_tools()}
     assert "{" not in text
 
 

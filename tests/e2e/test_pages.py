@@ -12,7 +12,7 @@ import pytest
 from lithos.cli.options import parse_arguments
 from lithos.config.catalogue import OLDER_NAMES, SECTIONS, SETTINGS, SHORT_VARIABLES
 from lithos.config.sources import LOG_VARIABLES
-from lithos.tools.contract.registry import ORDER
+from lithos.tools.contract.declaring import all_tools
 from tests.e2e.pages import (
     Person,
     find_difference,
@@ -97,7 +97,9 @@ def test_settings_tools_and_variables_that_are_named_exist(page: Path) -> None:
     keys = set(re.findall(rf"`((?:{sections})\.[a-z_]+)", text)) - SECTIONS
     # `events.db` and the like are files
     assert {key for key in keys if not key.endswith((".db", ".md"))} <= {*SETTINGS, *OLDER_NAMES}
-    assert set(re.findall(r"\blithos_[a-z_]*[a-z]\b", text)) - {"lithos_data"} <= set(ORDER)
+    assert set(re.findall(r"\blithos_[a-z_]*[a-z]\b", text)) - {"lithos_data"} <= {
+        tool.name for tool in all_tools()
+    }
     known = {setting.variable for setting in SETTINGS.values()} | {*SHORT_VARIABLES, *LOG_VARIABLES}
     assert set(re.findall(r"\b(?:LITHOS|OTEL)_[A-Z_]+\b", text)) - {"LITHOS_EVAL"} <= known
 

@@ -8,50 +8,65 @@ from pathlib import Path
 from typing import get_type_hints
 
 import attrs
-import pytest
 
 import lithos.tools
 
 ROOT = Path(lithos.tools.__file__).parent
 
 
-def handovers() -> list[tuple[type, type, frozenset[str], str]]:
-    """Of each `as_command`: the arguments class, the command, the values given apart, and the method."""
+def handovers() -> list[tuple[type, type, frozenset[str], str, frozenset[str]]]:
+    """Of each `as_command`: tool, command, values given apart, source of the tool, names that are taken."""
     found = []
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT.parents[1]).with_suffix("").parts
         module = import_module(".".join(part for part in parts if part != "__init__"))
-        for method in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        owners = {
+            id(method): node for node in tree.body if isinstance(node, ast.ClassDef) for method in node.body
+        }
+        for method in ast.walk(tree):
             if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
-            for call in ast.walk(method):
-                if isinstance(call, ast.Call) and ast.unparse(call.func) == "as_command":
-                    kind, given = map(ast.unparse, call.args)
-                    written = {each.arg: ast.unparse(each.annotation) for each in method.args.args[1:]}
-                    checked = frozenset(str(keyword.arg) for keyword in call.keywords)
-                    classes = getattr(module, written[given]), getattr(module, kind)
-                    found.append((*classes, checked, ast.unparse(method)))
+            calls = [
+                call
+                for call in ast.walk(method)
+                if isinstance(call, ast.Call) and ast.unparse(call.func) == "as_command"
+            ]
+            kinds = [getattr(module, ast.unparse(call.args[0])) for call in calls]
+            taken = frozenset(name for kind in kinds for name in attrs.fields_dict(kind))
+            for call, kind in zip(calls, kinds, strict=True):
+                given = ast.unparse(call.args[1])
+                written = {
+                    each.arg: ast.unparse(each.annotation) for each in method.args.args if each.annotation
+                }
+                owner = owners.get(id(method))
+                names = owner.name if owner is not None else written[given]
+                checked = frozenset(str(keyword.arg) for keyword in call.keywords)
+                # What a function is handed, its class uses beside it.
+                source = ast.unparse(owner) if owner is not None else "*"
+                found += [
+                    (getattr(module, name), kind, checked, source, taken) for name in names.split(" | ")
+                ]
     return found
 
 
-@pytest.mark.parametrize(("arguments", "command", "checked", "method"), handovers())
-def test_what_is_handed_on_fits(arguments: type, command: type, checked: frozenset[str], method: str) -> None:
-    given, wanted = get_type_hints(arguments), get_type_hints(command)
-    assert checked <= wanted.keys()
-    for field in attrs.fields(arguments):
-        if field.name not in wanted:  # it says something of another field
-            assert f"given.{field.name}" in method
-        elif field.name not in checked:
-            assert _fits(given[field.name], wanted[field.name]), field.name
-    required = {field.name for field in attrs.fields(command) if field.default is attrs.NOTHING}
-    assert required <= given.keys() | checked
+def test_what_is_handed_on_fits() -> None:
+    """By name and type; what no command takes says something of another field."""
+    made = handovers()
+    assert len(made) >= 20
+    for arguments, command, checked, source, taken in made:
+        given, wanted = get_type_hints(arguments), get_type_hints(command)
+        assert checked <= wanted.keys()
+        for field in attrs.fields(arguments):
+            if field.name not in wanted:
+                assert f"self.{field.name}" in source or field.name in taken or source == "*", field
+            elif field.name not in checked:
+                assert _fits(given[field.name], wanted[field.name]), (arguments, field.name)
+        required = {field.name for field in attrs.fields(command) if field.default is attrs.NOTHING}
+        assert required <= given.keys() | checked
 
 
 def _fits(given: object, wanted: object) -> bool:
     """An object of a call is a mapping; what is in it is Any, and fits as it does for mypy."""
     of_any = str(wanted).replace("Mapping[str, str]", "Mapping[str, typing.Any]")
     return given == wanted or str(given).replace("dict[", "collections.abc.Mapping[") == of_any
-
-
-def test_there_are_some() -> None:
-    assert len(handovers()) >= 10

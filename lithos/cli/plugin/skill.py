@@ -19,9 +19,9 @@ _TEMPLATE: Final = Path(__file__).with_name("skill.md")
 
 def make_skill() -> str:
     """The text of `SKILL.md`. Raises `KeyError` for a tool that the registry does not have."""
-    from lithos.tools.contract.registry import ORDER
+    from lithos.tools.contract.declaring import all_tools
 
-    names = {name.removeprefix("lithos_"): name for name in ORDER}
+    names = {each.name.removeprefix("lithos_"): each.name for each in all_tools()}
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(names, version=__version__)
 
 

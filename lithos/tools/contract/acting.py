@@ -1,62 +1,43 @@
 """The tools as one caller has them: what its token allows, under the identity that it is bound to.
 
 docs/spec/integration.md §3. Which right a tool needs follows from its hints; which parameters name the
-calling agent follows from the arguments classes; `FILTERS` has the tools whose `agent` means somebody else.
+calling agent follows from its class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from attrs import evolve, fields
 
 from lithos.core.errors import Forbidden
 from lithos.core.principals import Principal, Rights, check_agent
-from lithos.tools.contract.arguments import ArgumentFault, ArgumentReader, ToolSpec
+from lithos.tools.contract.arguments import ArgumentFault, ToolSpec
+from lithos.tools.contract.declaring import Tool
 
 #: Every tool takes the calling agent under this name, unless the tool means something else by it.
 CALLER: Final = "agent"
-#: Tools whose `agent` selects what is shown: agents may look at each other's work.
-FILTERS: Final = frozenset({"lithos_task_list", "lithos_history"})
-#: Calls that change nothing though their tool can: tool, parameter, value (the default when left out).
-PREVIEWS: Final[Mapping[str, tuple[str, str]]] = {"lithos_impact": ("action", "preview")}
 
 
-class Described(Protocol):
-    """What is known of a tool before it is called."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def hints(self) -> str: ...
-
-    @property
-    def arguments(self) -> type[Any]: ...
-
-    @property
-    def reader(self) -> ArgumentReader: ...
-
-
-def identities_of(tool: Described) -> tuple[str, ...]:
+def identities_of(tool: Tool) -> tuple[str, ...]:
     """The parameters of a tool that name the calling agent; `agent` is one of nearly every tool."""
-    return tool.reader.callers if tool.name in FILTERS else (*tool.reader.callers, CALLER)
+    return tool.reader.callers if tool.filters_agent else (*tool.reader.callers, CALLER)
 
 
-def right_of(tool: Described, arguments: Mapping[str, Any] | None = None) -> Rights:
+def right_of(tool: Tool, arguments: Mapping[str, Any] | None = None) -> Rights:
     """The right that a call needs; without `arguments`, the least with which any call is allowed."""
     if "R" in tool.hints:
         return "read"
-    if tool.name in PREVIEWS:
-        name, value = PREVIEWS[tool.name]
+    if tool.preview is not None:
+        name, value = tool.preview
         if arguments is None or _said(arguments.get(name)) in (None, value):
             return "read"
     return "write"
 
 
-def admit(principal: Principal, tool: Described, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+def admit(principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """The arguments with the caller's identity filled in.
 
     Raises `Forbidden` where the token lacks the right, and where another agent is named, `InvalidInput` for
@@ -86,7 +67,7 @@ def admit(principal: Principal, tool: Described, arguments: Mapping[str, Any]) -
 
 
 def _check_names(
-    principal: Principal, tool: Described, names: tuple[str, ...], arguments: Mapping[str, Any]
+    principal: Principal, tool: Tool, names: tuple[str, ...], arguments: Mapping[str, Any]
 ) -> None:
     """That the caller does not pass for Lithos itself."""
     for name in tool.reader.own:
@@ -100,7 +81,7 @@ def _check_names(
         check_agent(principal.agent, f"The agent of the token '{principal.name}'")
 
 
-def spec_for(principal: Principal, tool: Described, spec: ToolSpec) -> ToolSpec | None:
+def spec_for(principal: Principal, tool: Tool, spec: ToolSpec) -> ToolSpec | None:
     """The tool as `tools/list` shows it to this caller: None where no call of it is allowed."""
     if not principal.may(right_of(tool)):
         return None

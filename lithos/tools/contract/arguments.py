@@ -202,10 +202,15 @@ def as_command(kind: type[A], given: object, **checked: object) -> A:
 
     No type checker sees that names and types agree: tests/tools/test_commands.py does.
     """
-    both: tuple[type[Any], type[Any]] = kind, type(given)
-    wanted, known = (attrs.fields_dict(each).keys() for each in both)
-    names = wanted & known - checked.keys()
-    return kind(**{name: getattr(given, name) for name in names}, **checked)
+    both: tuple[type, type] = kind, type(given)
+    names = _common_names(*both)
+    return kind(**{name: getattr(given, name) for name in names if name not in checked}, **checked)
+
+
+@functools.cache
+def _common_names(one: type, other: type) -> tuple[str, ...]:
+    """The names of the fields of both classes."""
+    return tuple(name for name in attrs.fields_dict(one) if name in attrs.fields_dict(other))
 
 
 @frozen

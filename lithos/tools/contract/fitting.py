@@ -52,45 +52,6 @@ class Paged:
         return bool(self.rows)
 
 
-_TASKS: Final = Paged(rows=("tasks",))
-_RELATED: Final = Paged(
-    rows=(
-        "links.outgoing", "links.incoming", "provenance.sources", "provenance.derived",
-        "provenance.unresolved_sources", "edges.outgoing", "edges.incoming", "related_ids",
-    ),
-    most=MOST_BESIDE,
-    totals="each",
-)  # fmt: skip
-#: By tool; an answer of another tool is only shortened.
-PAGED: Final[Mapping[str, Paged]] = {
-    "lithos_read": Paged(content="content", beside=("links", "outline")),
-    "lithos_cache_lookup": Paged(content="document.content"),
-    "lithos_search": Paged(rows=("results",), totals="none"),
-    "lithos_retrieve": Paged(rows=("results",), totals="none", beside=("conflicts",)),
-    "lithos_list": Paged(rows=("items",)),
-    "lithos_note_move": Paged(beside=("rewritten",)),
-    "lithos_history": Paged(rows=("versions",)),
-    "lithos_impact": Paged(rows=("dependents", "tasks", "readers"), totals="none", beside=("linked_from",)),
-    "lithos_related": _RELATED,
-    "lithos_edge_list": Paged(rows=("edges", "results")),
-    "lithos_tags": Paged(rows=("tags",)),
-    "lithos_agent_list": Paged(rows=("agents",)),
-    "lithos_task_list": _TASKS,
-    "lithos_task_status": _TASKS,
-    "lithos_task_ready": _TASKS,
-    "lithos_task_blocked": _TASKS,
-    "lithos_task_children": _TASKS,
-    "lithos_task_edge_list": Paged(rows=("edges",)),
-    "lithos_task_next": Paged(beside=("task.claims",)),
-    "lithos_finding_list": Paged(rows=("findings",)),
-    "lithos_task_complete": Paged(beside=("unblocked",)),
-    "lithos_task_reopen": Paged(beside=("reblocked",)),
-    "lithos_links": Paged(rows=("outgoing", "incoming"), most=MOST_BESIDE, totals="each"),
-    "lithos_provenance": Paged(
-        rows=("sources", "derived", "unresolved_sources"), most=MOST_BESIDE, totals="each"
-    ),
-    "lithos_semantic": Paged(rows=("results",), totals="none"),
-}
 UNPAGED: Final = Paged()
 
 

@@ -5,9 +5,9 @@ This is the only place that makes error envelopes, and the only one that counts 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from attrs import field, frozen
 
@@ -17,34 +17,10 @@ from lithos.metrics import Metrics
 from lithos.services.opening import Opening
 from lithos.tools.contract.acting import admit, spec_for
 from lithos.tools.contract.admission import Admission
-from lithos.tools.contract.arguments import (
-    ArgumentFault,
-    ArgumentReader,
-    ToolSpec,
-    UnknownTool,
-    Which,
-    reader_of,
-    schema_of,
-)
-from lithos.tools.contract.fitting import PAGED, UNPAGED, fit
+from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool, Which
+from lithos.tools.contract.declaring import PROFILES, Answer, Answering, Profile, Services, Tool, all_tools
+from lithos.tools.contract.fitting import UNPAGED, fit
 
-_WRITES: Final = {
-    "lithos_write": "write",
-    "lithos_delete": "delete",
-    "lithos_note_update": "update",
-    "lithos_note_move": "move",
-    "lithos_note_edit": "edit",
-    "lithos_restore": "restore",
-}
-_READS: Final = {"lithos_read": "read", "lithos_list": "list", "lithos_tags": "tags"}
-#: Reads that compute for milliseconds: one at a time beside a change.
-HEAVY: Final = frozenset({
-    "lithos_search", "lithos_retrieve", "lithos_cache_lookup", "lithos_list", "lithos_related",
-    "lithos_context",
-})  # fmt: skip
-_COORDINATION: Final = ("lithos_task_", "lithos_finding_", "lithos_agent_")
-#: A task's end may say which notes helped.
-_LESSON: Final = "lithos_task_complete"
 _MODES: Final = ("fulltext", "semantic", "hybrid", "graph")
 
 
@@ -52,7 +28,7 @@ _MODES: Final = ("fulltext", "semantic", "hybrid", "graph")
 class Call:
     """One finished call: `outcome` is ok, error or exception; `error` is the code, if any."""
 
-    tool: str
+    tool: Tool
     arguments: Mapping[str, Any]
     answer: Mapping[str, Any] | None
     outcome: str
@@ -68,21 +44,22 @@ class ToolMeter:
 
     def record(self, call: Call) -> None:
         """Count one call."""
-        self.metrics.count("tool_calls", call.tool)
-        self.metrics.observe("tool_duration_seconds", call.seconds, call.tool, call.outcome)
+        tool, name = call.tool, call.tool.name
+        self.metrics.count("tool_calls", name)
+        self.metrics.observe("tool_duration_seconds", call.seconds, name, call.outcome)
         if call.error is not None:
-            self.metrics.count("tool_errors", call.tool, call.error)
+            self.metrics.count("tool_errors", name, call.error)
         success = "true" if call.outcome == "ok" else "false"
-        if call.tool in _WRITES:
-            self._record_write(_WRITES[call.tool], success, call.seconds)
-        elif call.tool in _READS:
-            self.metrics.count("knowledge_operations", _READS[call.tool])
-        elif call.tool == "lithos_search":
+        if tool.counts and "R" not in tool.hints:
+            self._record_write(tool.counts, success, call.seconds)
+        elif tool.counts:
+            self.metrics.count("knowledge_operations", tool.counts)
+        elif name == "lithos_search":
             self._record_search(call, success)
-        elif call.tool == "lithos_cache_lookup":
+        elif name == "lithos_cache_lookup":
             self._record_lookup(call)
-        elif call.tool.startswith(_COORDINATION):
-            self.metrics.count("coordination_operations", call.tool.removeprefix("lithos_"))
+        elif tool.of != "notes":
+            self.metrics.count("coordination_operations", name.removeprefix("lithos_"))
 
     def _record_write(self, operation: str, success: str, seconds: float) -> None:
         self.metrics.count("knowledge_operations", operation)
@@ -105,68 +82,26 @@ class ToolMeter:
 
 def begin_tools(metrics: Metrics) -> None:
     """Have the series of tool calls show zero before the first call."""
-    for tool in ORDER:
-        metrics.begin("tool_calls", tool)
-        metrics.begin("tool_duration_seconds", tool, "ok")
-        metrics.begin("tool_errors", tool, "internal_error")
+    for tool in all_tools():
+        metrics.begin("tool_calls", tool.name)
+        metrics.begin("tool_duration_seconds", tool.name, "ok")
+        metrics.begin("tool_errors", tool.name, "internal_error")
+        if tool.counts and "R" not in tool.hints:
+            metrics.begin("knowledge_write_duration_seconds", tool.counts, "true")
     for mode in _MODES:
         metrics.begin("search_operations", mode)
         metrics.begin("search_duration_seconds", mode, "true")
-    for operation in set(_WRITES.values()):
-        metrics.begin("knowledge_write_duration_seconds", operation, "true")
     for outcome in ("hit", "miss_stale", "miss_clean", "error_search_backend"):
         metrics.begin("cache_lookups", outcome)
 
 
-Profile = Literal["core", "standard", "full"]
-PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")
 #: Refusals that may carry their code as `status` (`server.write_outcomes: status`).
 WRITE_OUTCOMES: Final = frozenset({"version_conflict", "slug_collision", "path_collision", "duplicate"})
 #: Characters of a message; arguments it quotes may be of any length.
 LONGEST_MESSAGE: Final = 1_000
 
-Answer = Mapping[str, Any] | None
-Handler = Callable[[Any], Awaitable[Answer]]
 #: The id of the note at a path, which may be deleted where "kept" ones are asked for. Raises `DocNotFound`.
 Locate = Callable[[str, Which], Awaitable[str]]
-
-
-@frozen
-class Tool:
-    """One tool: `profile` is the smallest one that lists it; `hints` are letters of R, D and I."""
-
-    name: str
-    profile: Profile
-    hints: str
-    description: str
-    arguments: type
-    handler: Handler
-    reader: ArgumentReader = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        is_paged = PAGED.get(self.name, UNPAGED).takes_offset
-        object.__setattr__(self, "reader", reader_of(self.arguments, is_paged=is_paged))
-
-    @property
-    def reads_notes(self) -> bool:
-        """Whether its answer depends on the notes, and changes none."""
-        return "R" in self.hints and not self.name.startswith(_COORDINATION)
-
-    @property
-    def writes_notes(self) -> bool:
-        """Whether it changes notes, or what is known of them."""
-        return "R" not in self.hints and (not self.name.startswith(_COORDINATION) or self.name == _LESSON)
-
-    def spec(self) -> ToolSpec:
-        """The tool as clients see it."""
-        return ToolSpec(
-            name=self.name,
-            description=self.description,
-            input_schema=schema_of(self.arguments, is_paged=PAGED.get(self.name, UNPAGED).takes_offset),
-            read_only="R" in self.hints,
-            destructive="D" in self.hints,
-            idempotent="I" in self.hints,
-        )
 
 
 def _shorten(message: str) -> str:
@@ -181,9 +116,10 @@ class Tools:
 
     def __init__(
         self,
-        tools: Sequence[Tool],
+        using: Services,
         profile: Profile,
         *,
+        has_legacy: bool = False,
         outcome_status: bool = False,
         max_answer_chars: int = 0,
         meter: ToolMeter | None = None,
@@ -196,9 +132,10 @@ class Tools:
         """
         self._locate = locate
         self._opening = opening or Opening.finished()
-        self._by_name = {tool.name: tool for tool in tools}
+        self._using = using
+        self._by_name = {tool.name: tool for tool in all_tools() if has_legacy or not tool.is_legacy}
         shown = PROFILES[: PROFILES.index(profile) + 1]
-        self._listed = tuple((tool, tool.spec()) for tool in tools if tool.profile in shown)
+        self._listed = tuple((tool, tool.spec()) for tool in self._by_name.values() if tool.profile in shown)
         self._outcome_status = outcome_status
         self._max_answer_chars = max_answer_chars
         self._meter = meter or ToolMeter()
@@ -244,28 +181,27 @@ class Tools:
             raise
         finally:
             seconds = perf_counter() - began
-            self._meter.record(Call(name, arguments, answer, outcome, error, seconds))
+            self._meter.record(Call(tool, arguments, answer, outcome, error, seconds))
         indexing = self._opening.status() if tool.reads_notes else None
         if indexing is None or answer is None:
             return answer
         return {**answer, "indexing": dict(indexing), "degraded": True}
 
-    async def _serve(self, tool: Tool, given: object) -> Answer:
+    async def _serve(self, tool: Tool, given: Answering) -> Answer:
         """Have a call served when its turn has come: a heavy read may have to wait beside a change."""
-        if tool.name in HEAVY:
+        if tool.is_heavy:
             async with self._admission.reading():
-                return await tool.handler(given)
+                return await given.answer(self._using)
         if "R" in tool.hints:
-            return await tool.handler(given)
+            return await given.answer(self._using)
         with self._admission.changing():
-            return await tool.handler(given)
+            return await given.answer(self._using)
 
     def _fit(self, tool: Tool, answer: Answer, offset: int) -> Answer:
-        """The answer within the limit; `lithos_context` keeps to its own budget."""
-        if answer is None or tool.name == "lithos_context":
+        """The answer within the limit."""
+        if answer is None or tool.fits_itself:
             return answer
-        paged = PAGED.get(tool.name, UNPAGED)
-        return fit(answer, paged, self._max_answer_chars, offset, is_skipped=tool.reader.skips)
+        return fit(answer, tool.paged, self._max_answer_chars, offset, is_skipped=tool.reader.skips)
 
     def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
         own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES
@@ -291,59 +227,3 @@ class ActingTools:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Run a tool as this caller; as `Tools.call`."""
         return await self._tools.call(name, arguments, self._principal)
-
-
-ORDER: Final = (
-    "lithos_write",
-    "lithos_read",
-    "lithos_delete",
-    "lithos_search",
-    "lithos_retrieve",
-    "lithos_edge_upsert",
-    "lithos_edge_list",
-    "lithos_conflict_resolve",
-    "lithos_cache_lookup",
-    "lithos_list",
-    "lithos_related",
-    "lithos_tags",
-    "lithos_agent_register",
-    "lithos_agent_info",
-    "lithos_agent_list",
-    "lithos_task_create",
-    "lithos_task_update",
-    "lithos_task_claim",
-    "lithos_task_renew",
-    "lithos_task_release",
-    "lithos_task_complete",
-    "lithos_task_cancel",
-    "lithos_task_list",
-    "lithos_task_status",
-    "lithos_node_stats",
-    "lithos_finding_post",
-    "lithos_finding_list",
-    "lithos_stats",
-    "lithos_note_update",
-    "lithos_task_get",
-    "lithos_task_reopen",
-    "lithos_task_ready",
-    "lithos_task_blocked",
-    "lithos_task_children",
-    "lithos_task_edge_upsert",
-    "lithos_task_edge_list",
-    "lithos_task_spawn",
-    "lithos_context",
-    "lithos_task_next",
-    "lithos_note_move",
-    "lithos_note_edit",
-    "lithos_history",
-    "lithos_impact",
-    "lithos_restore",
-    "lithos_links",
-    "lithos_semantic",
-    "lithos_provenance",
-)
-
-
-def in_order(tools: Iterable[Tool]) -> list[Tool]:
-    """The tools sorted as the spec lists them; a tool without a place there is a mistake (`ValueError`)."""
-    return sorted(tools, key=lambda tool: ORDER.index(tool.name))

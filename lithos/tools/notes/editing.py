@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from attrs import frozen
-
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
-from lithos.services.notes.knowledge import Knowledge
 from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import CONTENT, LOOKUP, NAME, QUERY
-from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.rows import edit_row
 
 
-@frozen
-class EditArguments:
-    """Parameters of `lithos_note_edit`."""
+@tool("lithos_note_edit", "standard", "D", place=41, counts="edit")
+class NoteEditTool:
+    """Change one place of a note's text: others may edit it too, no line is lost."""
 
     op: str = argument("What to do.", one_of=OPERATIONS, bound=LOOKUP)
     agent: str = argument("Your id.", bound=NAME)
@@ -32,32 +27,11 @@ class EditArguments:
     expected_version: int | None = argument("Refuse another version.", None)
     expected_hash: str | None = argument("Refuse another hash.", None, bound=LOOKUP)
 
-
-class EditTools:
-    """Handlers; each takes its arguments class."""
-
-    def __init__(self, knowledge: Knowledge) -> None:
-        self._knowledge = knowledge
-
-    def tools(self) -> Sequence[Tool]:
-        """The family."""
-        return (
-            Tool(
-                "lithos_note_edit",
-                "standard",
-                "D",
-                "Change one place of a note's text: others may edit it too, no line is lost.",
-                EditArguments,
-                self.edit,
-            ),
-        )
-
-    async def edit(self, given: EditArguments) -> Answer:
-        """`lithos_note_edit`."""
-        outcome = await self._knowledge.edit(
-            as_command(SectionEdit, given),
-            agent=given.agent,
-            note_id=given.id,
-            expected_version=given.expected_version,
+    async def answer(self, using: Services) -> Answer:
+        outcome = await using.knowledge.edit(
+            as_command(SectionEdit, self),
+            agent=self.agent,
+            note_id=self.id,
+            expected_version=self.expected_version,
         )
         return edit_row(outcome)

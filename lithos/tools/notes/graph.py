@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
-
-from attrs import frozen
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from lithos.catalogue.catalogue import Entry
-from lithos.services.notes.relations import SECTIONS, Graph, Related
+from lithos.services.notes.relations import SECTIONS, Related
 from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import FILTERS, LOOKUP
-from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.fitting import MOST_BESIDE, Paged
 from lithos.tools.contract.rows import sliced_rows
-from lithos.tools.contract.warnings import Warner
 from lithos.tools.memory import edge_row
 
+_SECTIONS: Final = Paged(
+    rows=(
+        "links.outgoing", "links.incoming", "provenance.sources", "provenance.derived",
+        "provenance.unresolved_sources", "edges.outgoing", "edges.incoming", "related_ids",
+    ),
+    most=MOST_BESIDE,
+    totals="each",
+)  # fmt: skip
 
-@frozen
-class RelatedArguments:
-    """Parameters of `lithos_related`."""
+
+@tool("lithos_related", "standard", "RI", place=11, paged=_SECTIONS, is_heavy=True)
+class RelatedTool:
+    """Notes around a note: wiki-links, what it was derived from, typed edges."""
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
     include: tuple[str, ...] | None = argument(
@@ -28,33 +35,11 @@ class RelatedArguments:
     depth: int = argument("Steps, 1..3.", 1)
     namespace: str | None = argument("Edges of this namespace.", None, bound=LOOKUP)
 
-
-class GraphTools:
-    """Handlers; each takes its arguments class."""
-
-    def __init__(self, graph: Graph, warner: Warner) -> None:
-        self._graph = graph
-        self._warner = warner
-
-    def tools(self) -> Sequence[Tool]:
-        """The family in listing order."""
-        return (
-            Tool(
-                "lithos_related",
-                "standard",
-                "RI",
-                "Notes around a note: wiki-links, what it was derived from, typed edges.",
-                RelatedArguments,
-                self.relate,
-            ),
-        )
-
-    async def relate(self, arguments: RelatedArguments) -> Answer:
-        """`lithos_related`."""
-        wanted = SECTIONS if arguments.include is None else arguments.include
+    async def answer(self, using: Services) -> Answer:
+        wanted = SECTIONS if self.include is None else self.include
         included = [section for section in SECTIONS if section in wanted]
-        related = await self._graph.relate(arguments.id, included, arguments.depth, arguments.namespace)
-        answer: dict[str, Any] = {"id": arguments.id, "included": included, **_sections(related)}
+        related = await using.graph.relate(self.id, included, self.depth, self.namespace)
+        answer: dict[str, Any] = {"id": self.id, "included": included, **_sections(related)}
         edges = related.edges
         if edges is not None:
             outgoing, incoming = (
@@ -62,8 +47,8 @@ class GraphTools:
                 await sliced_rows(edges.incoming, edge_row),
             )
             answer["edges"] = {"outgoing": outgoing, "incoming": incoming}
-        await self._warner.warn(_shown(answer))
-        return answer | {"related_ids": sorted({*_ids(related)} - {arguments.id})}
+        await using.warner.warn(_shown(answer))
+        return answer | {"related_ids": sorted({*_ids(related)} - {self.id})}
 
 
 def _sections(related: Related) -> dict[str, Any]:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
-
-from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.times import format_time
-from lithos.services.tasks.impact import Affected, Impact
+from lithos.services.tasks.impact import Affected
 from lithos.tools.contract.arguments import argument, check_choice
 from lithos.tools.contract.bounds import LOOKUP, NAME, TITLE
-from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import linked_row
 
 PREVIEW, QUARANTINE, CLEAR = "preview", "quarantine", "clear"
 ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)
 
 
-@frozen
-class ImpactArguments:
-    """Parameters of `lithos_impact`."""
+@tool(
+    "lithos_impact",
+    "standard",
+    place=43,
+    paged=Paged(rows=("dependents", "tasks", "readers"), totals="none", beside=("linked_from",)),
+    preview=("action", PREVIEW),
+)
+class ImpactTool:
+    """What rests on a note: notes, tasks, readers; quarantine it if it is wrong."""
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
     action: str = argument("preview changes nothing.", PREVIEW, one_of=ACTIONS, bound=LOOKUP)
@@ -29,43 +33,22 @@ class ImpactArguments:
     reason: str | None = argument("Why quarantine.", None, bound=TITLE)
     open_tasks: bool = argument("quarantine: open tasks to verify its dependents.", False)
 
-
-class ImpactTools:
-    """Handlers; each takes its arguments class."""
-
-    def __init__(self, impact: Impact) -> None:
-        self._impact = impact
-
-    def tools(self) -> Sequence[Tool]:
-        """The family."""
-        return (
-            Tool(
-                "lithos_impact",
-                "standard",
-                "",
-                "What rests on a note: notes, tasks, readers; quarantine it if it is wrong.",
-                ImpactArguments,
-                self.impact,
-            ),
-        )
-
-    async def impact(self, given: ImpactArguments) -> Answer:
-        """`lithos_impact`."""
-        check_choice("action", given.action, ACTIONS)
-        if given.open_tasks and given.action != QUARANTINE:
+    async def answer(self, using: Services) -> Answer:
+        check_choice("action", self.action, ACTIONS)
+        if self.open_tasks and self.action != QUARANTINE:
             raise InvalidInput(
-                f"open_tasks goes with action=quarantine only: {given.action} opens no tasks. Leave it out."
+                f"open_tasks goes with action=quarantine only: {self.action} opens no tasks. Leave it out."
             )
-        if given.action == PREVIEW:
-            return _answer(await self._impact.preview(given.id))
-        if given.agent is None:
-            raise InvalidInput(f"action={given.action} needs agent: give your agent id.")
-        if given.action == CLEAR:
-            return _answer(await self._impact.clear(given.id, given.agent))
-        if given.reason is None:
+        if self.action == PREVIEW:
+            return _answer(await using.impact.preview(self.id))
+        if self.agent is None:
+            raise InvalidInput(f"action={self.action} needs agent: give your agent id.")
+        if self.action == CLEAR:
+            return _answer(await using.impact.clear(self.id, self.agent))
+        if self.reason is None:
             raise InvalidInput("action=quarantine needs reason: say what is wrong with the note.")
         return _answer(
-            await self._impact.quarantine(given.id, given.agent, given.reason, open_tasks=given.open_tasks)
+            await using.impact.quarantine(self.id, self.agent, self.reason, open_tasks=self.open_tasks)
         )
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from attrs import frozen
-
 from lithos.actors.writing.messages import MoveNote
-from lithos.services.notes.moving import Moving
 from lithos.tools.contract.arguments import TAKES_BACK, argument, as_command, source_of
 from lithos.tools.contract.bounds import LOOKUP, NAME, PATH
-from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.fitting import Paged
 
 
-@frozen
-class MoveArguments:
-    """Parameters of `lithos_note_move`."""
+@tool("lithos_note_move", "full", "D", place=40, paged=Paged(beside=("rewritten",)), counts="move")
+class NoteMoveTool:
+    """Move or rename a note's file; links to it are rewritten, its id stays."""
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
     path: str = argument("New folder, or new file ending in .md.", bound=PATH)
@@ -24,29 +20,8 @@ class MoveArguments:
     expected_version: int | None = argument("Refuse the move if the note has another version.", None)
     undo: bool = argument(TAKES_BACK, False, is_own=True)
 
-
-class MoveTools:
-    """Handlers; each takes its arguments class."""
-
-    def __init__(self, moving: Moving) -> None:
-        self._moving = moving
-
-    def tools(self) -> Sequence[Tool]:
-        """The family."""
-        return (
-            Tool(
-                "lithos_note_move",
-                "full",
-                "D",
-                "Move or rename a note's file; links to it are rewritten, its id stays.",
-                MoveArguments,
-                self.move,
-            ),
-        )
-
-    async def move(self, given: MoveArguments) -> Answer:
-        """`lithos_note_move`."""
-        moved = await self._moving.move(as_command(MoveNote, given, source=source_of(given.undo)))
+    async def answer(self, using: Services) -> Answer:
+        moved = await using.moving.move(as_command(MoveNote, self, source=source_of(self.undo)))
         answer = {
             "status": moved.outcome.status,
             "id": moved.outcome.id,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from lithos.actors.blocking import slices
 from lithos.actors.writing.messages import MERGE, ON_CONFLICT, REFUSE, DeleteNote, PatchNote, WriteNote
 from lithos.core.errors import InvalidInput
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
-from lithos.services.notes.knowledge import Knowledge, ListRequest
+from lithos.services.notes.knowledge import ListRequest
 from lithos.tools.contract.arguments import (
     TAKES_BACK,
     argument,
@@ -44,10 +43,9 @@ from lithos.tools.contract.bounds import (
     TITLE,
     URL,
 )
-from lithos.tools.contract.fitting import cut_lists
-from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.fitting import Paged, cut_lists
 from lithos.tools.contract.rows import linked_row, list_row, outcome_row, read_row
-from lithos.tools.contract.warnings import Warner
 
 _EXPECTED = "The version you read; see on_conflict."
 #: Characters of JSON of links and outline that a read shows, however short it shall be.
@@ -57,9 +55,32 @@ MOST_LINKED = 20
 _ON_CONFLICT = "When expected_version is not current."
 
 
-@frozen
-class WriteArguments:
-    """Parameters of `lithos_write`."""
+def _check_written(given: WriteTool) -> None:
+    """Raises `InvalidInput` for a creation without title or content, and for a blank id or title."""
+    if given.id is not None and not given.id.strip():
+        raise InvalidInput("id must not be blank: it would create a copy; leave it out to create a note.")
+    if given.title is not None and not given.title.strip():
+        raise InvalidInput("title must not be blank; to keep the title of a note, leave it out and give id.")
+    missing = [name for name in ("title", "content") if getattr(given, name) is None]
+    if given.id is None and missing:
+        raise InvalidInput(
+            f"A new note needs {' and '.join(missing)}; to change a note that is there, give its id."
+        )
+
+
+def _check_on_conflict(given: WriteTool | NoteUpdateTool) -> None:
+    """Raises `InvalidInput` for another word, and for a merge of an update that has nothing to begin with."""
+    check_choice("on_conflict", given.on_conflict, ON_CONFLICT)
+    if given.on_conflict == MERGE and given.id is not None and given.expected_version is None:
+        raise InvalidInput(
+            "on_conflict merge needs expected_version, the version you read and changed: without it the "
+            "update would replace what others wrote since."
+        )
+
+
+@tool("lithos_write", "core", "D", place=1, counts="write")
+class WriteTool:
+    """Create a note, or update it when id is given. Omitted fields keep their value."""
 
     agent: str = argument("Your id.", bound=NAME)
     title: str | None = argument("Title; names the file; needed to create.", None, bound=TITLE)
@@ -92,24 +113,42 @@ class WriteArguments:
     metadata: dict[str, Any] | None = argument("Further keys; merged, null deletes.", None, bound=METADATA)
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
+    async def answer(self, using: Services) -> Answer:
+        return outcome_row(await using.knowledge.write(self._request(using.clock())))
 
-@frozen
-class UpdateArguments:
-    """Parameters of `lithos_note_update`."""
+    def _request(self, now: datetime) -> WriteNote:
+        _check_written(self)
+        check_ttl(self.ttl_hours, self.expires_at)
+        check_choice("access_scope", self.access_scope, ACCESS_SCOPES)
+        _check_on_conflict(self)
+        check_choice("note_type", self.note_type, NOTE_TYPES)
+        check_choice("status", self.status, STATUSES)
+        check_summaries(self.summaries)
+        check_metadata(self.metadata)
+        check_schema_version(self.schema_version)
+        if self.id is None and self.access_scope == "task" and not (self.source_task or "").strip():
+            raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
+        return as_command(
+            WriteNote,
+            self,
+            title=None if self.title is None else read_title(self.title),
+            id=self.id or None,
+            tags=unique(self.tags),
+            source_task=None if self.source_task is None else self.source_task.strip(),
+            expires_at=read_expiry(self.ttl_hours, self.expires_at, now),
+        )
 
-    id: str = argument("Note id.", bound=LOOKUP, note="there")
-    agent: str = argument("Your id.", bound=NAME)
-    title: str | None = argument("New title.", None, bound=TITLE)
-    tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
-    status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
-    metadata: dict[str, Any] | None = argument("Further keys; merged, null deletes.", None, bound=METADATA)
-    expected_version: int | None = argument(_EXPECTED, None)
-    on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
-
-@frozen
-class ReadArguments:
-    """Parameters of `lithos_read`."""
+@tool(
+    "lithos_read",
+    "core",
+    "RI",
+    place=2,
+    paged=Paged(content="content", beside=("links", "outline")),
+    counts="read",
+)
+class ReadTool:
+    """Read a note by id, path or title."""
 
     id: str | None = argument("Note id.", None, bound=LOOKUP)
     path: str | None = argument("Path below knowledge/.", None, bound=PATH)
@@ -122,20 +161,49 @@ class ReadArguments:
     version: int | None = argument("This version, also of a deleted note.", None)
     as_of: str | None = argument("As it was at this time.", None, bound=LOOKUP)
 
+    async def answer(self, using: Services) -> Answer:
+        found = await using.knowledge.read(
+            note_id=self.id,
+            path=self.path,
+            title=self.title,
+            offset=self.offset,
+            max_length=self.max_length,
+            agent_id=self.agent_id,
+            outline=self.outline,
+            section=self.section,
+            version=self.version,
+            as_of=read_time("as_of", self.as_of),
+        )
+        row = read_row(found)
+        if self.max_length and not using.is_plain:
+            room = max(self.max_length - len(found.content), LEAST_LISTED)
+            cut_lists(row, ("outline", "links"), room)
+        await using.warner.warn([(found.entry.note.id, row)])
+        return row
 
-@frozen
-class DeleteArguments:
-    """Parameters of `lithos_delete`."""
+
+@tool("lithos_delete", "standard", "DI", place=3, counts="delete")
+class DeleteTool:
+    """Delete a note."""
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
     agent: str = argument("Your id.", bound=NAME)
     expected_version: int | None = argument("Refuse another version.", None)
     undo: bool = argument(TAKES_BACK, False, is_own=True)
 
+    async def answer(self, using: Services) -> Answer:
+        linked = await using.knowledge.linked_from(self.id, MOST_LINKED)
+        await using.knowledge.delete(as_command(DeleteNote, self, source=source_of(self.undo)))
+        if not linked.total or using.is_plain:
+            return {"success": True}
+        # Only now its last version is kept for certain.
+        linked = evolve(linked, way_back=await using.knowledge.way_back(self.id))
+        return {"success": True, **linked_row(linked)}
 
-@frozen
-class ListArguments:
-    """Parameters of `lithos_list`."""
+
+@tool("lithos_list", "core", "RI", place=10, paged=Paged(rows=("items",)), counts="list", is_heavy=True)
+class ListTool:
+    """List notes by folder, tags, author, time, title, text or metadata."""
 
     path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
@@ -148,174 +216,47 @@ class ListArguments:
     metadata_match: dict[str, Any] | None = argument("Metadata to match, per key.", None, bound=FILTER)
     entities: tuple[str, ...] | None = argument("With all these entities.", None, bound=FILTERS)
 
-
-@frozen
-class TagsArguments:
-    """Parameters of `lithos_tags`."""
-
-    prefix: str | None = argument("Tags that begin so, any case.", None, bound=LOOKUP)
-
-
-def _check_written(given: WriteArguments) -> None:
-    """Raises `InvalidInput` for a creation without title or content, and for a blank id or title."""
-    if given.id is not None and not given.id.strip():
-        raise InvalidInput("id must not be blank: it would create a copy; leave it out to create a note.")
-    if given.title is not None and not given.title.strip():
-        raise InvalidInput("title must not be blank; to keep the title of a note, leave it out and give id.")
-    missing = [name for name in ("title", "content") if getattr(given, name) is None]
-    if given.id is None and missing:
-        raise InvalidInput(
-            f"A new note needs {' and '.join(missing)}; to change a note that is there, give its id."
-        )
-
-
-def _check_on_conflict(given: WriteArguments | UpdateArguments) -> None:
-    """Raises `InvalidInput` for another word, and for a merge of an update that has nothing to begin with."""
-    check_choice("on_conflict", given.on_conflict, ON_CONFLICT)
-    if given.on_conflict == MERGE and given.id is not None and given.expected_version is None:
-        raise InvalidInput(
-            "on_conflict merge needs expected_version, the version you read and changed: without it the "
-            "update would replace what others wrote since."
-        )
-
-
-class NoteTools:
-    """Handlers; each takes its arguments class."""
-
-    def __init__(
-        self, knowledge: Knowledge, clock: Callable[[], datetime], warner: Warner, is_plain: bool = False
-    ) -> None:
-        """`is_plain`: for clients that know no more, deletions answer `success` alone, reads all links."""
-        self._is_plain = is_plain
-        self._knowledge = knowledge
-        self._clock = clock
-        self._warner = warner
-
-    def tools(self) -> Sequence[Tool]:
-        """The family in listing order: write, read, delete; list; tags."""
-        return (
-            Tool(
-                "lithos_write",
-                "core",
-                "D",
-                "Create a note, or update it when id is given. Omitted fields keep their value.",
-                WriteArguments,
-                self.write,
-            ),
-            Tool("lithos_read", "core", "RI", "Read a note by id, path or title.", ReadArguments, self.read),
-            Tool("lithos_delete", "standard", "DI", "Delete a note.", DeleteArguments, self.delete),
-            Tool(
-                "lithos_list",
-                "core",
-                "RI",
-                "List notes by folder, tags, author, time, title, text or metadata.",
-                ListArguments,
-                self.list_notes,
-            ),
-            Tool(
-                "lithos_tags", "standard", "RI", "Tags with their number of notes.", TagsArguments, self.tags
-            ),
-            Tool(
-                "lithos_note_update",
-                "full",
-                "D",
-                "Change title, tags, status or metadata of a note; its text stays as it is.",
-                UpdateArguments,
-                self.update,
-            ),
-        )
-
-    async def write(self, arguments: WriteArguments) -> Answer:
-        """`lithos_write`."""
-        return outcome_row(await self._knowledge.write(self._write_request(arguments)))
-
-    def _write_request(self, given: WriteArguments) -> WriteNote:
-        _check_written(given)
-        check_ttl(given.ttl_hours, given.expires_at)
-        check_choice("access_scope", given.access_scope, ACCESS_SCOPES)
-        _check_on_conflict(given)
-        check_choice("note_type", given.note_type, NOTE_TYPES)
-        check_choice("status", given.status, STATUSES)
-        check_summaries(given.summaries)
-        check_metadata(given.metadata)
-        check_schema_version(given.schema_version)
-        if given.id is None and given.access_scope == "task" and not (given.source_task or "").strip():
-            raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
-        return as_command(
-            WriteNote,
-            given,
-            title=None if given.title is None else read_title(given.title),
-            id=given.id or None,
-            tags=unique(given.tags),
-            source_task=None if given.source_task is None else given.source_task.strip(),
-            expires_at=read_expiry(given.ttl_hours, given.expires_at, self._clock()),
-        )
-
-    async def update(self, given: UpdateArguments) -> Answer:
-        """`lithos_note_update`."""
-        if given.title is None and given.tags is None and given.status is None and not given.metadata:
-            raise InvalidInput("Nothing to change: give title, tags, status or metadata with at least a key.")
-        check_choice("status", given.status, STATUSES)
-        _check_on_conflict(given)
-        check_metadata(given.metadata)
-        title = None if given.title is None else read_title(given.title)
-        request = as_command(PatchNote, given, title=title, tags=unique(given.tags))
-        return outcome_row(await self._knowledge.patch(request))
-
-    async def read(self, arguments: ReadArguments) -> Answer:
-        """`lithos_read`."""
-        found = await self._knowledge.read(
-            note_id=arguments.id,
-            path=arguments.path,
-            title=arguments.title,
-            offset=arguments.offset,
-            max_length=arguments.max_length,
-            agent_id=arguments.agent_id,
-            outline=arguments.outline,
-            section=arguments.section,
-            version=arguments.version,
-            as_of=read_time("as_of", arguments.as_of),
-        )
-        row = read_row(found)
-        if arguments.max_length and not self._is_plain:
-            room = max(arguments.max_length - len(found.content), LEAST_LISTED)
-            cut_lists(row, ("outline", "links"), room)
-        await self._warner.warn([(found.entry.note.id, row)])
-        return row
-
-    async def delete(self, given: DeleteArguments) -> Answer:
-        """`lithos_delete`."""
-        linked = await self._knowledge.linked_from(given.id, MOST_LINKED)
-        await self._knowledge.delete(as_command(DeleteNote, given, source=source_of(given.undo)))
-        if not linked.total or self._is_plain:
-            return {"success": True}
-        # Only now its last version is kept for certain.
-        linked = evolve(linked, way_back=await self._knowledge.way_back(given.id))
-        return {"success": True, **linked_row(linked)}
-
-    async def list_notes(self, arguments: ListArguments) -> Answer:
-        """`lithos_list`."""
-        page = await self._knowledge.list_notes(
-            ListRequest(
-                path_prefix=arguments.path_prefix,
-                tags=arguments.tags,
-                author=arguments.author,
-                since=read_time("since", arguments.since),
-                limit=arguments.limit,
-                offset=arguments.offset,
-                title_contains=arguments.title_contains,
-                content_query=arguments.content_query,
-                metadata_match=arguments.metadata_match,
-                entities=arguments.entities,
-            )
+    async def answer(self, using: Services) -> Answer:
+        page = await using.knowledge.list_notes(
+            as_command(ListRequest, self, since=read_time("since", self.since))
         )
         items: list[dict[str, Any]] = []
         async for some in slices(page.entries):
             items += [list_row(entry) for entry in some]
-        await self._warner.warn((item["id"], item) for item in items)
+        await using.warner.warn((item["id"], item) for item in items)
         answer: dict[str, Any] = {"items": items, "total": page.total}
         return answer | ({"message": page.message} if page.message else {})
 
-    async def tags(self, arguments: TagsArguments) -> Answer:
-        """`lithos_tags`."""
-        return {"tags": self._knowledge.tags(arguments.prefix)}
+
+@tool("lithos_tags", "standard", "RI", place=12, paged=Paged(rows=("tags",)), counts="tags")
+class TagsTool:
+    """Tags with their number of notes."""
+
+    prefix: str | None = argument("Tags that begin so, any case.", None, bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer:
+        return {"tags": using.knowledge.tags(self.prefix)}
+
+
+@tool("lithos_note_update", "full", "D", place=29, counts="update")
+class NoteUpdateTool:
+    """Change title, tags, status or metadata of a note; its text stays as it is."""
+
+    id: str = argument("Note id.", bound=LOOKUP, note="there")
+    agent: str = argument("Your id.", bound=NAME)
+    title: str | None = argument("New title.", None, bound=TITLE)
+    tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
+    status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
+    metadata: dict[str, Any] | None = argument("Further keys; merged, null deletes.", None, bound=METADATA)
+    expected_version: int | None = argument(_EXPECTED, None)
+    on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer:
+        if self.title is None and self.tags is None and self.status is None and not self.metadata:
+            raise InvalidInput("Nothing to change: give title, tags, status or metadata with at least a key.")
+        check_choice("status", self.status, STATUSES)
+        _check_on_conflict(self)
+        check_metadata(self.metadata)
+        title = None if self.title is None else read_title(self.title)
+        request = as_command(PatchNote, self, title=title, tags=unique(self.tags))
+        return outcome_row(await using.knowledge.patch(request))

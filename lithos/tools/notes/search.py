@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
-
-from attrs import frozen
-
 from lithos.core.errors import InvalidInput
 from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
-from lithos.services.notes.knowledge import CacheAnswer, CacheRequest, Knowledge
-from lithos.services.search.search import MODES, Search, SearchRequest
+from lithos.services.notes.knowledge import CacheAnswer, CacheRequest
+from lithos.services.search.search import MODES, SearchRequest
 from lithos.stores.indexes.fulltext_query import Filters
-from lithos.tools.contract.arguments import argument
+from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
-from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import search_row
-from lithos.tools.contract.warnings import Warner
 
 
-@frozen
-class SearchArguments:
-    """Parameters of `lithos_search`."""
+@tool("lithos_search", "core", "RI", place=4, paged=Paged(rows=("results",), totals="none"), is_heavy=True)
+class SearchTool:
+    """Search notes. Mode fulltext knows "phrases", +must, -not, AND/OR/NOT, title:word."""
 
     query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
@@ -37,10 +32,27 @@ class SearchArguments:
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
     offset: int = argument("Results to skip.", 0, is_listed=False)
 
+    async def answer(self, using: Services) -> Answer:
+        answer = await using.search.search(
+            as_command(
+                SearchRequest,
+                self,
+                filters=as_command(Filters, self, tags=self.tags or (), entities=self.entities or ()),
+                seed_ids=self.seed_ids or (),
+            )
+        )
+        now = using.clock()
+        rows = [search_row(hit, now) for hit in answer.hits]
+        await using.warner.warn((row["id"], row) for row in rows)
+        result: dict[str, object] = {"results": rows}
+        if answer.failed:
+            result |= {"degraded": True, "failed_backends": list(answer.failed)}
+        return result | ({"message": answer.message} if answer.message else {})
 
-@frozen
-class CacheArguments:
-    """Parameters of `lithos_cache_lookup`."""
+
+@tool("lithos_cache_lookup", "core", "RI", place=9, paged=Paged(content="document.content"), is_heavy=True)
+class CacheLookupTool:
+    """Look whether a fresh, trusted answer exists before you research."""
 
     query: str = argument("The question to research.", may_be_blank=True, bound=QUERY)
     source_url: str | None = argument("Its web source.", None, bound=URL)
@@ -50,89 +62,18 @@ class CacheArguments:
     tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
     max_length: int = argument("Most characters of content.", 4_000)
 
-
-class SearchTools:
-    """Handlers; each takes its arguments class."""
-
-    def __init__(
-        self, search: Search, knowledge: Knowledge, clock: Callable[[], datetime], warner: Warner
-    ) -> None:
-        self._search = search
-        self._knowledge = knowledge
-        self._clock = clock
-        self._warner = warner
-
-    def tools(self) -> Sequence[Tool]:
-        """The family in listing order."""
-        return (
-            Tool(
-                "lithos_search",
-                "core",
-                "RI",
-                'Search notes. Mode fulltext knows "phrases", +must, -not, AND/OR/NOT, title:word.',
-                SearchArguments,
-                self.search,
-            ),
-            Tool(
-                "lithos_cache_lookup",
-                "core",
-                "RI",
-                "Look whether a fresh, trusted answer exists before you research.",
-                CacheArguments,
-                self.look_up,
-            ),
-        )
-
-    async def search(self, arguments: SearchArguments) -> Answer:
-        """`lithos_search`."""
-        answer = await self._search.search(
-            SearchRequest(
-                query=arguments.query,
-                mode=arguments.mode,
-                limit=arguments.limit,
-                threshold=arguments.threshold,
-                filters=Filters(
-                    tags=arguments.tags or (),
-                    author=arguments.author,
-                    path_prefix=arguments.path_prefix,
-                    entities=arguments.entities or (),
-                ),
-                agent_id=arguments.agent_id,
-                seed_ids=arguments.seed_ids or (),
-                graph_depth=arguments.graph_depth,
-                offset=arguments.offset,
-            )
-        )
-        now = self._clock()
-        rows = [search_row(hit, now) for hit in answer.hits]
-        await self._warner.warn((row["id"], row) for row in rows)
-        result: dict[str, object] = {"results": rows}
-        if answer.failed:
-            result |= {"degraded": True, "failed_backends": list(answer.failed)}
-        return result | ({"message": answer.message} if answer.message else {})
-
-    async def look_up(self, arguments: CacheArguments) -> Answer:
-        """`lithos_cache_lookup`."""
-        if arguments.max_age_hours is not None and not arguments.max_age_hours > 0:
-            raise InvalidInput(f"max_age_hours must be above 0, not {arguments.max_age_hours}.")
-        if not 0 <= arguments.min_confidence <= 1:
-            raise InvalidInput(f"min_confidence must be between 0 and 1, not {arguments.min_confidence}.")
-        truncate("", arguments.max_length)  # refuse a bad length before anything is looked for
-        if arguments.limit < 1:
-            raise InvalidInput(f"limit must be at least 1, not {arguments.limit}.")
-        answer = await self._knowledge.look_up(
-            CacheRequest(
-                query=arguments.query,
-                source_url=arguments.source_url,
-                max_age_hours=arguments.max_age_hours,
-                min_confidence=arguments.min_confidence,
-                limit=arguments.limit,
-                tags=arguments.tags or (),
-            )
-        )
-        row = _cache_row(answer, arguments.max_length)
+    async def answer(self, using: Services) -> Answer:
+        if self.max_age_hours is not None and not self.max_age_hours > 0:
+            raise InvalidInput(f"max_age_hours must be above 0, not {self.max_age_hours}.")
+        if not 0 <= self.min_confidence <= 1:
+            raise InvalidInput(f"min_confidence must be between 0 and 1, not {self.min_confidence}.")
+        truncate("", self.max_length)  # refuse a bad length before anything is looked for
+        if self.limit < 1:
+            raise InvalidInput(f"limit must be at least 1, not {self.limit}.")
+        answer = await using.knowledge.look_up(as_command(CacheRequest, self, tags=self.tags or ()))
+        row = _cache_row(answer, self.max_length)
         if answer.entry is not None:
-            await self._warner.warn([(answer.entry.note.id, row)])
+            await using.warner.warn([(answer.entry.note.id, row)])
         return row
 
 

@@ -2,91 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
-
-from attrs import frozen
 
 from lithos.core.tasks.model import Agent
 from lithos.core.times import format_time
-from lithos.services.state import ServerState
-from lithos.services.tasks.agents import Agents
 from lithos.tools.contract.arguments import argument, read_time
 from lithos.tools.contract.bounds import LOOKUP, METADATA, NAME
-from lithos.tools.contract.registry import Answer, Tool
+from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.fitting import Paged
 
 
-@frozen
-class RegisterArguments:
-    """Parameters of `lithos_agent_register`."""
+@tool("lithos_agent_register", "standard", "I", place=13, of="tasks")
+class AgentRegisterTool:
+    """Introduce yourself, or change how you are known."""
 
     id: str = argument("Your id.", bound=NAME, is_caller=True)
     name: str | None = argument("Display name.", None, bound=NAME)
     type: str | None = argument("Such as claude-code.", None, bound=NAME)
     metadata: dict[str, Any] | None = argument("Anything else about you.", None, bound=METADATA)
 
+    async def answer(self, using: Services) -> Answer:
+        created = await using.agents.register(self.id, self.name, self.type, self.metadata)
+        return {"success": True, "created": created}
 
-@frozen
-class InfoArguments:
-    """Parameters of `lithos_agent_info`."""
+
+@tool("lithos_agent_info", "standard", "RI", place=14, of="tasks")
+class AgentInfoTool:
+    """What is known of an agent."""
 
     id: str = argument("Agent id.", bound=LOOKUP)
 
+    async def answer(self, using: Services) -> Answer:
+        agent = using.agents.get(self.id)
+        return None if agent is None else _row(agent)
 
-@frozen
-class ListArguments:
-    """Parameters of `lithos_agent_list`."""
+
+@tool("lithos_agent_list", "standard", "RI", place=15, paged=Paged(rows=("agents",)), of="tasks")
+class AgentListTool:
+    """Agents, most recent first."""
 
     type: str | None = argument("Only this kind.", None, bound=LOOKUP)
     active_since: str | None = argument("Seen since then.", None, bound=LOOKUP)
 
-
-class AgentTools:
-    """Handlers; each takes its arguments class."""
-
-    def __init__(self, agents: Agents) -> None:
-        self._agents = agents
-
-    def tools(self) -> Sequence[Tool]:
-        """The family in listing order."""
-        return (
-            Tool(
-                "lithos_agent_register",
-                "standard",
-                "I",
-                "Introduce yourself, or change how you are known.",
-                RegisterArguments,
-                self.register,
-            ),
-            Tool(
-                "lithos_agent_info", "standard", "RI", "What is known of an agent.", InfoArguments, self.info
-            ),
-            Tool(
-                "lithos_agent_list",
-                "standard",
-                "RI",
-                "Agents, most recent first.",
-                ListArguments,
-                self.list_all,
-            ),
-        )
-
-    async def register(self, arguments: RegisterArguments) -> Answer:
-        """`lithos_agent_register`."""
-        created = await self._agents.register(
-            arguments.id, arguments.name, arguments.type, arguments.metadata
-        )
-        return {"success": True, "created": created}
-
-    async def info(self, arguments: InfoArguments) -> Answer:
-        """`lithos_agent_info`."""
-        agent = self._agents.get(arguments.id)
-        return None if agent is None else _row(agent)
-
-    async def list_all(self, arguments: ListArguments) -> Answer:
-        """`lithos_agent_list`."""
-        since = read_time("active_since", arguments.active_since)
-        return {"agents": [_list_row(agent) for agent in self._agents.list_agents(arguments.type, since)]}
+    async def answer(self, using: Services) -> Answer:
+        since = read_time("active_since", self.active_since)
+        return {"agents": [_list_row(agent) for agent in using.agents.list_agents(self.type, since)]}
 
 
 def _list_row(agent: Agent) -> dict[str, Any]:
@@ -106,30 +66,9 @@ def _row(agent: Agent) -> dict[str, Any]:
     }
 
 
-@frozen
-class NoArguments:
-    """For tools without parameters."""
+@tool("lithos_stats", "standard", "RI", place=28)
+class StatsTool:
+    """Numbers of notes, chunks, links, agents, tasks; index drift."""
 
-
-class SystemTools:
-    """Handlers; each takes its arguments class."""
-
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
-
-    def tools(self) -> Sequence[Tool]:
-        """The family in listing order."""
-        return (
-            Tool(
-                "lithos_stats",
-                "standard",
-                "RI",
-                "Numbers of notes, chunks, links, agents, tasks; index drift.",
-                NoArguments,
-                self.stats,
-            ),
-        )
-
-    async def stats(self, _: NoArguments) -> Answer:
-        """`lithos_stats`."""
-        return await self._state.stats()
+    async def answer(self, using: Services) -> Answer:
+        return await using.state.stats()

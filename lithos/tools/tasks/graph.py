@@ -2,143 +2,162 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 from lithos.core.tasks.commands import ReopenTask, SpawnTask, UpsertTaskEdge
-from lithos.services.tasks.coordination import Coordination, Page, TaskFilter
-from lithos.tools.contract.arguments import as_command, read_title
-from lithos.tools.contract.registry import Answer, Tool
-from lithos.tools.contract.rows import edge_row, sliced_rows, task_record, view_rows
-from lithos.tools.tasks.arguments import (
-    BlockedArguments,
-    ChildrenArguments,
-    EdgeArguments,
-    ListEdgesArguments,
-    ReadyArguments,
-    ReopenArguments,
-    SpawnArguments,
-    TaskArguments,
+from lithos.core.tasks.model import EDGE_TYPES
+from lithos.services.tasks.coordination import Page, TaskFilter
+from lithos.tools.contract.arguments import argument, as_command, read_title
+from lithos.tools.contract.bounds import (
+    DESCRIPTION,
+    FILTER,
+    FILTERS,
+    LOOKUP,
+    METADATA,
+    NAME,
+    TITLE,
 )
+from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.fitting import Paged
+from lithos.tools.contract.rows import edge_row, sliced_rows, task_record, view_rows
+
+_TASK = "Task id."
+_AGENT = "Your id."
+_ASPECT = "Your part, e.g. research."
+_MINUTES = "Minutes; default 60, at most 480."
+_FENCE = "Fence of your claim."
+_TAGS = "With all these tags."
+_MATCH = "Metadata to match, per key."
+_SKIP = "Tasks to skip."
+_PROJECT = "With this metadata.project."
 
 
-class TaskGraphTools:
-    """Handlers; each takes its arguments class."""
+@tool("lithos_task_get", "full", "RI", place=30, of="tasks")
+class TaskGetTool:
+    """One task."""
 
-    def __init__(self, coordination: Coordination) -> None:
-        self._coordination = coordination
+    task_id: str = argument(_TASK, bound=LOOKUP)
 
-    def tools(self) -> Sequence[Tool]:
-        """The family."""
-        return (*self._of_one_task(), *self._of_views(), *self._of_relations())
+    async def answer(self, using: Services) -> Answer:
+        return {"task": task_record(await using.coordination.get(self.task_id))}
 
-    def _of_one_task(self) -> Sequence[Tool]:
-        return (
-            Tool("lithos_task_get", "full", "RI", "One task.", TaskArguments, self.get),
-            Tool(
-                "lithos_task_reopen", "full", "I", "Open a closed task again.", ReopenArguments, self.reopen
-            ),
-        )
 
-    def _of_views(self) -> Sequence[Tool]:
-        return (
-            Tool(
-                "lithos_task_ready",
-                "full",
-                "RI",
-                "Open tasks that can start now.",
-                ReadyArguments,
-                self.ready,
-            ),
-            Tool(
-                "lithos_task_blocked",
-                "full",
-                "RI",
-                "Open tasks that wait, with the reasons.",
-                BlockedArguments,
-                self.blocked,
-            ),
-            Tool(
-                "lithos_task_children",
-                "full",
-                "RI",
-                "Children of a task or epic.",
-                ChildrenArguments,
-                self.children,
-            ),
-        )
+@tool("lithos_task_reopen", "full", "I", place=31, paged=Paged(beside=("reblocked",)), of="tasks")
+class TaskReopenTool:
+    """Open a closed task again."""
 
-    def _of_relations(self) -> Sequence[Tool]:
-        return (
-            Tool(
-                "lithos_task_edge_upsert",
-                "full",
-                "I",
-                "Relate two tasks: blocks, waits_on_gate, parent_child, discovered_from.",
-                EdgeArguments,
-                self.link,
-            ),
-            Tool("lithos_task_edge_list", "full", "RI", "Edges of a task.", ListEdgesArguments, self.edges),
-            Tool(
-                "lithos_task_spawn",
-                "full",
-                "",
-                "Create a task that comes out of another and inherits from it.",
-                SpawnArguments,
-                self.spawn,
-            ),
-        )
+    task_id: str = argument(_TASK, bound=LOOKUP)
+    agent: str = argument(_AGENT, bound=NAME)
 
-    async def get(self, given: TaskArguments) -> Answer:
-        """`lithos_task_get`."""
-        return {"task": task_record(await self._coordination.get(given.task_id))}
-
-    async def reopen(self, given: ReopenArguments) -> Answer:
-        """`lithos_task_reopen`."""
-        reblocked = await self._coordination.run(as_command(ReopenTask, given))
+    async def answer(self, using: Services) -> Answer:
+        reblocked = await using.coordination.run(as_command(ReopenTask, self))
         return {"success": True, "reblocked": reblocked}
 
-    async def ready(self, given: ReadyArguments) -> Answer:
-        """`lithos_task_ready`."""
-        page = Page(given.limit, given.offset)
-        views, total = await self._coordination.ready(_filter(given), page, with_claims=given.with_claims)
+
+@tool("lithos_task_ready", "full", "RI", place=32, paged=Paged(rows=("tasks",)), of="tasks")
+class TaskReadyTool:
+    """Open tasks that can start now."""
+
+    project: str | None = argument(_PROJECT, None, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
+    metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
+    limit: int = argument("Most tasks.", 50)
+    with_claims: bool = argument("Add running claims.", True)
+    offset: int = argument(_SKIP, 0, is_listed=False)
+
+    async def answer(self, using: Services) -> Answer:
+        page = Page(self.limit, self.offset)
+        views, total = await using.coordination.ready(_filter(self), page, with_claims=self.with_claims)
         return {"tasks": await view_rows(views), "total": total}
 
-    async def blocked(self, given: BlockedArguments) -> Answer:
-        """`lithos_task_blocked`."""
-        views, total = await self._coordination.blocked(_filter(given), Page(given.limit, given.offset))
+
+@tool("lithos_task_blocked", "full", "RI", place=33, paged=Paged(rows=("tasks",)), of="tasks")
+class TaskBlockedTool:
+    """Open tasks that wait, with the reasons."""
+
+    project: str | None = argument(_PROJECT, None, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
+    metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
+    limit: int = argument("Most tasks.", 50)
+    offset: int = argument(_SKIP, 0, is_listed=False)
+
+    async def answer(self, using: Services) -> Answer:
+        views, total = await using.coordination.blocked(_filter(self), Page(self.limit, self.offset))
         return {"tasks": await view_rows(views), "total": total}
 
-    async def children(self, given: ChildrenArguments) -> Answer:
-        """`lithos_task_children`."""
-        found = await self._coordination.children(
-            given.task_id, recursive=given.recursive, include_closed=given.include_closed
+
+@tool("lithos_task_children", "full", "RI", place=34, paged=Paged(rows=("tasks",)), of="tasks")
+class TaskChildrenTool:
+    """Children of a task or epic."""
+
+    task_id: str = argument(_TASK, bound=LOOKUP)
+    recursive: bool = argument("Also children of children.", False)
+    include_closed: bool = argument("Also completed and cancelled ones.", False)
+
+    async def answer(self, using: Services) -> Answer:
+        found = await using.coordination.children(
+            self.task_id, recursive=self.recursive, include_closed=self.include_closed
         )
         return {"tasks": await sliced_rows(found, task_record)}
 
-    async def link(self, given: EdgeArguments) -> Answer:
-        """`lithos_task_edge_upsert`."""
-        await self._coordination.run(
+
+@tool("lithos_task_edge_upsert", "full", "I", place=35, of="tasks")
+class TaskEdgeUpsertTool:
+    """Relate two tasks: blocks, waits_on_gate, parent_child, discovered_from."""
+
+    from_task_id: str = argument("Task the edge leaves: the blocker, gate, parent or source.", bound=LOOKUP)
+    to_task_id: str = argument("Task the edge arrives at.", bound=LOOKUP)
+    type: str = argument("Kind of relation.", one_of=EDGE_TYPES, bound=LOOKUP)
+    agent: str = argument(_AGENT, bound=NAME)
+    metadata: dict[str, Any] | None = argument("Free keys.", None, bound=METADATA)
+
+    async def answer(self, using: Services) -> Answer:
+        await using.coordination.run(
             UpsertTaskEdge(
-                source=given.from_task_id,
-                target=given.to_task_id,
-                type=given.type,
-                agent=given.agent,
-                metadata=given.metadata or {},
+                source=self.from_task_id,
+                target=self.to_task_id,
+                type=self.type,
+                agent=self.agent,
+                metadata=self.metadata or {},
             )
         )
         return {"success": True}
 
-    async def edges(self, given: ListEdgesArguments) -> Answer:
-        """`lithos_task_edge_list`."""
-        found = await self._coordination.edges(given.task_id, given.direction, given.types or ())
+
+@tool("lithos_task_edge_list", "full", "RI", place=36, paged=Paged(rows=("edges",)), of="tasks")
+class TaskEdgeListTool:
+    """Edges of a task."""
+
+    task_id: str = argument(_TASK, bound=LOOKUP)
+    direction: str = argument("Which edges.", "both", one_of=("both", "incoming", "outgoing"), bound=LOOKUP)
+    types: tuple[str, ...] | None = argument("Only these kinds.", None, bound=FILTERS)
+
+    async def answer(self, using: Services) -> Answer:
+        found = await using.coordination.edges(self.task_id, self.direction, self.types or ())
         return {"edges": await sliced_rows(found, edge_row)}
 
-    async def spawn(self, given: SpawnArguments) -> Answer:
-        """`lithos_task_spawn`."""
-        title, metadata = read_title(given.title), given.metadata or {}
-        command = as_command(SpawnTask, given, title=title, metadata=metadata)
-        return {"task_id": await self._coordination.run(command)}
+
+@tool("lithos_task_spawn", "full", place=37, of="tasks")
+class TaskSpawnTool:
+    """Create a task that comes out of another and inherits from it."""
+
+    source_task_id: str = argument("Task it comes out of.", bound=LOOKUP)
+    title: str = argument("What is to be done.", bound=TITLE)
+    agent: str = argument(_AGENT, bound=NAME)
+    description: str | None = argument("Details.", None, bound=DESCRIPTION)
+    relation_type: str = argument(
+        "How it relates to the source.", "discovered_from", one_of=("discovered_from", "blocks"), bound=LOOKUP
+    )
+    inherit_project: bool = argument("Take over metadata.project.", True)
+    inherit_tags: bool = argument("Take over tags.", True)
+    inherit_context: bool = argument("Take over priority, parallelizable, phase.", True)
+    metadata: dict[str, Any] | None = argument("Free keys; win over inherited ones.", None, bound=METADATA)
+
+    async def answer(self, using: Services) -> Answer:
+        title, metadata = read_title(self.title), self.metadata or {}
+        command = as_command(SpawnTask, self, title=title, metadata=metadata)
+        return {"task_id": await using.coordination.run(command)}
 
 
-def _filter(given: ReadyArguments | BlockedArguments) -> TaskFilter:
-    return TaskFilter(tags=given.tags or (), metadata_match=given.metadata_match, project=given.project)
+def _filter(given: TaskReadyTool | TaskBlockedTool) -> TaskFilter:
+    return as_command(TaskFilter, given, tags=given.tags or ())

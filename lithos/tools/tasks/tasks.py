@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 from lithos.core.errors import InvalidInput
 from lithos.core.tasks.commands import (
@@ -16,183 +16,234 @@ from lithos.core.tasks.commands import (
     RenewClaim,
     UpdateTask,
 )
+from lithos.core.tasks.model import TASK_STATUSES, TASK_TYPES, WORK
 from lithos.core.times import format_time
-from lithos.services.tasks.coordination import Coordination, TaskFilter, Waiting
-from lithos.tools.contract.arguments import as_command, read_time, read_title, unique
-from lithos.tools.contract.registry import Answer, Tool
-from lithos.tools.contract.rows import finding_row, given_row, grant_row, sliced_rows, view_rows
-from lithos.tools.tasks.arguments import (
-    CancelArguments,
-    ClaimArguments,
-    CompleteArguments,
-    CreateArguments,
-    ListArguments,
-    ListFindingsArguments,
-    NextArguments,
-    PostFindingArguments,
-    ReleaseArguments,
-    RenewArguments,
-    StatusArguments,
-    UpdateArguments,
+from lithos.services.tasks.coordination import TaskFilter, Waiting
+from lithos.tools.contract.arguments import argument, as_command, read_time, read_title, unique
+from lithos.tools.contract.bounds import (
+    DESCRIPTION,
+    FILTER,
+    FILTERS,
+    IDS,
+    LOOKUP,
+    METADATA,
+    NAME,
+    OUTCOME,
+    TAGS,
+    TITLE,
 )
+from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.fitting import Paged
+from lithos.tools.contract.rows import finding_row, given_row, grant_row, sliced_rows, view_rows
+
+_TASK = "Task id."
+_AGENT = "Your id."
+_ASPECT = "Your part, e.g. research."
+_MINUTES = "Minutes; default 60, at most 480."
+_FENCE = "Fence of your claim."
+_TAGS = "With all these tags."
+_MATCH = "Metadata to match, per key."
+_SKIP = "Tasks to skip."
+_PROJECT = "With this metadata.project."
 
 
-class TaskTools:
-    """Handlers; each takes its arguments class."""
+@tool("lithos_task_create", "core", place=16, of="tasks")
+class TaskCreateTool:
+    """Create a task, epic or gate."""
 
-    def __init__(self, coordination: Coordination) -> None:
-        self._coordination = coordination
+    title: str = argument("What is to be done.", bound=TITLE)
+    agent: str = argument(_AGENT, bound=NAME)
+    description: str | None = argument("Details.", None, bound=DESCRIPTION)
+    tags: tuple[str, ...] | None = argument("Tags.", None, bound=TAGS)
+    metadata: dict[str, Any] | None = argument(
+        "Free keys, e.g. project, priority; gates: gate_type.", None, bound=METADATA
+    )
+    task_type: str = argument("Kind of task.", "task", one_of=TASK_TYPES, bound=LOOKUP)
+    depends_on: tuple[str, ...] | None = argument("Tasks to complete before.", None, bound=IDS)
+    parent_task_id: str | None = argument("Parent task.", None, bound=NAME)
 
-    def tools(self) -> Sequence[Tool]:
-        """The family."""
-        return (*self._of_tasks(), *self._of_claims(), *self._of_findings())
-
-    def _of_tasks(self) -> Sequence[Tool]:
-        return (
-            Tool(
-                "lithos_task_create", "core", "", "Create a task, epic or gate.", CreateArguments, self.create
-            ),
-            Tool("lithos_task_update", "standard", "I", "Change a task.", UpdateArguments, self.update),
-            Tool(
-                "lithos_task_complete",
-                "core",
-                "I",
-                "Complete a task, releasing its claims; say which notes helped or misled.",
-                CompleteArguments,
-                self.complete,
-            ),
-            Tool("lithos_task_cancel", "standard", "I", "Cancel a task.", CancelArguments, self.cancel),
-            Tool("lithos_task_list", "core", "RI", "List tasks, newest first.", ListArguments, self.list_all),
-            Tool(
-                "lithos_task_status",
-                "standard",
-                "RI",
-                "Tasks with their claims.",
-                StatusArguments,
-                self.status,
-            ),
-        )
-
-    def _of_claims(self) -> Sequence[Tool]:
-        return (
-            Tool(
-                "lithos_task_next",
-                "core",
-                "",
-                "Get work: claims the oldest free task that can start, or tells how many wait.",
-                NextArguments,
-                self.next,
-            ),
-            Tool(
-                "lithos_task_claim",
-                "core",
-                "",
-                "Claim one aspect of a task so that nobody else works on it; note the fence.",
-                ClaimArguments,
-                self.claim,
-            ),
-            Tool("lithos_task_renew", "standard", "", "Hold your claim longer.", RenewArguments, self.renew),
-            Tool("lithos_task_release", "standard", "I", "Give a claim up.", ReleaseArguments, self.release),
-        )
-
-    def _of_findings(self) -> Sequence[Tool]:
-        return (
-            Tool(
-                "lithos_finding_post",
-                "core",
-                "",
-                "Report progress or a result on a task.",
-                PostFindingArguments,
-                self.post_finding,
-            ),
-            Tool(
-                "lithos_finding_list",
-                "core",
-                "RI",
-                "Findings of a task, oldest first.",
-                ListFindingsArguments,
-                self.list_findings,
-            ),
-        )
-
-    async def create(self, given: CreateArguments) -> Answer:
-        """`lithos_task_create`."""
+    async def answer(self, using: Services) -> Answer:
         command = as_command(
             CreateTask,
-            given,
-            title=read_title(given.title),
-            tags=unique(given.tags) or (),
-            metadata=given.metadata or {},
-            depends_on=given.depends_on or (),
+            self,
+            title=read_title(self.title),
+            tags=unique(self.tags) or (),
+            metadata=self.metadata or {},
+            depends_on=self.depends_on or (),
         )
-        return {"task_id": await self._coordination.run(command)}
+        return {"task_id": await using.coordination.run(command)}
 
-    async def update(self, given: UpdateArguments) -> Answer:
-        """`lithos_task_update`."""
-        if given.title is not None and not given.title.strip():
+
+@tool("lithos_task_update", "standard", "I", place=17, of="tasks")
+class TaskUpdateTool:
+    """Change a task."""
+
+    task_id: str = argument(_TASK, bound=LOOKUP)
+    agent: str = argument(_AGENT, bound=NAME)
+    title: str | None = argument("New title.", None, bound=TITLE)
+    description: str | None = argument(
+        'New description; "" clears.', None, may_be_blank=True, bound=DESCRIPTION
+    )
+    tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
+    metadata: dict[str, Any] | None = argument("Merged; null deletes a key.", None, bound=METADATA)
+
+    async def answer(self, using: Services) -> Answer:
+        if self.title is not None and not self.title.strip():
             raise InvalidInput("title must not be blank; leave it out to keep the old one.")
-        if all(value is None for value in (given.title, given.description, given.tags, given.metadata)):
+        if all(value is None for value in (self.title, self.description, self.tags, self.metadata)):
             raise InvalidInput("Nothing to change: give title, description, tags or metadata.")
-        title = None if given.title is None else read_title(given.title)
-        await self._coordination.run(as_command(UpdateTask, given, title=title, tags=unique(given.tags)))
-        return {"success": True, "message": f"Task {given.task_id} updated"}
+        title = None if self.title is None else read_title(self.title)
+        await using.coordination.run(as_command(UpdateTask, self, title=title, tags=unique(self.tags)))
+        return {"success": True, "message": f"Task {self.task_id} updated"}
 
-    async def next(self, given: NextArguments) -> Answer:
-        """`lithos_task_next`."""
-        found = await self._coordination.next(as_command(NextTask, given, tags=given.tags or ()))
+
+@tool("lithos_task_complete", "core", "I", place=21, paged=Paged(beside=("unblocked",)), of="both")
+class TaskCompleteTool:
+    """Complete a task, releasing its claims; say which notes helped or misled."""
+
+    task_id: str = argument(_TASK, bound=LOOKUP)
+    agent: str = argument(_AGENT, bound=NAME)
+    outcome: str | None = argument("What came of it.", None, bound=OUTCOME)
+    cited_nodes: tuple[str, ...] | None = argument("Notes that helped.", None, bound=IDS)
+    misleading_nodes: tuple[str, ...] | None = argument("Retrieved notes that misled.", None, bound=IDS)
+    receipt_id: str | None = argument("Receipt of the retrieval.", None, bound=LOOKUP)
+    fence: int | None = argument(_FENCE, None)
+
+    async def answer(self, using: Services) -> Answer:
+        unblocked = await using.coordination.complete(as_command(CompleteTask, self))
+        return {"success": True, "unblocked": unblocked}
+
+
+@tool("lithos_task_cancel", "standard", "I", place=22, of="tasks")
+class TaskCancelTool:
+    """Cancel a task."""
+
+    task_id: str = argument(_TASK, bound=LOOKUP)
+    agent: str = argument(_AGENT, bound=NAME)
+    reason: str | None = argument("Why.", None, bound=OUTCOME)
+
+    async def answer(self, using: Services) -> Answer:
+        await using.coordination.run(as_command(CancelTask, self))
+        return {"success": True}
+
+
+@tool(
+    "lithos_task_list", "core", "RI", place=23, paged=Paged(rows=("tasks",)), filters_agent=True, of="tasks"
+)
+class TaskListTool:
+    """List tasks, newest first."""
+
+    agent: str | None = argument("Created by this agent.", None, bound=LOOKUP)
+    status: str | None = argument("Only this status.", None, one_of=TASK_STATUSES, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
+    since: str | None = argument("Created since then.", None, bound=LOOKUP)
+    resolved_since: str | None = argument("Resolved since then.", None, bound=LOOKUP)
+    with_claims: bool = argument("Add running claims.", False)
+    metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
+    task_type: str | None = argument("Only this kind.", None, one_of=TASK_TYPES, bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer:
+        wanted = as_command(
+            TaskFilter,
+            self,
+            tags=self.tags or (),
+            since=read_time("since", self.since),
+            resolved_since=read_time("resolved_since", self.resolved_since),
+        )
+        views = await using.coordination.list_tasks(wanted, with_claims=self.with_claims)
+        return {"tasks": await view_rows(views)}
+
+
+@tool("lithos_task_status", "standard", "RI", place=24, paged=Paged(rows=("tasks",)), of="tasks")
+class TaskStatusTool:
+    """Tasks with their claims."""
+
+    task_id: str | None = argument("Omit for all open tasks.", None, bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer:
+        return {"tasks": await view_rows(await using.coordination.status(self.task_id))}
+
+
+@tool("lithos_task_next", "core", place=39, paged=Paged(beside=("task.claims",)), of="tasks")
+class TaskNextTool:
+    """Get work: claims the oldest free task that can start, or tells how many wait."""
+
+    agent: str = argument(_AGENT, bound=NAME)
+    aspect: str = argument(_ASPECT, WORK, bound=NAME)
+    ttl_minutes: float | None = argument(_MINUTES, None)
+    project: str | None = argument(_PROJECT, None, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
+    metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
+    task_id: str | None = argument("Only this task.", None, bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer:
+        found = await using.coordination.next(as_command(NextTask, self, tags=self.tags or ()))
         if isinstance(found, Waiting):
             return {"task": None, "waiting": found.waiting, "blocked": found.blocked}
         return given_row(found)
 
-    async def claim(self, given: ClaimArguments) -> Answer:
-        """`lithos_task_claim`."""
-        grant = await self._coordination.run(as_command(ClaimAspect, given))
+
+@tool("lithos_task_claim", "core", place=18, of="tasks")
+class TaskClaimTool:
+    """Claim one aspect of a task so that nobody else works on it; note the fence."""
+
+    task_id: str = argument(_TASK, bound=LOOKUP)
+    aspect: str = argument(_ASPECT, bound=NAME)
+    agent: str = argument(_AGENT, bound=NAME)
+    ttl_minutes: float | None = argument(_MINUTES, None)
+
+    async def answer(self, using: Services) -> Answer:
+        grant = await using.coordination.run(as_command(ClaimAspect, self))
         return {"success": True, "expires_at": format_time(grant.claim.expires_at), **grant_row(grant)}
 
-    async def renew(self, given: RenewArguments) -> Answer:
-        """`lithos_task_renew`."""
-        grant = await self._coordination.run(as_command(RenewClaim, given))
+
+@tool("lithos_task_renew", "standard", place=19, of="tasks")
+class TaskRenewTool(TaskClaimTool):
+    """Hold your claim longer."""
+
+    fence: int | None = argument(_FENCE, None)
+
+    async def answer(self, using: Services) -> Answer:
+        grant = await using.coordination.run(as_command(RenewClaim, self))
         return {"success": True, "new_expires_at": format_time(grant.claim.expires_at), **grant_row(grant)}
 
-    async def release(self, given: ReleaseArguments) -> Answer:
-        """`lithos_task_release`."""
-        await self._coordination.run(as_command(ReleaseClaim, given))
+
+@tool("lithos_task_release", "standard", "I", place=20, of="tasks")
+class TaskReleaseTool:
+    """Give a claim up."""
+
+    task_id: str = argument(_TASK, bound=LOOKUP)
+    aspect: str = argument("The part you give up.", bound=NAME)
+    agent: str = argument(_AGENT, bound=NAME)
+    fence: int | None = argument(_FENCE, None)
+
+    async def answer(self, using: Services) -> Answer:
+        await using.coordination.run(as_command(ReleaseClaim, self))
         return {"success": True}
 
-    async def complete(self, given: CompleteArguments) -> Answer:
-        """`lithos_task_complete`."""
-        unblocked = await self._coordination.complete(as_command(CompleteTask, given))
-        return {"success": True, "unblocked": unblocked}
 
-    async def cancel(self, given: CancelArguments) -> Answer:
-        """`lithos_task_cancel`."""
-        await self._coordination.run(as_command(CancelTask, given))
-        return {"success": True}
+@tool("lithos_finding_post", "core", place=26, of="tasks")
+class FindingPostTool:
+    """Report progress or a result on a task."""
 
-    async def list_all(self, given: ListArguments) -> Answer:
-        """`lithos_task_list`."""
-        wanted = TaskFilter(
-            agent=given.agent,
-            status=given.status,
-            tags=given.tags or (),
-            since=read_time("since", given.since),
-            resolved_since=read_time("resolved_since", given.resolved_since),
-            metadata_match=given.metadata_match,
-            task_type=given.task_type,
-        )
-        views = await self._coordination.list_tasks(wanted, with_claims=given.with_claims)
-        return {"tasks": await view_rows(views)}
+    task_id: str = argument(_TASK, bound=LOOKUP)
+    agent: str = argument(_AGENT, bound=NAME)
+    summary: str = argument("What you found or did.", bound=DESCRIPTION)
+    knowledge_id: str | None = argument("Note that holds the details.", None, bound=NAME, note="there")
+    fence: int | None = argument(_FENCE, None)
 
-    async def status(self, given: StatusArguments) -> Answer:
-        """`lithos_task_status`."""
-        return {"tasks": await view_rows(await self._coordination.status(given.task_id))}
+    async def answer(self, using: Services) -> Answer:
+        command = as_command(PostFinding, self, knowledge_id=self.knowledge_id or None)
+        return {"finding_id": await using.coordination.run(command)}
 
-    async def post_finding(self, given: PostFindingArguments) -> Answer:
-        """`lithos_finding_post`."""
-        command = as_command(PostFinding, given, knowledge_id=given.knowledge_id or None)
-        return {"finding_id": await self._coordination.run(command)}
 
-    async def list_findings(self, given: ListFindingsArguments) -> Answer:
-        """`lithos_finding_list`."""
-        found = await self._coordination.findings(given.task_id, read_time("since", given.since))
+@tool("lithos_finding_list", "core", "RI", place=27, paged=Paged(rows=("findings",)), of="tasks")
+class FindingListTool:
+    """Findings of a task, oldest first."""
+
+    task_id: str = argument(_TASK, bound=LOOKUP)
+    since: str | None = argument("Later than this time.", None, bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer:
+        found = await using.coordination.findings(self.task_id, read_time("since", self.since))
         return {"findings": await sliced_rows(found, finding_row)}

@@ -9,15 +9,15 @@ from typing import Any
 import attrs
 import pytest
 
-from docs.interface import list_tools
 from lithos.core.errors import Forbidden, InvalidInput
 from lithos.core.principals import ANYONE, OWNER, RIGHTS, Principal, Rights
-from lithos.tools.contract.acting import CALLER, FILTERS, PREVIEWS, admit, identities_of, right_of, spec_for
+from lithos.tools.contract.acting import CALLER, admit, identities_of, right_of, spec_for
 from lithos.tools.contract.arguments import ArgumentFault
-from lithos.tools.contract.registry import Tool
+from lithos.tools.contract.declaring import Tool, all_tools
 from tests.servers import serving
 
-TOOLS: dict[str, Tool] = {tool.name: tool for tool, _ in list_tools()}
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in all_tools()}
+FILTERS = [name for name, tool in TOOLS.items() if tool.filters_agent]
 #: Parameters that name an agent, and what for: everything that looks like one has to be here.
 NAMED: dict[tuple[str, str], str] = {
     ("lithos_agent_info", "id"): "whom to look at",
@@ -60,7 +60,7 @@ def test_every_tool_may_be_called_with_its_right_and_above_only(rights: Rights) 
 @pytest.mark.parametrize("arguments", [{}, {"action": "preview"}, {"action": None}, {"action": " "}])
 def test_a_preview_of_impact_is_a_read(arguments: dict[str, Any]) -> None:
     """behaviour 246"""
-    assert list(PREVIEWS) == ["lithos_impact"]
+    assert [name for name, tool in TOOLS.items() if tool.preview] == ["lithos_impact"]
     assert right_of(TOOLS["lithos_impact"], arguments) == "read"
     for action in ("quarantine", "clear", "Preview", "nonsense", 7, ["preview"]):
         assert right_of(TOOLS["lithos_impact"], {"action": action}) == "write"
@@ -74,7 +74,7 @@ def test_the_listing_shows_what_may_be_called(rights: Rights) -> None:
         for name, tool in TOOLS.items()
         if spec_for(Principal("ci", rights), tool, tool.spec()) is not None
     }
-    reading = {name for name, tool in TOOLS.items() if "R" in tool.hints} | set(PREVIEWS)
+    reading = {name for name, tool in TOOLS.items() if "R" in tool.hints or tool.preview}
     assert shown == (reading if rights == "read" else set(TOOLS))
     assert 0 < len(reading) < len(TOOLS)
 
@@ -93,12 +93,11 @@ def test_every_parameter_that_names_an_agent_is_decided() -> None:
             if YOURS.search(about):
                 assert is_identity, f"{tool.name}.{each.name} is the caller's, but is not enforced"
             elif each.name == CALLER:
-                assert tool.name in FILTERS, f"{tool.name}.{each.name}: caller or filter?"
+                assert tool.filters_agent, f"{tool.name}.{each.name}: caller or filter?"
             else:
                 assert (tool.name, each.name) in NAMED, f"{tool.name}.{each.name}: caller or filter?"
                 assert is_identity is (NAMED[tool.name, each.name] == "caller")
     assert found > 30
-    assert TOOLS.keys() >= FILTERS
     assert NAMED.keys() <= {(t.name, each.name) for t in TOOLS.values() for each in attrs.fields(t.arguments)}
 
 

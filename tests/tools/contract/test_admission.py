@@ -13,7 +13,7 @@ from trio.testing import assert_no_checkpoints, wait_all_tasks_blocked
 
 from lithos.services.search.search import Search
 from lithos.tools.contract.admission import LENT, SERVED, Admission
-from lithos.tools.contract.registry import HEAVY
+from lithos.tools.contract.declaring import all_tools
 from tests.servers import serving
 
 #: Seconds of one search of a test, below what a slot is lent for.
@@ -230,7 +230,9 @@ async def test_heavy_reads_of_tools_wait_beside_a_change_and_light_ones_do_not(
     monkeypatch.setattr(Search, "search", search)
     async with serving(tmp_path) as lithos:
         specs = {spec.name: spec for spec in lithos.server.tools.listed()}
-        assert all(specs[name].read_only for name in HEAVY)
+        heavy = [tool.name for tool in all_tools() if tool.is_heavy]
+        assert len(heavy) == 6
+        assert all(specs[name].read_only for name in heavy)
         admission: Admission = lithos.server.tools._admission
         admission._lent = 60.0
         written = await lithos.call("lithos_write", title="A", content="apples", agent="a")

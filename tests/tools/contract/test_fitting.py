@@ -8,8 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.tools.contract.fitting import MOST_BESIDE, PAGED, UNPAGED, Paged, fit
+from lithos.tools.contract.declaring import all_tools
+from lithos.tools.contract.fitting import MOST_BESIDE, UNPAGED, Paged, fit
 
+PAGED = {tool.name: tool.paged for tool in all_tools()}
 ROWS = Paged(rows=("rows",))
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=3_000),

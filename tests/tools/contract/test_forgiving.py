@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from lithos.tools.contract.arguments import ArgumentFault
-from lithos.tools.contract.registry import Tool
+from lithos.tools.contract.declaring import Tool
 from tests.servers import Lithos, refusal, serving
 from tests.tools.task_calls import create
 

@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 import pytest
 
-from docs.interface import list_tools
 from lithos.front.server.ports import compact_json
 from lithos.tools.contract.arguments import ArgumentFault, note_paths
+from lithos.tools.contract.declaring import all_tools
 from tests.servers import Lithos, refusal, serving
 
 #: Calls that name one note, by what they need beside it.
@@ -35,11 +35,11 @@ def test_every_id_of_a_note_is_declared_as_one() -> None:
     """Whoever adds a tool about a note is reminded."""
     about = {
         tool.name
-        for tool, _ in list_tools()
+        for tool in all_tools()
         if {"id", "node_id"} & attrs.fields_dict(tool.arguments).keys() and tool.name not in OTHERS
     }
     assert about == CALLS.keys()
-    assert all(note_paths(tool.arguments) for tool, _ in list_tools() if tool.name in about)
+    assert all(note_paths(tool.arguments) for tool in all_tools() if tool.name in about)
 
 
 @pytest.mark.parametrize("tool", CALLS)

@@ -1,0 +1,197 @@
+"""What a tool is: one class, declared by `@tool`, with its parameters as fields and its `answer`.
+
+```python
+@tool("lithos_agent_info", "standard", "RI", place=14, of="tasks")
+class AgentInfoTool:
+    \"""What is known of an agent.\"""
+
+    id: str = argument("Agent id.", bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer: ...
+```
+
+The schema, the reading of arguments, the listing, rights, metrics, paging and the reference follow from it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, dataclass_transform
+
+import attrs
+from attrs import field, frozen
+
+import lithos.tools
+from lithos.tools.contract.arguments import ArgumentReader, ToolSpec, argument, reader_of, schema_of
+from lithos.tools.contract.fitting import UNPAGED, Paged
+
+if TYPE_CHECKING:
+    from lithos.catalogue.catalogue import Catalogue
+    from lithos.services.context.context import Context
+    from lithos.services.notes.edges import Edges
+    from lithos.services.notes.history import NoteHistory
+    from lithos.services.notes.knowledge import Knowledge
+    from lithos.services.notes.moving import Moving
+    from lithos.services.notes.relations import Graph
+    from lithos.services.notes.restoring import Restoring
+    from lithos.services.retrieve.feedback import Learning
+    from lithos.services.retrieve.retrieve import Retrieve
+    from lithos.services.search.search import Search
+    from lithos.services.state import ServerState
+    from lithos.services.tasks.agents import Agents
+    from lithos.services.tasks.coordination import Coordination
+    from lithos.services.tasks.impact import Impact
+    from lithos.tools.contract.warnings import Warner
+
+Profile = Literal["core", "standard", "full"]
+PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")
+Answer = Mapping[str, Any] | None
+C = TypeVar("C", bound=type[Any])
+
+
+@frozen(kw_only=True)
+class Services:
+    """What tools answer with.
+
+    `is_plain`: for clients that know no more, deletions answer `success` alone, reads all links.
+    """
+
+    clock: Callable[[], datetime]
+    catalogue: Catalogue
+    knowledge: Knowledge
+    moving: Moving
+    history: NoteHistory
+    restoring: Restoring
+    search: Search
+    graph: Graph
+    impact: Impact
+    edges: Edges
+    learning: Learning
+    retrieve: Retrieve
+    context: Context
+    agents: Agents
+    coordination: Coordination
+    state: ServerState
+    warner: Warner
+    is_plain: bool = False
+
+
+class Answering(Protocol):
+    """One call: the checked arguments, of a class declared by `@tool`."""
+
+    async def answer(self, using: Services) -> Answer: ...
+
+
+@frozen(kw_only=True)
+class Tool:
+    """One tool: `profile` is the smallest one that lists it; `hints` are letters of R, D and I.
+
+    * `place` in `tools/list` (docs/spec/tools.md §2); `of` notes, of tasks, or of both;
+    * `paged`: what of its answer may be long; `fits_itself`: its answers keep to the limit without help;
+    * `is_heavy`: a read that computes for milliseconds: one at a time beside a change;
+    * `counts`: the operation on knowledge that metrics count it as;
+    * `filters_agent`: its `agent` selects what is shown: agents may look at each other's work;
+    * `preview`: a parameter and the value (also when left out) with which a call changes nothing;
+    * `is_legacy`: there only with `server.legacy_tools`.
+    """
+
+    name: str
+    profile: Profile
+    hints: str
+    arguments: type
+    place: int
+    of: Literal["notes", "tasks", "both"]
+    paged: Paged
+    fits_itself: bool
+    is_heavy: bool
+    counts: str
+    filters_agent: bool
+    preview: tuple[str, str] | None
+    is_legacy: bool
+    description: str = field(init=False)
+    reader: ArgumentReader = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        text = " ".join(inspect.cleandoc(self.arguments.__doc__ or "").split())
+        object.__setattr__(self, "description", text)
+        reader = reader_of(self.arguments, is_paged=self.paged.takes_offset)
+        object.__setattr__(self, "reader", reader)
+
+    @property
+    def reads_notes(self) -> bool:
+        """Whether its answer depends on the notes, and changes none."""
+        return "R" in self.hints and self.of == "notes"
+
+    @property
+    def writes_notes(self) -> bool:
+        """Whether it changes notes, or what is known of them."""
+        return "R" not in self.hints and self.of != "tasks"
+
+    def spec(self) -> ToolSpec:
+        """The tool as clients see it."""
+        return ToolSpec(
+            name=self.name,
+            description=self.description,
+            input_schema=schema_of(self.arguments, is_paged=self.paged.takes_offset),
+            read_only="R" in self.hints,
+            destructive="D" in self.hints,
+            idempotent="I" in self.hints,
+        )
+
+
+_DECLARED: Final[dict[str, Tool]] = {}
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(argument,))
+def tool(
+    name: str,
+    profile: Profile,
+    hints: str = "",
+    *,
+    place: int,
+    of: Literal["notes", "tasks", "both"] = "notes",
+    paged: Paged = UNPAGED,
+    fits_itself: bool = False,
+    is_heavy: bool = False,
+    counts: str = "",
+    filters_agent: bool = False,
+    preview: tuple[str, str] | None = None,
+    is_legacy: bool = False,
+) -> Callable[[C], C]:
+    """Declare a tool; `Tool` says what the words mean. Clients are told the docstring of the class."""
+
+    def declare(cls: C) -> C:
+        made = attrs.frozen(cls)
+        _DECLARED[name] = Tool(
+            name=name,
+            profile=profile,
+            hints=hints,
+            arguments=made,
+            place=place,
+            of=of,
+            paged=paged,
+            fits_itself=fits_itself,
+            is_heavy=is_heavy,
+            counts=counts,
+            filters_agent=filters_agent,
+            preview=preview,
+            is_legacy=is_legacy,
+        )
+        return made
+
+    return declare
+
+
+def all_tools() -> tuple[Tool, ...]:
+    """Every tool of the modules below `lithos.tools`, legacy ones too, in the order of `tools/list`."""
+    return tuple(_walk())
+
+
+def _walk() -> Iterator[Tool]:
+    for module in walk_packages(lithos.tools.__path__, f"{lithos.tools.__name__}."):
+        import_module(module.name)
+    yield from sorted(_DECLARED.values(), key=lambda each: each.place)
