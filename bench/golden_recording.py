@@ -43,6 +43,8 @@ _MEASURED: Final = re.compile(
 _MASKS: Final = (
     (re.compile(r"(127\.0\.0\.1|localhost):\d{4,5}"), r"\1:<PORT>"),
     (re.compile(r'("(?:pid|port|\w*bytes|\w*_ms|elapsed\w*|\w*seconds)":\s*)[\d.]+'), r"\1<N>"),
+    # When a file of the package was checked out.
+    (re.compile(r"^(etag|last-modified): .*$", re.MULTILINE), r"\1: <TIME>"),
     # The time of change of a file of the index that tantivy wrote.
     (re.compile(r'(_last_updated\\?":\s*\\?")[^"\\]+'), r"\1<TIME>"),
     (re.compile(r"\b(pid|process) \d+"), r"\1 <PID>"),

@@ -14,8 +14,8 @@ import lithos.tools
 ROOT = Path(lithos.tools.__file__).parent
 
 
-def handovers() -> list[tuple[type, type, frozenset[str], str, frozenset[str]]]:
-    """Of each `as_command`: tool, command, values given apart, source of the tool, names that are taken."""
+def handovers() -> list[tuple[type, type, frozenset[str], str]]:
+    """Of each `as_command`: tool, command, values given apart, source of the tool."""
     found = []
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT.parents[1]).with_suffix("").parts
@@ -33,7 +33,6 @@ def handovers() -> list[tuple[type, type, frozenset[str], str, frozenset[str]]]:
                 if isinstance(call, ast.Call) and ast.unparse(call.func) == "as_command"
             ]
             kinds = [getattr(module, ast.unparse(call.args[0])) for call in calls]
-            taken = frozenset(name for kind in kinds for name in attrs.fields_dict(kind))
             for call, kind in zip(calls, kinds, strict=True):
                 given = ast.unparse(call.args[1])
                 written = {
@@ -44,9 +43,7 @@ def handovers() -> list[tuple[type, type, frozenset[str], str, frozenset[str]]]:
                 checked = frozenset(str(keyword.arg) for keyword in call.keywords)
                 # What a function is handed, its class uses beside it.
                 source = ast.unparse(owner) if owner is not None else "*"
-                found += [
-                    (getattr(module, name), kind, checked, source, taken) for name in names.split(" | ")
-                ]
+                found += [(getattr(module, name), kind, checked, source) for name in names.split(" | ")]
     return found
 
 
@@ -54,15 +51,20 @@ def test_what_is_handed_on_fits() -> None:
     """By name and type; what no command takes says something of another field."""
     made = handovers()
     assert len(made) >= 20
-    for arguments, command, checked, source, taken in made:
+    taken = {(arguments, name) for arguments, kind, *_ in made for name in attrs.fields_dict(kind)}
+    for arguments, command, checked, source in made:
         given, wanted = get_type_hints(arguments), get_type_hints(command)
         assert checked <= wanted.keys()
         for field in attrs.fields(arguments):
             if field.name not in wanted:
-                assert f"self.{field.name}" in source or field.name in taken or source == "*", field
+                assert f"self.{field.name}" in source or (arguments, field.name) in taken or source == "*", (
+                    field
+                )
             elif field.name not in checked:
                 assert _fits(given[field.name], wanted[field.name]), (arguments, field.name)
-        required = {field.name for field in attrs.fields(command) if field.default is attrs.NOTHING}
+        required = {
+            field.name for field in attrs.fields(command) if field.init and field.default is attrs.NOTHING
+        }
         assert required <= given.keys() | checked
 
 
