@@ -12,13 +12,13 @@ from lithos import __version__
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.app.actors import Actors
-from lithos.app.importing.service import make_importing
 from lithos.app.server import Server
 from lithos.app.services import (
     begin_series,
     make_context,
     make_enrichment,
     make_history_upkeep,
+    make_importing,
     make_library,
     make_question_memory,
     make_question_upkeep,

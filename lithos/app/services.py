@@ -25,6 +25,8 @@ from lithos.services.enrich.inference import EdgeInference
 from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
+from lithos.services.importing.importing import Importing
+from lithos.services.importing.tables import Tables
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.resource_changes import Changes
@@ -47,10 +49,31 @@ from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.retention import Upkeep, UpkeepBounds
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.stores.history.store import HistoryFailed, HistoryStore
+from lithos.stores.imported import ImportLedger
 from lithos.stores.indexes.tokenizer import load_pieces
 from lithos.stores.learning.forget_orders import ForgetOrders
 from lithos.telemetry import get_logger
 from lithos.tools.contract.registry import begin_tools
+
+
+def make_importing(actors: Actors, knowledge: Knowledge, edges: Edges, texts: NoteTexts) -> Importing:
+    """The service behind `lithos import`."""
+    storage, files = actors.config.storage, actors.stores.files
+    return Importing(
+        actors.catalogue,
+        knowledge,
+        edges,
+        texts,
+        ImportLedger(storage.data_dir / ".lithos"),
+        Threads(),
+        actors.clock,
+        tables=Tables(actors.coordinator.mailbox, actors.memory.mailbox),
+        notes_folder=files.root.absolute(),
+        ignored=files.ignored,
+        content_limit=storage.max_content_size_bytes,
+        gather=actors.fulltext_indexer.gather,
+    )
+
 
 log = get_logger("lithos.gauges")
 

@@ -289,8 +289,8 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "front.bridge.bridge.Bridge._outgoing": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
     "front.bridge.bridge.Bridge._sender": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
     "front.bridge.link.OwnerLink._waiting": _CONNECTIONS,
-    "front.console.happenings.Happenings._kept": Bound(
-        "`front.console.happenings.MOST_KEPT`", "a sentence of HTML, cut texts in it"
+    "front.console.pages.overview.Happenings._kept": Bound(
+        "`front.console.pages.overview.MOST_KEPT`", "a sentence of HTML, cut texts in it"
     ),
     "front.console.pages.tasks.BoardPages._drafts": Bound(
         "`front.console.pages.tasks.MOST_DRAFTS`", "`front.console.pages.tasks.LONGEST_DRAFT` a field"

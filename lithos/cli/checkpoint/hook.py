@@ -9,14 +9,38 @@ import json
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lithos.cli.checkpoint.giving import checkpoint_of, read_file
-from lithos.cli.checkpoint.reminder import reminder_for
 from lithos.cli.checkpoint.storing import LONGEST_TEXT, Checkpoint, NotStored, storing
 from lithos.cli.hooks.owner import HookOwner, find_hook_owner
 from lithos.cli.hooks.payload import Payload, read_payload
 from lithos.cli.hooks.silence import DEADLINE, FAILURES, print_text, printable
+
+_BEFORE: Final = """\
+Keep in the summary, under the heading "To store in Lithos", what this session learned and has not stored in
+Lithos yet: facts with their sources, decisions with their reasons, what was tried and failed. Keep the ids of
+notes and tasks in use, and of each claim its task id, aspect, fence and expiry. Write "nothing" where
+there is nothing.
+"""
+_AFTER: Final = """\
+The conversation was shortened. What the summary lists under "To store in Lithos", store now, before you go
+on: one topic a note, with lithos_write, or with lithos_note_edit where a note of the topic exists (look
+with lithos_search). Renew the claims you still need with lithos_task_renew.
+"""
+_ANYTIME: Final = """\
+Before this session's context is lost, store in Lithos what it learned and others will need: one topic a note,
+with lithos_write, or with lithos_note_edit where a note of the topic exists (look with lithos_search). Post
+results of tasks with lithos_finding_post.
+"""
+#: By the name of the event; other clients have others.
+_BY_EVENT: Final = {"PreCompact": _BEFORE, "SessionStart": _AFTER, "PostCompact": "", "SessionEnd": ""}
+
+
+def reminder_for(event: str | None) -> str:
+    """What to say; nothing where nobody would read it."""
+    return _ANYTIME if event is None else _BY_EVENT.get(event, _ANYTIME)
+
 
 if TYPE_CHECKING:
     from lithos.cli.options import Invocation

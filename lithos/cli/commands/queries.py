@@ -11,9 +11,8 @@ import attrs
 import trio
 
 from lithos.cli.commands.asking import Asker, ask_tool
-from lithos.cli.commands.history import history, restore_note
+from lithos.cli.commands.history import history, restore_note, undo
 from lithos.cli.commands.inspecting import inspect
-from lithos.cli.commands.undo import undo
 from lithos.cli.output import print_json, print_line, print_pairs
 from lithos.cli.session import CommandFailed, Session, missing_notes
 from lithos.core.principals import CLI_AGENT

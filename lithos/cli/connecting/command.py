@@ -3,19 +3,125 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+from attrs import frozen
 
 from lithos.cli.connecting.clients import CLIENTS, Client, Scope, Surroundings
-from lithos.cli.connecting.listing import Entry, list_clients
-from lithos.cli.connecting.plugging import run_plugin
+from lithos.cli.connecting.files import CannotUse, read_config
 from lithos.cli.connecting.recipes import Recipe, make_recipes
-from lithos.cli.connecting.target import TOKEN_VARIABLE, Target, find_target
+from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_options, find_program, find_target
 from lithos.cli.connecting.writing import Outcome, Place, Refused, remove_entry, wanted_entry, write_entry
 from lithos.cli.output import print_json, print_line
+from lithos.cli.plugin.writing import ForeignFolder, PluginTarget, write_plugin
 from lithos.cli.session import CommandFailed, Session
+from lithos.core.editing.json_edit import CannotEdit
+from lithos.core.editing.json_text import InvalidText
+
+State = Literal["connected", "another server", "off", "not connected", "no file", "unreadable"]
+
+
+@frozen
+class Entry:
+    """An entry for a server of this kind, or the state of a file that has none."""
+
+    client: Client
+    is_installed: bool
+    scope: Scope
+    path: Path | None
+    state: State
+    name: str | None = None
+    link: Link | None = None
+    trouble: str | None = None
+
+    def to_row(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        return {
+            "client": self.client.name,
+            "installed": self.is_installed,
+            "scope": self.scope,
+            "path": None if self.path is None else str(self.path),
+            "state": self.state,
+            "name": self.name,
+            "transport": None if self.link is None else self.link.transport,
+            "leads_to": None if self.link is None else self.link.place,
+            "trouble": self.trouble,
+        }
+
+
+def list_clients(target: Target, around: Surroundings, name: str) -> Iterator[Entry]:
+    """All clients in all scopes; entries called `name`, and those that lead to a Lithos."""
+    for client in CLIENTS.values():
+        is_installed = _is_installed(client, around)
+        for scope, path in client.files(around).items():
+            for state, found, link, trouble in _look(client, path, target, name):
+                yield Entry(client, is_installed, scope, path, state, found, link, trouble)
+
+
+def _look(
+    client: Client, path: Path | None, target: Target, name: str
+) -> Iterator[tuple[State, str | None, Link | None, str | None]]:
+    if path is None:
+        yield "no file", None, None, None
+        return
+    try:
+        file = read_config(path)
+        entries = client.format.entries(file.text)
+    except (CannotUse, CannotEdit, InvalidText) as error:
+        yield "unreadable", None, None, str(error)
+        return
+    links = {found: Link.of(entry) for found, entry in entries.items()}
+    shown = {
+        found: link
+        for found, link in links.items()
+        if found == name or (link is not None and (link.is_lithos or link.points_to(target)))
+    }
+    if not shown:
+        yield "no file" if file.data is None else "not connected", None, None, None
+    for found, link in shown.items():
+        yield _state_of(link, target), found, link, None
+
+
+def _state_of(link: Link | None, target: Target) -> State:
+    if link is None or not link.points_to(target):
+        return "another server"
+    return "off" if link.is_off else "connected"
+
+
+def _is_installed(client: Client, around: Surroundings) -> bool:
+    search = around.environment.get("PATH")
+    return any(shutil.which(program, path=search) for program in client.programs) or any(
+        folder.is_dir() for folder in client.folders(around)
+    )
+
+
+def run_plugin(session: Session) -> int:
+    """Write the plugin of Claude Code and say how to try it. Raises `CommandFailed`."""
+    typed = session.invocation.typed
+    if typed.get("client") != "claude-code":
+        raise CommandFailed("--plugin is for claude-code; print what others need without it.", 2)
+    directory = Path(typed["plugin"]).absolute()
+    target = PluginTarget(find_program(), find_options(session))
+    try:
+        files = write_plugin(directory, target)
+    except ForeignFolder as foreign:
+        raise CommandFailed(str(foreign), 2) from foreign
+    if session.invocation.as_json:
+        print_json(
+            {"client": "claude-code", "plugin": str(directory), "files": [str(file) for file in files]}
+        )
+        return 0
+    for file in files:
+        print_line(f"  {file.relative_to(directory)}")
+    print_line(f"The plugin is in {directory}. Start Claude Code with it:")
+    print_line(f"  claude --plugin-dir {shlex.quote(str(directory))}")
+    return 0
+
 
 #: What every client takes for the name of a server, and every format for a key.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

@@ -25,7 +25,7 @@ from lithos.app.evaluation.asking import (
     load_questions,
     read_start,
 )
-from lithos.app.evaluation.cited import cited_questions
+from lithos.app.evaluation.check import cited_questions
 from lithos.app.evaluation.rehearsal import rehearse
 from lithos.app.stores import utc_now
 from lithos.cli.commands.maintenance import progress_bars

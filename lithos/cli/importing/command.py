@@ -4,28 +4,86 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any, Final
 
 import attrs
 import trio
+from attrs import field, frozen
 
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.commands.queries import READY_WAIT, find_owner, owner_now
 from lithos.cli.importing.printing import print_report
-from lithos.cli.importing.remote import STEP_TIMEOUT, RemoteWriter
 from lithos.cli.output import print_json
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
+from lithos.core.carrying import Carried, KeptRow, RowBatch
 from lithos.core.errors import LithosError
-from lithos.core.importing import ImportRefused, Source
+from lithos.core.importing import ImportRefused, Record, Source
 from lithos.core.principals import IMPORT_AGENT
-from lithos.services.importing.records import Options
+from lithos.front.bridge.client import OwnerClient
+from lithos.services.importing.records import Begun, Options, Outcome, SourceEdge, record_to_json
 from lithos.services.importing.report import Report
 from lithos.services.importing.run import ImportRun, Told, Writer
+from lithos.services.importing.tables import batch_to_json
 from lithos.stores.importing.kinds import UnknownKind, known_kinds, make_source, recognise
+
+#: Seconds for a batch, above the deadline of a single write.
+STEP_TIMEOUT: Final = 300.0
+
+
+@frozen
+class RemoteWriter:
+    """Sends the records to a running server."""
+
+    client: OwnerClient
+    #: Batches go one after another: which comes first decides of duplicates and paths.
+    _turn: trio.Lock = field(factory=trio.Lock)
+
+    async def begin(self, options: Options) -> Begun:
+        answer = await self._ask(
+            "begin",
+            kind=options.kind,
+            agent=options.agent,
+            into=options.into,
+            dry_run=options.dry_run,
+            recreate=options.recreate,
+        )
+        return Begun(answer["session"], Path(answer["notes_folder"]), int(answer["content_limit"]))
+
+    async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
+        sent = [record_to_json(record) for record in records]
+        answer = await self._ask("notes", session=session_id, records=sent)
+        return [Outcome.from_json(each) for each in answer["outcomes"]]
+
+    async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
+        sent = [[edge.source, edge.relation, edge.target] for edge in edges]
+        answer = await self._ask("edges", session=session_id, edges=sent)
+        return [str(result) for result in answer["results"]]
+
+    async def carry(self, session_id: str, batch: RowBatch) -> Carried:
+        answer = await self._ask("rows", session=session_id, **batch_to_json(batch))
+        kept = tuple(KeptRow(*row) for row in answer["kept"])
+        return Carried(answer["created"], answer["updated"], answer["same"], kept)
+
+    async def end(self, session_id: str) -> None:
+        await self._ask("end", session=session_id)
+
+    async def _ask(self, step: str, **given: Any) -> Mapping[str, Any]:
+        async with self._turn:
+            answer = await self.client.import_step({"step": step, **given})
+        if answer.get("error") == "not_found":
+            raise CommandFailed(
+                "The running server is of an earlier version and takes no imports. Restart it, or stop it "
+                "and import without it."
+            )
+        if "error" in answer:
+            raise CommandFailed(str(answer.get("message", answer["error"])))
+        return answer
+
 
 FAILED, USAGE = 1, 2
 #: Seconds; nobody but the import waits for the event loop, and each hand-over of the interpreter costs.

@@ -12,7 +12,7 @@ import yaml
 
 from docs.interface import list_errors
 from lithos.cli import main
-from lithos.cli.checkpoint.reminder import reminder_for
+from lithos.cli.checkpoint.hook import reminder_for
 from lithos.cli.plugin.skill import SKILL, make_skill
 from lithos.tools.contract.arguments import schema_of
 from lithos.tools.contract.declaring import all_tools

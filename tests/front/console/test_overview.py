@@ -14,8 +14,8 @@ import trio
 from docs.interface import EVENTS
 from lithos.core.events import Event, EventDraft
 from lithos.front.console.formats import make_environment
-from lithos.front.console.happenings import MOST_KEPT, TYPES, FeedFilter, Happenings
 from lithos.front.console.pages import overview
+from lithos.front.console.pages.overview import MOST_KEPT, TYPES, FeedFilter, Happenings
 from lithos.stores.sqlite import DatabaseFailed
 from tests.e2e.faults.injection import failing_calls
 from tests.front.console.pages_read import Element, read_page
