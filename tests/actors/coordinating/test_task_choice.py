@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -151,28 +151,9 @@ class ChoiceMachine(RuleBasedStateMachine):
         assert max((told - self.renewals).values(), default=1) == 1
 
 
-def check(examples: int) -> None:
-    run_state_machine_as_test(
-        ChoiceMachine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=40,
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow],
-        ),
-    )
-
-
 def test_random_boards_give_the_task_that_a_look_at_all_finds() -> None:
     """behaviour 258: whatever was held, freed, blocked, changed, and wherever the clock was put."""
-    check(25)
-
-
-@pytest.mark.slow
-@pytest.mark.takes(36)
-def test_two_thousand_random_boards_give_the_task_that_a_look_at_all_finds() -> None:
-    """behaviour 258"""
-    check(2_000)
+    run_state_machine_as_test(ChoiceMachine, settings=settings(stateful_step_count=40))
 
 
 def steps(board: Board, wanted: NextTask) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 from attrs import evolve, frozen
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.notes.document import parse_document, render_document, rewrite_document
@@ -158,7 +158,6 @@ updates = st.fixed_dictionaries(
 extra_updates = st.dictionaries(
     st.sampled_from(["zeta", "k 1", "due", "new", "<<"]), st.none() | json_values, max_size=2
 )
-fast = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def changed_keys(old: Note, new: Note) -> set[str]:
@@ -183,7 +182,6 @@ def allowed(parts: list[Piece], changed: set[str]) -> str:
     return pattern
 
 
-@fast
 @given(
     parts=pieces(), mark=st.sampled_from(["", "\ufeff"]), newline=st.sampled_from(["\n", "\r\n"]),
     body=st.sampled_from(BODIES), changes=updates, extra=extra_updates,
@@ -211,7 +209,6 @@ def test_an_update_touches_nothing_but_what_it_changes(
     assert rewrite_document(result, "a.md", MODIFIED, read, replace_body=False) == result
 
 
-@fast
 @given(
     title=titles, author=any_text | words, tags=items, source=st.none() | any_text | words, content=any_text,
     extra=st.dictionaries(extra_keys, json_values, max_size=3), confidence=st.floats(0, 1),
@@ -244,7 +241,6 @@ def test_whatever_is_written_reads_back(
     assert "\n" not in document.note.title
 
 
-@fast
 @given(value=json_values, key=any_text | words)
 def test_values_read_back_in_pyyaml_in_both_styles(value: Any, key: str) -> None:
     """An independent reader: what other tools make of our files."""
