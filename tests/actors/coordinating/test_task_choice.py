@@ -173,17 +173,17 @@ def steps(board: Board, wanted: NextTask) -> int:
 
 
 @pytest.mark.parametrize("project", [None, "p"])
-def test_a_choice_costs_the_same_behind_a_thousand_held_tasks(project: str | None) -> None:
-    """behaviour 258: it goes on where the last one ended."""
+def test_a_choice_costs_the_same_behind_hundreds_of_held_tasks(project: str | None) -> None:
+    """behaviour 258: it goes on where the last one ended; a look at each held task would double the steps."""
     board = Board()
-    for number in range(2_000):
+    for number in range(500):
         board.create(str(number), metadata={"project": "p" if number % 2 else "other"})
     wanted = NextTask(agent="a", project=project)
     early = max(steps(board, wanted) for _ in range(5))
-    for _ in range(800):
+    for _ in range(200):
         board.run(wanted)
     late = max(steps(board, wanted) for _ in range(5))
-    assert late <= 2 * early
+    assert late <= 1.2 * early
 
 
 def test_marks_are_few_and_a_failed_commit_forgets_them(monkeypatch: pytest.MonkeyPatch) -> None:
