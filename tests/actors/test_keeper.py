@@ -16,14 +16,6 @@ from tests.fakes import START
 pytestmark = pytest.mark.autojump
 
 
-@pytest.fixture
-def house(tmp_path):
-    house = House(tmp_path)
-    house.settle(house.scan())
-    yield house
-    house.close()
-
-
 def private(house: House) -> list[str]:
     return [path.name for path in house.files.root.iterdir() if path.name.startswith(".")]
 

@@ -15,13 +15,6 @@ from tests.actors.test_versions import lose_manifest
 from tests.actors.watched import UUID, WatchedHouse, note
 
 
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
-
-
 def move(house: WatchedHouse, source: str, target: str) -> None:
     (house.folder / source).rename(house.folder / target)
 

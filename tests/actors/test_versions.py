@@ -21,13 +21,6 @@ from lithos.stores.notes.values import digest_of
 from tests.actors.watched import UUID, WatchedHouse, note
 
 
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
-
-
 def edit(house: WatchedHouse, path: str, text: str) -> None:
     """Append, so that size and hash change."""
     file = house.folder / path

@@ -10,13 +10,6 @@ from lithos.core.events import NOTE_DELETED, NOTE_RENAMED
 from tests.actors.watched import UUID, WatchedHouse, note
 
 
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
-
-
 def fill(house: WatchedHouse, number: int) -> None:
     for n in range(number):
         house.put(f"{n:03}.md", note(n))

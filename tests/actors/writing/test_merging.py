@@ -57,13 +57,6 @@ def editor(monkeypatch):
     return Editor().watch(monkeypatch)
 
 
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
-
-
 def document(house: WatchedHouse, path: str) -> Document:
     return parse_document((house.folder / path).read_bytes(), path, house.clock())
 

@@ -26,13 +26,6 @@ from lithos.stores.notes.lookup import find_note
 from tests.actors.watched import UUID, WatchedHouse, note
 
 
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
-
-
 async def test_creation_edit_and_deletion_each_reach_catalogue_indexes_journal_and_manifest(house):
     """behaviour 135"""
     async with house.watching():

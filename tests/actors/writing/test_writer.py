@@ -28,14 +28,6 @@ from tests.fakes import put_file
 pytestmark = pytest.mark.autojump
 
 
-@pytest.fixture
-def house(tmp_path):
-    house = House(tmp_path)
-    house.settle(house.scan())
-    yield house
-    house.close()
-
-
 def write(title: str, content: str = "text", **fields) -> WriteNote:
     return WriteNote(agent="a", title=title, content=content, **fields)
 
