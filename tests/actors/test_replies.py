@@ -100,15 +100,12 @@ def test_no_message_and_no_reply_is_any() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "CoordinatorReply = Any",
-        "MemoryMailbox = Mailbox[MemoryMessage, Any]",
-        "class A(Command[Any]): pass",
-        "class A(TaskCommand[list[Any]]): pass",
-        "class A:\n    reply: Any",
+        "CoordinatorReply = Any", "MemoryMailbox = Mailbox[MemoryMessage, Any]",
+        "class A(Command[Any]): pass", "class A(TaskCommand[list[Any]]): pass", "class A:\n    reply: Any",
         "async def submit(self, command: TaskCommand) -> Any: ...",
         "def flush(messages: Sequence[Any]) -> list[object]: ...",
     ],
-)
+)  # fmt: skip
 def test_an_untyped_one_is_found(source: str) -> None:
     assert list(untyped(source))
 

@@ -31,19 +31,12 @@ STORIES = "cli/demo/"
     "name",
     [
         *[
-            "undo",
-            " Undo ",
-            "UNDO",
-            "ｕｎｄｏ",
-            "un\u00addo",
-            "u\u200bndo\u2060",
-            "ſcan",
-            "watcher\n",
+            "undo", " Undo ", "UNDO", "ｕｎｄｏ", "un\u00addo", "u\u200bndo\u2060", "ſcan", "watcher\n",
             "Lithos-Enrich",
         ],
         *["enrich", "cli", "person", "scan", "timer", "import", "evaluate", "migration"],
     ],
-)
+)  # fmt: skip
 def test_no_caller_passes_for_lithos(name: str) -> None:
     assert is_reserved(name)
     with pytest.raises(InvalidInput, match="Use one of your own"):

@@ -34,21 +34,12 @@ KEYS = st.lists(
 BODIES = st.lists(
     st.sampled_from(
         [
-            "# T",
-            "",
-            "text  ",
-            "\ttab",
-            "T\n===",
-            "```\n# no\n```",
-            "---",
-            "> [!note] c",
-            "[^1]: f",
-            "😀 é",
-            "<b>",
+            "# T", "", "text  ", "\ttab", "T\n===", "```\n# no\n```", "---", "> [!note] c", "[^1]: f",
+            "😀 é", "<b>",
         ]
     ),
     max_size=8,
-)
+)  # fmt: skip
 
 
 @st.composite

@@ -31,11 +31,8 @@ OWNED_FORMS: Final[dict[str, list[str]]] = {
     "created_at": ["created_at: 2020-01-01{c}", "created_at: '2020-01-01T00:00:00Z'{c}"],
     "updated_at": ["updated_at: 2020-01-01 10:00:00{c}", 'updated_at: "2020-01-01T00:00:00+02:00"{c}'],
     "tags": [
-        "tags: [ a,'b' , c]{c}",
-        "tags:{c}\n- a\n- 'b'\n-   c",
-        "tags:{c}\n    - a\n\n    - b",
-        "tags: a, b{c}",
-        "tags:{c}",
+        "tags: [ a,'b' , c]{c}", "tags:{c}\n- a\n- 'b'\n-   c", "tags:{c}\n    - a\n\n    - b",
+        "tags: a, b{c}", "tags:{c}",
     ],
     "aliases": ["aliases: []{c}", "aliases:{c}\n  - 'An alias'\n  - [[odd]]", "aliases: [x,\n  y]{c}"],
     "confidence": ["confidence: 1{c}", "confidence: '0.5'{c}", "confidence: high{c}", "confidence: 0.50{c}"],
@@ -46,7 +43,7 @@ OWNED_FORMS: Final[dict[str, list[str]]] = {
     "quarantine_reason": ["quarantine_reason: 'odd: one'{c}", "quarantine_reason: >-{c}\n  two\n  lines"],
     "expires_at": ["expires_at: 2030-01-01{c}"],
     "summaries": ["summaries: {short: s}{c}", "summaries:{c}\n  short: |\n    s\n  odd: 1"],
-}
+}  # fmt: skip
 EXTRA_FORMS: Final = [
     "1{c}", "'1'{c}", "yes{c}", "2024-01-01{c}", ".nan{c}", "{c}", "~{c}",
     "plain text{c}", "'single ''q'''{c}",
@@ -56,12 +53,9 @@ EXTRA_FORMS: Final = [
 ]  # fmt: skip
 FILLERS: Final = ["", "\n", "# note\n", "\n# a: b\n\n", "#\n"]
 BODIES: Final = [
-    "",
-    "\n# Old name\n\ntext\n",
-    "text",
-    "\n\n## sub\n# Old: name  \nx\n---\ny\n",
+    "", "\n# Old name\n\ntext\n", "text", "\n\n## sub\n# Old: name  \nx\n---\ny\n",
     "# \n```\n# no\n```\n\n\n",
-]
+]  # fmt: skip
 
 
 @frozen(kw_only=True)
@@ -105,24 +99,10 @@ texts = st.text(
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | texts
 words = st.sampled_from(
     [
-        "yes",
-        "null",
-        "~",
-        "1.0",
-        "1e3",
-        "0o7",
-        "2024-01-01",
-        "12:30",
-        "<<",
-        "=",
-        "n",
-        "---",
-        "...",
-        "- a",
-        "a: b",
-        "a #b",
+        "yes", "null", "~", "1.0", "1e3", "0o7", "2024-01-01", "12:30", "<<", "=", "n", "---", "...",
+        "- a", "a: b", "a #b",
     ]
-)
+)  # fmt: skip
 scalars = (
     st.none()
     | st.booleans()

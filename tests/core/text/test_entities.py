@@ -82,18 +82,10 @@ def test_a_phrase_that_is_written_small_too_is_no_name() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "trio",
-        "get_user()",
-        "a.b.c = 1",
-        "main.py",
-        "app.js",
-        "v1.2.3",
-        "git push",
-        "--flag",
-        "it works",
+        "trio", "get_user()", "a.b.c = 1", "main.py", "app.js", "v1.2.3", "git push", "--flag", "it works",
         "{x}",
     ],
-)
+)  # fmt: skip
 def test_words_files_and_code_in_code_spans_are_no_names(code: str) -> None:
     assert names(f"Then `{code}` is used.") == []
 
@@ -239,22 +231,10 @@ def cpu_bound(seconds: float) -> Iterator[None]:
 @pytest.mark.parametrize(
     "part",
     [
-        "[[a|",
-        "`",
-        "<!--",
-        "<b ",
-        "a_",
-        "**a",
-        "[a](",
-        "X",
-        "A1-",
-        "|-",
-        "a|b\n|-",
-        "Ab of ",
-        "> ",
+        "[[a|", "`", "<!--", "<b ", "a_", "**a", "[a](", "X", "A1-", "|-", "a|b\n|-", "Ab of ", "> ",
         "Name is Name ",
     ],
-)
+)  # fmt: skip
 def test_the_time_is_in_proportion_to_the_length(part: str) -> None:
     text = (part * (LENGTH // len(part))) + "x"
     with cpu_bound(BOUND):
