@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -322,12 +323,37 @@ async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_
         assert (shown(house, made.id), await read(house, made.id)) == (2, 2)
 
 
+@asynccontextmanager
+async def applying(house: WatchedHouse, made: WriteOutcome, apply, monkeypatch: pytest.MonkeyPatch):
+    """The next write goes into the files by `apply`, in whose midst somebody `reads` and waits: the answers."""
+    told, undecided = [], house.catalogue.records._undecided
+
+    async def tell():
+        told.append(await read(house, made.id))
+
+    async def show():
+        nursery.start_soon(tell)
+        with trio.fail_after(30):
+            while not any(event.statistics().tasks_waiting for event in undecided.values()):
+                await trio.sleep(0.001)
+
+    def apply_once(operations):
+        once.undo()
+        return apply(operations)
+
+    monkeypatch.setattr(house.writer._applying, "_blocking", Threads())
+    async with trio.open_nursery() as nursery:
+        with pytest.MonkeyPatch.context() as once:
+            once.setattr(house.files, "apply", apply_once)
+            yield told, lambda: trio.from_thread.run(show)
+
+
 async def test_a_write_that_is_taken_back_is_not_shown_and_counts_nothing(house, monkeypatch):
     """behaviour 269: a writer places its text, finds that another was displaced, and puts that one back."""
     async with house.watching():
         made = await house.create("Note")
         file = house.folder / made.path
-        apply, told, undecided = house.files.apply, [], house.catalogue.records._undecided
+        apply = house.files.apply
 
         def place_and_take_back(operations):
             edit(house, made.path, "by hand")
@@ -335,25 +361,12 @@ async def test_a_write_that_is_taken_back_is_not_shown_and_counts_nothing(house,
             staged.write_bytes(operations[0].data)
             os.rename(file, file.with_name(".displaced"))
             os.rename(staged, file)
-            trio.from_thread.run(show)
+            reads()
             os.rename(file.with_name(".displaced"), file)
-            monkeypatch.setattr(house.files, "apply", apply)
             return apply(operations)
 
-        async def show():
-            nursery.start_soon(tell)
-            with trio.fail_after(10):
-                while not any(event.statistics().tasks_waiting for event in undecided.values()):
-                    await trio.sleep(0.001)
-
-        async def tell():
-            told.append(await read(house, made.id))
-
-        monkeypatch.setattr(house.files, "apply", place_and_take_back)
-        monkeypatch.setattr(house.writer._applying, "_blocking", Threads())
-        async with trio.open_nursery() as nursery:
-            outcome = await house.update(made.id, "Note", "mine")
-        assert outcome.version == 3
+        async with applying(house, made, place_and_take_back, monkeypatch) as (told, reads):
+            assert (await house.update(made.id, "Note", "mine")).version == 3
         assert told in ([2], [3])
 
 
@@ -369,29 +382,15 @@ async def test_a_reader_waits_for_the_write_that_is_under_way(house, monkeypatch
     """behaviour 269: only then it is known whether other bytes are an edit of what is written."""
     async with house.watching():
         made = await house.create("Note")
-        apply, told = house.files.apply, []
+        apply = house.files.apply
 
         def apply_then_edit(operations):
             done = apply(operations)
             edit(house, made.path, "by hand")
-            trio.from_thread.run(show)
-            monkeypatch.setattr(house.files, "apply", apply)
+            reads()
             return done
 
-        async def show():
-            nursery.start_soon(tell)
-            with trio.fail_after(10):
-                while not any(
-                    event.statistics().tasks_waiting for event in house.catalogue.records._undecided.values()
-                ):
-                    await trio.sleep(0.001)
-
-        async def tell():
-            told.append(await read(house, made.id))
-
-        monkeypatch.setattr(house.files, "apply", apply_then_edit)
-        monkeypatch.setattr(house.writer._applying, "_blocking", Threads())
-        async with trio.open_nursery() as nursery:
+        async with applying(house, made, apply_then_edit, monkeypatch) as (told, reads):
             assert (await house.update(made.id, "Note", "mine")).version == 2
         assert told == [3]
 
