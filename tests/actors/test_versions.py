@@ -325,7 +325,7 @@ async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_
 
 @asynccontextmanager
 async def applying(house: WatchedHouse, made: WriteOutcome, apply, monkeypatch: pytest.MonkeyPatch):
-    """The next write goes into the files by `apply`, in whose midst somebody `reads` and waits: the answers."""
+    """The next write goes into the files by `apply`, in whose midst somebody `reads`: the answers."""
     told, undecided = [], house.catalogue.records._undecided
 
     async def tell():
