@@ -7,14 +7,7 @@ import pytest
 
 from lithos.core.learning.edges import EdgeFilter
 from lithos.core.learning.memory import Consolidate
-from tests.actors.memories import (
-    SPACES,
-    Killed,
-    fill_working_memory,
-    nodes,
-    retrieval,
-    weights,
-)
+from tests.actors.memories import SPACES, Killed, fill_working_memory, nodes, retrieval, weights
 
 pytestmark = pytest.mark.autojump
 

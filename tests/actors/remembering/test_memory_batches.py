@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.remembering import actor
 from lithos.actors.remembering.actor import PAIRS_DELAY, Deliver, WritePairs
@@ -21,6 +20,7 @@ from tests.actors.memories import (
     retrieval,
     weights,
 )
+from tests.fakes import ask_together
 
 pytestmark = pytest.mark.autojump
 
@@ -30,23 +30,7 @@ INFERENCE = inference("b")
 
 async def answers_together(desk, *commands):
     """What commands of one batch are answered, refusals included."""
-    answers = [None] * len(commands)
-
-    async def ask(place, command):
-        try:
-            answers[place] = await desk.ask(command)
-        except StorageFailed as refusal:
-            answers[place] = refusal
-
-    desk.gate.shut()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ask, -1, Deliver())  # whatever comes meanwhile is the next batch
-        await wait_all_tasks_blocked()
-        for place, command in enumerate(commands):
-            nursery.start_soon(ask, place, command)
-            await wait_all_tasks_blocked()
-        desk.gate.open()
-    return answers
+    return await ask_together(desk.ask, desk.gate, Deliver(), *commands)
 
 
 async def test_a_batch_is_one_commit_of_each_database_edges_first(desk):

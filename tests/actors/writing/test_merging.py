@@ -87,41 +87,6 @@ class Agent:
         return await self._merging.submit(request, self._house.ask)
 
 
-async def test_disjoint_changes_are_both_kept(house):
-    """behaviour 218"""
-    async with house.watching():
-        made = await house.create("Note", TEXT, tags=("a", "b"), metadata={"owner": "ann", "size": 1})
-        other = await house.update(
-            made.id, "Note", TEXT.replace("first", "FIRST"), tags=("b", "c"), metadata={"size": 2}
-        )
-        outcome = await Agent(house, house.history, "bob").write(
-            made.id,
-            1,
-            content=TEXT.replace("third", "THIRD\n\nfourth"),
-            tags=("d", "a", "b"),
-            metadata={"owner": "bob"},
-            confidence=0.5,
-        )
-        assert (other.version, other.merged_with) == (2, None)
-        assert (outcome.status, outcome.version, outcome.merged_with) == ("updated", 3, 2)
-        found = document(house, made.path)
-        assert found.content == "FIRST\n\nsecond\n\nTHIRD\n\nfourth"
-        assert found.note.tags == ("b", "c", "d")
-        assert found.note.extra == {"owner": "bob", "size": 2}
-        assert (found.note.version, found.note.confidence) == (3, 0.5)
-        assert found.note.contributors == ("bob",)
-    assert await house.becomes_consistent()
-
-
-async def test_a_current_version_is_updated_without_a_merge(house):
-    """behaviour 218"""
-    async with house.watching():
-        made = await house.create("Note", TEXT)
-        outcome = await Agent(house, None).write(made.id, 1, content="other")
-        assert (outcome.version, outcome.merged_with) == (2, None)
-        assert document(house, made.path).content == "other"
-
-
 async def test_an_overlap_is_refused_with_all_three_texts_and_nothing_is_written(house):
     """behaviour 218"""
     async with house.watching():
@@ -150,21 +115,6 @@ async def test_an_overlap_is_refused_with_all_three_texts_and_nothing_is_written
         assert "3 places" in refused.value.message
         assert (house.folder / made.path).read_bytes() == before
         assert house.told() == told
-
-
-async def test_equal_changes_count_once(house):
-    """behaviour 218"""
-    async with house.watching():
-        made = await house.create("Note", TEXT)
-        await house.update(made.id, "New", TEXT.replace("second", "same"), tags=("t",))
-        outcome = await Agent(house, house.history).write(
-            made.id, 1, title="New", content=TEXT.replace("second", "same"), tags=("t",)
-        )
-        assert (outcome.version, outcome.merged_with) == (3, 2)
-        found = document(house, made.path)
-        assert (found.content, found.note.title, found.note.tags) == (
-            TEXT.replace("second", "same"), "New", ("t",),
-        )  # fmt: skip
 
 
 async def test_a_patch_is_merged_and_leaves_the_body_as_it_is(house):
@@ -290,19 +240,6 @@ async def test_what_may_not_be_is_refused_after_a_merge_too(house):
         with pytest.raises(Exception, match="bytes, more than"):
             await agent.write(made.id, 1, content="d" * 300 + "\n\n" + "a" * 450 + "\n\nb")
         assert house.catalogue.get(made.id).note.version == 2
-
-
-async def test_line_endings_of_the_file_stay(house):
-    """behaviour 218"""
-    async with house.watching():
-        made = await house.create("Note", TEXT)
-        file = house.folder / made.path
-        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n").replace(b"first", b"by hand"))
-        outcome = await Agent(house, house.history).write(made.id, 1, content=TEXT.replace("third", "by ann"))
-        assert outcome.merged_with == 2
-        data = file.read_bytes()
-        assert b"by hand\r\n\r\nsecond\r\n\r\nby ann\r\n" in data
-        assert data.count(b"\n") == data.count(b"\r\n")
 
 
 async def test_agents_who_change_other_paragraphs_lose_nothing(house):

@@ -111,11 +111,7 @@ async def test_a_moved_file_keeps_id_number_and_links(house):
         assert (entry.path, entry.serial) == ("new/place/a.md", serial)
         assert house.catalogue.graph.counts().unresolved == 0
     (event,) = house.store.events_after(0)
-    assert event.draft.payload == {
-        "id": UUID.format(1),
-        "src_path": "a.md",
-        "dest_path": "new/place/a.md",
-    }
+    assert event.draft.payload == {"id": UUID.format(1), "src_path": "a.md", "dest_path": "new/place/a.md"}
     assert house.is_consistent()
 
 
