@@ -88,8 +88,7 @@ async def test_of_two_parallel_creations_with_one_url_the_second_is_a_duplicate(
 
 async def test_of_two_parallel_updates_with_one_expected_version_the_second_conflicts(house):
     """behaviour 35"""
-    async with house.running():
-        note = await house.create("Note")
+    async with house.with_note() as note:
         one, other = await together(
             house,
             write("Note", "one", id=note.id, expected_version=1),
@@ -102,8 +101,7 @@ async def test_of_two_parallel_updates_with_one_expected_version_the_second_conf
 
 
 async def test_requests_for_one_note_keep_their_order(house):
-    async with house.running():
-        note = await house.create("Note")
+    async with house.with_note() as note:
         results = await together(
             house,
             write("Note", "1", id=note.id),
@@ -244,8 +242,7 @@ def edit(house: House, path: str, old: bytes, new: bytes) -> None:
 
 
 async def test_an_update_builds_on_what_the_file_says_now(house):
-    async with house.running():
-        note = await house.create("Note", tags=("old",))
+    async with house.with_note(tags=("old",)) as note:
         edit(house, note.path, b"- old", b"- by-hand")
         outcome = await house.update(note.id, "Note", "new")
         assert outcome.version == 3
@@ -268,8 +265,7 @@ def slip_in(monkeypatch, house: House, times: int, change) -> list[int]:
 
 
 async def test_an_update_of_a_file_edited_meanwhile_is_decided_again_on_the_new_bytes(house, monkeypatch):
-    async with house.running():
-        note = await house.create("Note", tags=("old",))
+    async with house.with_note(tags=("old",)) as note:
         calls = slip_in(monkeypatch, house, 1, lambda: edit(house, note.path, b"- old", b"- by-hand"))
         await house.update(note.id, "Note", "new")
         assert calls
@@ -280,8 +276,7 @@ async def test_an_update_of_a_file_edited_meanwhile_is_decided_again_on_the_new_
 
 async def test_deciding_again_may_end_in_a_refusal(house, monkeypatch):
     """The version was raised by hand: the first decision must not be written any more."""
-    async with house.running():
-        note = await house.create("Note")
+    async with house.with_note() as note:
         slip_in(monkeypatch, house, 1, lambda: edit(house, note.path, b"version: 1", b"version: 7"))
         with pytest.raises(VersionConflict) as caught:
             await house.update(note.id, "Note", "new", expected_version=1)
@@ -290,8 +285,7 @@ async def test_deciding_again_may_end_in_a_refusal(house, monkeypatch):
 
 
 async def test_a_file_that_keeps_changing_is_given_up_without_harm(house, monkeypatch):
-    async with house.running():
-        note = await house.create("Note", "text")
+    async with house.with_note("text") as note:
         slip_in(monkeypatch, house, 100, lambda: edit(house, note.path, b"text", b"text+"))
         with pytest.raises(StorageFailed, match="keeps changing"):
             await house.update(note.id, "Note", "mine")
@@ -308,8 +302,7 @@ async def test_a_retitled_file_can_get_its_old_title_back(house):
 
 
 async def test_a_missing_file_is_told_and_nothing_changes(house):
-    async with house.running():
-        note = await house.create("Note")
+    async with house.with_note() as note:
         (house.files.root / note.path).unlink()
         with pytest.raises(StorageFailed, match="missing"):
             await house.update(note.id, "Note", "new")
@@ -321,8 +314,7 @@ async def test_a_missing_file_is_told_and_nothing_changes(house):
 
 @pytest.mark.parametrize("damage", [b"---\n: [\n---\nx", b"\xff\xfe\x00binary", b"---\nid: [1\n---\n"])
 async def test_a_file_that_cannot_be_parsed_is_not_overwritten(house, damage):
-    async with house.running():
-        note = await house.create("Note")
+    async with house.with_note() as note:
         (house.files.root / note.path).write_bytes(damage)
         with pytest.raises(StorageFailed, match="Nothing was changed"):
             await house.update(note.id, "Note", "new")
@@ -331,8 +323,7 @@ async def test_a_file_that_cannot_be_parsed_is_not_overwritten(house, damage):
 
 
 async def test_a_file_that_cannot_be_read_is_told(house, monkeypatch):
-    async with house.running():
-        note = await house.create("Note")
+    async with house.with_note() as note:
 
         def read(path, known):
             raise PermissionError(errno.EACCES, "Permission denied")
@@ -343,8 +334,7 @@ async def test_a_file_that_cannot_be_read_is_told(house, monkeypatch):
 
 
 async def test_a_file_that_is_another_notes_by_now_is_neither_changed_nor_deleted(house):
-    async with house.running():
-        note = await house.create("Note")
+    async with house.with_note() as note:
         other = b"---\nid: 11111111-1111-4111-8111-111111111111\n---\n\n# Other\n"
         (house.files.root / note.path).write_bytes(other)
         with pytest.raises(DocNotFound):
@@ -460,8 +450,7 @@ async def test_what_is_queued_at_the_stop_is_written_and_announced(house):
 
 
 async def test_a_restart_after_all_that_finds_nothing_to_do(house):
-    async with house.running():
-        note = await house.create("Note", tags=("a",), path="deep/er")
+    async with house.with_note(tags=("a",), path="deep/er") as note:
         await house.update(note.id, "Note 2", metadata={"k": [1]})
         await house.create("Other")
     result = house.restart()

@@ -193,25 +193,12 @@ def test_the_expected_hash_is_that_of_the_section_alone() -> None:
     outline = outline_of(read_layout(NOTE.encode()))
     known = outline.hash_of(outline.find("A"))
     changed = edit(NOTE, op="append", section="B", text="x").body
-    assert (
-        "## A\n\nOne.\n\nx\n\n### A1"
-        in edit(
-            changed,
-            op="find_replace",
-            section="A",
-            find="One.",
-            text="One.\n\nx",
-            expected_hash=known.upper(),
-        ).body
-    )
+    exchange = {"op": "find_replace", "section": "A", "find": "One.", "text": "One.\n\nx"}
+    exchanged = edit(changed, **exchange, expected_hash=known.upper()).body
+    assert "## A\n\nOne.\n\nx\n\n### A1" in exchanged
+    longer = edit(NOTE, op="append", section="A1", text="x").body
     with pytest.raises(OtherHash) as refused:
-        edit(
-            edit(NOTE, op="append", section="A1", text="x").body,
-            op="append",
-            section="A",
-            text="y",
-            expected_hash=known,
-        )
+        edit(longer, op="append", section="A", text="y", expected_hash=known)
     place = refused.value.place
     assert place.path == "A"
     assert place.text == "## A\n\nOne.\n\n### A1\n\nInner.\n\nx"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from lithos.core.notes.model import Note
 from lithos.core.text.entities import MARKER, decide_extraction, extract_entities
+from tests.core.bounds import cpu_bound
 
 #: CPU seconds for a text that takes a tenth of one when the time is in proportion to its length.
 BOUND = 5.0
@@ -212,20 +209,6 @@ def test_one_name_in_several_cases_is_one_entity() -> None:
     body = "We use GitLab and GitLab daily, and some write Gitlab or Gitlab; [[gitlab]] too."
     assert names(body) == ["gitlab"]
     assert names(body.replace("[[gitlab]]", "nobody")) == ["GitLab"]
-
-
-@contextmanager
-def cpu_bound(seconds: float) -> Iterator[None]:
-    def give_up(*_: object) -> None:
-        raise AssertionError(f"not done after {seconds} s of CPU")
-
-    old = signal.signal(signal.SIGVTALRM, give_up)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, old)
 
 
 @pytest.mark.parametrize(
