@@ -40,7 +40,7 @@ USUAL = 4.0
 _COMMON = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("fast", _COMMON)
 settings.register_profile("gate", _COMMON, derandomize=True)
-settings.register_profile("nightly", _COMMON, max_examples=400)
+settings.register_profile("nightly", _COMMON, max_examples=1_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 # Bytecode is kept whatever the environment says: else each program that a test starts is compiled anew.

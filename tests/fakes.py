@@ -10,12 +10,14 @@ from typing import Any
 
 import attrs
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.blocking import Inline
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Upsert
-from lithos.actors.kit import Mailbox, supervise
+from lithos.actors.kit import ActorDown, Mailbox, supervise
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import LithosError
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.model import Document, Note
 from lithos.stores.indexes import IndexFailed
@@ -162,6 +164,27 @@ async def served(
             yield background
             background.cancel_scope.cancel()
         mailbox.close()
+
+
+async def ask_together(ask: Callable[[Any], Any], gate: Gate, first: Any, *requests: Any) -> list[Any]:
+    """Answers or refusals of requests that wait in their order while `first` holds the actor."""
+    answers: list[Any] = [None] * len(requests)
+
+    async def put(place: int, request: Any) -> None:
+        try:
+            answer = await ask(request)
+        except (LithosError, ActorDown) as refusal:
+            answer = refusal
+        if place >= 0:
+            answers[place] = answer
+
+    gate.shut()
+    async with trio.open_nursery() as nursery:
+        for place, request in enumerate((first, *requests), -1):
+            nursery.start_soon(put, place, request)
+            await wait_all_tasks_blocked()
+        gate.open()
+    return answers
 
 
 def make_indexer(name: str, index: FakeIndex, catalogue: Catalogue, files: NoteFiles) -> Indexer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 
 import apsw
@@ -12,7 +12,7 @@ import trio
 from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.kit import supervise
+from lithos.actors.kit import ActorDown, supervise
 from lithos.actors.remembering.actor import Memory
 from lithos.core.learning.edges import EdgeFilter, UpsertEdge
 from lithos.core.learning.memory import (
@@ -102,14 +102,32 @@ class Desk:
         self.stats.close()
         self.journal.close()
 
-    async def run(self, body) -> None:
-        """Serve while `body` runs, then stop as the server does."""
+    @asynccontextmanager
+    async def running(self):
+        """Serve, then stop as the server does."""
         async with trio.open_nursery() as actors:
             coordinator, memory = self.coordinator.mailbox, self.memory.mailbox
             await actors.start(partial(supervise, coordinator, self.coordinator.start))
             await actors.start(partial(supervise, memory, self.memory.start, closes=[coordinator]))
-            await body()
+            yield
             memory.close()
+
+    @asynccontextmanager
+    async def killed(self):
+        """Serve until what is done here ends the process in the midst; then the next process's desk."""
+        try:
+            async with self.running():
+                with suppress(ActorDown):
+                    yield
+                await trio.sleep_forever()
+        except* Killed:
+            self.reopen()
+
+    async def run(self, body=None) -> None:
+        """Serve while `body` runs, or start and stop only."""
+        async with self.running():
+            if body is not None:
+                await body()
 
     def told(self) -> list[tuple[str, str | None]]:
         """Edge and state of every journalled event."""

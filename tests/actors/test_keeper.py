@@ -16,21 +16,12 @@ from tests.fakes import START
 pytestmark = pytest.mark.autojump
 
 
-@pytest.fixture
-def house(tmp_path):
-    house = House(tmp_path)
-    house.settle(house.scan())
-    yield house
-    house.close()
-
-
 def private(house: House) -> list[str]:
     return [path.name for path in house.files.root.iterdir() if path.name.startswith(".")]
 
 
 async def test_a_displaced_file_goes_after_its_grace(house):
-    async with house.running():
-        note = await house.create("Note")
+    async with house.with_note() as note:
         await house.update(note.id, "Note", "new")
         assert len(private(house)) == house.keeper.depth == 1
         await trio.sleep(61)
@@ -41,16 +32,14 @@ async def test_a_displaced_file_goes_after_its_grace(house):
 async def test_a_stop_leaves_nothing_behind_where_there_are_leases(house):
     if not house.files.protection.leases:
         pytest.skip("this file system has no leases")
-    async with house.running():
-        note = await house.create("Note")
+    async with house.with_note() as note:
         await house.update(note.id, "Note", "new")
     assert private(house) == []
 
 
 async def test_a_displaced_file_goes_although_its_folder_is_renamed(house):
     """Issue 25, number 9: they stayed in it until the next start."""
-    async with house.running():
-        note = await house.create("Note", path="a")
+    async with house.with_note(path="a") as note:
         await house.update(note.id, "Note", "new")
         (house.files.root / "a").rename(house.files.root / "b")
         await trio.sleep(121)
@@ -62,8 +51,7 @@ async def test_a_displaced_file_goes_although_its_folder_is_renamed(house):
 async def test_a_stop_finds_what_lies_in_a_renamed_folder(house):
     if not house.files.protection.leases:
         pytest.skip("this file system has no leases")
-    async with house.running():
-        note = await house.create("Note", path="a")
+    async with house.with_note(path="a") as note:
         await house.update(note.id, "Note", "new")
         (house.files.root / "a").rename(house.files.root / "b")
     assert [path.name for path in house.files.root.rglob("*.*")] == ["note.md"]
@@ -72,8 +60,7 @@ async def test_a_stop_finds_what_lies_in_a_renamed_folder(house):
 async def test_what_is_written_late_is_saved_and_told(house, caplog):
     """Issue 11, defect 2: no byte a person saved vanishes."""
     caplog.set_level(logging.WARNING)
-    async with house.running():
-        note = await house.create("Note", path="a")
+    async with house.with_note(path="a") as note:
         await house.update(note.id, "Note", "new")
         (name,) = [path for path in (house.files.root / "a").iterdir() if path.name.startswith(".")]
         with name.open("ab") as file:  # as an editor that opened it before it lost its name
@@ -88,8 +75,7 @@ async def test_what_is_written_late_is_saved_and_told(house, caplog):
 async def test_a_file_that_stays_open_is_kept_until_it_is_closed(house):
     if not house.files.protection.leases:
         pytest.skip("this file system has no leases")
-    async with house.running():
-        note = await house.create("Note")
+    async with house.with_note() as note:
         await house.update(note.id, "Note", "new")
         (name,) = private(house)
         with (house.files.root / name).open("ab") as file:
@@ -101,31 +87,20 @@ async def test_a_file_that_stays_open_is_kept_until_it_is_closed(house):
     assert [kept.path.read_bytes()[-7:] for kept in house.displaced.list()] == [b"at last"]
 
 
-async def test_a_text_nobody_was_told_of_is_saved_when_an_agent_writes_over_it(house):
-    async with house.running():
-        note = await house.create("Note")
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_a_text_nobody_was_told_of_is_saved_when_an_agent_replaces_or_deletes_it(house, is_deleted):
+    async with house.with_note() as note:
         target = house.files.root / note.path
         edited = target.read_bytes() + b"by hand\n"
         target.write_bytes(edited)
-        await house.update(note.id, "Note", "mine")
-        await trio.sleep(61)
-    assert [kept.path.read_bytes() for kept in house.displaced.list()] == [edited]
-
-
-async def test_a_text_nobody_was_told_of_is_saved_when_an_agent_deletes_it(house):
-    async with house.running():
-        note = await house.create("Note")
-        target = house.files.root / note.path
-        edited = target.read_bytes() + b"by hand\n"
-        target.write_bytes(edited)
-        assert (await house.delete(note.id)).status == "deleted"
+        done = await (house.delete(note.id) if is_deleted else house.update(note.id, "Note", "mine"))
+        assert done.status == ("deleted" if is_deleted else "updated")
         await trio.sleep(61)
     assert [kept.path.read_bytes() for kept in house.displaced.list()] == [edited]
 
 
 async def test_many_updates_of_one_note_are_not_slowed_and_leave_nothing(house):
-    async with house.running():
-        note = await house.create("Note")
+    async with house.with_note() as note:
         began = trio.current_time()
         for number in range(30):
             await house.update(note.id, "Note", f"text {number}")

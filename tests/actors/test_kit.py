@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -10,14 +11,7 @@ import pytest
 import trio
 from trio.testing import assert_no_checkpoints, wait_all_tasks_blocked
 
-from lithos.actors.kit import (
-    ActorDown,
-    ActorGaveUp,
-    Mailbox,
-    ShuttingDown,
-    run_batches,
-    supervise,
-)
+from lithos.actors.kit import ActorDown, ActorGaveUp, Mailbox, ShuttingDown, run_batches, supervise
 
 pytestmark = pytest.mark.autojump
 
@@ -36,8 +30,46 @@ def simple(flush: Callable[[Sequence[Any]], Any], **settings: Any) -> Any:
     return start
 
 
+@asynccontextmanager
+async def acting(box: Mailbox[Any, Any], start: Any) -> AsyncIterator[trio.Nursery]:
+    """A supervised actor; leaving closes its mailbox and waits for all that was begun."""
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(supervise, box, start))
+        yield nursery
+        box.close()
+
+
 async def echo(messages: Sequence[Any]) -> Sequence[Any]:
     return messages
+
+
+async def fail(messages: Sequence[Any]) -> Sequence[Any]:
+    raise OSError("disk")
+
+
+class Kept:
+    """A flush that works so long, waits for its gate, keeps the batch, and fails if it is the first."""
+
+    def __init__(self, seconds: float = 0.0, failure: Exception | None = None) -> None:
+        self.batches: list[list[Any]] = []
+        self.gate = trio.Event()
+        self.gate.set()
+        self.seconds, self.failure = seconds, failure
+
+    def shut(self) -> None:
+        self.gate = trio.Event()
+
+    @property
+    def applied(self) -> list[Any]:
+        return [message for batch in self.batches for message in batch]
+
+    async def __call__(self, messages: Sequence[Any]) -> Sequence[Any]:
+        await trio.sleep(self.seconds)
+        await self.gate.wait()
+        self.batches.append(list(messages))
+        if self.failure is not None and len(self.batches) == 1:
+            raise self.failure
+        return messages
 
 
 class Recorder:
@@ -57,17 +89,6 @@ class Recorder:
 # -- batches ----------------------------------------------------------------------------------------
 
 
-def hold_until(gate, applied):
-    """A flush that waits for the gate, then applies."""
-
-    async def flush(messages):
-        await gate.wait()
-        applied.extend(messages)
-        return messages
-
-    return flush
-
-
 async def test_a_batch_is_flushed_by_count_or_by_the_age_of_its_oldest():
     seen, began, box = [], trio.current_time(), make_box()
 
@@ -76,12 +97,9 @@ async def test_a_batch_is_flushed_by_count_or_by_the_age_of_its_oldest():
         return [message * 10 for message in messages]
 
     recorder = Recorder(box)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush)))
-        async with trio.open_nursery() as callers:
-            for i in range(4):
-                callers.start_soon(recorder.ask, i)
-        box.close()
+    async with acting(box, simple(flush)), trio.open_nursery() as callers:
+        for i in range(4):
+            callers.start_soon(recorder.ask, i)
     assert sorted(recorder.answers) == [0, 10, 20, 30]
     assert [size for _, size in seen] == [3, 1]
     assert seen[1][0] == pytest.approx(0.2)
@@ -94,64 +112,45 @@ async def test_a_late_message_does_not_push_the_deadline_of_the_batch_back():
         seen.append((trio.current_time() - began, list(messages)))
         return messages
 
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush, size=10, linger=1.0)))
+    async with acting(box, simple(flush, size=10, linger=1.0)):
         await box.post(1)
         await trio.sleep(0.9)
         await box.post(2)
         await trio.sleep(0.5)
-        box.close()
     assert seen == [(pytest.approx(1.0), [1, 2])]
 
 
 async def test_without_linger_a_batch_takes_what_waits_and_no_more():
-    seen, gate, box = [], trio.Event(), make_box()
+    box, flush = make_box(), Kept()
+    flush.shut()
 
-    async def flush(messages):
-        seen.append(list(messages))
-        await gate.wait()
-        return messages
-
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush, size=10, linger=0.0)))
+    async with acting(box, simple(flush, size=10, linger=0.0)):
         for i in range(4):
             await box.post(i)
             await wait_all_tasks_blocked()
-        gate.set()
-        box.close()
-    assert seen == [[0], [1, 2, 3]]
+        flush.gate.set()
+    assert flush.batches == [[0], [1, 2, 3]]
 
 
 async def test_the_end_of_mail_flushes_at_once():
-    seen, box = [], make_box(10)
-
-    async def flush(messages):
-        seen.append(list(messages))
-        return messages
+    box, flush = make_box(10), Kept()
 
     for i in range(5):
         await box.post(i)
     box.close()
     began = trio.current_time()
     await supervise(box, simple(flush, size=100, linger=60))
-    assert seen == [[0, 1, 2, 3, 4]]
+    assert flush.batches == [[0, 1, 2, 3, 4]]
     assert trio.current_time() == began
 
 
 async def test_messages_keep_their_order():
-    seen, box = [], make_box(4)
+    box, flush = make_box(4), Kept(0.01)
 
-    async def flush(messages):
-        await trio.sleep(0.01)
-        seen.extend(messages)
-        return messages
-
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush, linger=0.0)))
+    async with acting(box, simple(flush, linger=0.0)):
         for i in range(50):
             await box.post(i)
-        box.close()
-    assert seen == list(range(50))
+    assert flush.applied == list(range(50))
 
 
 async def test_a_refusal_is_a_reply_and_not_a_crash():
@@ -162,12 +161,9 @@ async def test_a_refusal_is_a_reply_and_not_a_crash():
         return [ValueError("slug taken") if message == 1 else message for message in messages]
 
     recorder = Recorder(box)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush)))
-        async with trio.open_nursery() as callers:
-            for i in range(3):
-                callers.start_soon(recorder.ask, i)
-        box.close()
+    async with acting(box, simple(flush)), trio.open_nursery() as callers:
+        for i in range(3):
+            callers.start_soon(recorder.ask, i)
     assert set(recorder.answers) == {0, 2, ValueError}
     assert runs == [3]
     assert box.stats.restarts == 0
@@ -181,22 +177,16 @@ async def test_too_few_replies_are_a_crash_that_every_asker_learns_of():
         return messages if len(calls) > 1 else messages[:1]
 
     recorder = Recorder(box)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush, size=2)))
+    async with acting(box, simple(flush, size=2)):
         async with trio.open_nursery() as callers:
             for i in range(2):
                 callers.start_soon(recorder.ask, i)
         assert await box.ask("again") == "again"
-        box.close()
     assert recorder.answers == [ActorDown, ActorDown]
 
 
 async def test_the_stats_count_messages_batches_and_busy_time():
-    box = make_box()
-
-    async def flush(messages):
-        await trio.sleep(2)
-        return messages
+    box, flush = make_box(), Kept(2)
 
     async with trio.open_nursery() as nursery:
         start = simple(flush, size=2, linger=0.0, stats=box.stats)
@@ -215,24 +205,18 @@ async def test_the_stats_count_messages_batches_and_busy_time():
 
 async def test_a_poster_collects_the_reply_later():
     box = make_box()
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(echo)))
+    async with acting(box, simple(echo)):
         envelopes = [await box.post(i) for i in range(3)]
         assert [await envelope.reply() for envelope in envelopes] == [0, 1, 2]
-        box.close()
 
 
 async def test_a_posted_message_is_done_even_if_nobody_waits_for_it():
-    seen, box = [], make_box()
-
-    async def flush(messages):
-        seen.extend(messages)
-        return messages
+    box, flush = make_box(), Kept()
 
     await box.post("alone")
     box.close()
     await supervise(box, simple(flush))
-    assert seen == ["alone"]
+    assert flush.applied == ["alone"]
 
 
 async def test_mail_for_which_there_is_room_takes_no_turn_of_the_loop():
@@ -247,45 +231,35 @@ async def test_mail_for_which_there_is_room_takes_no_turn_of_the_loop():
 
 
 async def test_a_nudge_never_waits_and_never_fails():
-    box = make_box(1)
+    box, flush = make_box(1), Kept()
     box.nudge("kept")
     box.nudge("dropped: the mailbox is full")
     assert box.depth == 1
-    seen = []
-
-    async def flush(messages):
-        seen.extend(messages)
-        return messages
 
     box.close()
     box.nudge("dropped: closed")
     await supervise(box, simple(flush))
     box.nudge("dropped: gone")
-    assert seen == ["kept"]
+    assert flush.applied == ["kept"]
 
 
 async def test_what_timed_out_in_the_queue_is_never_applied():
-    gate, applied, box = trio.Event(), [], make_box()
-    flush = hold_until(gate, applied)
-
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush, size=1, limit=100)))
+    box, flush = make_box(), Kept()
+    flush.shut()
+    async with acting(box, simple(flush, size=1, limit=100)) as nursery:
         nursery.start_soon(box.ask, "held")
         await wait_all_tasks_blocked()
         with pytest.raises(trio.TooSlowError):
             await box.ask("late", within=1)
-        gate.set()
+        flush.gate.set()
         assert await box.ask("ok") == "ok"
-        box.close()
-    assert applied == ["held", "ok"]
+    assert flush.applied == ["held", "ok"]
 
 
 async def test_a_cancelled_asker_leaves_nothing_to_apply():
-    gate, applied, box = trio.Event(), [], make_box()
-    flush = hold_until(gate, applied)
-
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush, size=1, limit=100)))
+    box, flush = make_box(), Kept()
+    flush.shut()
+    async with acting(box, simple(flush, size=1, limit=100)) as nursery:
         nursery.start_soon(box.ask, "held")
         await wait_all_tasks_blocked()
         with trio.CancelScope() as scope:
@@ -293,74 +267,50 @@ async def test_a_cancelled_asker_leaves_nothing_to_apply():
                 callers.start_soon(box.ask, "cancelled")
                 await wait_all_tasks_blocked()
                 scope.cancel()
-        gate.set()
-        box.close()
-    assert applied == ["held"]
+        flush.gate.set()
+    assert flush.applied == ["held"]
 
 
 async def test_an_asker_cancelled_during_the_work_does_not_stop_it():
-    gate, applied, box = trio.Event(), [], make_box()
-    flush = hold_until(gate, applied)
-
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush, size=1, linger=0.0)))
+    box, flush = make_box(), Kept()
+    flush.shut()
+    async with acting(box, simple(flush, size=1, linger=0.0)):
         with trio.move_on_after(1):
             await box.ask("underway")
-        gate.set()
-        box.close()
-    assert applied == ["underway"]
+        flush.gate.set()
+    assert flush.applied == ["underway"]
 
 
 async def test_a_full_mailbox_holds_the_sender_back_and_forgets_it_when_it_gives_up():
-    gate, box = trio.Event(), make_box(0)
+    box, flush = make_box(0), Kept()
+    flush.shut()
 
-    async def flush(messages):
-        await gate.wait()
-        return messages
-
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush, size=1, limit=100)))
+    async with acting(box, simple(flush, size=1, limit=100)) as nursery:
         nursery.start_soon(box.ask, 0)
         await wait_all_tasks_blocked()
         with pytest.raises(trio.TooSlowError):
             await box.ask(1, within=1)
         assert box.inbox.statistics().tasks_waiting_send == 0
-        gate.set()
-        box.close()
+        flush.gate.set()
 
 
 # -- crashes ----------------------------------------------------------------------------------------
 
 
 async def test_a_crash_costs_its_batch_and_keeps_the_queue():
-    calls, box = [], make_box()
-
-    async def flush(messages):
-        calls.append(messages)
-        if len(calls) == 1:
-            raise OSError("disk")
-        return messages
+    box, flush = make_box(), Kept(failure=OSError("disk"))
 
     recorder = Recorder(box)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush, size=1)))
-        async with trio.open_nursery() as callers:
-            for i in range(3):
-                callers.start_soon(recorder.ask, i)
-        box.close()
+    async with acting(box, simple(flush, size=1)), trio.open_nursery() as callers:
+        for i in range(3):
+            callers.start_soon(recorder.ask, i)
     assert recorder.answers.count(ActorDown) == 1
-    assert len(recorder.answers) == len(calls) == 3
+    assert len(recorder.answers) == len(flush.batches) == 3
     assert box.stats.restarts == 1
 
 
 async def test_every_asker_of_the_crashed_batch_learns_that_the_outcome_is_unknown():
-    calls, box = [], make_box()
-
-    async def flush(messages):
-        calls.append(list(messages))
-        if len(calls) == 1:
-            raise RuntimeError("bug")
-        return messages
+    box, flush = make_box(), Kept(failure=RuntimeError("bug"))
 
     recorder = Recorder(box)
     async with trio.open_nursery() as nursery:
@@ -371,14 +321,11 @@ async def test_every_asker_of_the_crashed_batch_learns_that_the_outcome_is_unkno
             await nursery.start(partial(supervise, box, simple(flush, size=3)))
         box.close()
     assert recorder.answers.count(ActorDown) == 3
-    assert sorted(answer for answer in recorder.answers if answer is not ActorDown) == sorted(calls[1])
+    assert sorted(each for each in recorder.answers if each is not ActorDown) == sorted(flush.batches[1])
 
 
 async def test_the_actor_gives_up_after_three_restarts():
     box = make_box()
-
-    async def flush(messages):
-        raise OSError("disk")
 
     async def pester() -> None:
         while True:
@@ -386,7 +333,7 @@ async def test_the_actor_gives_up_after_three_restarts():
 
     with pytest.RaisesGroup(ActorGaveUp):
         async with trio.open_nursery() as nursery:
-            await nursery.start(partial(supervise, box, simple(flush, size=1)))
+            await nursery.start(partial(supervise, box, simple(fail, size=1)))
             nursery.start_soon(pester)
     assert box.stats.restarts == 3
 
@@ -394,28 +341,20 @@ async def test_the_actor_gives_up_after_three_restarts():
 async def test_crashes_far_apart_do_not_add_up():
     box, recorder = make_box(), None
 
-    async def flush(messages):
-        raise OSError("disk")
-
     recorder = Recorder(box)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush, size=1, linger=0.0)))
+    async with acting(box, simple(fail, size=1, linger=0.0)):
         for i in range(10):
             await recorder.ask(i)
             await trio.sleep(30)
-        box.close()
     assert recorder.answers == [ActorDown] * 10
 
 
 async def test_what_is_queued_when_the_actor_gives_up_was_not_applied():
     box = make_box()
 
-    async def flush(messages):
-        raise OSError("disk")
-
     queued = [await box.post(i) for i in range(6)]
     with pytest.raises(ActorGaveUp):
-        await supervise(box, simple(flush, size=1, linger=0.0))
+        await supervise(box, simple(fail, size=1, linger=0.0))
     causes = []
     for envelope in queued:
         with pytest.raises((ActorDown, ShuttingDown)) as caught:
@@ -433,12 +372,10 @@ async def test_a_hung_flush_trips_its_limit_and_is_a_crash():
             await trio.sleep_forever()
         return messages
 
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, simple(flush, size=1, limit=2)))
+    async with acting(box, simple(flush, size=1, limit=2)):
         with pytest.raises(ActorDown):
             await box.ask(1)
         assert await box.ask(2) == 2
-        box.close()
 
 
 async def test_an_exception_group_of_crashes_restarts_too():
@@ -455,11 +392,9 @@ async def test_an_exception_group_of_crashes_restarts_too():
     async def echo_crash():
         raise KeyError("bug beside the inbox")
 
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, start))
+    async with acting(box, start):
         await trio.sleep(1)
         assert await box.ask(1) == 1
-        box.close()
     assert box.stats.restarts == 1
 
 
@@ -467,12 +402,7 @@ async def test_an_exception_group_of_crashes_restarts_too():
 
 
 async def test_cancelling_lets_the_batch_land():
-    done, box = [], make_box()
-
-    async def flush(messages):
-        await trio.sleep(1)
-        done.extend(messages)
-        return messages
+    box, flush = make_box(), Kept(1)
 
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -481,7 +411,7 @@ async def test_cancelling_lets_the_batch_land():
             await wait_all_tasks_blocked()
             scope.cancel()
     assert scope.cancelled_caught
-    assert done == [1]
+    assert flush.applied == [1]
 
 
 async def test_cancelling_never_restarts():
@@ -494,11 +424,7 @@ async def test_cancelling_never_restarts():
 
 
 async def test_what_a_cancelled_actor_had_only_collected_was_not_applied():
-    box, seen = make_box(), []
-
-    async def flush(messages):
-        seen.extend(messages)
-        return messages
+    box, flush = make_box(), Kept()
 
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -510,7 +436,7 @@ async def test_what_a_cancelled_actor_had_only_collected_was_not_applied():
     for envelope in collected:
         with pytest.raises(ShuttingDown):
             await envelope.reply()
-    assert seen == []
+    assert flush.applied == []
 
 
 async def test_a_closed_mailbox_refuses_and_nothing_was_applied():
@@ -625,16 +551,13 @@ async def test_downstream_stays_open_while_upstream_has_mail():
 async def test_giving_up_tears_the_whole_nursery_down():
     box = make_box()
 
-    async def flush(messages):
-        raise OSError
-
     async def front() -> None:
         while True:
             await Recorder(box).ask(1)
 
     with pytest.RaisesGroup(pytest.RaisesGroup(ActorGaveUp)):
         async with trio.open_nursery() as outer, trio.open_nursery() as inner:
-            await inner.start(partial(supervise, box, simple(flush, size=1)))
+            await inner.start(partial(supervise, box, simple(fail, size=1)))
             outer.start_soon(front)
 
 
@@ -673,8 +596,6 @@ async def test_a_boot_that_works_at_the_second_try_starts_the_actor():
         task_status.started()
         await run_batches(inbox, echo, size=1)
 
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(supervise, box, flaky))
+    async with acting(box, flaky):
         assert await box.ask(1) == 1
-        box.close()
     assert len(boots) == 2

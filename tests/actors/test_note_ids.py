@@ -15,15 +15,13 @@ from tests.actors.test_versions import lose_manifest
 from tests.actors.watched import UUID, WatchedHouse, note
 
 
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
-
-
 def move(house: WatchedHouse, source: str, target: str) -> None:
     (house.folder / source).rename(house.folder / target)
+
+
+async def settle_move(house: WatchedHouse, source: str, target: str) -> None:
+    move(house, source, target)
+    await house.settle_paths(source, target)
 
 
 def ids(house: WatchedHouse) -> dict[str, str]:
@@ -41,8 +39,7 @@ async def test_a_move_keeps_id_number_and_links_for_good(house):
     a = derive_id("a.md")
     async with house.watching():
         serial = house.catalogue.get(a).serial
-        move(house, "a.md", "c.md")
-        await house.settle_paths("a.md", "c.md")
+        await settle_move(house, "a.md", "c.md")
         assert (ids(house)["c.md"], house.catalogue.get(a).serial) == (a, serial)
         assert house.catalogue.graph.counts().edges == 1
     assert (house.told(), stored(house)) == ([(NOTE_RENAMED, "c.md")], {"c.md": a})
@@ -58,8 +55,7 @@ async def test_a_move_back_needs_no_row(house):
     house.put("a.md", "just text")
     async with house.watching():
         for source, target in (("a.md", "b.md"), ("b.md", "c.md"), ("c.md", "a.md")):
-            move(house, source, target)
-            await house.settle_paths(source, target)
+            await settle_move(house, source, target)
         assert ids(house) == {"a.md": derive_id("a.md")}
     assert stored(house) == {}
 
@@ -70,8 +66,7 @@ async def test_a_new_file_at_the_old_path_is_another_note(house, is_running):
     house.put("a.md", "just text")
     a = derive_id("a.md")
     async with house.watching():
-        move(house, "a.md", "b.md")
-        await house.settle_paths("a.md", "b.md")
+        await settle_move(house, "a.md", "b.md")
         if is_running:
             house.put("a.md", "a new text")
             await house.settle_paths("a.md")
@@ -89,8 +84,7 @@ async def test_an_id_that_was_written_into_the_moved_file_stays_its_own(house):
     house.put("a.md", "just text")
     a = derive_id("a.md")
     async with house.watching():
-        move(house, "a.md", "b.md")
-        await house.settle_paths("a.md", "b.md")
+        await settle_move(house, "a.md", "b.md")
         await house.update(a, "Title", "by a tool")
         assert a in (house.folder / "b.md").read_text()
         house.put("a.md", "a new text")
@@ -141,8 +135,7 @@ async def test_broken_frontmatter_costs_no_identity_also_over_a_start(house, has
     house.put("old.md", text)
     house.put("two.md", note(2, title="Two").replace("# Note 2", "# Two"))
     async with house.watching():
-        move(house, "old.md", "new.md")
-        await house.settle_paths("old.md", "new.md")
+        await settle_move(house, "old.md", "new.md")
         (entry,) = [each for each in house.catalogue if each.path == "new.md"]
         house.put("new.md", "---\ntags: [\n---\n")
         await house.settle_paths("new.md")

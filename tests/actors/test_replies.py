@@ -37,7 +37,7 @@ SPEAKING |= {"submit", "ask", "run", "_ask", "_submit"}
 
 def untyped(source: str) -> Iterator[int]:
     """Lines on which a message or a reply is `Any`."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)) if "Any" in source else ():
         written = _type_of_message(node)
         if written is not None and any(ast.unparse(part) == "Any" for part in ast.walk(written)):
             yield written.lineno
@@ -87,10 +87,10 @@ def promised(cls: type) -> Any:
     return promised(cls.__base__) if cls.__base__ is not None else None
 
 
-@pytest.mark.parametrize("room", ["actors", "core", "services", "tools"])
-def test_no_message_and_no_reply_is_any(room: str) -> None:
+def test_no_message_and_no_reply_is_any() -> None:
     assert [
         f"{path.relative_to(PACKAGE)}:{line}"
+        for room in ("actors", "core", "services", "tools")
         for path in sorted((PACKAGE / room).rglob("*.py"))
         if path.relative_to(PACKAGE).as_posix() not in EXCEPT
         for line in untyped(path.read_text(encoding="utf-8"))
@@ -100,15 +100,12 @@ def test_no_message_and_no_reply_is_any(room: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "CoordinatorReply = Any",
-        "MemoryMailbox = Mailbox[MemoryMessage, Any]",
-        "class A(Command[Any]): pass",
-        "class A(TaskCommand[list[Any]]): pass",
-        "class A:\n    reply: Any",
+        "CoordinatorReply = Any", "MemoryMailbox = Mailbox[MemoryMessage, Any]",
+        "class A(Command[Any]): pass", "class A(TaskCommand[list[Any]]): pass", "class A:\n    reply: Any",
         "async def submit(self, command: TaskCommand) -> Any: ...",
         "def flush(messages: Sequence[Any]) -> list[object]: ...",
     ],
-)
+)  # fmt: skip
 def test_an_untyped_one_is_found(source: str) -> None:
     assert list(untyped(source))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,6 @@ from lithos.services.notes.texts import NoteTexts
 from lithos.stores.coordination.schema import NoteRows
 from lithos.stores.notes.values import digest_of
 from tests.actors.watched import UUID, WatchedHouse, note
-
-
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
 
 
 def edit(house: WatchedHouse, path: str, text: str) -> None:
@@ -59,8 +53,7 @@ async def saved(house: WatchedHouse) -> dict[str, Standing]:
 @pytest.mark.parametrize("is_taken_up", [False, True])
 async def test_a_write_that_knows_the_state_before_an_edit_is_refused(house, is_taken_up):
     """behaviour 269"""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         edit(house, made.path, "by hand")
         if is_taken_up:
             await house.settle_paths(made.path)
@@ -76,16 +69,14 @@ async def test_a_write_that_knows_the_state_before_an_edit_is_refused(house, is_
 
 async def test_without_an_expected_version_the_edit_counts_and_the_update_is_one_more(house):
     """behaviour 269"""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         edit(house, made.path, "by hand")
         assert (await house.update(made.id, "Note", "mine")).version == 3
 
 
 async def test_a_version_is_stored_before_anybody_is_shown_it(house):
     """An edit that was read but not taken up is not given to the next one, even after a kill."""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         edit(house, made.path, "first")
         assert await read(house, made.id) == 2
         assert stored(house)[made.id].version == 2
@@ -99,8 +90,7 @@ async def test_a_version_is_stored_before_anybody_is_shown_it(house):
 
 async def test_an_edit_that_is_undone_before_anybody_saw_it_counts_nothing(house):
     """behaviour 269"""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         before = (house.folder / made.path).read_bytes()
         edit(house, made.path, "oops")
         (house.folder / made.path).write_bytes(before)
@@ -109,8 +99,7 @@ async def test_an_edit_that_is_undone_before_anybody_saw_it_counts_nothing(house
 
 
 async def test_an_edit_that_is_undone_after_somebody_saw_it_is_a_version_again(house):
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         before = (house.folder / made.path).read_bytes()
         edit(house, made.path, "oops")
         assert await read(house, made.id) == 2
@@ -122,8 +111,7 @@ async def test_an_edit_that_is_undone_after_somebody_saw_it_is_a_version_again(h
 
 async def test_a_version_that_a_person_raised_is_taken_as_it_is(house):
     """behaviour 269"""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         file = house.folder / made.path
         file.write_text(file.read_text().replace("version: 1", "version: 7"))
         await house.settle_paths(made.path)
@@ -157,8 +145,7 @@ def lose_manifest(house: WatchedHouse) -> None:
 @pytest.mark.parametrize("edits_offline", [0, 1])
 async def test_edits_are_counted_after_the_manifest_is_lost(house, edits_offline):
     """behaviour 269: also those made in the meantime, of what the journal tells."""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         await house.update(made.id, "Note", "more")
         edit(house, made.path, "running")
         await house.settle_paths(made.path)
@@ -173,8 +160,7 @@ async def test_edits_are_counted_after_the_manifest_is_lost(house, edits_offline
 
 async def test_a_kill_before_the_manifest_learns_of_a_write_hides_no_later_edit(house, monkeypatch):
     """What the journal was told last tells which bytes the version stands for."""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         assert await house.becomes_consistent()
         monkeypatch.setattr(house.manifest, "store", lambda *_: None)
         assert (await house.update(made.id, "Note", "acknowledged")).version == 2
@@ -185,8 +171,7 @@ async def test_a_kill_before_the_manifest_learns_of_a_write_hides_no_later_edit(
 
 
 async def test_rows_go_with_their_notes(house):
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         edit(house, made.path, "by hand")
         await house.settle_paths(made.path)
         assert list(stored(house)) == [made.id]
@@ -205,8 +190,7 @@ async def test_rows_of_notes_that_are_no_more_are_dropped_at_a_start(house):
 
 async def test_bytes_seen_while_a_tool_writes_do_not_share_its_version(house):
     """Somebody saved over a tool's file, and was read, before the catalogue knew of the tool's."""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         entry = house.catalogue.get(made.id)
         assert house.catalogue.see_version(made.id, "saved over", 2) == 2
         await house.update(made.id, "Note", "tool")
@@ -215,8 +199,7 @@ async def test_bytes_seen_while_a_tool_writes_do_not_share_its_version(house):
 
 
 async def test_a_touch_counts_nothing(house):
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         os.utime(house.folder / made.path, ns=(5 * 10**18, 5 * 10**18))
         await house.settle_paths(made.path)
         assert (shown(house, made.id), await read(house, made.id)) == (1, 1)
@@ -259,8 +242,7 @@ async def test_an_edit_after_a_kill_is_not_taken_for_a_write_that_was_only_shown
 
 async def test_a_write_that_a_kill_left_unrecorded_keeps_its_version(house, tmp_path, monkeypatch):
     left = tmp_path / "left"
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         copy_at_next_entry(house, left, monkeypatch)
         await house.update(made.id, "Note", "only shown")
     after = WatchedHouse(left)
@@ -270,8 +252,8 @@ async def test_a_write_that_a_kill_left_unrecorded_keeps_its_version(house, tmp_
 
 
 async def test_a_write_that_was_intended_but_not_done_counts_nothing(house):
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
+        pass
     rows = NoteRows(intents={(made.id, 2): "never written"})
     with house.store.transaction():
         house.store.store_note_rows(rows)
@@ -280,8 +262,7 @@ async def test_a_write_that_was_intended_but_not_done_counts_nothing(house):
 
 
 async def test_the_intent_of_a_write_is_dropped_once_the_manifest_has_it(house):
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         await house.update(made.id, "Note", "more")
         with pytest.raises(VersionConflict):
             await house.update(made.id, "Note", "refused", expected_version=1)
@@ -308,8 +289,7 @@ def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
 
 async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_a_write(house, monkeypatch):
     """behaviour 269: versions are given in the order of the edits, not in that in which reads end."""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         edit(house, made.path, "first")
         monkeypatch.setattr(house.files, "read_quiet", see_more_after(house.files.read_quiet, house, made))
         assert (await house.update(made.id, "Note", "mine")).version == 3
@@ -319,8 +299,7 @@ async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_
     house, monkeypatch
 ):
     """behaviour 269"""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         edit(house, made.path, "first")
         look = outside_changes.current_state
         monkeypatch.setattr(outside_changes, "current_state", see_more_after(look, house, made))
@@ -329,12 +308,36 @@ async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_
         assert (shown(house, made.id), await read(house, made.id)) == (2, 2)
 
 
+@asynccontextmanager
+async def applying(house: WatchedHouse, made: WriteOutcome, apply, monkeypatch: pytest.MonkeyPatch):
+    """The next write goes into the files by `apply`, in whose midst somebody `reads`: the answers."""
+    told, undecided = [], house.catalogue.records._undecided
+
+    async def tell():
+        told.append(await read(house, made.id))
+
+    async def show():
+        nursery.start_soon(tell)
+        with trio.fail_after(30):
+            while not any(event.statistics().tasks_waiting for event in undecided.values()):
+                await trio.sleep(0.001)
+
+    def apply_once(operations):
+        once.undo()
+        return apply(operations)
+
+    monkeypatch.setattr(house.writer._applying, "_blocking", Threads())
+    async with trio.open_nursery() as nursery:
+        with pytest.MonkeyPatch.context() as once:
+            once.setattr(house.files, "apply", apply_once)
+            yield told, lambda: trio.from_thread.run(show)
+
+
 async def test_a_write_that_is_taken_back_is_not_shown_and_counts_nothing(house, monkeypatch):
     """behaviour 269: a writer places its text, finds that another was displaced, and puts that one back."""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         file = house.folder / made.path
-        apply, told, undecided = house.files.apply, [], house.catalogue.records._undecided
+        apply = house.files.apply
 
         def place_and_take_back(operations):
             edit(house, made.path, "by hand")
@@ -342,71 +345,41 @@ async def test_a_write_that_is_taken_back_is_not_shown_and_counts_nothing(house,
             staged.write_bytes(operations[0].data)
             os.rename(file, file.with_name(".displaced"))
             os.rename(staged, file)
-            trio.from_thread.run(show)
+            reads()
             os.rename(file.with_name(".displaced"), file)
-            monkeypatch.setattr(house.files, "apply", apply)
             return apply(operations)
 
-        async def show():
-            nursery.start_soon(tell)
-            with trio.fail_after(10):
-                while not any(event.statistics().tasks_waiting for event in undecided.values()):
-                    await trio.sleep(0.001)
-
-        async def tell():
-            told.append(await read(house, made.id))
-
-        monkeypatch.setattr(house.files, "apply", place_and_take_back)
-        monkeypatch.setattr(house.writer._applying, "_blocking", Threads())
-        async with trio.open_nursery() as nursery:
-            outcome = await house.update(made.id, "Note", "mine")
-        assert outcome.version == 3
+        async with applying(house, made, place_and_take_back, monkeypatch) as (told, reads):
+            assert (await house.update(made.id, "Note", "mine")).version == 3
         assert told in ([2], [3])
 
 
 async def test_an_edit_of_a_write_that_the_catalogue_does_not_have_yet_is_one_more(house):
     """behaviour 269: its text is in the file, with the version of the write."""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         house.catalogue.records.intend(made.id, Standing(2, "written"))
         assert house.catalogue.see_version(made.id, "edited after that", 2) == 3
 
 
 async def test_a_reader_waits_for_the_write_that_is_under_way(house, monkeypatch):
     """behaviour 269: only then it is known whether other bytes are an edit of what is written."""
-    async with house.watching():
-        made = await house.create("Note")
-        apply, told = house.files.apply, []
+    async with house.with_note() as made:
+        apply = house.files.apply
 
         def apply_then_edit(operations):
             done = apply(operations)
             edit(house, made.path, "by hand")
-            trio.from_thread.run(show)
-            monkeypatch.setattr(house.files, "apply", apply)
+            reads()
             return done
 
-        async def show():
-            nursery.start_soon(tell)
-            with trio.fail_after(10):
-                while not any(
-                    event.statistics().tasks_waiting for event in house.catalogue.records._undecided.values()
-                ):
-                    await trio.sleep(0.001)
-
-        async def tell():
-            told.append(await read(house, made.id))
-
-        monkeypatch.setattr(house.files, "apply", apply_then_edit)
-        monkeypatch.setattr(house.writer._applying, "_blocking", Threads())
-        async with trio.open_nursery() as nursery:
+        async with applying(house, made, apply_then_edit, monkeypatch) as (told, reads):
             assert (await house.update(made.id, "Note", "mine")).version == 2
         assert told == [3]
 
 
 async def test_a_write_is_known_by_its_intent_although_the_next_was_intended_too(house):
     """The manifest and the journal follow later, while the next write begins."""
-    async with house.watching():
-        made = await house.create("Note")
+    async with house.with_note() as made:
         await house.update(made.id, "Note", "second")
     data = (house.folder / made.path).read_bytes()
     house.close()

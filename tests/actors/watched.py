@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import trio
 
@@ -12,6 +13,7 @@ from lithos.actors.blocking import Inline
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.pending import Noticed, Pending
 from lithos.actors.watching.settling import Taking
+from lithos.actors.writing.messages import WriteOutcome
 from lithos.stores.notes.vanished import VanishedFiles
 from tests.actors.house import House
 from tests.fakes import put_file
@@ -63,6 +65,12 @@ class WatchedHouse(House):
             for indexer in self.indexers:
                 await indexer.converged()
             yield
+
+    @asynccontextmanager
+    async def with_note(self, content: str = "text", **fields: Any) -> AsyncIterator[WriteOutcome]:
+        """Run with a note called `Note`; gives what its creation told."""
+        async with self.watching():
+            yield await self.create("Note", content, **fields)
 
     async def settle_paths(self, *paths: str) -> None:
         """One batch with these touched paths."""

@@ -36,16 +36,10 @@ def test_an_id_may_be_encoded_or_not(uri: str, note: str) -> None:
 @pytest.mark.parametrize(
     "uri",
     [
-        "",
-        "lithos://",
-        "lithos://note/",
-        "lithos://note",
-        "lithos://tags/x",
-        "http://note/x",
-        "lithos://note/\ud800",
-        "lithos://note/%ff",
+        "", "lithos://", "lithos://note/", "lithos://note", "lithos://tags/x", "http://note/x",
+        "lithos://note/\ud800", "lithos://note/%ff",
     ],
-)
+)  # fmt: skip
 def test_what_is_no_address_of_ours_is_none(uri: str) -> None:
     assert read_address(uri) is None
 

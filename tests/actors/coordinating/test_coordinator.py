@@ -17,9 +17,8 @@ from lithos.actors.coordinating.messages import AppendEvents, Flush, Journalled,
 from lithos.core.errors import StorageFailed
 from lithos.core.events import AGENT_REGISTERED, EventDraft
 from lithos.core.tasks.model import READ, SEARCH_RESULT, AuditRow
-from lithos.services.tasks.agents import Agents
 from lithos.stores.coordination.store import CoordinationStore
-from tests.fakes import START, Clock, Gate, served
+from tests.fakes import START, Clock, Gate, ask_together, served
 
 pytestmark = pytest.mark.autojump
 
@@ -55,6 +54,10 @@ class Desk:
 
     def served(self):
         return served(self.mailbox, self.coordinator.start)
+
+    async def together(self, *messages) -> list[object]:
+        """Replies and refusals of messages of one batch."""
+        return await ask_together(self.mailbox.ask, self.gate, Flush(), *messages)
 
     def journal(self) -> list[str]:
         return [str(event.draft.payload.get("n", event.draft.type)) for event in self.store.events_after(0)]
@@ -105,20 +108,9 @@ async def test_seq_strictly_increases_over_all_kinds_of_events(desk):
 
 
 async def test_what_waits_is_committed_as_one_transaction(desk):
-    replies: list[object] = []
-
-    async def ask(n: int) -> None:
-        message = make_append(n) if n % 2 else make_registration(f"agent{n}")
-        replies.append(await desk.mailbox.ask(message))
-
-    desk.gate.shut()
-    async with desk.served() as nursery:
-        for n in range(100):
-            nursery.start_soon(ask, n)
-        await wait_all_tasks_blocked()
-        desk.gate.open()
-        while len(replies) < 100:
-            await trio.sleep(0.1)
+    messages = [make_append(n) if n % 2 else make_registration(f"agent{n}") for n in range(100)]
+    async with desk.served():
+        assert None not in await desk.together(*messages)
     assert desk.commits <= 3
     assert len(desk.seqs()) == 100
     assert len(desk.coordinator.agents) == 50
@@ -185,65 +177,11 @@ async def test_disabled_events_are_neither_journalled_nor_delivered(tmp_path):
 # -- agents -----------------------------------------------------------------------------------------
 
 
-async def test_registering_twice_merges(desk):
-    """behaviour 90"""
-    agents = Agents(desk.coordinator)
-    async with desk.served():
-        assert await agents.register("a", "Ann", None, {"k": 1}) is True
-        desk.clock.advance(60)
-        assert await agents.register("a", None, "bot", None) is False
-        agent = agents.get("a")
-        assert (agent.name, agent.type, agent.metadata) == ("Ann", "bot", {"k": 1})
-        assert agent.first_seen_at == START
-        assert agent.last_seen_at == desk.clock()
-        assert agents.get("nobody") is None
-    assert desk.store.agents() == [agent]
-    assert desk.journal() == [AGENT_REGISTERED] * 2
-    assert [event.draft.payload for event in desk.store.events_after(0)] == [
-        {"agent_id": "a", "name": "Ann"},
-        {"agent_id": "a", "name": "Ann"},
-    ]
-
-
 async def test_two_registrations_in_one_batch_are_one_new_agent(desk):
     """behaviour 90"""
-    replies: list[object] = []
-
-    async def register(name: str) -> None:
-        replies.append(await desk.mailbox.ask(make_registration("a", name=name)))
-
-    desk.gate.shut()
-    async with desk.served() as nursery:
-        nursery.start_soon(desk.mailbox.ask, Flush())
-        await wait_all_tasks_blocked()
-        nursery.start_soon(register, "x")
-        nursery.start_soon(register, "y")
-        await wait_all_tasks_blocked()
-        desk.gate.open()
-        while len(replies) < 2:
-            await trio.sleep(0.1)
-    assert sorted(map(bool, replies)) == [False, True]
-
-
-async def test_any_action_registers_and_moves_last_seen(desk):
-    """behaviour 91"""
-    agents = Agents(desk.coordinator)
     async with desk.served():
-        desk.coordinator.touch("old")
-        middle = desk.clock.advance(60)
-        desk.coordinator.touch("new")
-        await agents.register("typed", None, "bot", None)
-        assert {agent.id for agent in agents.list_agents(None, None)} == {"old", "new", "typed"}
-        assert [agent.id for agent in agents.list_agents("bot", None)] == ["typed"]
-        assert {agent.id for agent in agents.list_agents(None, middle)} == {"new", "typed"}
-        desk.clock.advance(60)
-        desk.coordinator.touch("old")
-        assert agents.list_agents(None, None)[0].id == "old"
-        assert agents.get("old").first_seen_at == START
-        await trio.sleep(1)
-        stored = {agent.id: agent.last_seen_at for agent in desk.store.agents()}
-        assert stored["old"] == desk.clock(), "stored within the second"
-    assert desk.journal() == [AGENT_REGISTERED], "acting emits nothing"
+        replies = await desk.together(make_registration("a", name="x"), make_registration("a", name="y"))
+    assert replies == [True, False]
 
 
 async def test_a_clock_that_jumps_back_does_not_move_last_seen_back(desk):
@@ -407,28 +345,12 @@ async def test_a_registration_that_cannot_be_stored_is_refused_and_changes_nothi
 
 
 async def test_in_a_failing_batch_registrations_are_refused_and_events_kept_in_order(desk):
-    replies: dict[str, object] = {}
-
-    async def ask(key: str, message) -> None:
-        try:
-            replies[key] = await desk.mailbox.ask(message)
-        except StorageFailed:
-            replies[key] = "refused"
-
-    desk.gate.shut()
     desk.failing = True
-    async with desk.served() as nursery:
-        nursery.start_soon(desk.mailbox.ask, Flush())
-        await wait_all_tasks_blocked()
-        for key, message in (("1", make_append(1)), ("r", make_registration("r")), ("2", make_append(2))):
-            nursery.start_soon(ask, key, message)
-            await wait_all_tasks_blocked()
-        desk.gate.open()
-        while len(replies) < 3:
-            await trio.sleep(0.1)
+    async with desk.served():
+        first, refused, second = await desk.together(make_append(1), make_registration("r"), make_append(2))
         desk.failing = False
         await trio.sleep(1)
-    assert replies == {"1": Journalled.LATER, "r": "refused", "2": Journalled.LATER}
+    assert (first, type(refused), second) == (Journalled.LATER, StorageFailed, Journalled.LATER)
     assert desk.journal() == ["1", "2"]
     assert desk.store.agents() == []
 
@@ -438,7 +360,7 @@ async def test_a_failing_database_does_not_crash_the_coordinator_however_long(de
         desk.failing = True
         desk.coordinator.touch("a")
         await desk.mailbox.ask(make_append(1))
-        await trio.sleep(3600)
+        await trio.sleep(600)
         assert desk.mailbox.stats.restarts == 0
 
 

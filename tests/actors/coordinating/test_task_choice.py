@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -151,28 +151,9 @@ class ChoiceMachine(RuleBasedStateMachine):
         assert max((told - self.renewals).values(), default=1) == 1
 
 
-def check(examples: int) -> None:
-    run_state_machine_as_test(
-        ChoiceMachine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=40,
-            deadline=None,
-            suppress_health_check=[HealthCheck.too_slow],
-        ),
-    )
-
-
 def test_random_boards_give_the_task_that_a_look_at_all_finds() -> None:
     """behaviour 258: whatever was held, freed, blocked, changed, and wherever the clock was put."""
-    check(25)
-
-
-@pytest.mark.slow
-@pytest.mark.takes(36)
-def test_two_thousand_random_boards_give_the_task_that_a_look_at_all_finds() -> None:
-    """behaviour 258"""
-    check(2_000)
+    run_state_machine_as_test(ChoiceMachine, settings=settings(stateful_step_count=40))
 
 
 def steps(board: Board, wanted: NextTask) -> int:
@@ -192,17 +173,17 @@ def steps(board: Board, wanted: NextTask) -> int:
 
 
 @pytest.mark.parametrize("project", [None, "p"])
-def test_a_choice_costs_the_same_behind_a_thousand_held_tasks(project: str | None) -> None:
-    """behaviour 258: it goes on where the last one ended."""
+def test_a_choice_costs_the_same_behind_hundreds_of_held_tasks(project: str | None) -> None:
+    """behaviour 258: it goes on where the last one ended; a look at each held task would double the steps."""
     board = Board()
-    for number in range(2_000):
+    for number in range(500):
         board.create(str(number), metadata={"project": "p" if number % 2 else "other"})
     wanted = NextTask(agent="a", project=project)
     early = max(steps(board, wanted) for _ in range(5))
-    for _ in range(800):
+    for _ in range(200):
         board.run(wanted)
     late = max(steps(board, wanted) for _ in range(5))
-    assert late <= 2 * early
+    assert late <= 1.2 * early
 
 
 def test_marks_are_few_and_a_failed_commit_forgets_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ class Vectors:
 
 
 async def take(asked: Sequence[Asked]) -> list[int]:
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         return [(await each.hits())[0].serial for each in asked]
 
 
@@ -68,7 +68,7 @@ async def test_the_answers_of_one_pass_wake_one_searcher_a_turn_of_the_loop() ->
         await each.hits()
         woken.append(turns.number)
 
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             for each in asked:
                 nursery.start_soon(search, each)

@@ -38,6 +38,12 @@ class Desk:
         for serial in serials:
             self.indexer.promise(await self.indexer.accept(make_upsert(make_entry(serial))))
 
+    async def wait(self, *, words: bool = True) -> float:
+        """How long a search waits."""
+        began = trio.current_time()
+        await self.visibility.reach(words=words)
+        return trio.current_time() - began
+
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
@@ -52,9 +58,7 @@ async def test_with_nothing_to_wait_for_there_is_no_wait(desk: Desk) -> None:
         assert not scope.cancelled_caught
         await desk.accept(1)
         await trio.sleep(2 * LINGER)
-        began = trio.current_time()
-        await desk.visibility.reach()
-        assert trio.current_time() == began
+        assert await desk.wait() == 0
 
 
 async def test_a_lone_change_lingers_until_a_search_needs_it(desk: Desk) -> None:
@@ -62,10 +66,8 @@ async def test_a_lone_change_lingers_until_a_search_needs_it(desk: Desk) -> None
         await desk.accept(1)
         await wait_all_tasks_blocked()
         assert desk.index.held == {}
-        began = trio.current_time()
-        await desk.visibility.reach()
+        assert await desk.wait() == 0
         assert list(desk.index.held) == [1]
-        assert trio.current_time() == began
         await desk.accept(2)
         await trio.sleep(2 * LINGER)
         assert list(desk.index.held) == [1, 2], "without a search it comes in by itself"
@@ -78,10 +80,8 @@ async def test_while_many_changes_are_expected_they_linger_longer_but_no_search_
         await desk.accept(1)
         await trio.sleep(5 * LINGER)
         assert desk.index.held == {}, "more were to come"
-        began = trio.current_time()
-        await desk.visibility.reach()
+        assert await desk.wait() == 0
         assert list(desk.index.held) == [1]
-        assert trio.current_time() == began
         await trio.sleep(GATHERING_LASTS)
         await desk.accept(2)
         await trio.sleep(2 * LINGER)
@@ -113,9 +113,7 @@ async def test_a_search_waits_for_no_change_that_is_not_acknowledged_yet(desk: D
     async with desk.served:
         await desk.indexer.accept(make_upsert(make_entry(1)))
         await wait_all_tasks_blocked()
-        began = trio.current_time()
-        await desk.visibility.reach()
-        assert trio.current_time() == began
+        assert await desk.wait() == 0
         assert desk.index.held == {}
 
 
@@ -164,12 +162,9 @@ async def test_only_the_wanted_index_is_waited_for(desk: Desk) -> None:
         desk.gate.shut()
         desk.other_gate.shut()
         await desk.accept(1)
-        began = trio.current_time()
-        await desk.visibility.reach(words=False)
-        assert trio.current_time() == began
+        assert await desk.wait(words=False) == 0
         desk.other.promise(await desk.other.accept(make_upsert(make_entry(1))))
-        await desk.visibility.reach()
-        assert trio.current_time() == pytest.approx(began + PATIENCE), "both at the same time"
+        assert await desk.wait() == pytest.approx(PATIENCE), "both at the same time"
         desk.gate.open()
         desk.other_gate.open()
 
@@ -180,9 +175,7 @@ async def test_after_two_seconds_the_index_says_that_it_is_behind_until_it_has_c
         await desk.accept(1)
         await wait_all_tasks_blocked()
         await desk.accept(*range(2, 8))
-        began = trio.current_time()
-        await desk.visibility.reach()
-        assert trio.current_time() == pytest.approx(began + PATIENCE)
+        assert await desk.wait() == pytest.approx(PATIENCE)
         assert len(desk.behind) == 1
         assert "late" in str(desk.behind[0])
         assert not desk.indexer.is_in_demand, "searches refuse it, so no write need wait for it"
@@ -200,9 +193,7 @@ async def test_a_batch_that_fails_lets_searches_go_and_the_index_is_behind(desk:
     desk.index.failing, desk.index.crashing = how == "refused", int(how == "crashed")
     async with desk.served:
         await desk.accept(1)
-        began = trio.current_time()
-        await desk.visibility.reach()
-        assert trio.current_time() == began
+        assert await desk.wait() == 0
         assert desk.behind[-1] is not None
         assert not desk.indexer.is_converged
 

@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import apsw
 import pytest
-import trio
 
-from lithos.actors.kit import ActorDown
 from lithos.core.learning.edges import EdgeFilter
 from lithos.core.learning.memory import Consolidate
-from tests.actors.memories import (
-    SPACES,
-    Desk,
-    Killed,
-    fill_working_memory,
-    nodes,
-    retrieval,
-    weights,
-)
+from tests.actors.memories import SPACES, Killed, fill_working_memory, nodes, retrieval, weights
 
 pytestmark = pytest.mark.autojump
-
-
-@pytest.fixture
-def desk(tmp_path):
-    desk = Desk(tmp_path)
-    yield desk
-    desk.close()
 
 
 def is_consolidated_once(desk) -> bool:
@@ -38,8 +19,7 @@ def is_consolidated_once(desk) -> bool:
 
 async def test_a_task_is_consolidated_once(desk):
     """behaviour 155"""
-
-    async def body():
+    async with desk.running():
         await fill_working_memory(desk)
         assert await desk.ask(Consolidate("t", SPACES)) == 3
         assert is_consolidated_once(desk)
@@ -48,13 +28,10 @@ async def test_a_task_is_consolidated_once(desk):
         assert await desk.ask(Consolidate("t", SPACES)) == 0
         assert is_consolidated_once(desk)
 
-    await desk.run(body)
-
 
 async def test_a_pair_without_edge_gets_a_weak_one(desk):
     """behaviour 155"""
-
-    async def body():
+    async with desk.running():
         for number in (1, 2):
             await desk.ask(retrieval(number, "b", "a"))
         await desk.ask(Consolidate("t", {"b": "n", "a": "n"}))
@@ -64,25 +41,15 @@ async def test_a_pair_without_edge_gets_a_weak_one(desk):
         )  # fmt: skip
         assert desk.told() == []
 
-    await desk.run(body)
-
 
 @pytest.mark.parametrize("where", ["failure", "instead_of_commit", "after_commit"])
 @pytest.mark.parametrize("store", ["edges_switch", "stats_switch"])
 async def test_a_consolidation_cut_off_anywhere_is_completed_and_not_doubled(desk, store, where):
     """behaviour 155"""
-
-    async def cut_off():
+    async with desk.killed():
         await fill_working_memory(desk)
         setattr(getattr(desk, store), where, Killed())
-        with suppress(ActorDown):
-            await desk.ask(Consolidate("t", SPACES))
-        await trio.sleep_forever()
-
-    with pytest.raises(BaseExceptionGroup) as caught:
-        await desk.run(cut_off)
-    assert caught.group_contains(Killed)
-    desk.reopen()
+        await desk.ask(Consolidate("t", SPACES))
     was_committed = (store, where) == ("stats_switch", "after_commit")
     assert is_consolidated_once(desk) == was_committed
     edges_were_committed = (store, where) in [
@@ -91,20 +58,16 @@ async def test_a_consolidation_cut_off_anywhere_is_completed_and_not_doubled(des
         ("stats_switch", "after_commit"),
     ]
     assert weights(desk) == {"ab": 0.53 if edges_were_committed else 0.5}
-
-    async def repeat():
+    async with desk.running():
         assert await desk.ask(Consolidate("t", SPACES)) == (0 if was_committed else 3)
         assert is_consolidated_once(desk)
         assert await desk.ask(Consolidate("t", SPACES)) == 0
         assert is_consolidated_once(desk)
 
-    await desk.run(repeat)
-
 
 async def test_what_an_older_version_has_entered_in_the_ledgers_is_not_repeated(desk):
     """behaviour 155"""
-
-    async def body():
+    async with desk.running():
         await fill_working_memory(desk)
         connection = apsw.Connection(str(desk.root / "stats.db"))
         connection.execute(
@@ -115,5 +78,3 @@ async def test_what_an_older_version_has_entered_in_the_ledgers_is_not_repeated(
         assert await desk.ask(Consolidate("t", SPACES)) == 2
         assert weights(desk) == {"ab": 0.5}
         assert (nodes(desk)["a"].salience, nodes(desk)["b"].salience) == (0.5, 0.51)
-
-    await desk.run(body)

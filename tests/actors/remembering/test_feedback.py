@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import attrs
 import pytest
-import trio
 
-from lithos.actors.kit import ActorDown
 from lithos.core.learning.edges import EdgeFilter
 from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, ForgetLessons
 from lithos.core.learning.questions import LoadQuestions
-from tests.actors.memories import EDGE, Desk, Killed, nodes, weights
+from tests.actors.memories import EDGE, Killed, nodes, weights
 
 pytestmark = pytest.mark.autojump
 
@@ -27,13 +23,6 @@ LESSON = ApplyFeedback(
     question=QUESTION,
     sketches={"a": b"sketch"},
 )
-
-
-@pytest.fixture
-def desk(tmp_path):
-    desk = Desk(tmp_path)
-    yield desk
-    desk.close()
 
 
 def happened(desk) -> tuple[float, float, int, int, int]:
@@ -66,23 +55,14 @@ def remembered(desk) -> list[tuple[str, float, float]]:
 @pytest.mark.parametrize("store", ["edges_switch", "stats_switch"])
 async def test_feedback_cut_off_anywhere_is_completed_and_not_doubled(desk, store, where):
     """behaviours 153, 267"""
-
-    async def cut_off():
+    async with desk.killed():
         await prepare(desk)
         await desk.ask(LoadQuestions("e", 2))
         setattr(getattr(desk, store), where, Killed())
-        with suppress(ActorDown):
-            await desk.ask(LESSON)
-        await trio.sleep_forever()
-
-    with pytest.raises(BaseExceptionGroup) as caught:
-        await desk.run(cut_off)
-    assert caught.group_contains(Killed)
-    desk.reopen()
+        await desk.ask(LESSON)
     edges_were_committed = where == "after_commit" or (store, where) == ("stats_switch", "instead_of_commit")
     assert weights(desk) == ({"ab": 0.53, "mz": 0.45} if edges_were_committed else {"ab": 0.5, "mz": 0.5})
-
-    async def repeat():
+    async with desk.running():
         await desk.ask(LoadQuestions("e", 2))
         for _ in range(2):
             assert await desk.ask(LESSON) == ()
@@ -90,24 +70,19 @@ async def test_feedback_cut_off_anywhere_is_completed_and_not_doubled(desk, stor
             assert remembered(desk) == [("a", 1, 0), ("b", 1, 0)]
             assert desk.stats.reading.questions.sketch("a") == b"sketch"
 
-    await desk.run(repeat)
-
 
 async def test_a_repetition_still_tells_who_misled_too_often(desk):
     """behaviour 153"""
-
-    async def body():
+    async with desk.running():
         for number in (1, 2, 3):
             answer = await desk.ask(attrs.evolve(LESSON, id=f"l{number}"))
         assert answer == ("m",)
         assert await desk.ask(attrs.evolve(LESSON, id="l3")) == ("m",)
         assert nodes(desk)["m"].misleading_count == 3
 
-    await desk.run(body)
-
 
 async def test_what_nobody_will_repeat_is_forgotten_in_both_databases(desk):
-    async def body():
+    async with desk.running():
         await prepare(desk)
         for number in (1, 2):
             await desk.ask(attrs.evolve(LESSON, id=f"l{number}"))
@@ -116,5 +91,3 @@ async def test_what_nobody_will_repeat_is_forgotten_in_both_databases(desk):
         ((left,),) = desk.edges._connections[1].execute("SELECT id FROM applied_lessons").fetchall()
         assert left == "l2"
         assert len(desk.edges.edges(EdgeFilter())) == 2
-
-    await desk.run(body)

@@ -24,23 +24,15 @@ from lithos.core.learning.memory import (
     ProjectProvenance,
     SpendTokens,
 )
-from tests.actors.memories import EDGE, Desk, inference, nodes, retrieval, weights
+from tests.actors.memories import EDGE, inference, nodes, retrieval, weights
 from tests.fakes import START
 
 pytestmark = pytest.mark.autojump
 
 
-@pytest.fixture
-def desk(tmp_path):
-    desk = Desk(tmp_path)
-    yield desk
-    desk.close()
-
-
 async def test_a_retrieval_leaves_receipt_statistics_coactivation_and_working_memory(desk):
     """behaviours 141, 149"""
-
-    async def body():
+    async with desk.running():
         first = retrieval(1, "a", "b")
         await desk.ask(first)
         await desk.ask(attrs.evolve(retrieval(2, "b", "a", "c"), namespaces={"a": "m", "b": "m", "c": "n"}))
@@ -54,13 +46,11 @@ async def test_a_retrieval_leaves_receipt_statistics_coactivation_and_working_me
         assert tables.nodes.companions(["a"], ["m"]) == {"b": 1, "c": 1}
         seen = {node.node_id: node.activation_count for node in tables.receipts.working_memory("t")}
         assert seen == {"a": 2, "b": 2, "c": 1}
-
-    await desk.run(body)
     assert not (desk.root / "edges.db").exists()
 
 
 async def test_what_has_no_edges_makes_no_edge_file_and_the_other_way_round(desk):
-    async def body():
+    async with desk.running():
         assert await desk.ask(
             ProjectProvenance(desired={"a": ("n", ("s",))}, dry_run=True)
         ) == ProjectionOutcome(1)
@@ -76,22 +66,17 @@ async def test_what_has_no_edges_makes_no_edge_file_and_the_other_way_round(desk
         await desk.ask(Consolidate("t", {"a": "n", "b": "n"}))
         assert [path.name for path in desk.root.glob("*s.db")] == ["stats.db"]
 
-    await desk.run(body)
-
 
 async def test_only_edges_make_no_statistics_file(desk):
-    async def body():
+    async with desk.running():
         await desk.ask(EDGE)
         assert await desk.ask(ProjectProvenance(desired={"a": ("n", ("s",))})) == ProjectionOutcome(1)
-
-    await desk.run(body)
     assert not (desk.root / "stats.db").exists()
 
 
 async def test_feedback_moves_salience_and_edges(desk):
     """behaviours 87, 152, 153"""
-
-    async def body():
+    async with desk.running():
         for number, (one, other) in enumerate([("a", "m1"), ("m1", "m2"), ("m2", "z"), ("p", "q")]):
             await desk.ask(attrs.evolve(EDGE, from_id=one, to_id=other, weight=0.5, type=f"t{number}"))
         feedback = ApplyFeedback(
@@ -118,13 +103,10 @@ async def test_feedback_moves_salience_and_edges(desk):
         assert await desk.ask(attrs.evolve(feedback, misleading=("m1",))) == ("m1",)
         assert len(desk.told()) == told  # learning is nothing to announce
 
-    await desk.run(body)
-
 
 async def test_concurrent_feedback_adds_up(desk):
     """behaviour 87"""
-
-    async def body():
+    async with desk.running():
         feedback = ApplyFeedback(task_id="t", cited=("a", "b"), namespaces={"a": "n", "b": "n"})
         async with trio.open_nursery() as nursery:
             for _ in range(10):
@@ -132,13 +114,10 @@ async def test_concurrent_feedback_adds_up(desk):
         assert nodes(desk)["a"].cited_count == 10
         assert weights(desk) == {"ab": 0.77}
 
-    await desk.run(body)
-
 
 async def test_salience_decays_once_a_day_and_is_lifted_to_the_floor(desk):
     """behaviour 154"""
-
-    async def body():
+    async with desk.running():
         await desk.ask(retrieval(1, "a", "b"))
         desk.clock.advance(timedelta(days=10).total_seconds())
         assert await desk.ask(Decay(("a", "unknown"))) == 1
@@ -151,11 +130,9 @@ async def test_salience_decays_once_a_day_and_is_lifted_to_the_floor(desk):
         assert set(await desk.ask(LiftSalience(floor=0.6))) == {"a", "b"}
         assert await desk.ask(LiftSalience(floor=0.6)) == {}
 
-    await desk.run(body)
-
 
 async def test_inferred_edges_are_written_once_told_as_enrichment_and_respect_others(desk):
-    async def body():
+    async with desk.running():
         others = {"asserted": ("asserted", None), "refuted": ("inferred", "refuted")}
         for end, (kind, state) in others.items():
             await desk.ask(
@@ -182,13 +159,10 @@ async def test_inferred_edges_are_written_once_told_as_enrichment_and_respect_ot
         ledgers = desk.stats.reading.ledgers
         assert all(ledgers.is_inferred("a", version, "v") for version in (1, 2, 3))
 
-    await desk.run(body)
-
 
 async def test_jobs_budget_and_upkeep_are_kept(desk):
     """behaviour 156"""
-
-    async def body():
+    async with desk.running():
         await desk.ask(Enqueue((EnrichTrigger(trigger_type="note.updated", node_id="a"),)))
         (job,) = await desk.ask(ClaimJobs(2))
         await desk.ask(FinishJobs(job.rows, done=False, tried=False))
@@ -206,15 +180,11 @@ async def test_jobs_budget_and_upkeep_are_kept(desk):
         assert await desk.ask(ForgetWorkingMemory(frozenset(["u"]), START)) == 1
         assert desk.stats.reading.receipts.working_tasks() == ["t"]
 
-    await desk.run(body)
-
 
 async def test_much_earlier_versions_are_forgotten_when_a_note_is_judged_again(desk):
-    async def body():
+    async with desk.running():
         for version in range(1, 16):
             await desk.ask(inference(version=version))
         ledgers = desk.stats.reading.ledgers
         judged = [version for version in range(1, 20) if ledgers.is_inferred("a", version, "v")]
         assert judged == list(range(6, 16))
-
-    await desk.run(body)

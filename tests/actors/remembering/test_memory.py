@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import apsw
 import attrs
 import pytest
@@ -21,25 +19,13 @@ pytestmark = pytest.mark.autojump
 PLAIN = UpsertEdge(agent="ann", from_id="a", to_id="b", type="contradicts", weight=0.5, namespace="n")
 
 
-@pytest.fixture
-def desk(tmp_path):
-    desk = Desk(tmp_path)
-    yield desk
-    desk.close()
-
-
 def edge_to(to_id: str) -> UpsertEdge:
     return attrs.evolve(PLAIN, to_id=to_id)
 
 
-async def nothing() -> None:
-    """A server that only starts and stops."""
-
-
 async def test_a_change_and_its_event_are_durable_before_the_answer(desk):
     """behaviour 83"""
-
-    async def body():
+    async with desk.running():
         edge = await desk.ask(attrs.evolve(PLAIN, conflict_state="open"))
         (event,) = desk.journal.events_after(0)
         assert (event.draft.type, event.draft.agent, event.draft.tags) == ("edge.upserted", "ann", ())
@@ -53,11 +39,9 @@ async def test_a_change_and_its_event_are_durable_before_the_answer(desk):
         assert (await desk.ask(PLAIN)).created_at == START
         assert desk.told() == [(edge.id, "open"), (edge.id, None)]
 
-    await desk.run(body)
-
 
 async def test_what_waits_together_is_one_commit_of_each_database(desk):
-    async def body():
+    async with desk.running():
         await desk.ask(PLAIN)
         before = desk.edges_switch.commits, desk.journal_switch.commits
         desk.gate.shut()
@@ -72,13 +56,10 @@ async def test_what_waits_together_is_one_commit_of_each_database(desk):
         assert (after[0] - before[0], after[1] - before[1]) == (4, 2)  # the outbox is cleared in one each
         assert sorted(desk.told()) == [(edge_id, None) for edge_id in sorted(desk.stored())]
 
-    await desk.run(body)
-
 
 async def test_weight_changes_are_clamped_add_up_and_are_not_told(desk):
     """behaviour 87"""
-
-    async def body():
+    async with desk.running():
         first, second = await desk.ask(PLAIN), await desk.ask(edge_to("c"))
         both = frozenset([first.id, second.id, "edge_unknown"])
         async with trio.open_nursery() as nursery:
@@ -93,8 +74,6 @@ async def test_weight_changes_are_clamped_add_up_and_are_not_told(desk):
         await desk.ask(ShiftWeights(both, -5))
         assert [edge.weight for edge in desk.edges.edges(EdgeFilter())] == [0.0, 0.0]
         assert len(desk.told()) == 2
-
-    await desk.run(body)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +91,7 @@ async def test_a_conflict_that_cannot_be_settled_changes_and_tells_nothing(
     desk, edge_id, kind, resolution, winner, refusal, named
 ):
     """behaviour 85"""
-
-    async def body():
+    async with desk.running():
         edge = await desk.ask(attrs.evolve(PLAIN, type=kind))
         command = ResolveConflict(edge_id=edge_id, resolution=resolution, resolver="bob", winner_id=winner)
         async with trio.open_nursery() as nursery:  # others of the batch are carried out all the same
@@ -123,13 +101,10 @@ async def test_a_conflict_that_cannot_be_settled_changes_and_tells_nothing(
         assert desk.edges.edges(EdgeFilter(to_id="b")) == [edge]
         assert len(desk.told()) == 2
 
-    await desk.run(body)
-
 
 async def test_a_full_disk_refuses_everybody_and_the_next_change_works(desk):
     """behaviour 85"""
-
-    async def body():
+    async with desk.running():
         edge = await desk.ask(PLAIN)
         desk.edges_switch.failure = apsw.FullError("database or disk is full")
         with pytest.raises(StorageFailed, match="disk is full"):
@@ -142,11 +117,9 @@ async def test_a_full_disk_refuses_everybody_and_the_next_change_works(desk):
         await desk.ask(edge_to("c"))
         assert len(desk.told()) == 2
 
-    await desk.run(body)
-
 
 async def test_an_unwritable_journal_fails_no_change_and_gets_each_event_once_in_order(desk):
-    async def body():
+    async with desk.running():
         desk.journal_switch.failure = apsw.FullError("full")
         edges = [await desk.ask(edge_to(name)) for name in "cde"]
         assert desk.told() == []
@@ -159,74 +132,51 @@ async def test_an_unwritable_journal_fails_no_change_and_gets_each_event_once_in
         assert desk.edges.outbox() == []
         assert desk.memory.undelivered == 0
 
-    await desk.run(body)
-
 
 async def test_what_the_journal_never_took_is_told_by_the_next_start(desk):
-    async def body():
+    async with desk.running():
         desk.journal_switch.failure = apsw.FullError("full")
         await desk.ask(edge_to("c"))
         await desk.ask(edge_to("d"))
-
-    await desk.run(body)
     assert desk.told() == []
     desk.reopen()
-    await desk.run(nothing)
+    await desk.run()
     assert desk.told() == [(edge_id, None) for edge_id in desk.stored()]
     assert desk.edges.outbox() == []
 
 
 async def kill_at(desk, kill) -> None:
-    """Serve a change whose batch never ends: `kill` breaks the process off in its midst."""
-
-    async def body():
+    """A change whose batch never ends: `kill` breaks the process off in its midst."""
+    async with desk.killed():
         await desk.ask(PLAIN)
         kill()
-        with suppress(ActorDown):
-            await desk.ask(edge_to("c"))
-        await trio.sleep_forever()
-
-    with pytest.raises(BaseExceptionGroup) as caught:
-        await desk.run(body)
-    assert caught.group_contains(Killed)
+        await desk.ask(edge_to("c"))
 
 
 async def test_a_kill_between_change_and_journal_leaves_exactly_one_event(desk):
-    def kill():
-        desk.journal_switch.failure = Killed()
-
-    await kill_at(desk, kill)
-    desk.reopen()
+    await kill_at(desk, lambda: setattr(desk.journal_switch, "failure", Killed()))
     assert (len(desk.stored()), len(desk.told()), len(desk.edges.outbox())) == (2, 1, 1)
-    await desk.run(nothing)
+    await desk.run()
     assert desk.told() == [(edge_id, None) for edge_id in desk.stored()]
     desk.reopen()
-    await desk.run(nothing)
+    await desk.run()
     assert len(desk.told()) == 2
 
 
 async def test_a_kill_between_journal_and_outbox_leaves_exactly_one_event(desk, monkeypatch):
-    def kill():
-        def clear_outbox(origins):
-            raise Killed
+    def clear_outbox(origins):
+        raise Killed
 
-        monkeypatch.setattr(desk.edges, "clear_outbox", clear_outbox)
-
-    await kill_at(desk, kill)
-    desk.reopen()
+    await kill_at(desk, lambda: monkeypatch.setattr(desk.edges, "clear_outbox", clear_outbox))
     assert (len(desk.stored()), len(desk.told()), len(desk.edges.outbox())) == (2, 2, 1)
-    await desk.run(nothing)
+    await desk.run()
     assert desk.told() == [(edge_id, None) for edge_id in desk.stored()]
     assert desk.edges.outbox() == []
 
 
 async def test_a_kill_before_the_commit_leaves_nothing(desk):
-    def kill():
-        desk.edges_switch.failure = Killed()
-
-    await kill_at(desk, kill)
-    desk.reopen()
-    await desk.run(nothing)
+    await kill_at(desk, lambda: setattr(desk.edges_switch, "failure", Killed()))
+    await desk.run()
     assert (len(desk.stored()), len(desk.told())) == (1, 1)
 
 
@@ -242,7 +192,7 @@ async def test_a_crash_of_the_coordinator_costs_no_event_and_doubles_none(desk, 
             desk.coordinator._next_seq = desk.journal.next_seq()
         raise RuntimeError("a bug")
 
-    async def body():
+    async with desk.running():
         first = await desk.ask(PLAIN)
         monkeypatch.setattr(desk.coordinator, "_commit", crash_once)
         second = await desk.ask(edge_to("c"))
@@ -251,11 +201,9 @@ async def test_a_crash_of_the_coordinator_costs_no_event_and_doubles_none(desk, 
         assert desk.told() == [(edge.id, None) for edge in (first, second, third)]
         assert desk.edges.outbox() == []
 
-    await desk.run(body)
-
 
 async def test_a_crash_of_the_actor_while_the_coordinator_keeps_an_event_doubles_none(desk, monkeypatch):
-    async def body():
+    async with desk.running():
         desk.journal_switch.failure = apsw.FullError("full")
         await desk.ask(PLAIN)
         real = desk.memory._commit
@@ -274,14 +222,12 @@ async def test_a_crash_of_the_actor_while_the_coordinator_keeps_an_event_doubles
         assert desk.told() == [(edge_id, None) for edge_id in desk.stored()]
         assert desk.memory.undelivered == 0
 
-    await desk.run(body)
-
 
 async def test_an_outbox_that_cannot_be_cleared_is_cleared_later(desk, monkeypatch):
     def refuse(origins):
         raise apsw.FullError("full")
 
-    async def body():
+    async with desk.running():
         with monkeypatch.context() as patch:
             patch.setattr(desk.edges, "clear_outbox", refuse)
             await desk.ask(PLAIN)
@@ -291,19 +237,14 @@ async def test_an_outbox_that_cannot_be_cleared_is_cleared_later(desk, monkeypat
         assert desk.edges.outbox() == []
         assert desk.told() == [(edge_id, None) for edge_id in desk.stored()]
 
-    await desk.run(body)
-
 
 async def test_without_events_nothing_is_kept_back(tmp_path):
     desk = Desk(tmp_path, events_enabled=False)
-
-    async def body():
+    async with desk.running():
         await desk.ask(PLAIN)
         desk.journal_switch.failure = apsw.FullError("full")
         await desk.ask(edge_to("c"))
         desk.journal_switch.failure = None
         await trio.sleep(10)
         assert (desk.told(), desk.edges.outbox(), len(desk.stored())) == ([], [], 2)
-
-    await desk.run(body)
     desk.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.remembering import actor
 from lithos.actors.remembering.actor import PAIRS_DELAY, Deliver, WritePairs
@@ -15,13 +14,13 @@ from tests.actors.memories import (
     EDGE,
     FULL,
     SPACES,
-    Desk,
     fill_working_memory,
     inference,
     nodes,
     retrieval,
     weights,
 )
+from tests.fakes import ask_together
 
 pytestmark = pytest.mark.autojump
 
@@ -29,36 +28,13 @@ pytestmark = pytest.mark.autojump
 INFERENCE = inference("b")
 
 
-@pytest.fixture
-def desk(tmp_path):
-    desk = Desk(tmp_path)
-    yield desk
-    desk.close()
-
-
 async def answers_together(desk, *commands):
     """What commands of one batch are answered, refusals included."""
-    answers = [None] * len(commands)
-
-    async def ask(place, command):
-        try:
-            answers[place] = await desk.ask(command)
-        except StorageFailed as refusal:
-            answers[place] = refusal
-
-    desk.gate.shut()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ask, -1, Deliver())  # whatever comes meanwhile is the next batch
-        await wait_all_tasks_blocked()
-        for place, command in enumerate(commands):
-            nursery.start_soon(ask, place, command)
-            await wait_all_tasks_blocked()
-        desk.gate.open()
-    return answers
+    return await ask_together(desk.ask, desk.gate, Deliver(), *commands)
 
 
 async def test_a_batch_is_one_commit_of_each_database_edges_first(desk):
-    async def body():
+    async with desk.running():
         await desk.ask(EDGE)
         await desk.ask(retrieval(1, "a"))
         before = desk.stats_switch.commits
@@ -68,11 +44,9 @@ async def test_a_batch_is_one_commit_of_each_database_edges_first(desk):
         assert desk.stats_switch.commits == before + 1
         assert nodes(desk)["a"].retrieval_count == 3
 
-    await desk.run(body)
-
 
 async def test_one_command_that_cannot_be_stored_harms_no_other(desk):
-    async def body():
+    async with desk.running():
         bad = retrieval(1, "a")
         bad = attrs.evolve(bad, receipt=attrs.evolve(bad.receipt, query="\ud800"))
         double = retrieval(2, "b")
@@ -84,14 +58,12 @@ async def test_one_command_that_cannot_be_stored_harms_no_other(desk):
         assert isinstance(again, StorageFailed)  # a receipt id is unique
         assert edge.id in desk.stored()
         assert {id: stats.retrieval_count for id, stats in nodes(desk).items()} == {"a": 1, "b": 1, "c": 1}
-
-    await desk.run(body)
     assert desk.memory.mailbox.stats.restarts == 0
 
 
 @pytest.mark.parametrize("where", ["failure", "instead_of_commit"])
 async def test_full_statistics_refuse_learning_and_let_edges_pass(desk, where):
-    async def body():
+    async with desk.running():
         await fill_working_memory(desk)
         await desk.ask(EDGE)
         before = nodes(desk)
@@ -114,13 +86,11 @@ async def test_full_statistics_refuse_learning_and_let_edges_pass(desk, where):
         await desk.ask(retrieval(9, "a"))
         await desk.ask(Consolidate("t", SPACES))
         assert weights(desk)["ab"] == 0.53
-
-    await desk.run(body)
     assert desk.memory.mailbox.stats.restarts == 0
 
 
 async def test_full_edges_refuse_edges_and_let_receipts_pass(desk):
-    async def body():
+    async with desk.running():
         await fill_working_memory(desk)
         desk.edges_switch.instead_of_commit = FULL
         receipt, edge, both = await answers_together(
@@ -133,13 +103,11 @@ async def test_full_edges_refuse_edges_and_let_receipts_pass(desk):
         assert not desk.stats.reading.ledgers.is_inferred("a", 1, "v")
         desk.edges_switch.instead_of_commit = None
         assert await desk.ask(INFERENCE) == 1
-
-    await desk.run(body)
     assert desk.memory.mailbox.stats.restarts == 0
 
 
 async def test_receipts_do_not_wait_for_a_journal_that_cannot_be_written(desk, monkeypatch):
-    async def body():
+    async with desk.running():
         desk.journal_switch.failure = FULL
         await desk.ask(EDGE)
         assert desk.memory.undelivered == 1
@@ -152,13 +120,10 @@ async def test_receipts_do_not_wait_for_a_journal_that_cannot_be_written(desk, m
             await desk.ask(retrieval(1, "a"))
         desk.journal_switch.failure = None
 
-    await desk.run(body)
-
 
 async def test_a_database_that_is_really_full_is_found_full_and_used_again(desk):
     """SQLite itself decides here what becomes of the open transaction."""
-
-    async def body():
+    async with desk.running():
         await desk.ask(EDGE)
         await desk.ask(retrieval(1, "a"))
         writer = desk.stats._writer
@@ -176,8 +141,6 @@ async def test_a_database_that_is_really_full_is_found_full_and_used_again(desk)
         await desk.ask(big)
         assert set(nodes(desk)) == {"a", "b"}
         assert len(desk.told()) == 2
-
-    await desk.run(body)
     assert desk.memory.mailbox.stats.restarts == 0
 
 
@@ -194,8 +157,7 @@ def pairs(desk) -> dict[str, int]:
 
 async def test_deferred_pairs_are_counted_soon_and_once(desk):
     """behaviour 148"""
-
-    async def body():
+    async with desk.running():
         await desk.ask(later(1, "a", "b"))
         await desk.ask(later(2, "c", "b", "a"))
         assert nodes(desk)["a"].retrieval_count == 2
@@ -208,13 +170,11 @@ async def test_deferred_pairs_are_counted_soon_and_once(desk):
         await desk.ask(WritePairs())
         assert pairs(desk) == {"b": 3, "c": 1}
         await desk.ask(later(4, "a", "b"))
-
-    await desk.run(body)
     assert pairs(desk) == {"b": 4, "c": 1}  # an orderly stop counts what waits
 
 
 async def test_pairs_wait_while_the_disk_is_full_and_are_bounded(desk, monkeypatch):
-    async def body():
+    async with desk.running():
         await desk.ask(later(1, "a", "b"))
         desk.stats_switch.failure = FULL
         with pytest.raises(StorageFailed):
@@ -227,6 +187,4 @@ async def test_pairs_wait_while_the_disk_is_full_and_are_bounded(desk, monkeypat
         await desk.ask(later(3, "a", "d"))
         await desk.ask(later(4, "a", "e"))
         assert pairs(desk) == {"b": 1, "e": 1}  # too many wait already
-
-    await desk.run(body)
     assert pairs(desk) == {"b": 1, "d": 1, "e": 1}

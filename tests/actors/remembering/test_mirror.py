@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import attrs
 import pytest
 
@@ -28,13 +26,6 @@ JUDGED = RecordInference(
 )
 
 
-@pytest.fixture
-def desk(tmp_path):
-    desk = Desk(tmp_path)
-    yield desk
-    desk.close()
-
-
 def mirrored(desk: Desk) -> tuple[list[str], list[str]]:
     """What x rests on, and what a contradicts."""
     typed = desk.memory._relations.typed
@@ -42,7 +33,7 @@ def mirrored(desk: Desk) -> tuple[list[str], list[str]]:
 
 
 async def test_whoever_has_the_reply_finds_the_edge(desk):
-    async def body():
+    async with desk.running():
         await desk.ask(RESTS)
         assert mirrored(desk) == (["y"], [])
         await desk.ask(attrs.evolve(RESTS, provenance_type="inferred"))
@@ -55,31 +46,23 @@ async def test_whoever_has_the_reply_finds_the_edge(desk):
         assert mirrored(desk) == ([], ["b"])
         assert not desk.memory._relations.typed.dependents("c")
 
-    await desk.run(body)
-
 
 async def test_the_next_process_reads_them_all_but_projected_ones(desk):
-    async def body():
+    async with desk.running():
         await desk.ask(RESTS)
         await desk.ask(attrs.evolve(RESTS, to_id="z", type="derived_from", provenance_type="asserted"))
         await desk.ask(ProjectProvenance(desired={"x": ("n", ("w",))}))
         assert mirrored(desk) == (["y", "z"], [])
-
-    await desk.run(body)
     desk.reopen()
-
-    async def again():
+    async with desk.running():
         assert mirrored(desk) == (["y", "z"], [])
-
-    await desk.run(again)
 
 
 @pytest.mark.parametrize("where", ["failure", "instead_of_commit", "after_commit"])
 @pytest.mark.parametrize("store", ["edges_switch", "stats_switch"])
 async def test_a_batch_that_fails_leaves_what_is_stored(desk, store, where):
     """The edges of an inference may be stored although the command is refused."""
-
-    async def body():
+    async with desk.running():
         await desk.ask(RESTS)
         switch = getattr(desk, store)
         setattr(switch, where, FULL)
@@ -89,16 +72,12 @@ async def test_a_batch_that_fails_leaves_what_is_stored(desk, store, where):
         stored = [edge.to_id for edge in desk.edges.edges(EdgeFilter(type="contradicts"))]
         assert mirrored(desk) == (["y"], stored)
 
-    await desk.run(body)
-
 
 async def test_an_actor_that_crashed_reads_them_again(desk):
-    async def body():
+    async with desk.running():
         desk.edges_switch.after_commit = RuntimeError("a crash between the commit and the mirror")
         with pytest.raises(Exception, match="crash"):
             await desk.ask(RESTS)
         desk.edges_switch.after_commit = None
         await desk.ask(AGAINST)  # answered by the actor that was started again
         assert mirrored(desk) == (["y"], [])
-
-    await desk.run(partial(body))

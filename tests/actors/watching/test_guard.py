@@ -10,16 +10,15 @@ from lithos.core.events import NOTE_DELETED, NOTE_RENAMED
 from tests.actors.watched import UUID, WatchedHouse, note
 
 
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
-
-
 def fill(house: WatchedHouse, number: int) -> None:
     for n in range(number):
         house.put(f"{n:03}.md", note(n))
+
+
+async def fill_and_index(house: WatchedHouse, number: int) -> None:
+    fill(house, number)
+    async with house.watching():
+        pass
 
 
 def remove(house: WatchedHouse, numbers: range) -> list[str]:
@@ -121,9 +120,7 @@ async def test_notes_without_id_that_move_are_not_lost(house):
 
 async def test_a_start_with_an_empty_folder_keeps_and_tells_nothing(house):
     """behaviour 198"""
-    fill(house, 30)
-    async with house.watching():
-        pass
+    await fill_and_index(house, 30)
     before = [entry.to_row() for entry in house.catalogue]
     remove(house, range(30))
     events, vanished = restart(house)
@@ -134,9 +131,7 @@ async def test_a_start_with_an_empty_folder_keeps_and_tells_nothing(house):
 
 async def test_a_start_without_the_folder_keeps_even_a_few_notes_and_so_does_the_next(house):
     """behaviour 198: opening the stores makes the folder anew; that must not end the guard."""
-    fill(house, 3)
-    async with house.watching():
-        pass
+    await fill_and_index(house, 3)
     shutil.rmtree(house.folder)
     events, vanished = restart(house)
     assert (events, len(vanished)) == ([], 3)
@@ -149,9 +144,7 @@ async def test_a_start_without_the_folder_keeps_even_a_few_notes_and_so_does_the
 
 async def test_a_start_takes_an_approval_for_exactly_its_files(house):
     """behaviour 198"""
-    fill(house, 30)
-    async with house.watching():
-        pass
+    await fill_and_index(house, 30)
     remove(house, range(28))
     house.vanished.approve(f"{n:03}.md" for n in range(10))
     events, vanished = restart(house)
@@ -160,9 +153,7 @@ async def test_a_start_takes_an_approval_for_exactly_its_files(house):
 
 
 async def test_unapproved_files_stay_kept_after_an_approval(house):
-    fill(house, 30)
-    async with house.watching():
-        pass
+    await fill_and_index(house, 30)
     remove(house, range(20))
     _, vanished = restart(house)
     await house.guard.begin(vanished, is_settled=True)

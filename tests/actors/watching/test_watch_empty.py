@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lithos.core.events import NOTE_CREATED
-from tests.actors.watched import WatchedHouse, note
-
-
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
+from tests.actors.watched import note
 
 
 @pytest.mark.parametrize("is_compared", [True, False])

@@ -5,18 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-import pytest
-
 from lithos.actors.watching.survey import LOOKS, find_moved, look_again
 from lithos.core.events import NOTE_DELETED, NOTE_RENAMED
 from tests.actors.watched import UUID, WatchedHouse, note
-
-
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
 
 
 def walk_torn(house: WatchedHouse, monkeypatch, *moves: Callable[[], object]) -> list[str]:

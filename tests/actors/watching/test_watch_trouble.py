@@ -11,16 +11,9 @@ from lithos.actors.blocking import Inline
 from lithos.actors.watching.watcher import LONGEST_PAUSE, TICK, Watcher
 from lithos.core.events import NOTE_CREATED
 from lithos.stores.notes.system_calls import KernelCalls
-from tests.actors.watched import WatchedHouse, note
+from tests.actors.watched import note
 
 HOURS = 7_200.0
-
-
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
 
 
 async def test_a_file_that_could_not_be_read_is_read_by_the_next_comparison(house, monkeypatch):

@@ -57,13 +57,6 @@ def editor(monkeypatch):
     return Editor().watch(monkeypatch)
 
 
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
-
-
 def document(house: WatchedHouse, path: str) -> Document:
     return parse_document((house.folder / path).read_bytes(), path, house.clock())
 
@@ -94,45 +87,9 @@ class Agent:
         return await self._merging.submit(request, self._house.ask)
 
 
-async def test_disjoint_changes_are_both_kept(house):
-    """behaviour 218"""
-    async with house.watching():
-        made = await house.create("Note", TEXT, tags=("a", "b"), metadata={"owner": "ann", "size": 1})
-        other = await house.update(
-            made.id, "Note", TEXT.replace("first", "FIRST"), tags=("b", "c"), metadata={"size": 2}
-        )
-        outcome = await Agent(house, house.history, "bob").write(
-            made.id,
-            1,
-            content=TEXT.replace("third", "THIRD\n\nfourth"),
-            tags=("d", "a", "b"),
-            metadata={"owner": "bob"},
-            confidence=0.5,
-        )
-        assert (other.version, other.merged_with) == (2, None)
-        assert (outcome.status, outcome.version, outcome.merged_with) == ("updated", 3, 2)
-        found = document(house, made.path)
-        assert found.content == "FIRST\n\nsecond\n\nTHIRD\n\nfourth"
-        assert found.note.tags == ("b", "c", "d")
-        assert found.note.extra == {"owner": "bob", "size": 2}
-        assert (found.note.version, found.note.confidence) == (3, 0.5)
-        assert found.note.contributors == ("bob",)
-    assert await house.becomes_consistent()
-
-
-async def test_a_current_version_is_updated_without_a_merge(house):
-    """behaviour 218"""
-    async with house.watching():
-        made = await house.create("Note", TEXT)
-        outcome = await Agent(house, None).write(made.id, 1, content="other")
-        assert (outcome.version, outcome.merged_with) == (2, None)
-        assert document(house, made.path).content == "other"
-
-
 async def test_an_overlap_is_refused_with_all_three_texts_and_nothing_is_written(house):
     """behaviour 218"""
-    async with house.watching():
-        made = await house.create("Note", TEXT, status="active", metadata={"k": 1})
+    async with house.with_note(TEXT, status="active", metadata={"k": 1}) as made:
         await house.update(
             made.id, "Note", TEXT.replace("second", "theirs"), status="archived", metadata={"k": 2}
         )
@@ -159,25 +116,9 @@ async def test_an_overlap_is_refused_with_all_three_texts_and_nothing_is_written
         assert house.told() == told
 
 
-async def test_equal_changes_count_once(house):
-    """behaviour 218"""
-    async with house.watching():
-        made = await house.create("Note", TEXT)
-        await house.update(made.id, "New", TEXT.replace("second", "same"), tags=("t",))
-        outcome = await Agent(house, house.history).write(
-            made.id, 1, title="New", content=TEXT.replace("second", "same"), tags=("t",)
-        )
-        assert (outcome.version, outcome.merged_with) == (3, 2)
-        found = document(house, made.path)
-        assert (found.content, found.note.title, found.note.tags) == (
-            TEXT.replace("second", "same"), "New", ("t",),
-        )  # fmt: skip
-
-
 async def test_a_patch_is_merged_and_leaves_the_body_as_it_is(house):
     """behaviour 218"""
-    async with house.watching():
-        made = await house.create("Note", TEXT, tags=("a",), metadata={"k": "x", "gone": 1})
+    async with house.with_note(TEXT, tags=("a",), metadata={"k": "x", "gone": 1}) as made:
         save(house, made.path, "second", "by hand  \r\n\r\n\r\nmore")
         await house.settle_paths(made.path)
         body = (house.folder / made.path).read_bytes().partition(b"\n# ")[2]
@@ -196,8 +137,7 @@ async def test_a_patch_is_merged_and_leaves_the_body_as_it_is(house):
 @pytest.mark.parametrize("is_taken_up", [False, True])
 async def test_an_outside_edit_between_a_read_and_a_write_is_merged(house, is_taken_up):
     """behaviour 219"""
-    async with house.watching():
-        made = await house.create("Note", TEXT)
+    async with house.with_note(TEXT) as made:
         save(house, made.path, "first", "by hand")
         if is_taken_up:
             await house.settle_paths(made.path)
@@ -211,8 +151,7 @@ async def test_an_outside_edit_between_a_read_and_a_write_is_merged(house, is_ta
 @pytest.mark.parametrize("is_outdated", [False, True])
 async def test_a_save_a_moment_before_the_file_is_replaced_is_merged(house, editor, is_outdated):
     """behaviour 219: the writer has read and merged already when another program saves"""
-    async with house.watching():
-        made = await house.create("Note", TEXT)
+    async with house.with_note(TEXT) as made:
         if is_outdated:
             await house.update(made.id, "Note", TEXT.replace("second", "second, by bob"))
         editor.saves = lambda: save(house, made.path, "first", "by hand")
@@ -226,8 +165,7 @@ async def test_a_save_a_moment_before_the_file_is_replaced_is_merged(house, edit
 
 async def test_an_outside_edit_of_the_same_line_is_refused_and_stays(house, editor):
     """behaviour 219"""
-    async with house.watching():
-        made = await house.create("Note", TEXT)
+    async with house.with_note(TEXT) as made:
         editor.saves = lambda: save(house, made.path, "second", "by hand")
         with pytest.raises(VersionConflict) as refused:
             await Agent(house, house.history).write(made.id, 1, content=TEXT.replace("second", "by ann"))
@@ -239,8 +177,7 @@ async def test_an_outside_edit_of_the_same_line_is_refused_and_stays(house, edit
 
 async def test_an_outside_edit_that_only_an_agent_has_read_is_a_base_too(house):
     """behaviour 219: read before it was taken up, and written over by somebody else"""
-    async with house.watching():
-        made = await house.create("Note", TEXT)
+    async with house.with_note(TEXT) as made:
         save(house, made.path, "first", "by hand")
         loaded = await NoteTexts(house.files, house.catalogue).load(house.catalogue.get(made.id))
         assert loaded is not None
@@ -256,8 +193,7 @@ async def test_an_outside_edit_that_only_an_agent_has_read_is_a_base_too(house):
 
 async def test_without_the_base_nothing_is_merged(house):
     """history §3: base no longer kept, or history off"""
-    async with house.watching():
-        made = await house.create("Note", TEXT)
+    async with house.with_note(TEXT) as made:
         await house.update(made.id, "Note", TEXT.replace("first", "FIRST"))
         cases = {
             "version 1 is not kept": (Kept(None), 1),
@@ -274,8 +210,7 @@ async def test_without_the_base_nothing_is_merged(house):
 
 
 async def test_a_base_that_is_no_readable_note_is_refused(house):
-    async with house.watching():
-        made = await house.create("Note", TEXT)
+    async with house.with_note(TEXT) as made:
         await house.update(made.id, "Note", TEXT.replace("first", "FIRST"))
         with pytest.raises(VersionConflict) as refused:
             await Agent(house, Kept(b"---\na: [\n---\n\nText")).write(made.id, 1, content=TEXT)
@@ -285,8 +220,7 @@ async def test_a_base_that_is_no_readable_note_is_refused(house):
 
 async def test_what_may_not_be_is_refused_after_a_merge_too(house):
     """A title of another note, text beyond the limit only together, a bad address."""
-    async with house.watching():
-        made = await house.create("Note", "a" * 450 + "\n\nb")
+    async with house.with_note("a" * 450 + "\n\nb") as made:
         await house.create("Taken")
         await house.update(made.id, "Note", "a" * 450 + "\n\nb\n\n" + "c" * 450)
         agent = Agent(house, house.history)
@@ -297,19 +231,6 @@ async def test_what_may_not_be_is_refused_after_a_merge_too(house):
         with pytest.raises(Exception, match="bytes, more than"):
             await agent.write(made.id, 1, content="d" * 300 + "\n\n" + "a" * 450 + "\n\nb")
         assert house.catalogue.get(made.id).note.version == 2
-
-
-async def test_line_endings_of_the_file_stay(house):
-    """behaviour 218"""
-    async with house.watching():
-        made = await house.create("Note", TEXT)
-        file = house.folder / made.path
-        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n").replace(b"first", b"by hand"))
-        outcome = await Agent(house, house.history).write(made.id, 1, content=TEXT.replace("third", "by ann"))
-        assert outcome.merged_with == 2
-        data = file.read_bytes()
-        assert b"by hand\r\n\r\nsecond\r\n\r\nby ann\r\n" in data
-        assert data.count(b"\n") == data.count(b"\r\n")
 
 
 async def test_agents_who_change_other_paragraphs_lose_nothing(house):
@@ -363,8 +284,7 @@ async def test_agents_who_change_other_paragraphs_lose_nothing(house):
 
 async def test_a_request_without_base_is_never_merged(house):
     """The writer itself refuses: only the service gives a base."""
-    async with house.watching():
-        made = await house.create("Note", TEXT)
+    async with house.with_note(TEXT) as made:
         await house.update(made.id, "Note", "other")
         request = WriteNote(agent="a", id=made.id, content="x", expected_version=1, on_conflict=MERGE)
         with pytest.raises(VersionConflict):

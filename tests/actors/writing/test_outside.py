@@ -19,18 +19,10 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
 from lithos.core.errors import LithosError
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED
-from lithos.core.notes.document import derive_id
 from lithos.core.notes.style import VaultStyle
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.lookup import find_note
 from tests.actors.watched import UUID, WatchedHouse, note
-
-
-@pytest.fixture
-def house(tmp_path):
-    house = WatchedHouse(tmp_path)
-    yield house
-    house.close()
 
 
 async def test_creation_edit_and_deletion_each_reach_catalogue_indexes_journal_and_manifest(house):
@@ -118,11 +110,7 @@ async def test_a_moved_file_keeps_id_number_and_links(house):
         assert (entry.path, entry.serial) == ("new/place/a.md", serial)
         assert house.catalogue.graph.counts().unresolved == 0
     (event,) = house.store.events_after(0)
-    assert event.draft.payload == {
-        "id": UUID.format(1),
-        "src_path": "a.md",
-        "dest_path": "new/place/a.md",
-    }
+    assert event.draft.payload == {"id": UUID.format(1), "src_path": "a.md", "dest_path": "new/place/a.md"}
     assert house.is_consistent()
 
 
@@ -139,38 +127,47 @@ async def test_a_folder_that_moves_takes_its_notes_along(house):
     assert house.is_consistent()
 
 
-async def test_two_files_that_swap_their_names_are_two_renamings(house):
-    house.put("a.md", note(1))
-    house.put("b.md", note(2))
+#: What is there, what is done (a rename, or a note's text put at a path), where the notes are afterwards, and
+#: what is told, in this order where it is a list.
+CHANGES = {
+    "two files that swap their names are two renamings": (
+        {1: "a.md", 2: "b.md"}, [("a.md", "t.md"), ("b.md", "a.md"), ("t.md", "b.md")],
+        {1: "b.md", 2: "a.md"}, {(NOTE_RENAMED, "a.md"), (NOTE_RENAMED, "b.md")},
+    ),
+    "a file that takes another's place ends that note": (
+        {1: "a.md", 2: "b.md"}, [("b.md", "a.md")],
+        {1: None, 2: "a.md"}, [(NOTE_RENAMED, "a.md"), (NOTE_DELETED, "a.md")],
+    ),
+    "an id edited in place is another note": (
+        {1: "a.md"}, [(2, "a.md")], {1: None, 2: "a.md"}, [(NOTE_CREATED, "a.md"), (NOTE_DELETED, "a.md")],
+    ),
+    "a copy written over a note ends that note": (
+        {1: "a.md", 2: "b.md"}, [(1, "b.md")], {1: "a.md", 2: None}, [(NOTE_DELETED, "b.md")],
+    ),
+    "only the case of a name may change": (
+        {1: "note.md"}, [("note.md", "Note.md")], {1: "Note.md"}, [(NOTE_RENAMED, "Note.md")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "steps", "after", "told"), CHANGES.values(), ids=CHANGES)
+async def test_renames_and_other_texts_in_their_places(house, before, steps, after, told):
+    """behaviour 136"""
+    for n, path in before.items():
+        house.put(path, note(n))
     async with house.watching():
-        (house.folder / "a.md").rename(house.folder / "t.md")
-        (house.folder / "b.md").rename(house.folder / "a.md")
-        (house.folder / "t.md").rename(house.folder / "b.md")
-        await house.settle_paths("a.md", "b.md", "t.md")
-        assert (house.path_of(1), house.path_of(2)) == ("b.md", "a.md")
-    assert sorted(house.told()) == [(NOTE_RENAMED, "a.md"), (NOTE_RENAMED, "b.md")]
-    assert house.is_consistent()
-
-
-async def test_a_file_that_takes_anothers_place_ends_that_note(house):
-    house.put("a.md", note(1))
-    house.put("b.md", note(2))
-    async with house.watching():
-        (house.folder / "b.md").replace(house.folder / "a.md")
-        await house.settle_paths("a.md", "b.md")
-        assert (house.path_of(1), house.path_of(2)) == (None, "a.md")
-    assert house.told() == [(NOTE_RENAMED, "a.md"), (NOTE_DELETED, "a.md")]
-    assert house.is_consistent()
-
-
-async def test_an_id_edited_in_place_is_another_note(house):
-    house.put("a.md", note(1))
-    async with house.watching():
-        house.put("a.md", note(2))
-        await house.settle_paths("a.md")
-        assert (house.path_of(1), house.path_of(2)) == (None, "a.md")
-    assert house.told() == [(NOTE_CREATED, "a.md"), (NOTE_DELETED, "a.md")]
-    assert house.is_consistent()
+        for source, target in steps:
+            if isinstance(source, int):
+                house.put(target, note(source))
+            else:
+                (house.folder / source).replace(house.folder / target)
+        await house.settle_paths(*(path for step in steps for path in step if isinstance(path, str)))
+        assert {n: house.path_of(n) for n in after} == after
+        copies = {path for source, path in steps if source in before}
+        assert set(house.catalogue.skipped) == copies
+    assert type(told)(house.told()) == told
+    assert len(house.told()) == len(told)
+    assert house.is_consistent() is not bool(copies)
 
 
 async def test_a_second_file_of_one_id_waits_for_the_first_to_go(house):
@@ -251,37 +248,6 @@ async def test_a_second_file_counts_after_a_tool_deleted_the_first(house):
         await house.settle_paths("a.md")
         assert house.path_of(1) == "b.md"
     assert house.told() == [(NOTE_DELETED, "a.md"), (NOTE_CREATED, "b.md")]
-
-
-async def test_a_copy_written_over_a_note_ends_that_note(house):
-    house.put("a.md", note(1))
-    house.put("b.md", note(2))
-    async with house.watching():
-        house.put("b.md", note(1))
-        await house.settle_paths("b.md")
-        assert (house.path_of(1), house.path_of(2)) == ("a.md", None)
-        assert set(house.catalogue.skipped) == {"b.md"}
-    assert house.told() == [(NOTE_DELETED, "b.md")]
-
-
-async def test_a_file_without_id_that_moves_keeps_its_id(house):
-    """behaviour 270"""
-    house.put("a.md", "just text")
-    async with house.watching():
-        (house.folder / "a.md").rename(house.folder / "b.md")
-        await house.settle_paths("a.md", "b.md")
-        assert [entry.note.id for entry in house.catalogue] == [derive_id("a.md")]
-    assert house.told() == [(NOTE_RENAMED, "b.md")]
-    assert house.is_consistent()
-
-
-async def test_only_the_case_of_a_name_may_change(house):
-    house.put("note.md", note(1))
-    async with house.watching():
-        (house.folder / "note.md").rename(house.folder / "Note.md")
-        await house.settle_paths("note.md", "Note.md")
-        assert house.path_of(1) == "Note.md"
-    assert house.told() == [(NOTE_RENAMED, "Note.md")]
 
 
 async def test_a_file_that_appears_in_pieces_keeps_its_last_whole_state(house):

@@ -46,7 +46,7 @@ def sources(seed: int, notes: int) -> list[Source]:
     made = []
     for number in range(notes):
         paragraphs = [
-            " ".join(rng.choices(words, k=rng.randrange(1, 120))) for _ in range(rng.randrange(1, 12))
+            " ".join(rng.choices(words, k=rng.randrange(1, 60))) for _ in range(rng.randrange(1, 8))
         ]
         if rng.random() < 0.5:
             paragraphs.insert(rng.randrange(len(paragraphs)), "## A heading")
@@ -228,9 +228,9 @@ def calls_for_long(unit: str, length: int, most: int) -> int:
 @pytest.mark.parametrize("unit", LONG_KINDS.values(), ids=LONG_KINDS)
 def test_the_work_over_one_long_note_is_linear_and_bounded(unit: str) -> None:
     """docs/spec/context.md §1: headings and fences are read as far as prose of that cost would be."""
-    few, many = calls_for_long(unit, 25_000, 2_000_000), calls_for_long(unit, 100_000, 2_000_000)
-    assert many <= 5 * few + 20_000
-    assert calls_for_long(unit, 400_000, 100_000) <= 300_000
+    few, many = calls_for_long(unit, 8_000, 2_000_000), calls_for_long(unit, 32_000, 2_000_000)
+    assert many <= 5 * few + 7_000
+    assert calls_for_long(unit, 200_000, 50_000) <= 250_000
 
 
 def test_what_a_briefing_looks_through_is_bounded_over_all_notes() -> None:

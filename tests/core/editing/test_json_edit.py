@@ -15,13 +15,7 @@ from lithos.core.editing.embedded_edit import (
     is_same_embedded_but,
     remove_embedded,
 )
-from lithos.core.editing.json_edit import (
-    CannotEdit,
-    find_entry,
-    insert_entry,
-    is_same_but,
-    remove_entry,
-)
+from lithos.core.editing.json_edit import CannotEdit, find_entry, insert_entry, is_same_but, remove_entry
 
 PATH = ("servers", "ours")
 ENTRY = {"command": "/bin/x", "args": ["a", "é"]}

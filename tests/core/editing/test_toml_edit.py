@@ -8,13 +8,7 @@ import pytest
 
 from lithos.core.editing.json_edit import CannotEdit
 from lithos.core.editing.json_text import InvalidText
-from lithos.core.editing.toml_edit import (
-    find_table,
-    insert_table,
-    is_same_table_but,
-    read_toml,
-    remove_table,
-)
+from lithos.core.editing.toml_edit import find_table, insert_table, is_same_table_but, read_toml, remove_table
 
 PATH = ("mcp_servers", "ours")
 TABLE = {"command": 'C:\\x "y"\x7f', "args": ["a", "é😀"], "on": True, "env": {"A B": "1"}}

@@ -6,48 +6,22 @@ from hypothesis import strategies as st
 
 #: Blocks that are awkward beside headings and edits.
 BLOCKS = (
-    "Plain text.",
-    "Two lines\nof text.",
-    "Trailing blanks  \nand a break.",
-    "Emoji 👩‍👩‍👧 and e\u0301, \u202eright to left\u202c, 語。",
-    "\tcode by a tab",
-    "    # indented, no heading",
-    "```\n# in a fence\n\n```",
-    "~~~ md\n## in a fence of tildes\n~~~",
+    "Plain text.", "Two lines\nof text.", "Trailing blanks  \nand a break.",
+    "Emoji 👩‍👩‍👧 and e\u0301, \u202eright to left\u202c, 語。", "\tcode by a tab",
+    "    # indented, no heading", "```\n# in a fence\n\n```", "~~~ md\n## in a fence of tildes\n~~~",
     "- item\n\n  # heading in an item\n- [ ] task\n- [x] done",
-    "1. one\n   ```\n   # in a fence in a list\n   ```",
-    "> [!note] Callout\n> # in a callout\n> text",
-    "> quoted\nlazy",
-    "<!--\n# in a comment\n\n## still\n-->",
-    "<div>\n# in HTML\n</div>",
-    "<details>\n<summary>x</summary>\n\nshown\n\n</details>",
-    "Footnote[^1].\n\n[^1]: Its text.",
-    "[link]: https://example.org\n'a title'",
-    "| a | b |\n|---|---|\n| 1 | 2 |",
-    "***",
-    "#tag is no heading",
-    "\\# escaped",
-    "$$\n# math\n$$",
-    "%% # a comment of Obsidian %%",
+    "1. one\n   ```\n   # in a fence in a list\n   ```", "> [!note] Callout\n> # in a callout\n> text",
+    "> quoted\nlazy", "<!--\n# in a comment\n\n## still\n-->", "<div>\n# in HTML\n</div>",
+    "<details>\n<summary>x</summary>\n\nshown\n\n</details>", "Footnote[^1].\n\n[^1]: Its text.",
+    "[link]: https://example.org\n'a title'", "| a | b |\n|---|---|\n| 1 | 2 |", "***",
+    "#tag is no heading", "\\# escaped", "$$\n# math\n$$", "%% # a comment of Obsidian %%",
     "no-break\u00a0space\u2028separator\x0bfeed",
-)
+)  # fmt: skip
 HEADINGS = (
-    "# One",
-    "## Two",
-    "## Two ##",
-    "### Three",
-    "   ### Indented",
-    "## *Marked* `code` [[a|shown]]",
-    "Setext\n===",
-    "Setext\nof two lines\n---",
-    "####### seven is none",
-    "##",
-    "## 語 👩‍👩‍👧 e\u0301",
-    "## (top)",
-    "## Two (2)",
-    "#### Four\t#",
-    "## a > b",
-)
+    "# One", "## Two", "## Two ##", "### Three", "   ### Indented", "## *Marked* `code` [[a|shown]]",
+    "Setext\n===", "Setext\nof two lines\n---", "####### seven is none", "##", "## 語 👩‍👩‍👧 e\u0301",
+    "## (top)", "## Two (2)", "#### Four\t#", "## a > b",
+)  # fmt: skip
 #: Blocks that end at the end of the body only.
 OPEN = ("```\n# open fence", "<!-- open comment\n# x", "<script>\n# y", '[a]: b\n"open title', "> ```\n> x")
 

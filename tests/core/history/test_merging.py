@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from attrs import evolve
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lithos.core.history import line_matching
@@ -25,7 +24,6 @@ from lithos.core.notes.model import Document, Note
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 NOTE = Note(id="0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", title="T", author="ann", tags=("a", "b"), version=3)
-FEW, MANY = 25, 2_000
 
 #: Few different lines, so that they repeat; and breaks of all kinds.
 LINES = st.lists(st.sampled_from(["", "a", "b", "c", "- [ ] x", "<<<<<<< mine", "="]), max_size=12)
@@ -35,10 +33,6 @@ TEXTS = st.one_of(
     st.text(st.sampled_from("ab\n\r\u2028é"), max_size=12),
 )
 ITEMS = st.lists(st.sampled_from("abcdef"), max_size=6, unique=True)
-
-
-def with_examples(check: Callable[..., None], examples: int) -> Callable[..., None]:
-    return settings(max_examples=examples, deadline=None)(check)
 
 
 def lines_of(text: str) -> list[str]:
@@ -53,14 +47,16 @@ def merged(base: str, mine: str, theirs: str) -> str:
 
 
 @given(TEXTS, TEXTS)
-def check_one_side(base: str, changed: str) -> None:
+def test_a_change_of_one_side_alone_is_the_result(base: str, changed: str) -> None:
+    """behaviour 218"""
     assert merged(base, base, changed) == changed
     assert merged(base, changed, base) == changed
     assert merged(base, changed, changed) == changed
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def check_symmetry(base: str, mine: str, theirs: str) -> None:
+def test_a_merge_is_symmetric(base: str, mine: str, theirs: str) -> None:
+    """behaviour 218"""
     one, other = merge_texts(base, mine, theirs), merge_texts(base, theirs, mine)
     assert one.total == other.total
     assert (one.text is None) == (other.text is None) == bool(one.total)
@@ -73,7 +69,8 @@ def check_symmetry(base: str, mine: str, theirs: str) -> None:
 
 @given(TEXTS, TEXTS, TEXTS)
 @example("b", "b\n", "\r")
-def check_no_new_line_is_lost(base: str, mine: str, theirs: str) -> None:
+def test_no_new_line_is_lost(base: str, mine: str, theirs: str) -> None:
+    """behaviour 218"""
     found = merge_texts(base, mine, theirs)
     if found.text is None:
         return
@@ -115,14 +112,16 @@ def disjoint_edits(draw: st.DrawFn) -> tuple[str, str, str, str]:
 
 
 @given(disjoint_edits())
-def check_disjoint_edits(edits: tuple[str, str, str, str]) -> None:
+def test_disjoint_edits_are_both_taken(edits: tuple[str, str, str, str]) -> None:
+    """behaviour 218"""
     base, mine, theirs, both = edits
     assert merged(base, mine, theirs) == both
     assert merged(base, theirs, mine) == both
 
 
 @given(ITEMS, ITEMS, ITEMS)
-def check_items(base: list[str], mine: list[str], theirs: list[str]) -> None:
+def test_items_are_merged_as_sets_in_order(base: list[str], mine: list[str], theirs: list[str]) -> None:
+    """behaviour 218"""
     found = merge_items(base, mine, theirs)
     before, one, other = set(base), set(mine), set(theirs)
     assert set(found) == (one & other) | (one - before) | (other - before)
@@ -132,7 +131,8 @@ def check_items(base: list[str], mine: list[str], theirs: list[str]) -> None:
 
 
 @given(st.lists(st.integers(0, 5), max_size=40), st.lists(st.integers(0, 5), max_size=40))
-def check_matching(first: list[int], second: list[int]) -> None:
+def test_matched_lines_are_equal_and_in_order(first: list[int], second: list[int]) -> None:
+    """behaviour 218"""
     i = j = 0
     for at, to, size in match_lines(first, second).blocks:
         assert size > 0
@@ -140,29 +140,6 @@ def check_matching(first: list[int], second: list[int]) -> None:
         assert to >= j
         i, j = at + size, to + size
         assert first[at:i] == second[to:j]
-
-
-CHECKS = {
-    "one side alone": check_one_side,
-    "symmetric": check_symmetry,
-    "no new line is lost": check_no_new_line_is_lost,
-    "disjoint edits": check_disjoint_edits,
-    "items": check_items,
-    "matching": check_matching,
-}
-
-
-@pytest.mark.parametrize("name", CHECKS)
-def test_properties_of_a_merge(name: str) -> None:
-    """behaviour 218"""
-    with_examples(CHECKS[name], FEW)()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CHECKS)
-def test_properties_of_a_merge_thoroughly(name: str) -> None:
-    """behaviour 218: 2,000 examples each"""
-    with_examples(CHECKS[name], MANY)()
 
 
 @pytest.mark.parametrize(

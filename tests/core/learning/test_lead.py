@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.learning.lead import LEADING, MOST_STEMS, LeadText, lead_coverage
+from lithos.core.learning.lead import _FEW_STEMS, LEADING, MOST_STEMS, Covered, LeadText, lead_coverage
 from lithos.core.learning.ranking import LED, add_lead
 
 IDF = {"trio": 3.0, "actor": 1.0}
@@ -66,19 +66,39 @@ def test_notes_without_stems_do_not_shift_the_others() -> None:
 passages = st.lists(st.lists(st.sampled_from(["trio", "actor", "x"]), max_size=40), max_size=5)
 
 
-def lead(stems: list[str]) -> float:
-    """The formula, word by word."""
-    return sum(idf / (1 + stems.index(word) / 25) for word, idf in IDF.items() if word in stems) / 4
+STEMS = [f"stem{number}" for number in range(3 * _FEW_STEMS)]
+NOTES = st.lists(st.lists(st.lists(st.sampled_from([*STEMS, "other"]), max_size=60), max_size=5), max_size=6)
 
 
-@given(st.lists(passages, max_size=4))
-def test_the_passes_over_all_stems_give_what_the_formula_gives(notes: list[list[list[str]]]) -> None:
-    expected = [
-        0.5 * lead([stem for passage in note for stem in passage][:LEADING])
-        + 0.5 * max(map(lead, note), default=0.0)
-        for note in notes
-    ]
-    assert coverage(*map(LeadText.of, notes)) == pytest.approx(expected)
+@given(notes=NOTES, count=st.integers(1, len(STEMS)))
+def test_many_notes_and_stems_together_are_covered_as_the_formula_says_of_each_alone(
+    notes: list[list[list[str]]], count: int
+) -> None:
+    """Few stems are looked for one by one, many in a table."""
+    idf = {stem: 1.0 + number / 7 for number, stem in enumerate(STEMS[:count])}
+    covered = lead_coverage([LeadText.of(passages) for passages in notes], idf)
+    assert len(covered) == len(notes)
+    for passages, found in zip(notes, covered, strict=True):
+        assert found == pytest.approx(_covered(passages, idf))
+
+
+def _covered(passages: list[list[str]], idf: dict[str, float]) -> Covered:
+    stems = [stem for passage in passages for stem in passage]
+    total = sum(idf.values())
+    lead = _lead(stems[:LEADING], idf) / total
+    best = max((_lead(passage, idf) / total for passage in passages), default=0.0)
+    had = [stem for stem in idf if stem in stems]
+    return Covered(
+        coverage=0.5 * lead + 0.5 * best,
+        lead=lead,
+        passage=best,
+        share=sum(idf[stem] for stem in had) / total,
+        words=len(had) / len(idf),
+    )
+
+
+def _lead(stems: list[str], idf: dict[str, float]) -> float:
+    return sum(weight / (1 + stems.index(stem) / 25) for stem, weight in idf.items() if stem in stems)
 
 
 @given(passages)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 from attrs import evolve, frozen
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.notes.document import parse_document, render_document, rewrite_document
@@ -31,11 +31,8 @@ OWNED_FORMS: Final[dict[str, list[str]]] = {
     "created_at": ["created_at: 2020-01-01{c}", "created_at: '2020-01-01T00:00:00Z'{c}"],
     "updated_at": ["updated_at: 2020-01-01 10:00:00{c}", 'updated_at: "2020-01-01T00:00:00+02:00"{c}'],
     "tags": [
-        "tags: [ a,'b' , c]{c}",
-        "tags:{c}\n- a\n- 'b'\n-   c",
-        "tags:{c}\n    - a\n\n    - b",
-        "tags: a, b{c}",
-        "tags:{c}",
+        "tags: [ a,'b' , c]{c}", "tags:{c}\n- a\n- 'b'\n-   c", "tags:{c}\n    - a\n\n    - b",
+        "tags: a, b{c}", "tags:{c}",
     ],
     "aliases": ["aliases: []{c}", "aliases:{c}\n  - 'An alias'\n  - [[odd]]", "aliases: [x,\n  y]{c}"],
     "confidence": ["confidence: 1{c}", "confidence: '0.5'{c}", "confidence: high{c}", "confidence: 0.50{c}"],
@@ -46,7 +43,7 @@ OWNED_FORMS: Final[dict[str, list[str]]] = {
     "quarantine_reason": ["quarantine_reason: 'odd: one'{c}", "quarantine_reason: >-{c}\n  two\n  lines"],
     "expires_at": ["expires_at: 2030-01-01{c}"],
     "summaries": ["summaries: {short: s}{c}", "summaries:{c}\n  short: |\n    s\n  odd: 1"],
-}
+}  # fmt: skip
 EXTRA_FORMS: Final = [
     "1{c}", "'1'{c}", "yes{c}", "2024-01-01{c}", ".nan{c}", "{c}", "~{c}",
     "plain text{c}", "'single ''q'''{c}",
@@ -56,12 +53,9 @@ EXTRA_FORMS: Final = [
 ]  # fmt: skip
 FILLERS: Final = ["", "\n", "# note\n", "\n# a: b\n\n", "#\n"]
 BODIES: Final = [
-    "",
-    "\n# Old name\n\ntext\n",
-    "text",
-    "\n\n## sub\n# Old: name  \nx\n---\ny\n",
+    "", "\n# Old name\n\ntext\n", "text", "\n\n## sub\n# Old: name  \nx\n---\ny\n",
     "# \n```\n# no\n```\n\n\n",
-]
+]  # fmt: skip
 
 
 @frozen(kw_only=True)
@@ -105,24 +99,10 @@ texts = st.text(
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | texts
 words = st.sampled_from(
     [
-        "yes",
-        "null",
-        "~",
-        "1.0",
-        "1e3",
-        "0o7",
-        "2024-01-01",
-        "12:30",
-        "<<",
-        "=",
-        "n",
-        "---",
-        "...",
-        "- a",
-        "a: b",
-        "a #b",
+        "yes", "null", "~", "1.0", "1e3", "0o7", "2024-01-01", "12:30", "<<", "=", "n", "---", "...",
+        "- a", "a: b", "a #b",
     ]
-)
+)  # fmt: skip
 scalars = (
     st.none()
     | st.booleans()
@@ -158,7 +138,6 @@ updates = st.fixed_dictionaries(
 extra_updates = st.dictionaries(
     st.sampled_from(["zeta", "k 1", "due", "new", "<<"]), st.none() | json_values, max_size=2
 )
-fast = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def changed_keys(old: Note, new: Note) -> set[str]:
@@ -183,7 +162,6 @@ def allowed(parts: list[Piece], changed: set[str]) -> str:
     return pattern
 
 
-@fast
 @given(
     parts=pieces(), mark=st.sampled_from(["", "\ufeff"]), newline=st.sampled_from(["\n", "\r\n"]),
     body=st.sampled_from(BODIES), changes=updates, extra=extra_updates,
@@ -211,7 +189,6 @@ def test_an_update_touches_nothing_but_what_it_changes(
     assert rewrite_document(result, "a.md", MODIFIED, read, replace_body=False) == result
 
 
-@fast
 @given(
     title=titles, author=any_text | words, tags=items, source=st.none() | any_text | words, content=any_text,
     extra=st.dictionaries(extra_keys, json_values, max_size=3), confidence=st.floats(0, 1),
@@ -244,7 +221,6 @@ def test_whatever_is_written_reads_back(
     assert "\n" not in document.note.title
 
 
-@fast
 @given(value=json_values, key=any_text | words)
 def test_values_read_back_in_pyyaml_in_both_styles(value: Any, key: str) -> None:
     """An independent reader: what other tools make of our files."""

@@ -272,15 +272,12 @@ def test_merge_keys_stay_where_they_can_and_are_expanded_where_they_must() -> No
 @pytest.mark.parametrize(
     "head",
     [
-        "{id: n, title: Old, when: 2024-01-01, tags: [a]}\n",
-        "id: n\ntitle: Old\n...\n",
-        "id: n\ntitle: Old\u2028when: 2024-01-01\n",
-        "&k id: n\n? *k\n: again\ntitle: Old\n",
-        "a: &a title\nid: n\n? *a\n: Old\n",
-        "  id: n\n  title: Old\n  when: 2024-01-01\n",
+        "{id: n, title: Old, when: 2024-01-01, tags: [a]}\n", "id: n\ntitle: Old\n...\n",
+        "id: n\ntitle: Old\u2028when: 2024-01-01\n", "&k id: n\n? *k\n: again\ntitle: Old\n",
+        "a: &a title\nid: n\n? *a\n: Old\n", "  id: n\n  title: Old\n  when: 2024-01-01\n",
         "!!map\nid: n\ntitle: Old\n",
     ],
-)
+)  # fmt: skip
 def test_unusual_yaml_is_restated_without_losing_a_value(head: str) -> None:
     data = f"---\n{head}---\nbody".encode()
     old = parse_document(data, "a.md", MODIFIED)

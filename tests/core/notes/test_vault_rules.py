@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.notes import file_names
-from lithos.core.notes.document import (
-    parse_document,
-    parse_identified,
-    render_document,
-    rewrite_document,
-)
+from lithos.core.notes.document import parse_document, parse_identified, render_document, rewrite_document
 from lithos.core.notes.file_names import FileNames
 from lithos.core.notes.links import scan_links, scan_targets
 from lithos.core.notes.matching import has_tags

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from lithos.core.notes.model import Note
 from lithos.core.text.entities import MARKER, decide_extraction, extract_entities
+from tests.core.bounds import cpu_bound
 
 #: CPU seconds for a text that takes a tenth of one when the time is in proportion to its length.
 BOUND = 5.0
@@ -82,18 +79,10 @@ def test_a_phrase_that_is_written_small_too_is_no_name() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "trio",
-        "get_user()",
-        "a.b.c = 1",
-        "main.py",
-        "app.js",
-        "v1.2.3",
-        "git push",
-        "--flag",
-        "it works",
+        "trio", "get_user()", "a.b.c = 1", "main.py", "app.js", "v1.2.3", "git push", "--flag", "it works",
         "{x}",
     ],
-)
+)  # fmt: skip
 def test_words_files_and_code_in_code_spans_are_no_names(code: str) -> None:
     assert names(f"Then `{code}` is used.") == []
 
@@ -222,39 +211,13 @@ def test_one_name_in_several_cases_is_one_entity() -> None:
     assert names(body.replace("[[gitlab]]", "nobody")) == ["GitLab"]
 
 
-@contextmanager
-def cpu_bound(seconds: float) -> Iterator[None]:
-    def give_up(*_: object) -> None:
-        raise AssertionError(f"not done after {seconds} s of CPU")
-
-    old = signal.signal(signal.SIGVTALRM, give_up)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, old)
-
-
 @pytest.mark.parametrize(
     "part",
     [
-        "[[a|",
-        "`",
-        "<!--",
-        "<b ",
-        "a_",
-        "**a",
-        "[a](",
-        "X",
-        "A1-",
-        "|-",
-        "a|b\n|-",
-        "Ab of ",
-        "> ",
+        "[[a|", "`", "<!--", "<b ", "a_", "**a", "[a](", "X", "A1-", "|-", "a|b\n|-", "Ab of ", "> ",
         "Name is Name ",
     ],
-)
+)  # fmt: skip
 def test_the_time_is_in_proportion_to_the_length(part: str) -> None:
     text = (part * (LENGTH // len(part))) + "x"
     with cpu_bound(BOUND):
