@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from lithos.stores.importing import jsonl
 from lithos.stores.importing.jsonl import JsonLinesSource, Mem0Source, title_of
 from lithos.stores.importing.kinds import recognise
 from lithos.stores.importing.moments import read_moment
-
-DATA = Path(__file__).parents[2] / "data" / "import"
+from tests.stores.importing.samples import DATA, measure_peak
 
 
 def read(path: Path) -> list[Item]:
@@ -80,22 +78,15 @@ def test_a_line_beyond_the_limit_is_skipped(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "x.jsonl"
-
-    def peak(lines: int) -> int:
-        with file.open("w") as target:
-            for number in range(lines):
-                target.write(json.dumps({"id": number, "text": f"text {number} " + "x" * 2_000}) + "\n")
-        tracemalloc.start()
-        try:
-            assert sum(1 for _ in JsonLinesSource().read(file)) == lines
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    peak(100)
-    small, large = peak(1_000), peak(5_000)
-    assert large < small + 200_000
+    file, peaks = tmp_path / "x.jsonl", []
+    for lines in (20, 100, 600):  # the first of all warms up
+        file.write_text(
+            "".join(json.dumps({"id": at, "text": f"text {at} " + "x" * 2_000}) + "\n" for at in range(lines))
+        )
+        found, peak = measure_peak(JsonLinesSource(), file)
+        assert found == lines
+        peaks.append(peak)
+    assert peaks[2] < peaks[1] + 200_000
 
 
 def test_what_is_no_file_of_lines_is_refused(tmp_path: Path) -> None:
