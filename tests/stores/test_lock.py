@@ -9,6 +9,9 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -32,17 +35,25 @@ def path(tmp_path):
     return tmp_path / ".lithos" / "lock"
 
 
-@pytest.fixture
-def holder(path):
+@contextmanager
+def another_owner(path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that has the lock until its stdin closes."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    yield process
-    process.kill()
-    process.communicate()
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def holder(path):
+    with another_owner(path) as process:
+        yield process
 
 
 def test_a_second_owner_is_refused_naming_the_first_until_that_one_dies(path, holder):
