@@ -188,21 +188,6 @@ def test_another_format_is_dropped(manifest, path, monkeypatch):
     again.close()
 
 
-@pytest.mark.parametrize(
-    "damage", [b"not a database at all, but long enough to be one" * 40, b"SQLite format 3\0junk"]
-)
-def test_a_damaged_manifest_is_set_aside_with_its_bytes_intact(path, damage):
-    path.parent.mkdir()
-    path.write_bytes(damage)
-    manifest = Manifest.open(path, START)
-    assert manifest.is_new
-    assert manifest.load() == []
-    manifest.close()
-    (aside,) = path.parent.glob("manifest.db.corrupt-*")
-    assert aside.name == "manifest.db.corrupt-20260102T030405Z"
-    assert aside.read_bytes() == damage
-
-
 def test_a_failed_store_changes_nothing(manifest):
     manifest.store([make_row(1, "a.md")], seq=1)
 

@@ -10,7 +10,6 @@ import pytest
 from lithos.core.events import Event, EventDraft
 from lithos.core.tasks.model import Agent, AuditRow
 from lithos.stores.coordination.store import CoordinationCounts, CoordinationStore
-from lithos.stores.sqlite import CorruptDatabase
 from tests.fakes import START
 
 CLOCK = int(START.timestamp() * 1000)
@@ -292,30 +291,6 @@ def test_open_tasks_and_running_and_expired_claims_are_counted(store):
         insert("2", "open")
         insert("3", "completed")
     assert store.counts(START) == CoordinationCounts(2, 1, 2), "at its time a claim has expired"
-
-
-# -- damage -----------------------------------------------------------------------------------------
-
-
-def test_a_corrupt_database_is_refused_and_keeps_its_bytes(path):
-    path.write_bytes(b"no database " * 1000)
-    with pytest.raises(CorruptDatabase):
-        CoordinationStore.open(path, START)
-    assert path.read_bytes() == b"no database " * 1000
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
-def test_opening_twice_changes_nothing(store, path):
-    append(store, make_event(CLOCK))
-    second = CoordinationStore.open(path, START)
-    assert second.next_seq() == CLOCK + 1
-    second.close()
-
-
-def test_closing_leaves_one_file(store, path):
-    append(store, make_event(CLOCK))
-    store.close()
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_an_event_is_found_by_its_type_and_time(store) -> None:

@@ -124,21 +124,6 @@ def test_reopening_keeps_rows(store, tmp_path):
     again.close()
 
 
-@pytest.mark.parametrize("data", [b"no database at all" * 500, b"SQLite format 3\0" + b"\xff" * 8000])
-def test_a_damaged_file_is_set_aside_with_its_bytes_and_a_new_one_made(tmp_path, capsys, data):
-    """behaviour 89"""
-    path = tmp_path / "edges.db"
-    path.write_bytes(data)
-    store = EdgeStore.open(path, START)
-    (moved,) = tmp_path.glob("edges.db.corrupt-*")
-    assert moved.name == "edges.db.corrupt-20260102T030405Z"
-    assert moved.read_bytes() == data
-    assert path.exists()
-    upsert(store)
-    assert len(store.edges(ALL)) == 1
-    store.close()
-
-
 def test_an_older_file_gets_the_columns_it_lacks_and_odd_times_do_no_harm(tmp_path):
     path = tmp_path / "edges.db"
     old = apsw.Connection(str(path))
