@@ -26,7 +26,7 @@ from tests.people.model import (
 A, B = "a.md", "b.md"
 NOTES = {A: "<A0>", B: "<B0>"}
 
-SLOW = pytest.mark.slow
+SLOW, NIGHTLY = pytest.mark.slow, pytest.mark.nightly
 FILE_SYSTEMS = {
     "exchange and leases": frozenset[str](),
     "a place of their own": frozenset({"beside"}),
@@ -115,8 +115,14 @@ def test_one_person_on_a_file_system_that_lacks_calls_loses_nothing(
     assert found.states > 150
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("lacking", EXTREMES[1:])
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        pytest.param(lacking, id=name, marks=NIGHTLY if name == "exchange" else SLOW)
+        for name, lacking in FILE_SYSTEMS.items()
+        if name != "exchange and leases"
+    ],
+)
 def test_one_person_who_saves_in_place_where_calls_lack_loses_nothing(
     tmp_path: Path, lacking: frozenset[str]
 ) -> None:
@@ -173,8 +179,9 @@ def test_rewriting_what_was_moved_beside_a_save_loses_nothing(tmp_path: Path, sa
     assert found.schedules > 100
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("request_", ["patch", "remove"])
+@pytest.mark.parametrize(
+    "request_", [pytest.param("patch", marks=NIGHTLY), pytest.param("remove", marks=SLOW)]
+)
 def test_two_people_beside_a_request_lose_nothing(tmp_path: Path, request_: str) -> None:
     """Issue 11, build 1: to exhaustion."""
     others = ("atomic", "delete", "take-up") if request_ == "patch" else tuple(SECOND)
@@ -182,8 +189,13 @@ def test_two_people_beside_a_request_lose_nothing(tmp_path: Path, request_: str)
     assert found.schedules > 100_000
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("lacking", EXTREMES)
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        pytest.param(lacking, id=name, marks=SLOW if name in ("exchange", "nothing but links") else NIGHTLY)
+        for name, lacking in FILE_SYSTEMS.items()
+    ],
+)
 def test_two_notes_that_people_save_and_move_lose_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
     """Issue 11, build 1: two notes; on the best file system also with death anywhere."""
     schedules = 0

@@ -19,6 +19,7 @@ from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
 from lithos.stores.owner_record import OwnerRecord, read_owner
 from tests.fakes import START
+from tests.stores.test_database_removed import move_folder, remove, remove_folder, replace, replace_by_copy
 from tests.stores.test_lock import another_owner
 
 Damage = Callable[[Path], None]
@@ -60,20 +61,6 @@ def holder(path: Path) -> Iterator[Holder]:
     holder.end()
 
 
-def replace(path: Path, content: bytes) -> None:
-    new = path.with_name("new")
-    new.write_bytes(content)
-    new.rename(path)
-
-
-def remove(path: Path) -> None:
-    path.unlink()
-
-
-def replace_by_copy(path: Path) -> None:
-    replace(path, path.read_bytes())
-
-
 def replace_by_empty(path: Path) -> None:
     replace(path, b"")
 
@@ -86,23 +73,14 @@ def overwrite(path: Path) -> None:
     path.write_bytes(b"\0" * 20)
 
 
-def move_folder(path: Path) -> None:
-    path.parent.rename(path.parent.with_name("away"))
-
-
 def replace_folder(path: Path) -> None:
     move_folder(path)
     # The owner may have made the folder anew by then.
     shutil.copytree(path.parent.with_name("away"), path.parent, dirs_exist_ok=True)
 
 
-def remove_folder(path: Path) -> None:
-    shutil.rmtree(path.parent)
-
-
 def replace_database(path: Path) -> None:
-    database = path.with_name("coordination.db")
-    replace(database, database.read_bytes())
+    replace_by_copy(path.with_name("coordination.db"))
 
 
 FILE = [remove, replace_by_copy, replace_by_empty, replace_by_stranger, overwrite]

@@ -624,7 +624,7 @@ def test_no_save_is_lost_under_attack(tmp_path: Path, name: str) -> None:
     attack(tmp_path / "removed", name, 10, 0.001, (), removes=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ATTACKS)
 @pytest.mark.parametrize("lacking", LACKING.values(), ids=LACKING)
 def test_no_save_is_lost_under_long_attack(tmp_path: Path, name: str, lacking: tuple[str, ...]) -> None:
