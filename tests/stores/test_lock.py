@@ -9,7 +9,8 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,6 +34,12 @@ sys.stdin.read()
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / ".lithos" / "lock"
+
+
+def held(path: Path, clock: Callable[[], float] = time.time) -> OwnerLock:
+    lock = OwnerLock(path, clock)
+    lock.acquire("now")
+    return lock
 
 
 @contextmanager
@@ -68,8 +75,7 @@ def test_a_second_owner_is_refused_naming_the_first_until_that_one_dies(path, ho
     holder.kill()
     holder.wait()
     assert not is_owned(path), "the lock dies with its process, however it dies"
-    lock = OwnerLock(path)
-    lock.acquire("now")
+    lock = held(path)
     assert read_owner(path).pid == os.getpid()
     lock.release()
 
@@ -98,10 +104,9 @@ def test_an_owner_is_told_at_once_and_one_that_only_asks_is_waited_for(path, mon
 
 
 def test_a_second_lock_in_the_same_process_is_refused_too(path):
-    lock = OwnerLock(path)
-    lock.acquire("now")
+    lock = held(path)
     with pytest.raises(AlreadyOwned):
-        OwnerLock(path).acquire("now")
+        held(path)
     lock.release()
 
 
@@ -112,8 +117,7 @@ def test_a_leftover_file_is_no_obstacle(path, leftover):
     path.parent.mkdir()
     path.write_bytes(leftover)
     path.chmod(0o644)
-    lock = OwnerLock(path)
-    lock.acquire("now")
+    lock = held(path)
     assert read_owner(path).started_at == "now"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     lock.release()
@@ -131,8 +135,7 @@ def test_only_the_owner_may_read_the_record(path):
 
 
 def test_the_record_is_replaced_as_a_whole(path):
-    lock = OwnerLock(path)
-    lock.acquire("now")
+    lock = held(path)
     assert read_owner(path).url is None
     long = OwnerRecord(1, "h" * 500, "http://x", "then", "secret")
     short = OwnerRecord(2, "h", None, "t")
@@ -174,8 +177,7 @@ def test_a_record_that_cannot_be_written_gives_the_lock_up_again(path, monkeypat
 
 
 def test_a_released_lock_is_free_and_names_nobody(path):
-    lock = OwnerLock(path)
-    lock.acquire("now")
+    lock = held(path)
     lock.release()
     lock.release()
     assert not is_owned(path)

@@ -20,7 +20,7 @@ from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
 from lithos.stores.owner_record import OwnerRecord, read_owner
 from tests.fakes import START
 from tests.stores.test_database_removed import move_folder, remove, remove_folder, replace, replace_by_copy
-from tests.stores.test_lock import another_owner
+from tests.stores.test_lock import another_owner, held
 
 Damage = Callable[[Path], None]
 
@@ -112,9 +112,7 @@ def test_a_lost_lock_file_lets_nobody_in_and_is_written_again(
     assert "http://127.0.0.1:9" in assert_refused(path)
     holder.end()
     assert not is_owned(path)
-    lock = OwnerLock(path)
-    lock.acquire("now")
-    lock.release()
+    held(path).release()
 
 
 @pytest.mark.parametrize("damage", FOLDER)
@@ -217,8 +215,7 @@ def count_descriptors(folder: Path) -> int:
 
 def test_no_descriptor_is_left_however_often_the_lock_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "data" / ".lithos" / "lock"
-    lock = OwnerLock(path)
-    lock.acquire("now")
+    lock = held(path)
     path.with_name("coordination.db").touch()
     lock.hold_database()
     for damage in FILE + FOLDER:

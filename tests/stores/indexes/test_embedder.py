@@ -113,25 +113,20 @@ def test_a_text_is_cut_where_model2vec_cuts_it(folder: Path) -> None:
     at_once=st.integers(1, 10),
 )
 def test_how_texts_are_sliced_does_not_show(
-    texts: list[str], tokens: int, at_once: int, tmp_path_factory: pytest.TempPathFactory
+    texts: list[str], tokens: int, at_once: int, shared: Embedder
 ) -> None:
-    embedder = _shared_embedder(tmp_path_factory)
-    whole = embedder.encode(texts)
+    whole = shared.encode(texts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embedder_module, "_TOKENS_AT_ONCE", tokens)
         patch.setattr(embedder_module, "_TEXTS_AT_ONCE", at_once)
-        np.testing.assert_allclose(embedder.encode(texts), whole, atol=1e-6)
+        np.testing.assert_allclose(shared.encode(texts), whole, atol=1e-6)
 
 
-_shared: list[embedder_module.Embedder] = []
-
-
-def _shared_embedder(tmp_path_factory: pytest.TempPathFactory) -> embedder_module.Embedder:
-    if not _shared:
-        folder = tmp_path_factory.mktemp("shared")
-        make_model(folder)
-        _shared.append(load_embedder(str(folder)))
-    return _shared[0]
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
+    folder = tmp_path_factory.mktemp("shared")
+    make_model(folder)
+    return load_embedder(str(folder))
 
 
 @given(texts=st.lists(st.text("abcxyz 東", max_size=40), min_size=2, max_size=5))

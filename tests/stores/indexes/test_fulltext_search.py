@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from lithos.core.text.query import Boolean, Occur, Phrase, Word, parse_query, plain_words
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_query import Filters
-from tests.stores.fulltext_entries import entry
-
-ANYTHING = Filters()
+from tests.stores.fulltext_entries import ANYTHING, entry, found
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +25,6 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FulltextIndex]:
 def index(empty: FulltextIndex) -> FulltextIndex:
     empty.apply([], list(empty.stamps()))
     return empty
-
-
-def found(index: FulltextIndex, text: str, filters: Filters = ANYTHING) -> list[int]:
-    tree = parse_query(text)
-    assert tree is not None
-    return [serial for serial, _ in index.search(tree, 50, filters)]
 
 
 def plain(index: FulltextIndex, text: str) -> list[int]:
