@@ -58,17 +58,6 @@ def test_what_was_written_is_read_and_closing_leaves_one_file(path: Path, kind: 
         store._reader.execute("SELECT 1")
 
 
-def test_a_damaged_file_is_refused_or_makes_way(path: Path) -> None:
-    damaged = b"no database " * 1000
-    path.write_bytes(damaged)
-    with pytest.raises(CorruptDatabase):
-        Things.open(path, START)
-    assert [file.read_bytes() for file in path.parent.iterdir()] == [damaged]
-    Replaceable.open(path, START).close()
-    (aside,) = path.parent.glob("things.db.corrupt-*")
-    assert aside.read_bytes() == damaged
-
-
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize(
     "damaged", [b"no database at all" * 500, b"SQLite format 3\0" + b"\xff" * 8000, b"SQLite format 3\0junk"]

@@ -49,7 +49,6 @@ class Calls(KernelCalls):
     """Real files, without some calls, and with something to do before others."""
 
     def __init__(self, lacking: tuple[str, ...] = ()) -> None:
-        self.before: dict[str, list[Callable[[], None]]] = {}
         self.opened: set[int] = set()
         for name in {*lacking} - {PLACE}:
             setattr(self, name, _missing)
@@ -68,22 +67,13 @@ class Calls(KernelCalls):
         for descriptor in self.opened:
             os.close(descriptor)
 
-    def once(self, name: str, action: Callable[[], None]) -> None:
-        """Do it before the next call of this name."""
+    def before(self, name: str, action: Callable[[], None], *, always: bool = False) -> None:
+        """Do it before the next call of this name, or before every one."""
         real = getattr(self, name)
 
         def call(*arguments: object) -> object:
-            setattr(self, name, real)
-            action()
-            return real(*arguments)
-
-        setattr(self, name, call)
-
-    def always(self, name: str, action: Callable[[], None]) -> None:
-        """Do it before every call of this name."""
-        real = getattr(self, name)
-
-        def call(*arguments: object) -> object:
+            if not always:
+                setattr(self, name, real)
             action()
             return real(*arguments)
 
@@ -181,6 +171,9 @@ def test_a_note_that_changed_before_is_left_alone(desk: Desk) -> None:
     for result in (desk.put(), desk.remove()):
         assert isinstance(result, FileChanged)
     assert (desk.note.read_bytes(), desk.others()) == (THEIRS, [])
+    desk.note.unlink()
+    assert isinstance(desk.put(), FileChanged)
+    assert desk.everything() == []
 
 
 def test_the_same_size_and_time_do_not_make_it_the_same_note(desk: Desk) -> None:
@@ -200,7 +193,7 @@ def test_a_save_between_the_comparison_and_the_change_stays(desk: Desk, change: 
     def at_once() -> None:
         save(desk.note, THEIRS)
 
-    desk.calls.once(step, (lambda: desk.calls.once(step, at_once)) if skip else at_once)
+    desk.calls.before(step, (lambda: desk.calls.before(step, at_once)) if skip else at_once)
     result = desk.put() if change == "put" else desk.remove()
     assert isinstance(result, FileChanged)
     assert desk.note.read_bytes() == THEIRS
@@ -272,7 +265,7 @@ def test_new_bytes_have_no_name_before_they_are_the_note(tmp_path: Path) -> None
     seen: list[set[str]] = []
     calls = Calls()
     for name in ("open", "write", "fsync", "link", "link_unnamed", "rename_new", "exchange", "unlink"):
-        calls.always(name, lambda: seen.append(set(os.listdir(notes))))
+        calls.before(name, lambda: seen.append(set(os.listdir(notes))), always=True)
     files = NoteFiles(notes, calls, is_foreign=True, place=tmp_path / "place")
     if not files.protection.unnamed:
         pytest.skip("every file has a name here")
@@ -419,7 +412,7 @@ def test_a_folder_that_is_renamed_before_the_exchange_is_a_changed_note(desk: De
     def rename() -> None:
         os.rename(desk.files.root / "one", desk.files.root / "two")
 
-    desk.calls.once(step, rename)
+    desk.calls.before(step, rename)
     result = put_in_folder(desk)
     lost = desk.files.take_kept()
     if isinstance(result, FileState):
@@ -505,7 +498,7 @@ def test_a_program_that_opens_the_note_meanwhile_writes_to_the_note(best: Desk, 
                 time.sleep(0.01)
             os.close(probe)
 
-    best.calls.once(step, start)
+    best.calls.before(step, start)
     result = best.put()
     assert started[0].wait(20) == 0
     assert isinstance(result, FileChanged if step == "exchange" else (FileState, FileChanged, FileBusy))
@@ -541,7 +534,7 @@ def test_after_a_crash_every_text_is_there_and_no_leftover(desk: Desk, step: str
             save(desk.note, THEIRS)
         raise Crash
 
-    desk.calls.once(step, crash)
+    desk.calls.before(step, crash)
     try:
         result = desk.put()
     except Crash:
@@ -595,7 +588,7 @@ def attack(
         text = f"-- saved by hand in trial {trial} --".encode()
         for step in ("lease", "exchange", "rename", "is_leased"):
             if step not in lacking:
-                desk.calls.once(step, lambda: time.sleep(delay))
+                desk.calls.before(step, lambda: time.sleep(delay))
         begin = threading.Barrier(2)
 
         def person(
