@@ -102,30 +102,29 @@ def test_what_is_no_file_of_lines_is_refused(tmp_path: Path) -> None:
     assert not Mem0Source().recognises(tmp_path / "text.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("value", "moment"),
-    [
-        ("2024-05-03", datetime(2024, 5, 3, tzinfo=UTC)),
-        ("2024-05-03T10:00:00+02:00", datetime(2024, 5, 3, 8, tzinfo=UTC)),
-        ("2024-05-03 10:00", datetime(2024, 5, 3, 10, tzinfo=UTC)),
-        (1714730400, datetime(2024, 5, 3, 10, tzinfo=UTC)),
-        (1714730400.5, datetime(2024, 5, 3, 10, 0, 0, 500_000, tzinfo=UTC)),
-        (1714730400000, datetime(2024, 5, 3, 10, tzinfo=UTC)),
-        (1714730400000000, datetime(2024, 5, 3, 10, tzinfo=UTC)),
-        ("1714730400", datetime(2024, 5, 3, 10, tzinfo=UTC)),
-        ("20240503", datetime(2024, 5, 3, tzinfo=UTC)),
-        ("", None),
-        ("soon", None),
-        (True, None),
-        (None, None),
-        (-5, None),
-        (1e300, None),
-        ("nan", None),
-        ([2024], None),
-    ],
-)
-def test_dates_of_every_kind(value: object, moment: datetime | None) -> None:
-    assert read_moment(value) == moment
+MOMENTS: list[tuple[object, datetime | None]] = [
+    ("2024-05-03", datetime(2024, 5, 3, tzinfo=UTC)),
+    ("2024-05-03T10:00:00+02:00", datetime(2024, 5, 3, 8, tzinfo=UTC)),
+    ("2024-05-03 10:00", datetime(2024, 5, 3, 10, tzinfo=UTC)),
+    (1714730400, datetime(2024, 5, 3, 10, tzinfo=UTC)),
+    (1714730400.5, datetime(2024, 5, 3, 10, 0, 0, 500_000, tzinfo=UTC)),
+    (1714730400000, datetime(2024, 5, 3, 10, tzinfo=UTC)),
+    (1714730400000000, datetime(2024, 5, 3, 10, tzinfo=UTC)),
+    ("1714730400", datetime(2024, 5, 3, 10, tzinfo=UTC)),
+    ("20240503", datetime(2024, 5, 3, tzinfo=UTC)),
+    ("", None),
+    ("soon", None),
+    (True, None),
+    (None, None),
+    (-5, None),
+    (1e300, None),
+    ("nan", None),
+    ([2024], None),
+]
+
+
+def test_dates_of_every_kind() -> None:
+    assert [(value, read_moment(value)) for value, _ in MOMENTS] == MOMENTS
 
 
 def test_a_title_is_made_of_the_first_line() -> None:
