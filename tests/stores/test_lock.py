@@ -63,6 +63,7 @@ def holder(path):
         yield process
 
 
+@pytest.mark.slow
 def test_a_second_owner_is_refused_naming_the_first_until_that_one_dies(path, holder):
     with pytest.raises(AlreadyOwned) as caught:
         OwnerLock(path).acquire("now")

@@ -64,6 +64,7 @@ def test_the_first_takes_it_and_the_second_is_refused_until_it_is_released(path,
     assert [file.name for file in path.parent.iterdir()] == ["lock"]
 
 
+@pytest.mark.slow
 def test_a_live_process_of_this_host_owns_however_old_its_record_and_a_dead_one_does_not(path, clock):
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:

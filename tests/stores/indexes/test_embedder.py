@@ -309,6 +309,7 @@ def test_an_interrupt_while_loading_is_not_a_reason(hub_cache: Path, monkeypatch
         load_embedder("someone/tiny")
 
 
+@pytest.mark.slow
 def test_importing_the_stores_does_not_import_the_model_library() -> None:
     """It takes a noticeable part of a second, which commands that embed nothing need not pay."""
     program = (

@@ -70,15 +70,6 @@ def test_the_same_key_keeps_id_creation_and_place_and_overwrites_the_rest(store)
     assert [edge.id for edge in store.edges(ALL)] == [first.id, "edge_000000000002"]
 
 
-@pytest.mark.parametrize("part", ["from_id", "to_id", "type", "namespace"])
-def test_every_part_of_the_key_tells_edges_apart(store, part):
-    """behaviour 83"""
-    upsert(store, 1)
-    upsert(store, 2, **{part: "else"})
-    assert len(store.edges(ALL)) == 2
-    assert [edge.id for edge in store.edges(EdgeFilter(**{part: "else"}))] == ["edge_000000000002"]
-
-
 def test_a_settled_conflict_changes_state_actor_and_time_only(store):
     clock = Clock()
     edge = upsert(store, 1, clock, provenance_actor="x", evidence="{}")
