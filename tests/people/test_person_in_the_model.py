@@ -139,7 +139,7 @@ def test_one_person_beside_an_agent_that_writes_or_creates_loses_nothing(tmp_pat
     assert found.schedules > 20_000
 
 
-@pytest.mark.parametrize("lacking", [BEST, frozenset({"exchange"})])
+@pytest.mark.parametrize("lacking", [BEST, pytest.param(frozenset({"exchange"}), marks=SLOW)])
 def test_a_process_that_dies_anywhere_beside_a_person_loses_nothing(
     tmp_path: Path, lacking: frozenset[str]
 ) -> None:
