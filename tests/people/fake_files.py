@@ -17,6 +17,11 @@ import attrs
 
 from lithos.stores.notes.system_calls import UNNAMED
 
+#: The call without which a file system has not what `Protection` names so.
+NEEDED = {
+    "exchange": "exchange", "no_replace": "rename_new", "links": "link", "leases": "lease",
+    "unnamed": "link_unnamed",
+}  # fmt: skip
 #: Every file was saved long ago, so that only leases tell of a save under way: the hardest case.
 NOW = 1_000_000.0
 

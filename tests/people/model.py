@@ -25,7 +25,7 @@ from lithos.stores.notes.kept import recover_folder, settle
 from lithos.stores.notes.protection import Protection
 from lithos.stores.notes.replacing import Replacing
 from lithos.stores.notes.values import FileBusy, FileChanged, Kept, Move, Place, Put, Remove, digest_of
-from tests.people.fake_files import FakeCalls, Inode
+from tests.people.fake_files import NEEDED, FakeCalls, Inode
 
 #: Rounds in which the writer decides again.
 ROUNDS = 2
@@ -35,12 +35,6 @@ Step = tuple[str, ...]
 
 def tokens(data: bytes) -> set[bytes]:
     return set(re.findall(rb"<\w+>", data))
-
-
-def _protection(lacking: frozenset[str]) -> Protection:
-    names = {"exchange": "exchange", "no_replace": "rename_new", "links": "link", "leases": "lease"}
-    names["unnamed"] = "link_unnamed"
-    return Protection(**{name: call not in lacking for name, call in names.items()})
 
 
 class Dead(BaseException):
@@ -112,7 +106,10 @@ class World:
         #: Where displaced files lie, on a file system that has none of them beside their notes.
         self.place = Place(f"{root}-place", str(root)) if "beside" in lacking else None
         self.files._replacing = Replacing(
-            self.calls, _protection(lacking), self.files._kept.append, self.place
+            self.calls,
+            Protection(**{name: call not in lacking for name, call in NEEDED.items()}),
+            self.files._kept.append,
+            self.place,
         )
         self.saved: set[bytes] = set()
         self.excused: set[bytes] = set()

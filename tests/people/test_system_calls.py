@@ -10,7 +10,7 @@ import pytest
 from lithos.stores.notes import protection
 from lithos.stores.notes.protection import Protection, probe_protection
 from lithos.stores.notes.system_calls import UNNAMED, KernelCalls, SystemCalls
-from tests.people.fake_files import FakeCalls
+from tests.people.fake_files import NEEDED, FakeCalls
 
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
@@ -125,9 +125,7 @@ def test_what_can_be_done_is_found_out_and_leaves_nothing(calls: SystemCalls, fo
     assert not (isinstance(calls, FakeCalls) and calls.names)
 
 
-@pytest.mark.parametrize("lacking", ["exchange", "rename_new", "link", "lease", "link_unnamed"])
-def test_what_is_missing_is_found_out(lacking: str, tmp_path: Path) -> None:
-    found = probe_protection(FakeCalls(frozenset({lacking})), str(tmp_path))
-    names = {"exchange": "exchange", "rename_new": "no_replace", "link": "links", "lease": "leases"}
-    names["link_unnamed"] = "unnamed"
-    assert [name for name in names.values() if not getattr(found, name)] == [names[lacking]]
+@pytest.mark.parametrize(("capability", "call"), NEEDED.items())
+def test_what_is_missing_is_found_out(capability: str, call: str, tmp_path: Path) -> None:
+    found = probe_protection(FakeCalls(frozenset({call})), str(tmp_path))
+    assert [name for name in NEEDED if not getattr(found, name)] == [capability]

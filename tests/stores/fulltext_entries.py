@@ -1,12 +1,16 @@
-"""Entries for the full-text tests."""
+"""Entries for the full-text tests, and what a text finds."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
 
+from lithos.core.text.query import parse_query
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.indexes.fulltext_query import Filters
 from lithos.stores.indexes.fulltext_schema import FulltextEntry
 
+ANYTHING = Filters()
 MOMENT = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -24,3 +28,9 @@ def entry(serial: int, body: str = "", **changes: Any) -> FulltextEntry:
         "updated_at": MOMENT,
     }
     return FulltextEntry(serial=serial, body=body, **(values | changes))
+
+
+def found(index: FulltextIndex, text: str, filters: Filters = ANYTHING) -> list[int]:
+    tree = parse_query(text)
+    assert tree is not None
+    return [serial for serial, _ in index.search(tree, 50, filters)]

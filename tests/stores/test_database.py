@@ -13,6 +13,7 @@ from lithos.stores.database import Database, Layout
 from lithos.stores.manifest import Manifest
 from lithos.stores.sqlite import CorruptDatabase
 from tests.fakes import START
+from tests.stores.test_database_removed import KINDS
 
 TABLES = "CREATE TABLE IF NOT EXISTS things(id INTEGER PRIMARY KEY)"
 
@@ -57,15 +58,27 @@ def test_what_was_written_is_read_and_closing_leaves_one_file(path: Path, kind: 
         store._reader.execute("SELECT 1")
 
 
-def test_a_damaged_file_is_refused_or_makes_way(path: Path) -> None:
-    damaged = b"no database " * 1000
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "damaged", [b"no database at all" * 500, b"SQLite format 3\0" + b"\xff" * 8000, b"SQLite format 3\0junk"]
+)
+def test_only_what_cannot_be_made_again_is_refused_when_damaged(
+    tmp_path: Path, name: str, damaged: bytes
+) -> None:
+    """behaviour 89"""
+    path = tmp_path / name
     path.write_bytes(damaged)
-    with pytest.raises(CorruptDatabase):
-        Things.open(path, START)
-    assert [file.read_bytes() for file in path.parent.iterdir()] == [damaged]
-    Replaceable.open(path, START).close()
-    (aside,) = path.parent.glob("things.db.corrupt-*")
-    assert aside.read_bytes() == damaged
+    if name == "coordination.db":
+        with pytest.raises(CorruptDatabase):
+            KINDS[name].open(path, START)
+        assert [file.read_bytes() for file in tmp_path.iterdir()] == [damaged]
+        return
+    store = KINDS[name].open(path, START)
+    assert (tmp_path / f"{name}.corrupt-20260102T030405Z").read_bytes() == damaged
+    with store.transaction():
+        store._writer.execute("CREATE TABLE works(number INTEGER)")
+    assert store._reader.execute("SELECT * FROM works").fetchall() == []
+    store.close()
 
 
 @pytest.mark.parametrize("kind", [CoordinationStore, Manifest])

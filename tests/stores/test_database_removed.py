@@ -54,16 +54,14 @@ def remove_wal(path: Path) -> None:
     with_suffix(path, "-wal").unlink()
 
 
-def replace(path: Path) -> None:
+def replace(path: Path, content: bytes = FOREIGN) -> None:
     new = path.with_name("new")
-    new.write_bytes(FOREIGN)
+    new.write_bytes(content)
     new.rename(path)
 
 
 def replace_by_copy(path: Path) -> None:
-    new = path.with_name("new")
-    shutil.copy(path, new)
-    new.rename(path)
+    replace(path, path.read_bytes())
 
 
 def replace_with_wal(path: Path) -> None:

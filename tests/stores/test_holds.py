@@ -38,6 +38,7 @@ def keep(path: Path) -> Hold:
     return held
 
 
+@pytest.mark.slow
 def test_a_held_database_is_read_written_copied_and_checkpointed_by_all(
     database: Path, tmp_path: Path
 ) -> None:

@@ -9,6 +9,10 @@ import os
 import stat
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -32,19 +36,34 @@ def path(tmp_path):
     return tmp_path / ".lithos" / "lock"
 
 
-@pytest.fixture
-def holder(path):
+def held(path: Path, clock: Callable[[], float] = time.time) -> OwnerLock:
+    lock = OwnerLock(path, clock)
+    lock.acquire("now")
+    return lock
+
+
+@contextmanager
+def another_owner(path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that has the lock until its stdin closes."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    yield process
-    process.kill()
-    process.communicate()
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
+@pytest.fixture
+def holder(path):
+    with another_owner(path) as process:
+        yield process
+
+
+@pytest.mark.slow
 def test_a_second_owner_is_refused_naming_the_first_until_that_one_dies(path, holder):
     with pytest.raises(AlreadyOwned) as caught:
         OwnerLock(path).acquire("now")
@@ -57,8 +76,7 @@ def test_a_second_owner_is_refused_naming_the_first_until_that_one_dies(path, ho
     holder.kill()
     holder.wait()
     assert not is_owned(path), "the lock dies with its process, however it dies"
-    lock = OwnerLock(path)
-    lock.acquire("now")
+    lock = held(path)
     assert read_owner(path).pid == os.getpid()
     lock.release()
 
@@ -87,10 +105,9 @@ def test_an_owner_is_told_at_once_and_one_that_only_asks_is_waited_for(path, mon
 
 
 def test_a_second_lock_in_the_same_process_is_refused_too(path):
-    lock = OwnerLock(path)
-    lock.acquire("now")
+    lock = held(path)
     with pytest.raises(AlreadyOwned):
-        OwnerLock(path).acquire("now")
+        held(path)
     lock.release()
 
 
@@ -101,8 +118,7 @@ def test_a_leftover_file_is_no_obstacle(path, leftover):
     path.parent.mkdir()
     path.write_bytes(leftover)
     path.chmod(0o644)
-    lock = OwnerLock(path)
-    lock.acquire("now")
+    lock = held(path)
     assert read_owner(path).started_at == "now"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     lock.release()
@@ -120,8 +136,7 @@ def test_only_the_owner_may_read_the_record(path):
 
 
 def test_the_record_is_replaced_as_a_whole(path):
-    lock = OwnerLock(path)
-    lock.acquire("now")
+    lock = held(path)
     assert read_owner(path).url is None
     long = OwnerRecord(1, "h" * 500, "http://x", "then", "secret")
     short = OwnerRecord(2, "h", None, "t")
@@ -163,8 +178,7 @@ def test_a_record_that_cannot_be_written_gives_the_lock_up_again(path, monkeypat
 
 
 def test_a_released_lock_is_free_and_names_nobody(path):
-    lock = OwnerLock(path)
-    lock.acquire("now")
+    lock = held(path)
     lock.release()
     lock.release()
     assert not is_owned(path)

@@ -4,65 +4,49 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import shutil
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-from attrs import define
 
-from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
-from lithos.stores.owner_record import read_owner
-
-HOLDER = """
-import json, sys
-from datetime import UTC, datetime
-from contextlib import suppress
-from pathlib import Path
+import lithos.stores.lock
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord
-path = Path(sys.argv[1])
-lock = OwnerLock(path)
-lock.acquire("then")
-store = CoordinationStore.open(path.with_name("coordination.db"), datetime.now(UTC))
-lock.hold_database()
-record = lock._record
-lock.publish(OwnerRecord(record.pid, record.host, "http://127.0.0.1:9", "then", "t0ken"))
-print(json.dumps("held"), flush=True)
-for _ in sys.stdin:
-    try:
-        lock.confirm()
-        print(json.dumps(lock.trouble), flush=True)
-    except AlreadyOwned as other:
-        print(json.dumps("taken: " + str(other)), flush=True)
-"""
+from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
+from lithos.stores.owner_record import OwnerRecord, read_owner
+from tests.fakes import START
+from tests.stores.test_database_removed import move_folder, remove, remove_folder, replace, replace_by_copy
+from tests.stores.test_lock import another_owner, held
+
 Damage = Callable[[Path], None]
 
 
-@define
 class Holder:
-    """A process that owns a data directory."""
+    """Who owns a data directory. Others in this process meet the locks of the system, as another's would."""
 
-    process: subprocess.Popen[str]
+    def __init__(self, path: Path) -> None:
+        self.lock = OwnerLock(path)
+        self.lock.acquire("then")
+        lithos.stores.lock._ours.clear()
+        database = path.with_name("coordination.db")
+        self._store = CoordinationStore.open(database, START)
+        self.lock.hold_database()
+        self.lock.publish(
+            OwnerRecord(os.getpid(), os.uname().nodename, "http://127.0.0.1:9", "then", "t0ken")
+        )
 
-    def read(self) -> Any:
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
+    def confirm(self) -> str | None:
+        """The trouble it then tells of."""
+        self.lock.confirm()
+        return self.lock.trouble
 
-    def confirm(self) -> Any:
-        """Have it confirm; the trouble it then tells of."""
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        return self.read()
+    def end(self) -> None:
+        self.lock.release()
+        self._store.close()
 
 
 @pytest.fixture
@@ -72,30 +56,9 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def holder(path: Path) -> Iterator[Holder]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    holder = Holder(process)
-    try:
-        assert holder.read() == "held"
-        yield holder
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def replace(path: Path, content: bytes) -> None:
-    new = path.with_name("new")
-    new.write_bytes(content)
-    new.rename(path)
-
-
-def remove(path: Path) -> None:
-    path.unlink()
-
-
-def replace_by_copy(path: Path) -> None:
-    replace(path, path.read_bytes())
+    holder = Holder(path)
+    yield holder
+    holder.end()
 
 
 def replace_by_empty(path: Path) -> None:
@@ -110,23 +73,14 @@ def overwrite(path: Path) -> None:
     path.write_bytes(b"\0" * 20)
 
 
-def move_folder(path: Path) -> None:
-    path.parent.rename(path.parent.with_name("away"))
-
-
 def replace_folder(path: Path) -> None:
     move_folder(path)
     # The owner may have made the folder anew by then.
     shutil.copytree(path.parent.with_name("away"), path.parent, dirs_exist_ok=True)
 
 
-def remove_folder(path: Path) -> None:
-    shutil.rmtree(path.parent)
-
-
 def replace_database(path: Path) -> None:
-    database = path.with_name("coordination.db")
-    replace(database, database.read_bytes())
+    replace_by_copy(path.with_name("coordination.db"))
 
 
 FILE = [remove, replace_by_copy, replace_by_empty, replace_by_stranger, overwrite]
@@ -148,7 +102,7 @@ def test_a_lost_lock_file_lets_nobody_in_and_is_written_again(
     assert holder.confirm() is None
     damage(path)
     refusal = assert_refused(path)
-    assert str(holder.process.pid) in refusal or sys.platform != "linux"
+    assert str(os.getpid()) in refusal
     assert is_owned(path)
     trouble = holder.confirm()
     assert "written again" in trouble
@@ -156,12 +110,9 @@ def test_a_lost_lock_file_lets_nobody_in_and_is_written_again(
     assert read_owner(path) == before, "bridges find the owner where it was"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "http://127.0.0.1:9" in assert_refused(path)
-    holder.process.kill()
-    holder.process.wait()
+    holder.end()
     assert not is_owned(path)
-    lock = OwnerLock(path)
-    lock.acquire("now")
-    lock.release()
+    held(path).release()
 
 
 @pytest.mark.parametrize("damage", FOLDER)
@@ -206,13 +157,13 @@ def test_a_replaced_data_directory_is_held_too_once_it_is_seen(path: Path, holde
         OwnerLock(path.parent.parent.with_name("before") / ".lithos" / "lock").acquire("now")
 
 
+@pytest.mark.slow
 def test_an_owner_whose_data_directory_went_to_another_one_is_told_to_end(path: Path, holder: Holder) -> None:
     replace_data(path)
-    other = OwnerLock(path)
-    other.acquire("now")
-    assert holder.confirm().startswith(f"taken: The data directory is in use by process {os.getpid()}")
-    assert read_owner(path).pid == os.getpid()  # type: ignore[union-attr]
-    other.release()
+    with another_owner(path):
+        with pytest.raises(AlreadyOwned, match="The data directory is in use by process 4711"):
+            holder.confirm()
+        assert read_owner(path).pid == 4711  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("damage", [remove, replace_by_copy, replace_by_empty])
@@ -264,8 +215,7 @@ def count_descriptors(folder: Path) -> int:
 
 def test_no_descriptor_is_left_however_often_the_lock_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "data" / ".lithos" / "lock"
-    lock = OwnerLock(path)
-    lock.acquire("now")
+    lock = held(path)
     path.with_name("coordination.db").touch()
     lock.hold_database()
     for damage in FILE + FOLDER:
@@ -326,7 +276,7 @@ def test_nobody_gets_in_while_the_lock_is_written_again(path: Path, holder: Hold
             shutil.rmtree(path.parent.with_name("away"), ignore_errors=True)
             path.with_name("coordination.db").touch()
             damage(path)
-            assert not str(holder.confirm()).startswith("taken")
+            holder.confirm()
             assert not entered
     finally:
         is_over.set()

@@ -14,6 +14,7 @@ import pytest
 
 from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
 from lithos.stores.owner_record import FRESH, REFRESH, OwnerRecord, read_owner
+from tests.stores.test_lock import held
 
 NOW = 1_800_000_000.0
 
@@ -21,8 +22,7 @@ NOW = 1_800_000_000.0
 class UnixClock:
     """Unix time that moves only when told to."""
 
-    def __init__(self):
-        self.now = NOW
+    now = NOW
 
     def __call__(self):
         return self.now
@@ -49,12 +49,6 @@ def leave_record(path, *, pid, host, at):
     os.utime(path, (at, at))
 
 
-def held(path, clock):
-    lock = OwnerLock(path, clock)
-    lock.acquire("now")
-    return lock
-
-
 def test_the_first_takes_it_and_the_second_is_refused_until_it_is_released(path, clock):
     lock = held(path, clock)
     assert lock.needs_refresh
@@ -70,6 +64,7 @@ def test_the_first_takes_it_and_the_second_is_refused_until_it_is_released(path,
     assert [file.name for file in path.parent.iterdir()] == ["lock"]
 
 
+@pytest.mark.slow
 def test_a_live_process_of_this_host_owns_however_old_its_record_and_a_dead_one_does_not(path, clock):
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:

@@ -75,30 +75,24 @@ def test_a_reader_sees_commits_and_cannot_write(path):
     connection.close()
 
 
-def test_what_is_no_database_is_refused_and_untouched(path):
-    path.parent.mkdir()
-    path.write_bytes(b"hello " * 1000)
-    with pytest.raises(CorruptDatabase) as caught:
-        open_at(path)
-    assert caught.value.path == path
-    assert str(path) in str(caught.value)
-    assert path.read_bytes() == b"hello " * 1000
-    assert list(path.parent.iterdir()) == [path]
-
-
 def fill(connection: apsw.Connection) -> None:
     with transaction(connection):
         connection.executemany("INSERT INTO t VALUES(?,?)", [(i, "x" * 100) for i in range(300)])
 
 
-def test_a_damaged_database_is_refused_and_untouched(path):
+@pytest.mark.parametrize("is_database", [True, False])
+def test_a_damaged_database_and_what_is_none_are_refused_and_untouched(path, is_database):
     connection = open_at(path)
     fill(connection)
     connection.close()
-    data = damage_page(path)
-    with pytest.raises(CorruptDatabase):
+    data = damage_page(path) if is_database else b"hello " * 1000
+    path.write_bytes(data)
+    with pytest.raises(CorruptDatabase) as caught:
         open_at(path)
+    assert caught.value.path == path
+    assert str(path) in str(caught.value)
     assert path.read_bytes() == data
+    assert is_database or list(path.parent.iterdir()) == [path]
 
 
 def test_the_look_at_a_damaged_database_does_not_write_its_wal_back(path, tmp_path):

@@ -106,19 +106,15 @@ def test_there_are_so_many_tokens_and_no_more(store: TokenStore, monkeypatch: py
         store.create("c", "read", None, NOW, None)
 
 
-def test_none_were_ever_defined_is_not_none_are_left(store: TokenStore, private: Path) -> None:
-    assert read_tokens(private) is None
-    store.create("ci", "read", None, NOW, None)
-    store.revoke("ci")
-    assert read_tokens(private) == ()
-    assert not is_released(private)
-
-
 def test_only_a_command_ends_the_asking_and_only_without_tokens(store: TokenStore, private: Path) -> None:
+    """None were ever defined is not none are left."""
+    assert read_tokens(private) is None
     store.create("ci", "read", None, NOW, None)
     with pytest.raises(TokenRefused, match="revoke them first"):
         store.stop_asking()
     store.revoke("ci")
+    assert read_tokens(private) == ()
+    assert not is_released(private)
     store.stop_asking()
     assert read_tokens(private) is None
     assert is_released(private)

@@ -10,7 +10,6 @@ import pytest
 from lithos.core.events import Event, EventDraft
 from lithos.core.tasks.model import Agent, AuditRow
 from lithos.stores.coordination.store import CoordinationCounts, CoordinationStore
-from lithos.stores.sqlite import CorruptDatabase
 from tests.fakes import START
 
 CLOCK = int(START.timestamp() * 1000)
@@ -40,37 +39,30 @@ def append(store: CoordinationStore, *events: Event) -> None:
         store.append_events(events)
 
 
-def columns(path, table: str) -> list[str]:
-    connection = apsw.Connection(str(path))
-    names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-    connection.close()
-    return names
+COLUMNS = {
+    "agents": "id name type first_seen_at last_seen_at metadata",
+    "tasks": "id title description status task_type created_by created_at tags outcome resolved_at metadata",
+    "claims": "id task_id agent aspect claimed_at expires_at fence",
+    "findings": "id task_id agent summary knowledge_id created_at",
+    "task_edges": "id from_task_id to_task_id type metadata created_by created_at",
+    "counters": "name value",
+    "access_log": "id agent_id doc_id operation timestamp",
+    "events": "seq type agent payload tags timestamp origin",
+    "cursors": "subscriber seq updated_at",
+    "meta": "name value",
+}
 
 
-@pytest.mark.parametrize(
-    ("table", "expected"),
-    [
-        ("agents", "id name type first_seen_at last_seen_at metadata"),
-        (
-            "tasks",
-            "id title description status task_type created_by created_at tags outcome resolved_at metadata",
-        ),
-        ("claims", "id task_id agent aspect claimed_at expires_at fence"),
-        ("findings", "id task_id agent summary knowledge_id created_at"),
-        ("task_edges", "id from_task_id to_task_id type metadata created_by created_at"),
-        ("counters", "name value"),
-        ("access_log", "id agent_id doc_id operation timestamp"),
-        ("events", "seq type agent payload tags timestamp origin"),
-        ("cursors", "subscriber seq updated_at"),
-        ("meta", "name value"),
-    ],
-)
-def test_the_tables_have_the_columns_of_the_spec(store, path, table, expected):
-    assert columns(path, table) == expected.split()
+def test_the_tables_have_the_columns_of_the_spec(store):
+    found = {
+        table: " ".join(row[1] for row in store._reader.execute(f"PRAGMA table_info({table})"))
+        for table in COLUMNS
+    }
+    assert found == COLUMNS
 
 
-def test_the_indexes_of_the_spec_are_there(store, path):
-    connection = apsw.Connection(str(path))
+def test_the_indexes_of_the_spec_are_there(store):
+    connection = store._reader
     indexed = {
         (table, row[2])
         for table, name in connection.execute(
@@ -79,7 +71,6 @@ def test_the_indexes_of_the_spec_are_there(store, path):
         for row in connection.execute(f"PRAGMA index_info({name})").fetchall()
         if row[0] == 0
     }
-    connection.close()
     wanted = {("tasks", "status"), ("claims", "task_id"), ("claims", "expires_at"), ("findings", "task_id")}
     wanted |= {("task_edges", "from_task_id"), ("task_edges", "to_task_id")}
     assert indexed >= wanted | {("access_log", column) for column in ("agent_id", "doc_id", "timestamp")}
@@ -292,30 +283,6 @@ def test_open_tasks_and_running_and_expired_claims_are_counted(store):
         insert("2", "open")
         insert("3", "completed")
     assert store.counts(START) == CoordinationCounts(2, 1, 2), "at its time a claim has expired"
-
-
-# -- damage -----------------------------------------------------------------------------------------
-
-
-def test_a_corrupt_database_is_refused_and_keeps_its_bytes(path):
-    path.write_bytes(b"no database " * 1000)
-    with pytest.raises(CorruptDatabase):
-        CoordinationStore.open(path, START)
-    assert path.read_bytes() == b"no database " * 1000
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
-def test_opening_twice_changes_nothing(store, path):
-    append(store, make_event(CLOCK))
-    second = CoordinationStore.open(path, START)
-    assert second.next_seq() == CLOCK + 1
-    second.close()
-
-
-def test_closing_leaves_one_file(store, path):
-    append(store, make_event(CLOCK))
-    store.close()
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_an_event_is_found_by_its_type_and_time(store) -> None:

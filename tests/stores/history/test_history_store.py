@@ -213,18 +213,6 @@ def test_a_file_of_an_older_version_does_not_say_what_takes_changes_back(path):
     store.close()
 
 
-def test_a_damaged_file_is_set_aside_when_it_is_opened(path):
-    path.parent.mkdir()
-    path.write_bytes(b"no database at all" * 300)
-    store = HistoryStore.open(path, START)
-    store.add([make_version(1, b"a")])
-    assert store.content("note", 1) == b"a"
-    store.close()
-    assert [each.read_bytes() for each in path.parent.glob("history.db.corrupt-*")] == [
-        b"no database at all" * 300
-    ]
-
-
 def test_damage_that_a_write_finds_is_set_aside_at_once(store, path):
     store.add([make_version(version, random.Random(version).randbytes(3000)) for version in range(1, 200)])
     store._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,15 @@ def records(items: Sequence[Item]) -> dict[str, Record]:
     found = [item for item in items if isinstance(item, Record)]
     assert len({record.id for record in found}) == len(found)
     return {record.id: record for record in found}
+
+
+def measure_peak(source: Source, path: Path) -> tuple[int, int]:
+    """Items of a file, and the most bytes that reading it held at once."""
+    tracemalloc.start()
+    try:
+        return sum(1 for _ in source.read(path)), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def skipped(items: Sequence[Item]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from lithos.stores.importing import jsonl
 from lithos.stores.importing.jsonl import JsonLinesSource, Mem0Source, title_of
 from lithos.stores.importing.kinds import recognise
 from lithos.stores.importing.moments import read_moment
-
-DATA = Path(__file__).parents[2] / "data" / "import"
+from tests.stores.importing.samples import DATA, measure_peak
 
 
 def read(path: Path) -> list[Item]:
@@ -80,22 +78,15 @@ def test_a_line_beyond_the_limit_is_skipped(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "x.jsonl"
-
-    def peak(lines: int) -> int:
-        with file.open("w") as target:
-            for number in range(lines):
-                target.write(json.dumps({"id": number, "text": f"text {number} " + "x" * 2_000}) + "\n")
-        tracemalloc.start()
-        try:
-            assert sum(1 for _ in JsonLinesSource().read(file)) == lines
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    peak(100)
-    small, large = peak(1_000), peak(5_000)
-    assert large < small + 200_000
+    file, peaks = tmp_path / "x.jsonl", []
+    for lines in (20, 100, 600):  # the first of all warms up
+        file.write_text(
+            "".join(json.dumps({"id": at, "text": f"text {at} " + "x" * 2_000}) + "\n" for at in range(lines))
+        )
+        found, peak = measure_peak(JsonLinesSource(), file)
+        assert found == lines
+        peaks.append(peak)
+    assert peaks[2] < peaks[1] + 200_000
 
 
 def test_what_is_no_file_of_lines_is_refused(tmp_path: Path) -> None:
@@ -111,30 +102,29 @@ def test_what_is_no_file_of_lines_is_refused(tmp_path: Path) -> None:
     assert not Mem0Source().recognises(tmp_path / "text.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("value", "moment"),
-    [
-        ("2024-05-03", datetime(2024, 5, 3, tzinfo=UTC)),
-        ("2024-05-03T10:00:00+02:00", datetime(2024, 5, 3, 8, tzinfo=UTC)),
-        ("2024-05-03 10:00", datetime(2024, 5, 3, 10, tzinfo=UTC)),
-        (1714730400, datetime(2024, 5, 3, 10, tzinfo=UTC)),
-        (1714730400.5, datetime(2024, 5, 3, 10, 0, 0, 500_000, tzinfo=UTC)),
-        (1714730400000, datetime(2024, 5, 3, 10, tzinfo=UTC)),
-        (1714730400000000, datetime(2024, 5, 3, 10, tzinfo=UTC)),
-        ("1714730400", datetime(2024, 5, 3, 10, tzinfo=UTC)),
-        ("20240503", datetime(2024, 5, 3, tzinfo=UTC)),
-        ("", None),
-        ("soon", None),
-        (True, None),
-        (None, None),
-        (-5, None),
-        (1e300, None),
-        ("nan", None),
-        ([2024], None),
-    ],
-)
-def test_dates_of_every_kind(value: object, moment: datetime | None) -> None:
-    assert read_moment(value) == moment
+MOMENTS: list[tuple[object, datetime | None]] = [
+    ("2024-05-03", datetime(2024, 5, 3, tzinfo=UTC)),
+    ("2024-05-03T10:00:00+02:00", datetime(2024, 5, 3, 8, tzinfo=UTC)),
+    ("2024-05-03 10:00", datetime(2024, 5, 3, 10, tzinfo=UTC)),
+    (1714730400, datetime(2024, 5, 3, 10, tzinfo=UTC)),
+    (1714730400.5, datetime(2024, 5, 3, 10, 0, 0, 500_000, tzinfo=UTC)),
+    (1714730400000, datetime(2024, 5, 3, 10, tzinfo=UTC)),
+    (1714730400000000, datetime(2024, 5, 3, 10, tzinfo=UTC)),
+    ("1714730400", datetime(2024, 5, 3, 10, tzinfo=UTC)),
+    ("20240503", datetime(2024, 5, 3, tzinfo=UTC)),
+    ("", None),
+    ("soon", None),
+    (True, None),
+    (None, None),
+    (-5, None),
+    (1e300, None),
+    ("nan", None),
+    ([2024], None),
+]
+
+
+def test_dates_of_every_kind() -> None:
+    assert [(value, read_moment(value)) for value, _ in MOMENTS] == MOMENTS
 
 
 def test_a_title_is_made_of_the_first_line() -> None:

@@ -60,21 +60,13 @@ def rows(texts: list[str], model: StaticModel) -> np.ndarray:
     return model.encode(texts, normalize=True, use_multiprocessing=False)
 
 
-def test_rows_equal_those_of_model2vec(folder: Path) -> None:
-    """docs/spec/search.md §2"""
-    model = make_model(folder)
-    result = load_embedder(str(folder)).encode(TEXTS)
-    assert result.shape == (len(TEXTS), 6)
-    assert result.dtype == np.float32
-    np.testing.assert_allclose(result, rows(TEXTS, model), atol=1e-5)
-
-
 @pytest.mark.parametrize("mapped", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
 def test_rows_equal_those_of_model2vec_for_every_kind_of_model(
     folder: Path, mapped: bool, weighted: bool, dtype: type
 ) -> None:
+    """docs/spec/search.md §2"""
     rng = np.random.default_rng(1)
     vectors = (rng.normal(size=(4 if mapped else len(WORDS), 6)) * 40).astype(dtype)
     model = make_model(
@@ -84,6 +76,7 @@ def test_rows_equal_those_of_model2vec_for_every_kind_of_model(
         weights=rng.random(len(WORDS)).astype(np.float32) if weighted else None,
     )
     result = load_embedder(str(folder)).encode(TEXTS)
+    assert (result.shape, result.dtype) == ((len(TEXTS), 6), np.float32)
     tolerance = 2e-3 if dtype is np.float16 else 1e-5
     np.testing.assert_allclose(result, rows(TEXTS, model), atol=tolerance)
 
@@ -120,25 +113,20 @@ def test_a_text_is_cut_where_model2vec_cuts_it(folder: Path) -> None:
     at_once=st.integers(1, 10),
 )
 def test_how_texts_are_sliced_does_not_show(
-    texts: list[str], tokens: int, at_once: int, tmp_path_factory: pytest.TempPathFactory
+    texts: list[str], tokens: int, at_once: int, shared: Embedder
 ) -> None:
-    embedder = _shared_embedder(tmp_path_factory)
-    whole = embedder.encode(texts)
+    whole = shared.encode(texts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embedder_module, "_TOKENS_AT_ONCE", tokens)
         patch.setattr(embedder_module, "_TEXTS_AT_ONCE", at_once)
-        np.testing.assert_allclose(embedder.encode(texts), whole, atol=1e-6)
+        np.testing.assert_allclose(shared.encode(texts), whole, atol=1e-6)
 
 
-_shared: list[embedder_module.Embedder] = []
-
-
-def _shared_embedder(tmp_path_factory: pytest.TempPathFactory) -> embedder_module.Embedder:
-    if not _shared:
-        folder = tmp_path_factory.mktemp("shared")
-        make_model(folder)
-        _shared.append(load_embedder(str(folder)))
-    return _shared[0]
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
+    folder = tmp_path_factory.mktemp("shared")
+    make_model(folder)
+    return load_embedder(str(folder))
 
 
 @given(texts=st.lists(st.text("abcxyz 東", max_size=40), min_size=2, max_size=5))
@@ -321,6 +309,7 @@ def test_an_interrupt_while_loading_is_not_a_reason(hub_cache: Path, monkeypatch
         load_embedder("someone/tiny")
 
 
+@pytest.mark.slow
 def test_importing_the_stores_does_not_import_the_model_library() -> None:
     """It takes a noticeable part of a second, which commands that embed nothing need not pay."""
     program = (

@@ -15,24 +15,10 @@ import apsw
 import pytest
 import tantivy
 
-from lithos.core.text.query import Node, parse_query
 from lithos.stores.indexes import IndexFailed, fulltext_schema
 from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.fulltext_query import Filters
 from lithos.stores.indexes.fulltext_schema import FulltextEntry
-from tests.stores.fulltext_entries import entry
-
-ANYTHING = Filters()
-
-
-def query(text: str) -> Node:
-    tree = parse_query(text)
-    assert tree is not None
-    return tree
-
-
-def found(index: FulltextIndex, text: str, filters: Filters = ANYTHING) -> list[int]:
-    return [serial for serial, _ in index.search(query(text), 50, filters)]
+from tests.stores.fulltext_entries import entry, found
 
 
 @pytest.fixture

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from lithos.core.text.query import Boolean, Occur, Phrase, Word, parse_query, plain_words
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_query import Filters
-from tests.stores.fulltext_entries import entry
-
-ANYTHING = Filters()
+from tests.stores.fulltext_entries import ANYTHING, entry, found
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +25,6 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FulltextIndex]:
 def index(empty: FulltextIndex) -> FulltextIndex:
     empty.apply([], list(empty.stamps()))
     return empty
-
-
-def found(index: FulltextIndex, text: str, filters: Filters = ANYTHING) -> list[int]:
-    tree = parse_query(text)
-    assert tree is not None
-    return [serial for serial, _ in index.search(tree, 50, filters)]
 
 
 def plain(index: FulltextIndex, text: str) -> list[int]:
@@ -53,39 +45,38 @@ def rocks(index: FulltextIndex) -> FulltextIndex:
     return index
 
 
-@pytest.mark.parametrize(
-    ("text", "serials"),
-    [
-        ("granite", [1, 2]),
-        ("granite limestone", [1, 2, 3]),
-        ("+granite +basalt", [2]),
-        ("granite -basalt", [1]),
-        ("granite AND basalt", [2]),
-        ("granite AND NOT basalt", [1]),
-        ("(limestone OR basalt) AND granite", [2]),
-        ("-granite", [3]),
-        ("+rock -(granite)", [3]),
-        ('"igneous rock"', [1]),
-        ('"rock igneous"', []),
-        ("title:granite", [1]),
-        ("body:limestone", [3]),
-        ("title:limestone", []),
-        ("entities:blanc", [1]),
-        ("entities:granite", []),
-        ("blanc", [1]),
-        ("columns", [2]),
-        ("runs", [3]),
-        ("+node-modules +limestone", [3]),
-        ("+modules-node +limestone", []),
-        ("GRANITE AND IGNEOUS", [1]),
-        ("+granite +!!!", [1, 2]),
-        ("!!!", []),
-        ("!!! -granite", []),
-        ("absent", []),
-    ],
-)
-def test_query_syntax(rocks: FulltextIndex, text: str, serials: list[int]) -> None:
-    assert sorted(found(rocks, text)) == serials
+SYNTAX = {
+    "granite": [1, 2],
+    "granite limestone": [1, 2, 3],
+    "+granite +basalt": [2],
+    "granite -basalt": [1],
+    "granite AND basalt": [2],
+    "granite AND NOT basalt": [1],
+    "(limestone OR basalt) AND granite": [2],
+    "-granite": [3],
+    "+rock -(granite)": [3],
+    '"igneous rock"': [1],
+    '"rock igneous"': [],
+    "title:granite": [1],
+    "body:limestone": [3],
+    "title:limestone": [],
+    "entities:blanc": [1],
+    "entities:granite": [],
+    "blanc": [1],
+    "columns": [2],
+    "runs": [3],
+    "+node-modules +limestone": [3],
+    "+modules-node +limestone": [],
+    "GRANITE AND IGNEOUS": [1],
+    "+granite +!!!": [1, 2],
+    "!!!": [],
+    "!!! -granite": [],
+    "absent": [],
+}
+
+
+def test_query_syntax(rocks: FulltextIndex) -> None:
+    assert {text: sorted(found(rocks, text)) for text in SYNTAX} == SYNTAX
 
 
 def test_scores_are_positive_and_best_first_with_title_above_body(rocks: FulltextIndex) -> None:
@@ -269,71 +260,39 @@ def filed(index: FulltextIndex) -> FulltextIndex:
     return index
 
 
-@pytest.mark.parametrize(
-    ("filters", "serials"),
-    [
-        (Filters(), [1, 2, 3]),
-        (Filters(tags=("a",)), [1, 2]),
-        (Filters(tags=("b: c d",)), [1]),
-        (Filters(tags=("a", "b: c d")), [1]),
-        (Filters(tags=("a", "日本 語")), []),
-        (Filters(tags=("日本 語",)), [3]),
-        (Filters(tags=("日本",)), []),
-        (Filters(tags=("b",)), []),
-    ],
-)
-def test_a_tag_filter_needs_all_tags_exactly(
-    filed: FulltextIndex, filters: Filters, serials: list[int]
-) -> None:
-    """behaviour 54"""
-    assert sorted(found(filed, "granite", filters)) == serials
+#: Behaviours 54 (all tags, exactly), 55 (an author is literal), 56 (a prefix is text; all together), 67.
+FILTERS: list[tuple[Filters, list[int]]] = [
+    (Filters(), [1, 2, 3]),
+    (Filters(tags=("a",)), [1, 2]),
+    (Filters(tags=("b: c d",)), [1]),
+    (Filters(tags=("a", "b: c d")), [1]),
+    (Filters(tags=("a", "日本 語")), []),
+    (Filters(tags=("日本 語",)), [3]),
+    (Filters(tags=("日本",)), []),
+    (Filters(tags=("b",)), []),
+    (Filters(author="ana"), [1]),
+    (Filters(author="ana OR bob"), [2]),
+    (Filters(author="*"), [3]),
+    *((Filters(author=author), []) for author in ("Ana", "an", "bob", "")),
+    (Filters(path_prefix="p/"), [1, 2]),
+    (Filters(path_prefix="q"), [3]),
+    (Filters(path_prefix="q/日"), [3]),
+    (Filters(path_prefix=""), [1, 2, 3]),
+    *((Filters(path_prefix=prefix), [1]) for prefix in ("p/x (", "p/x", "p/x (1)/n.md")),
+    *((Filters(path_prefix=prefix), []) for prefix in ("Q", "p.", "p/x (1)/n.mdx", "p" * 3000)),
+    (Filters(path_prefix="p/", author="ana OR bob"), [2]),
+    (Filters(path_prefix="q", author="ana"), []),
+    (Filters(entities=("Mont Blanc",)), [1]),
+    (Filters(entities=("Mont",)), [2]),
+    (Filters(entities=("Mont", "Ünï*")), [2]),
+    (Filters(entities=("mont",)), []),
+    (Filters(entities=("Mont", "x")), []),
+]
 
 
-@pytest.mark.parametrize(
-    ("author", "serials"),
-    [("ana", [1]), ("ana OR bob", [2]), ("*", [3]), ("Ana", []), ("an", []), ("bob", []), ("", [])],
-)
-def test_an_author_is_literal(filed: FulltextIndex, author: str, serials: list[int]) -> None:
-    """behaviour 55"""
-    assert found(filed, "granite", Filters(author=author)) == serials
-
-
-@pytest.mark.parametrize(
-    ("prefix", "serials"),
-    [
-        ("p/", [1, 2]),
-        ("p/x (", [1]),
-        ("p/x", [1]),
-        ("q", [3]),
-        ("q/日", [3]),
-        ("Q", []),
-        ("p.", []),
-        ("", [1, 2, 3]),
-        ("p/x (1)/n.md", [1]),
-        ("p/x (1)/n.mdx", []),
-        ("p" * 3000, []),
-    ],
-)
-def test_a_path_prefix_is_text(filed: FulltextIndex, prefix: str, serials: list[int]) -> None:
-    """behaviour 56"""
-    assert sorted(found(filed, "granite", Filters(path_prefix=prefix))) == serials
-
-
-def test_filters_combine(filed: FulltextIndex) -> None:
-    """behaviour 56"""
-    assert found(filed, "granite", Filters(path_prefix="p/", author="ana OR bob")) == [2]
-    assert found(filed, "granite", Filters(path_prefix="q", author="ana")) == []
-
-
-@pytest.mark.parametrize(
-    ("entities", "serials"),
-    [(("Mont Blanc",), [1]), (("Mont",), [2]), (("Mont", "Ünï*"), [2]), (("mont",), []), (("Mont", "x"), [])],
-)
-def test_an_entity_filter_needs_all_exactly(
-    filed: FulltextIndex, entities: tuple[str, ...], serials: list[int]
-) -> None:
-    """behaviour 67"""
-    assert found(filed, "granite", Filters(entities=entities)) == serials
+def test_each_filter_takes_what_it_says_literally(filed: FulltextIndex) -> None:
+    """behaviours 54, 55, 56, 67"""
+    assert [(each, sorted(found(filed, "granite", each))) for each, _ in FILTERS] == FILTERS
 
 
 def test_filters_leave_scores_alone(filed: FulltextIndex) -> None:

@@ -181,6 +181,7 @@ def test_a_runtime_that_computes_something_else_is_refused(monkeypatch: pytest.M
         transformer.load_transformer()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["vectors", "model"])
 def test_the_model_and_stored_vectors_can_be_loaded_in_either_order(tmp_path: Path, first: str) -> None:
     """usearch and onnxruntime in one process, without what else a server loads: nothing crashes."""

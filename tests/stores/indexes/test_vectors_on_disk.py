@@ -131,19 +131,15 @@ def test_stored_identity_is_none_without_a_readable_store(saved: Path, tmp_path:
     assert stored_identity(saved) is None
 
 
-def test_another_format_starts_empty_and_is_replaced_by_a_save(saved: Path) -> None:
-    manifest = json.loads((saved / "manifest.json").read_text())
-    (saved / "manifest.json").write_text(json.dumps({**manifest, "format": 999}))
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_missing_manifest_or_another_format_starts_empty_and_is_replaced_by_a_save(
+    saved: Path, is_gone: bool
+) -> None:
+    path = saved / "manifest.json"
+    other = json.dumps({**json.loads(path.read_text()), "format": 999})
+    path.unlink() if is_gone else path.write_text(other)
     index = VectorIndex.open(saved, IDENTITY)
     assert (index.stamps(), index.quarantined, stored_identity(saved)) == ({}, None, None)
-    index.save()
-    assert names(saved) == ["manifest.json", "notes.2.npy", "vectors.2.usearch"]
-
-
-def test_a_missing_manifest_starts_empty(saved: Path) -> None:
-    (saved / "manifest.json").unlink()
-    index = VectorIndex.open(saved, IDENTITY)
-    assert (index.stamps(), index.quarantined) == ({}, None)
     index.save()
     assert names(saved) == ["manifest.json", "notes.2.npy", "vectors.2.usearch"]
 
@@ -237,36 +233,29 @@ def crash_at(step: str, patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_crash_during_a_save_leaves_the_old_store_or_the_new_one(saved: Path, step: str) -> None:
+@pytest.mark.parametrize("is_switch", [False, True])
+def test_a_crash_during_a_save_leaves_the_old_store_or_the_new_one_and_never_mixes_two_models(
+    saved: Path, step: str, is_switch: bool
+) -> None:
     """behaviour 185: a crash midway recovers"""
-    index = VectorIndex.open(saved, IDENTITY)
+    identity = OTHER if is_switch else IDENTITY
+    index = VectorIndex.open(saved, identity)
     index.apply([VectorEntry(8, 88, unit([1, 0]))], [])
+    old = {1: 11, 2: 22, 3: 33}
+    new = ({} if is_switch else old) | {8: 88}
     with pytest.MonkeyPatch.context() as patch:
         crash_at(step, patch)
         with pytest.raises(Crash):
             index.save()
-    old = {1: 11, 2: 22, 3: 33}
-    again = VectorIndex.open(saved, IDENTITY)
-    assert again.quarantined is None
-    assert again.stamps() == (old | {8: 88} if step == "delete" else old)
+    is_saved = step == "delete"
+    assert stored_identity(saved) == (identity if is_saved else IDENTITY)
+    again = VectorIndex.open(saved, stored_identity(saved) or IDENTITY)
+    assert (again.quarantined, again.stamps()) == (None, new if is_saved else old)
+    if is_switch:
+        assert VectorIndex.open(saved, IDENTITY if is_saved else OTHER).stamps() == {}
     again.save()
     assert len(names(saved)) == 3
-    assert VectorIndex.open(saved, IDENTITY).stamps() == again.stamps()
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_a_crash_during_the_switch_never_mixes_two_models(saved: Path, step: str) -> None:
-    """behaviour 185"""
-    new = VectorIndex.open(saved, OTHER)
-    new.apply([VectorEntry(8, 88, unit([1, 0]))], [])
-    with pytest.MonkeyPatch.context() as patch:
-        crash_at(step, patch)
-        with pytest.raises(Crash):
-            new.save()
-    switched = step == "delete"
-    assert stored_identity(saved) == (OTHER if switched else IDENTITY)
-    assert VectorIndex.open(saved, OTHER).stamps() == ({8: 88} if switched else {})
-    assert VectorIndex.open(saved, IDENTITY).stamps() == ({} if switched else {1: 11, 2: 22, 3: 33})
+    assert VectorIndex.open(saved, stored_identity(saved) or IDENTITY).stamps() == again.stamps()
 
 
 def test_a_save_that_fails_is_reported_and_can_be_repeated(

@@ -70,15 +70,6 @@ def test_the_same_key_keeps_id_creation_and_place_and_overwrites_the_rest(store)
     assert [edge.id for edge in store.edges(ALL)] == [first.id, "edge_000000000002"]
 
 
-@pytest.mark.parametrize("part", ["from_id", "to_id", "type", "namespace"])
-def test_every_part_of_the_key_tells_edges_apart(store, part):
-    """behaviour 83"""
-    upsert(store, 1)
-    upsert(store, 2, **{part: "else"})
-    assert len(store.edges(ALL)) == 2
-    assert [edge.id for edge in store.edges(EdgeFilter(**{part: "else"}))] == ["edge_000000000002"]
-
-
 def test_a_settled_conflict_changes_state_actor_and_time_only(store):
     clock = Clock()
     edge = upsert(store, 1, clock, provenance_actor="x", evidence="{}")
@@ -122,21 +113,6 @@ def test_reopening_keeps_rows(store, tmp_path):
     again = EdgeStore.open(tmp_path / "sub" / "edges.db", START)
     assert again.edges(ALL) == [edge]
     again.close()
-
-
-@pytest.mark.parametrize("data", [b"no database at all" * 500, b"SQLite format 3\0" + b"\xff" * 8000])
-def test_a_damaged_file_is_set_aside_with_its_bytes_and_a_new_one_made(tmp_path, capsys, data):
-    """behaviour 89"""
-    path = tmp_path / "edges.db"
-    path.write_bytes(data)
-    store = EdgeStore.open(path, START)
-    (moved,) = tmp_path.glob("edges.db.corrupt-*")
-    assert moved.name == "edges.db.corrupt-20260102T030405Z"
-    assert moved.read_bytes() == data
-    assert path.exists()
-    upsert(store)
-    assert len(store.edges(ALL)) == 1
-    store.close()
 
 
 def test_an_older_file_gets_the_columns_it_lacks_and_odd_times_do_no_harm(tmp_path):

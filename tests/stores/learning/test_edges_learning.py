@@ -6,7 +6,7 @@ from itertools import count
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.learning.edges import EdgeFilter, UpsertEdge
@@ -103,7 +103,6 @@ def test_an_asserted_edge_stands_on_its_key_and_is_never_removed(edges):
 NOTES = st.dictionaries(st.sampled_from("abc"), st.lists(st.sampled_from("stu"), unique=True), max_size=3)
 
 
-@settings(max_examples=15)
 @given(steps=st.lists(NOTES, min_size=1, max_size=4), asserted=st.sets(st.sampled_from(["as", "bt", "cu"])))
 def test_a_complete_projection_shows_exactly_what_frontmatter_says(tmp_path_factory, steps, asserted):
     """behaviour 88"""

@@ -256,17 +256,3 @@ def test_what_somebody_else_wrote_into_a_receipt_does_no_harm(tmp_path, junk):
     found = store.reading.receipts.get("r1")
     store.close()
     assert (found.query, found.final_nodes, found.conflicts_surfaced) == (RECEIPT.query, (), ())
-
-
-def test_a_damaged_file_is_set_aside_with_its_bytes(tmp_path):
-    path = tmp_path / "stats.db"
-    path.write_bytes(b"not a database at all" * 50)
-    store = StatsStore.open(path, START)
-    try:
-        assert store.reading.nodes.all() == []
-        with store.transaction():
-            store.writing.receipts.add(RECEIPT)
-        assert store.reading.receipts.get("r1") == RECEIPT
-        assert (tmp_path / "stats.db.corrupt-20260102T030405Z").read_bytes() == b"not a database at all" * 50
-    finally:
-        store.close()

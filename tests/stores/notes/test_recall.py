@@ -47,36 +47,26 @@ def test_what_was_read_is_known_while_its_file_is_the_same(files):
     assert known.get(entry).content == "one"
 
 
-def edit(path):
-    path.write_text("two")
-
-
-def edit_with_old_times(path):
-    """As `rsync --times` or `touch -r` after an edit of the same length."""
-    path.write_text("two")
-    os.utime(path, (OLD, OLD))
-
-
-def exchange(path):
+def put_beside(path):
+    """In its place, with its times."""
     beside = path.with_name("b.tmp")
     beside.write_text("two")
     os.utime(beside, (OLD, OLD))
     beside.replace(path)
 
 
-def touch(path):
-    os.utime(path, (OLD + 1, OLD + 1))
+#: The second as `rsync --times` or `touch -r` after an edit of the same length.
+CHANGES = {
+    "edited": lambda path: path.write_text("two"),
+    "edited with old times": lambda path: (path.write_text("two"), os.utime(path, (OLD, OLD))),
+    "exchanged": put_beside,
+    "touched": lambda path: os.utime(path, (OLD + 1, OLD + 1)),
+    "linked": lambda path: path.symlink_to(path.rename(path.with_name("other.md"))),
+    "gone": lambda path: path.unlink(),
+}
 
 
-def link_elsewhere(path):
-    other = path.with_name("other.md")
-    path.rename(other)
-    path.symlink_to(other)
-
-
-@pytest.mark.parametrize(
-    "change", [edit, edit_with_old_times, exchange, touch, link_elsewhere, lambda path: path.unlink()]
-)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_person_s_change_of_the_file_is_seen(files, change):
     """docs/spec/notes.md: the file is the source of truth, whoever has changed it."""
     put_old(files, "a.md", "one")
