@@ -16,6 +16,7 @@ import trio
 from lithos.core.errors import InvalidInput
 from lithos.core.importing import Item, Malformed, Record, RecordEdge
 from lithos.core.learning.edges import EdgeFilter
+from lithos.services.importing import run as run_module
 from lithos.services.importing.importing import NoImport
 from lithos.services.importing.records import (
     Options,
@@ -157,14 +158,14 @@ async def test_memories_arrive_with_tags_dates_and_properties(tmp_path: Path) ->
 
 async def test_events_and_versions_are_those_of_any_write(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
-        await bring(lithos, Given(*(record(str(number)) for number in range(150))), agent="mover")
+        await bring(lithos, Given(*(record(str(number)) for number in range(70))), agent="mover")
         created = [payload for kind, payload in lithos.events() if kind == "note.created"]
-        assert len(created) == 150
-        assert len({payload["id"] for payload in created}) == 150
+        assert len(created) == 70
+        assert len({payload["id"] for payload in created}) == 70
         answer = await lithos.call("lithos_history", agent="mover", since="2020-01-01T00:00:00Z", limit=200)
-        assert answer["total"] == 150
+        assert answer["total"] == 70
         assert {row["op"] for row in answer["versions"]} == {"created"}
-        assert len(lithos.server.catalogue) == 150
+        assert len(lithos.server.catalogue) == 70
 
 
 # -- the second run ----------------------------------------------------------------------------
@@ -385,26 +386,19 @@ async def test_a_new_import_ends_the_one_before(tmp_path: Path) -> None:
 
 async def test_others_write_while_an_import_goes_on(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
-        done = trio.Event()
-
-        async def write_on() -> int:
-            number = 0
-            while not done.is_set():
-                await lithos.create(f"Mine {number}")
-                number += 1
-            return number
-
         written = 0
 
-        async def count() -> None:
+        async def write_on() -> None:
             nonlocal written
-            written = await write_on()
+            while True:
+                await lithos.create(f"Mine {written}")
+                written += 1
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(count)
-            report = await bring(lithos, Given(*(record(str(n)) for n in range(200))))
-            done.set()
-        assert numbers(report) == {"created": 200}
+            nursery.start_soon(write_on)
+            report = await bring(lithos, Given(*(record(str(n)) for n in range(70))))
+            nursery.cancel_scope.cancel()
+        assert numbers(report) == {"created": 70}
         assert written > 1
 
 
@@ -457,26 +451,31 @@ async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None
         await die()
 
 
-@pytest.mark.parametrize("batches", [0, 1, 2, 3])
-async def test_an_import_that_died_is_finished_by_the_next(tmp_path: Path, batches: int) -> None:
-    """Behaviour 241: both together give what one run gives."""
+async def test_an_import_that_died_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behaviour 241: both together give what one run gives, whichever batch it died before."""
+    monkeypatch.setattr(run_module, "BATCH", 8)
     source = Given(
-        *(record(str(n), title=f"T {n % 150}", edges=(RecordEdge("knows", str(n + 1)),)) for n in range(200))
+        *(record(str(n), title=f"T {n % 18}", edges=(RecordEdge("knows", str(n + 1)),)) for n in range(26))
     )
-    await crash_after(tmp_path / "crashed", source, DATA, batches)
     states = []
-    for data in (tmp_path / "crashed", tmp_path / "whole"):
+    for batches in ("none", 0, 1, 2, 3):
+        data = tmp_path / str(batches)
+        if isinstance(batches, int):
+            await crash_after(data, source, DATA, batches)
         async with serving(data) as lithos:
             report = await bring(lithos, source)
-            assert report.results["created"] + report.results["unchanged"] == 200
+            assert report.results["created"] > 0
+            assert report.results["created"] + report.results["unchanged"] == 26
             edges = await lithos.server.edges.list_edges(EdgeFilter())
             notes = {
                 entry.note.id: (entry.path, entry.note.title, entry.note.extra, entry.note.version)
                 for entry in lithos.server.catalogue
             }
             states.append((notes, {(edge.from_id, edge.to_id, edge.type) for edge in edges}))
-    assert states[0] == states[1]
-    assert len(states[0][1]) == 199
+    assert len(states[0][1]) == 25
+    assert [number for number, state in enumerate(states) if state != states[0]] == []
 
 
 async def test_a_note_that_is_there_without_the_ledger_knowing_is_no_deleted_one(tmp_path: Path) -> None:

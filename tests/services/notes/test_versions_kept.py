@@ -13,7 +13,7 @@ from lithos.app.stores import utc_now
 from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionRow
 from lithos.stores.history.store import HistoryFailed, HistoryStore
-from tests.servers import Lithos, serving
+from tests.servers import Lithos, put_note, serving
 
 
 def history_of(lithos: Lithos) -> HistoryStore:
@@ -163,9 +163,11 @@ async def test_what_happened_while_no_server_ran_is_caught_up(tmp_path):
 
 async def test_an_older_data_directory_gets_the_current_states_first(tmp_path):
     """behaviour 221: the first start with history"""
+    for number in range(120):
+        put_note(tmp_path, f"{number:03}.md", f"---\ntitle: Note {number}\n---\n" + "text " * number)
     off = HistoryConfig(enabled=False)
     async with serving(tmp_path, history=off) as lithos:
-        ids = [await lithos.create(f"Note {number}", "text " * number) for number in range(120)]
+        ids = [entry.note.id for entry in sorted(lithos.server.catalogue, key=lambda entry: entry.path)]
         await lithos.write("Note 7", "changed", id=ids[7], agent="bob")
         assert lithos.server.writer._recorder.store is None
     assert not (tmp_path / ".lithos" / "history.db").exists()

@@ -6,7 +6,7 @@ import json
 import threading
 import zlib
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +69,13 @@ class FakeTransformer:
     def _row(self, text: str) -> Any:
         row = np.full(DIMS, 1e-3)
         for word in text.lower().split():
-            seed = zlib.crc32(SAME.get(word, word).encode())
-            row += np.random.default_rng(seed).normal(size=DIMS)
+            row += direction(SAME.get(word, word))
         return row / np.linalg.norm(row)
+
+
+@cache
+def direction(word: str) -> Any:
+    return np.random.default_rng(zlib.crc32(word.encode())).normal(size=DIMS)
 
 
 @pytest.fixture
