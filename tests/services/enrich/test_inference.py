@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from itertools import permutations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 

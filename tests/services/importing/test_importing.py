@@ -271,10 +271,7 @@ async def test_many_notes_of_one_title_all_get_names(tmp_path: Path) -> None:
         report = await bring(lithos, Given(*(record(str(n), title="Same") for n in range(60))))
         assert numbers(report) == {"created": 60}
         assert len(lithos.files()) == 60
-
-
-async def test_duplicate_ids_of_a_source_are_told(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
+        # Duplicate ids of a source are told.
         report = await bring(lithos, Given(record("a"), record("a", "Other.")))
         assert numbers(report) == {"created": 1, "duplicate": 1}
         assert "Some text." in (lithos.knowledge / "title-a.md").read_text()
@@ -320,6 +317,7 @@ async def test_an_id_in_a_file_is_kept_unless_another_note_has_it(tmp_path: Path
 
 
 async def test_relations_become_edges_once_all_notes_are_there(tmp_path: Path) -> None:
+    """Behaviour 241"""
     async with serving(tmp_path) as lithos:
         edges = (RecordEdge("depends_on", "b"), RecordEdge("knows", "Title C"), RecordEdge("knows", "nobody"))
         source = Given(record("a", edges=edges), record("b"), record("c"))
@@ -334,6 +332,22 @@ async def test_relations_become_edges_once_all_notes_are_there(tmp_path: Path) -
         again = await bring(lithos, source)
         assert dict(again.edges) == {"there already": 2, "missing": 1}
         assert [kind for kind, _ in lithos.events()].count("edge.upserted") == 2
+        # The lists of a report are bounded.
+        report = await bring(lithos, Given(*(Malformed(f"line {n}", "why") for n in range(250))))
+        told = report.to_json()
+        assert told["notes"]["malformed"] == 250
+        assert len(told["rows"]) == 100
+        assert told["unlisted"] == {"malformed": 150}
+        # A new import ends the one before.
+        importing = lithos.server.importing
+        first = await importing.begin(Options("given", "a"))
+        await importing.begin(Options("given", "a"))
+        with pytest.raises(NoImport, match="Run it again"):
+            await importing.take(first.session, [record("a")])
+        with pytest.raises(NoImport):
+            await importing.connect(first.session, [SourceEdge("a", "knows", "b")])
+        with pytest.raises(NoImport):
+            await importing.end(first.session)
 
 
 # -- limits, bounds and failures ---------------------------------------------------------------
@@ -350,16 +364,6 @@ async def test_what_is_too_large_is_skipped(tmp_path: Path) -> None:
         assert outcome.result == "malformed"
 
 
-async def test_the_lists_of_a_report_are_bounded(tmp_path: Path) -> None:
-    """Behaviour 241"""
-    async with serving(tmp_path) as lithos:
-        report = await bring(lithos, Given(*(Malformed(f"line {n}", "why") for n in range(250))))
-        told = report.to_json()
-        assert told["notes"]["malformed"] == 250
-        assert len(told["rows"]) == 100
-        assert told["unlisted"] == {"malformed": 150}
-
-
 async def test_what_no_file_can_hold_fails_and_is_told(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         deep: Any = []
@@ -369,19 +373,6 @@ async def test_what_no_file_can_hold_fails_and_is_told(tmp_path: Path) -> None:
         assert numbers(report) == {"failed": 1, "created": 1}
         assert report.has_failures
         assert "deeper" in reasons(report)["at a"]
-
-
-async def test_a_new_import_ends_the_one_before(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        importing = lithos.server.importing
-        first = await importing.begin(Options("given", "a"))
-        await importing.begin(Options("given", "a"))
-        with pytest.raises(NoImport, match="Run it again"):
-            await importing.take(first.session, [record("a")])
-        with pytest.raises(NoImport):
-            await importing.connect(first.session, [SourceEdge("a", "knows", "b")])
-        with pytest.raises(NoImport):
-            await importing.end(first.session)
 
 
 async def test_others_write_while_an_import_goes_on(tmp_path: Path) -> None:
@@ -400,10 +391,7 @@ async def test_others_write_while_an_import_goes_on(tmp_path: Path) -> None:
             nursery.cancel_scope.cancel()
         assert numbers(report) == {"created": 70}
         assert written > 1
-
-
-async def test_an_edit_between_plan_and_write_is_not_overwritten(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
+        # An edit between plan and write is not overwritten.
         await bring(lithos, Given(record("a")))
         importing = lithos.server.importing
         begun = await importing.begin(Options("given", "import"))

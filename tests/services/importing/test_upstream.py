@@ -268,7 +268,7 @@ def test_batches_go_over_http_as_they_are(tmp_path: Path) -> None:
         batch_from_json(bad)
 
 
-@pytest.mark.parametrize("step", [10, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("step", [14, pytest.param(1, marks=pytest.mark.nightly)])
 async def test_an_import_that_ends_anywhere_is_completed_by_the_next(tmp_path: Path, step: int) -> None:
     """behaviour 241: it stops after each batch in turn; the result is that of one run."""
     source = upstream.build(tmp_path / "theirs")

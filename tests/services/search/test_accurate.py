@@ -226,10 +226,10 @@ async def test_every_write_is_searchable_by_meaning_at_once(
 
 
 async def test_filters_and_graph_searches_use_the_tier_too(tmp_path: Path, model: FakeTransformer) -> None:
-    make_vault(tmp_path, 150)
+    make_vault(tmp_path, 60)
     async with serving(tmp_path, transformer=model.load) as lithos:
         await lithos.create("Cats", "cat", tags=["t"])
-        await until(lithos, 151, "accurate")
+        await until(lithos, 61, "accurate")
         assert await meant(lithos, "cats kitten", tags=["t"]) == ["Cats"]
         model.gate.clear()
         await lithos.create("Stale", "giraffe neck", tags=["t"])
@@ -372,7 +372,7 @@ async def test_notes_that_are_rewritten_while_it_runs_end_with_their_last_text(
     tmp_path: Path, model: FakeTransformer
 ) -> None:
     """issue 13, faults: 5,000 notes rewritten while it runs, here fewer"""
-    make_vault(tmp_path, 60)
+    make_vault(tmp_path, 30)
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
         await lithos.server.searchable()
         ids = [item["id"] for item in (await lithos.call("lithos_list", limit=100))["items"]]
@@ -381,8 +381,8 @@ async def test_notes_that_are_rewritten_while_it_runs_end_with_their_last_text(
                 for number, note_id in enumerate(ids):
                     text = f"turn{turn} text{number}"
                     nursery.start_soon(partial(lithos.write, f"Again{number}", text, id=note_id))
-        await until(lithos, 60, "accurate")
-        for number in (0, 17, 59):
+        await until(lithos, 30, "accurate")
+        for number in (0, 17, 29):
             assert (await meant(lithos, f"again{number} turn1 text{number}", limit=1)) == [f"Again{number}"]
         assert await meant(lithos, "note5 word5 cat5") == []
 

@@ -69,7 +69,7 @@ async def test_hybrid_answers_from_the_leg_that_works(tmp_path: Path, broken: st
         assert list(await search(lithos)) == ["results"]
 
 
-async def test_without_both_legs_there_is_no_answer(tmp_path: Path) -> None:
+async def test_without_both_legs_there_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """behaviours 60, 70, 73"""
     async with serving(tmp_path) as lithos:
         await lithos.create("Zebra", TEXT, source_url="https://e.org")
@@ -81,6 +81,22 @@ async def test_without_both_legs_there_is_no_answer(tmp_path: Path) -> None:
             assert (await lithos.call("lithos_cache_lookup", query=QUERY, source_url="https://e.org"))["hit"]
             assert await lithos.listed(title_contains="zeb") == ["Zebra"]
         assert await lithos.audit() == []
+        # An engine that cannot read its files degrades the answer.
+        await lithos.create("Alpha", "alpha words")
+
+        def fail(*_: object, **__: object) -> None:
+            raise ValueError("io error while reading a segment")
+
+        monkeypatch.setattr("lithos.stores.indexes.fulltext._best", fail)
+        answer = await lithos.call("lithos_search", query="alpha words")
+        assert [row["title"] for row in answer["results"]] == ["Alpha"]
+        assert answer["failed_backends"] == ["fulltext"]
+        assert "io error" in answer["message"]
+        refusal(await lithos.call("lithos_search", query="alpha", mode="fulltext"), "search_backend_error")
+        # A server that stops refuses new writes.
+        lithos.server.writer.mailbox.close()
+        answer = await lithos.call("lithos_write", title="T", content="x", agent="a")
+        assert "stopping" in refusal(answer, "internal_error")
 
 
 @pytest.mark.parametrize("broken", [FulltextIndex, VectorIndex])
@@ -180,13 +196,6 @@ def test_the_builtin_model_loads_without_a_network(monkeypatch: pytest.MonkeyPat
     assert float(vectors[0] @ vectors[1]) > 0.5
 
 
-async def test_a_server_that_stops_refuses_new_writes(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        lithos.server.writer.mailbox.close()
-        answer = await lithos.call("lithos_write", title="T", content="x", agent="a")
-        assert "stopping" in refusal(answer, "internal_error")
-
-
 async def test_a_full_disk_refuses_the_write_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,24 +216,6 @@ async def test_a_full_disk_refuses_the_write_and_changes_nothing(
         assert lithos.files() == ["zebra.md"]
         assert (await lithos.read(note))["version"] == 1
         await lithos.create("New")
-
-
-async def test_an_engine_that_cannot_read_its_files_degrades_the_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """behaviour 60"""
-    async with serving(tmp_path) as lithos:
-        await lithos.create("Alpha", "alpha words")
-
-        def fail(*_: object, **__: object) -> None:
-            raise ValueError("io error while reading a segment")
-
-        monkeypatch.setattr("lithos.stores.indexes.fulltext._best", fail)
-        answer = await lithos.call("lithos_search", query="alpha words")
-        assert [row["title"] for row in answer["results"]] == ["Alpha"]
-        assert answer["failed_backends"] == ["fulltext"]
-        assert "io error" in answer["message"]
-        refusal(await lithos.call("lithos_search", query="alpha", mode="fulltext"), "search_backend_error")
 
 
 async def test_an_index_that_lacks_a_note_says_so_until_it_has_it(
