@@ -14,7 +14,7 @@ import trio
 import lithos.actors.remembering.actor
 from lithos.stores.sqlite import DatabaseFailed
 from tests.e2e.faults.injection import failing_calls, faulty_disk
-from tests.servers import serving
+from tests.servers import refusal, serving
 
 COMPONENTS = [
     "kb_directory",
@@ -68,16 +68,22 @@ async def test_each_component_says_how_it_is(tmp_path: Path, monkeypatch: pytest
 
 
 async def test_notes_that_cannot_be_written_are_told_until_they_can_be(tmp_path: Path) -> None:
-    """Behaviour 139."""
+    """Behaviours 127, 139: and nothing is changed."""
     async with serving(tmp_path) as lithos:
+        note = await lithos.create("Kept", "before")
+        events = lithos.events()
         with failing_calls("fsync", errno.ENOSPC):
-            await lithos.call("lithos_write", title="Lost", content="x", agent="a")
+            for target in ({"title": "Lost"}, {"title": "Kept", "id": note}):
+                answer = await lithos.call("lithos_write", content="x", agent="a", **target)
+                assert os.strerror(errno.ENOSPC) in refusal(answer, "internal_error")
             status, body = await lithos.server.state.report()
             assert (status, body["status"]) == (200, "degraded")
             assert os.strerror(errno.ENOSPC) in body["components"]["kb_directory"]["error"]
         status, body = await lithos.server.state.report()
         assert (status, body["status"]) == (200, "ok")
-        assert lithos.files() == []
+        assert (lithos.files(), lithos.events()) == (["kept.md"], events)
+        assert (await lithos.read(note))["version"] == 1
+        await lithos.create("Lost")
 
 
 async def test_memory_that_cannot_be_written_is_told_and_heals_without_another_call(

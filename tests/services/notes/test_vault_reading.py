@@ -56,14 +56,11 @@ async def test_titles_come_from_the_key_and_the_file_name(tmp_path: Path) -> Non
 async def test_a_heading_gives_the_title_without_its_markup(tmp_path: Path) -> None:
     """behaviour 251"""
     put_note(tmp_path, "x.md", "---\ntitle: Key\n---\n# [[dataview|Dataview]] is `code`\n\ntext")
-    put_note(tmp_path, "t.md", "---\ntags: [front]\n---\n#inline\n")
     async with serving(tmp_path) as lithos:
         read = await lithos.call("lithos_read", path="x.md")
         assert (read["title"], read["content"]) == ("Dataview is code", "text")
         await lithos.write("Dataview is code", "new text", id=read["id"])
         assert "# [[dataview|Dataview]] is `code`\n\nnew text" in (lithos.knowledge / "x.md").read_text()
-        # Without the rule a hash is text.
-        assert (await lithos.call("lithos_tags"))["tags"] == {"front": 1}
 
 
 async def test_updates_properties_and_names_are_those_of_a_vault(tmp_path: Path) -> None:
@@ -263,13 +260,6 @@ async def test_what_an_earlier_version_made_of_a_broken_frontmatter_is_made_anew
         assert lithos.events() == []
 
 
-async def test_without_the_rule_a_broken_note_is_skipped(tmp_path: Path) -> None:
-    put_note(tmp_path, "b.md", BROKEN)
-    async with serving(tmp_path) as lithos:
-        assert await lithos.listed() == []
-        assert list(lithos.server.catalogue.skipped) == ["b.md"]
-
-
 @pytest.mark.parametrize("named", [False, True], ids=["without an id", "with an id"])
 async def test_a_note_keeps_its_id_while_its_frontmatter_is_broken(tmp_path: Path, named: bool) -> None:
     """behaviour 270"""
@@ -354,7 +344,11 @@ async def test_each_rule_can_be_set_alone(tmp_path: Path, rule: str) -> None:
     async with serving(tmp_path, storage={rule: VAULT[rule]}) as lithos:
         found = await titles(lithos)
         assert found["a.md"] == ("a" if rule == "title_from" else "Heading")
-        assert ("b.md" in found) is (rule == "broken_frontmatter")
+        assert (
+            ("b.md" in found)
+            is (rule == "broken_frontmatter")
+            is ("b.md" not in lithos.server.catalogue.skipped)
+        )
         tags = {"tag": 1} if rule == "inline_tags" else {}
         assert (await lithos.call("lithos_tags"))["tags"] == tags
         answer = await lithos.write("Written", "text #more", tags=["own"])

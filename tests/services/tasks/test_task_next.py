@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from lithos.actors.coordinating.messages import Flush
-from lithos.config.sections import CoordinationConfig, EventsConfig
+from lithos.config.sections import CoordinationConfig
 from lithos.core.events import Event
 from lithos.services.tasks.event_stream import EventFilter
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
@@ -418,14 +418,3 @@ async def test_events_of_tasks_and_findings_carry_tags_and_the_beginning_of_the_
         assert [draft.tags for draft in drafts] == [("x", "y")] * 5 + [("z",)] * 4
         (finding,) = [draft.payload for draft in drafts if draft.type == "finding.posted"]
         assert finding["summary"] == "ä" * 300
-
-
-async def test_without_events_work_goes_on_all_the_same(tmp_path: Path) -> None:
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, settled=False, events=EventsConfig(enabled=False)) as lithos:
-        task = await create(lithos)
-        await next_task(lithos, ttl_minutes=1)
-        clock.advance(minutes=1)
-        await settle(lithos)
-        assert (await next_task(lithos))["task"]["id"] == task
-        assert lithos.events() == []
