@@ -448,7 +448,7 @@ async def test_an_import_that_died_is_finished_by_the_next(
         *(record(str(n), title=f"T {n % 18}", edges=(RecordEdge("knows", str(n + 1)),)) for n in range(26))
     )
     states = []
-    for batches in ("none", 0, 1, 2, 3):
+    for batches in ("none", 0, 2):
         data = tmp_path / str(batches)
         if isinstance(batches, int):
             await crash_after(data, source, DATA, batches)

@@ -148,7 +148,7 @@ async def test_attachments_that_come_and_go_are_followed(tmp_path: Path) -> None
         graph = lithos.server.catalogue.graph
         assert graph.counts().unresolved == 1
         chart = put_note(tmp_path, "files/chart.svg", "<svg/>")
-        with trio.fail_after(20):
+        with trio.fail_after(30):
             while graph.counts().unresolved:
                 await trio.sleep(0.02)
             chart.unlink()

@@ -104,7 +104,7 @@ async def model_health(lithos: Lithos) -> dict[str, Any]:
 
 async def until(lithos: Lithos, done: int, tier: str) -> None:
     """Wait for progress, looking every hundredth of a second."""
-    with trio.fail_after(20):
+    with trio.fail_after(30):
         while True:
             told = await model_health(lithos)
             if (told["done"], told["tier"]) == (done, tier):
@@ -271,7 +271,7 @@ async def test_a_run_that_was_interrupted_goes_on(tmp_path: Path, model: FakeTra
     make_vault(tmp_path, 120)
     model.hold_at = 48
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
-        with trio.fail_after(20):
+        with trio.fail_after(30):
             while not (tmp_path / ".usearch" / "accurate" / "manifest.json").exists():
                 await trio.sleep(0.005)
         lithos.server.semantic.accurate.close = trio.lowlevel.checkpoint  # type: ignore[method-assign, union-attr]
@@ -335,7 +335,7 @@ async def test_a_full_disk_stops_nothing_and_is_tried_again(
         await until(lithos, 7, "accurate")
         assert not (tmp_path / ".usearch" / "accurate" / "manifest.json").exists()
         is_full = False
-        with trio.fail_after(10):
+        with trio.fail_after(30):
             while not (tmp_path / ".usearch" / "accurate" / "manifest.json").exists():
                 await trio.sleep(0.02)
     assert stored(tmp_path)["chunks"] == 7
@@ -404,8 +404,7 @@ async def test_a_note_that_cannot_be_read_is_tried_again_and_holds_up_nothing(
         await until(lithos, 5, "accurate")
 
 
-@pytest.mark.parametrize("given", [None, 0.7])
-@pytest.mark.parametrize("tier", ["static", "auto"])
+@pytest.mark.parametrize(("tier", "given"), [("static", None), ("auto", None), ("auto", 0.7)])
 async def test_the_semantic_score_weighs_by_the_tier_unless_a_weight_is_given(
     tmp_path: Path, model: FakeTransformer, monkeypatch: pytest.MonkeyPatch, tier: Any, given: float | None
 ) -> None:
