@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 
+from lithos.actors.coordinating.coordinator import LAZY_DELAY
 from lithos.actors.coordinating.messages import Flush
 from lithos.config.sections import CoordinationConfig
 from lithos.core.events import Event
@@ -243,7 +244,8 @@ async def test_strict_mode_refuses_claims_of_blocked_tasks_and_completion_beside
 
 
 async def test_an_expired_claim_is_told_by_itself(tmp_path: Path) -> None:
-    """behaviour 260: nobody calls anything."""
+    """behaviour 260: nobody calls anything; within two seconds, as the coordinator looks that often."""
+    assert LAZY_DELAY <= 1
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         task = await create(lithos, tags=["x"])
