@@ -157,6 +157,8 @@ class Metrics:
             )
             for name, (text, labels) in _HISTOGRAMS.items()
         }
+        #: Series that show zero once somebody looks.
+        self._begun: list[tuple[Counter | Histogram, tuple[str, ...]]] = []
         self._gauges = _Gauges()
         if _PROCESS.is_dir():
             ProcessCollector(registry=self._registry)
@@ -165,8 +167,11 @@ class Metrics:
         self._registry.register(self._gauges)
 
     def begin(self, name: str, *labels: str) -> None:
-        """Have a counter or histogram show zero from the start: rates miss the beginning of a series."""
-        (self._counters.get(name) or self._histograms[name]).labels(*labels)
+        """Have a counter or histogram show zero from the start: rates miss the beginning of a series.
+
+        It is made when somebody first looks: a start need not wait for hundreds of them.
+        """
+        self._begun.append((self._counters.get(name) or self._histograms[name], labels))
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Increment a counter; `labels` in the order of the definition."""
@@ -211,13 +216,19 @@ class Metrics:
 
     def render(self, samples: Iterable[Sample]) -> bytes:
         """All metrics in the Prometheus text format. Takes milliseconds: call it in a thread."""
-        self._gauges.samples = list(samples)
+        self._look(samples)
         return generate_latest(self._registry)
 
     def families(self, samples: Iterable[Sample]) -> list[Metric]:
         """The metric families that `render` encodes. Takes milliseconds: call it in a thread."""
-        self._gauges.samples = list(samples)
+        self._look(samples)
         return list(self._registry.collect())
+
+    def _look(self, samples: Iterable[Sample]) -> None:
+        begun, self._begun = self._begun, []
+        for metric, labels in begun:
+            metric.labels(*labels)
+        self._gauges.samples = list(samples)
 
 
 #: Where Linux tells of a process, and the descriptors of this one elsewhere.

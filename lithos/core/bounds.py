@@ -317,6 +317,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "front.mcp.sdk.SdkTransports._openers": _CONNECTIONS,
     "front.mcp.session._Unanswered._ids": _CONNECTIONS,
     "front.mcp.session._Unanswered._listening": _CONNECTIONS,
+    "metrics.Metrics._begun": Bound("fixed: the tools, kinds, modes and mailboxes", "fixed"),
     "metrics.Metrics._counters": Bound("fixed instruments with bounded labels", "fixed"),
     "metrics.Metrics._histograms": Bound("fixed instruments with bounded labels", "fixed"),
     "metrics._Gauges.samples": _CALL,

@@ -190,7 +190,7 @@ async def fill(lithos: Lithos, clock: Clock) -> None:
     displaced_in(lithos.data).save("Note.md", b"of a person", clock.now)
 
 
-@pytest.mark.parametrize("jump", [{"days": 400}, FAR])
+@pytest.mark.parametrize("jump", [{"days": 400}, pytest.param(FAR, marks=pytest.mark.slow)])
 async def test_a_clock_far_ahead_deletes_nothing_by_its_age_also_over_restarts(
     tmp_path: Path, jump: dict[str, int]
 ) -> None:

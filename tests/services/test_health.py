@@ -14,7 +14,7 @@ import trio
 import lithos.actors.remembering.actor
 from lithos.stores.sqlite import DatabaseFailed
 from tests.e2e.faults.injection import failing_calls, faulty_disk
-from tests.servers import serving
+from tests.servers import refusal, serving
 
 COMPONENTS = [
     "kb_directory",
@@ -31,8 +31,12 @@ COMPONENTS = [
 ]
 
 
-async def test_a_healthy_server_answers_200_with_every_component(tmp_path: Path) -> None:
+async def test_each_component_says_how_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behaviour 139."""
+
+    def fail(*_: object) -> None:
+        raise DatabaseFailed("disk I/O error")
+
     async with serving(tmp_path) as lithos:
         await lithos.create("Alpha")
         status, body = await lithos.server.state.report()
@@ -42,11 +46,7 @@ async def test_a_healthy_server_answers_200_with_every_component(tmp_path: Path)
         assert {part["status"] for part in body["components"].values()} == {"ok"}
         assert body["components"]["knowledge_base"]["documents"] == 1
         assert body["components"]["events"]["head"] == lithos.server.coordinator.head
-
-
-async def test_a_missing_knowledge_folder_is_unavailable(tmp_path: Path) -> None:
-    """Behaviour 139."""
-    async with serving(tmp_path) as lithos:
+        # A missing knowledge folder is unavailable.
         shutil.rmtree(lithos.knowledge)
         status, body = await lithos.server.state.report()
         assert (status, body["status"]) == (503, "degraded")
@@ -55,26 +55,12 @@ async def test_a_missing_knowledge_folder_is_unavailable(tmp_path: Path) -> None
         lithos.knowledge.mkdir()
         status, body = await lithos.server.state.report()
         assert (status, body["status"]) == (200, "ok")
-
-
-async def test_a_failing_search_index_is_degraded_but_answers(tmp_path: Path) -> None:
-    """Behaviour 139."""
-    async with serving(tmp_path) as lithos:
+        # A failing search index is degraded but answers.
         lithos.server.fulltext_indexer.failure = "no space left on device"
         status, body = await lithos.server.state.report()
         assert (status, body["status"]) == (200, "degraded")
         assert body["components"]["search"] == {"status": "degraded", "error": "no space left on device"}
-
-
-async def test_a_database_that_does_not_answer_is_unavailable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Behaviour 139."""
-
-    def fail(*_: object) -> None:
-        raise DatabaseFailed("disk I/O error")
-
-    async with serving(tmp_path) as lithos:
+        # A database that does not answer is unavailable.
         monkeypatch.setattr("lithos.stores.coordination.store.CoordinationStore.counts", fail)
         status, body = await lithos.server.state.report()
         assert (status, body["status"]) == (503, "degraded")
@@ -82,16 +68,22 @@ async def test_a_database_that_does_not_answer_is_unavailable(
 
 
 async def test_notes_that_cannot_be_written_are_told_until_they_can_be(tmp_path: Path) -> None:
-    """Behaviour 139."""
+    """Behaviours 127, 139: and nothing is changed."""
     async with serving(tmp_path) as lithos:
+        note = await lithos.create("Kept", "before")
+        events = lithos.events()
         with failing_calls("fsync", errno.ENOSPC):
-            await lithos.call("lithos_write", title="Lost", content="x", agent="a")
+            for target in ({"title": "Lost"}, {"title": "Kept", "id": note}):
+                answer = await lithos.call("lithos_write", content="x", agent="a", **target)
+                assert os.strerror(errno.ENOSPC) in refusal(answer, "internal_error")
             status, body = await lithos.server.state.report()
             assert (status, body["status"]) == (200, "degraded")
             assert os.strerror(errno.ENOSPC) in body["components"]["kb_directory"]["error"]
         status, body = await lithos.server.state.report()
         assert (status, body["status"]) == (200, "ok")
-        assert lithos.files() == []
+        assert (lithos.files(), lithos.events()) == (["kept.md"], events)
+        assert (await lithos.read(note))["version"] == 1
+        await lithos.create("Lost")
 
 
 async def test_memory_that_cannot_be_written_is_told_and_heals_without_another_call(

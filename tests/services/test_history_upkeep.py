@@ -11,6 +11,7 @@ import trio
 from lithos.actors.blocking import Inline, Threads
 from lithos.core.history.retention import VersionLimits
 from lithos.core.history.versions import DELETED, UPDATED
+from lithos.services.upkeep import history as module
 from lithos.services.upkeep.history import FIRST, HistoryUpkeep
 from lithos.stores.history.store import HistoryStore, NewVersion
 
@@ -50,7 +51,7 @@ def make_upkeep(store: HistoryStore, blocking, **given: int) -> HistoryUpkeep:
 @pytest.mark.autojump
 async def test_old_and_surplus_versions_go_and_the_others_can_be_read(store):
     """behaviour 225"""
-    many = fill(store, "many", [300 - n * 0.5 for n in range(500)])
+    many = fill(store, "many", [300 - n * 0.5 for n in range(260)])
     old = fill(store, "old", [1_000, 900, 500, 10])
     fill(store, "gone", [1_000, 900, 400], deleted=True)
     kept = fill(store, "kept", [1_000, 400])
@@ -60,7 +61,7 @@ async def test_old_and_surplus_versions_go_and_the_others_can_be_read(store):
         nursery.cancel_scope.cancel()
     rows, total = store.rows("many", 1_000)
     versions = [row.version for row in rows]
-    assert versions == [*range(500, 299, -1), 1]
+    assert versions == [*range(260, 59, -1), 1]
     assert total == 202
     assert all(store.content("many", version) == many[version - 1] for version in versions)
     assert [row.version for row in store.rows("old", 10)[0]] == [4, 1]
@@ -71,9 +72,11 @@ async def test_old_and_surplus_versions_go_and_the_others_can_be_read(store):
     assert contents <= 202 + 49 + 4 + 2
 
 
-async def test_what_is_read_while_it_is_pruned_is_whole_or_gone(store):
+async def test_what_is_read_while_it_is_pruned_is_whole_or_gone(store, monkeypatch):
     """Pruning during a restore: a version is read with its exact bytes, or is not there any more."""
-    states = fill(store, "note", [400 - n * 0.01 for n in range(3_000)])
+    monkeypatch.setattr(module, "STEP", 20)
+    monkeypatch.setattr(module, "PAUSE_LEAST", 0.01)
+    states = fill(store, "note", [400 - n * 0.1 for n in range(300)])
     reading = Threads(2)
     wrong: list[int] = []
     seen = 0
@@ -82,7 +85,7 @@ async def test_what_is_read_while_it_is_pruned_is_whole_or_gone(store):
         nonlocal seen
         draw = random.Random(1)
         while True:
-            version = draw.randrange(1, 3_001)
+            version = draw.randrange(1, 301)
             data = await reading.run(lambda version=version: store.content("note", version))
             seen += data is not None
             if data is not None and data != states[version - 1]:

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 import trio
 
+from lithos.actors.blocking import Inline
 from lithos.core.principals import ANYONE, OWNER, Principal
 from lithos.services.keyring import AUTH_TOKEN, OneToken, TokenRing
 from lithos.stores.tokens import LOCK, TOKENS, TokenStore
 from tests.fakes import Clock
 
+pytestmark = pytest.mark.autojump
 BOUND = 2.0
 
 
@@ -29,7 +31,7 @@ def private(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def running(private: Path, auth_token: str | None = None) -> AsyncIterator[tuple[TokenRing, Clock]]:
     clock = Clock()
-    ring = TokenRing(private, clock, auth_token)
+    ring = TokenRing(private, clock, auth_token, looking=Inline())
     async with trio.open_nursery() as nursery:
         await nursery.start(ring.run)
         yield ring, clock

@@ -13,7 +13,7 @@ import lithos.actors.writing.writer
 from lithos.catalogue.note_reading import examine_renamed
 from tests.servers import Lithos, put_note, refusal, serving
 
-AGENTS, EDITS, NOTES = 4, 12, 6
+AGENTS, EDITS, NOTES = 4, 7, 6
 
 
 @pytest.mark.parametrize("watches", [False, True])

@@ -37,6 +37,10 @@ def worker(lithos: Lithos) -> Enrichment:
     return lithos.server.enrichment
 
 
+async def drain(lithos: Lithos) -> None:
+    await worker(lithos).drain()
+
+
 async def entities(lithos: Lithos, note_id: str) -> list[str]:
     return (await lithos.read(note_id))["metadata"].get("entities") or []
 
@@ -94,12 +98,12 @@ async def test_a_drain_extracts_entities_of_written_notes_and_its_own_writing_as
         note = await lithos.create("Note", PROSE)
         curated = lithos.server.catalogue.at_path("curated.md").note.id
         await _enqueue(lithos, curated)
-        await worker(lithos).drain()
+        await drain(lithos)
         assert "Lovelace" not in file.read_text().partition("\n---\n")[0]
         assert await entities(lithos, note) == ["Ada Lovelace", "Charles Babbage"]
         assert await entities(lithos, curated) == ["Mine"]
         assert [kind for kind, _ in lithos.events()].count("note.updated") == int(writes)
-        await worker(lithos).drain()
+        await drain(lithos)
         assert await lithos.server.learning.queue_length() == 0
         assert (await lithos.read(note))["metadata"]["version"] == 1 + int(writes)
 
@@ -109,17 +113,17 @@ async def test_only_creation_and_update_ask_for_extraction(tmp_path: Path) -> No
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Note", PROSE)
         asked: list[str] = []
-        drain = _drain_with(lithos, _Entities(asked))
-        await drain.run()
+        job = _drain_with(lithos, _Entities(asked))
+        await job.run()
         assert asked == [note]
         edge = {"from_id": note, "to_id": MISSING_ID, "type": "related_to", "weight": 1, "namespace": "n"}
         await lithos.call("lithos_edge_upsert", **edge)
         task = (await lithos.call("lithos_task_create", title="T", agent="a"))["task_id"]
         await lithos.call("lithos_finding_post", task_id=task, agent="a", summary="s", knowledge_id=note)
-        await drain.run()
+        await job.run()
         assert asked == [note]
         await lithos.write("Note", PROSE + " More.", id=note)
-        await drain.run()
+        await job.run()
         assert asked == [note, note]
         assert await lithos.server.learning.queue_length() == 0
 
@@ -154,9 +158,9 @@ async def test_a_failing_note_is_tried_three_times_then_warned_about_once_and_ho
     async with serving(tmp_path) as lithos:
         bad, good = await lithos.create("Bad", PROSE), await lithos.create("Good", PROSE)
         asked: list[str] = []
-        drain = _drain_with(lithos, _Entities(asked, {bad}, crash))
+        job = _drain_with(lithos, _Entities(asked, {bad}, crash))
         for _ in range(5):
-            await drain.run()
+            await job.run()
         assert Counter(asked) == {bad: 3, good: 1}
         warnings = [record for record in caplog.records if "given up" in record.getMessage()]
         assert len(warnings) == 1
@@ -164,7 +168,7 @@ async def test_a_failing_note_is_tried_three_times_then_warned_about_once_and_ho
         assert "lithos_lcma_enrich_exhausted_total 1.0" in text
         assert "lithos_lcma_enrich_queue_depth 1.0" in text
         await lithos.write("Bad", PROSE + " More.", id=bad)  # a change gives it another chance
-        await drain.run()
+        await job.run()
         assert asked.count(bad) == 4
 
 
@@ -174,11 +178,11 @@ async def test_a_failure_that_passes_costs_nothing(tmp_path: Path) -> None:
         note = await lithos.create("Note", PROSE)
         asked: list[str] = []
         entities = _Entities(asked, {note})
-        drain = _drain_with(lithos, entities)
-        await drain.run()
+        job = _drain_with(lithos, entities)
+        await job.run()
         assert await lithos.server.learning.queue_length() == 1
         entities.failing.clear()
-        await drain.run()
+        await job.run()
         assert asked == [note, note]
         assert await lithos.server.learning.queue_length() == 0
 
@@ -206,17 +210,17 @@ async def test_what_a_task_used_again_gains_once_however_often_it_is_told(tmp_pa
         gone = await lithos.create("Gone")
         task = await finished_task(lithos, [one, two, gone], once)
         await lithos.call("lithos_delete", id=gone, agent="a")
-        await worker(lithos).drain()
+        await drain(lithos)
         assert await salience(lithos, one, two, once) == [0.51, 0.51, 0.5]
         assert await learned(lithos) == {tuple(sorted((one, two))): 0.03}
         trigger = EnrichTrigger(trigger_type="task.completed", task_id=task)
         await lithos.server.learning.submit(Enqueue((trigger, trigger)))
-        await worker(lithos).drain()
+        await drain(lithos)
         assert await salience(lithos, one, two, once) == [0.51, 0.51, 0.5]
         assert await learned(lithos) == {tuple(sorted((one, two))): 0.03}
     async with serving(tmp_path) as lithos:  # and in the next process
         await lithos.server.learning.submit(Enqueue((trigger,)))
-        await worker(lithos).drain()
+        await drain(lithos)
         assert await salience(lithos, one, two) == [0.51, 0.51]
 
 
@@ -369,10 +373,10 @@ async def test_without_events_the_worker_is_fed_directly(tmp_path: Path) -> None
     async with serving(tmp_path, events=EventsConfig(enabled=False)) as lithos:
         one, two = await lithos.create("One", PROSE), await lithos.create("Two")
         await finished_task(lithos, [one, two])
-        await worker(lithos).drain()
+        await drain(lithos)
         assert await entities(lithos, one) == ["Ada Lovelace", "Charles Babbage"]
         assert await salience(lithos, one, two) == [0.51, 0.51]
-        await worker(lithos).drain()
+        await drain(lithos)
         assert await lithos.server.learning.queue_length() == 0
         assert lithos.events() == []
 
@@ -381,6 +385,6 @@ async def test_the_worker_of_a_running_server_works_by_itself(tmp_path: Path) ->
     config = LcmaConfig(enrich_drain_interval_minutes=0.001)
     async with serving(tmp_path, lcma=config) as lithos:
         note = await lithos.create("Note", PROSE)
-        with trio.fail_after(10):
+        with trio.fail_after(30):
             while not await entities(lithos, note):
                 await trio.sleep(0.05)

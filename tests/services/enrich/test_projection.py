@@ -9,17 +9,13 @@ import pytest
 from lithos.core.learning.memory import ProjectionOutcome
 from lithos.services.enrich.projection import IncompleteScan
 from tests.servers import MISSING_ID, Lithos, put_note, serving
+from tests.services.enrich.test_enrichment import drain
 
 
 async def derived(lithos: Lithos) -> dict[tuple[str, str], str]:
     """(note, source) to provenance type of every `derived_from` edge."""
     found = (await lithos.call("lithos_edge_list", type="derived_from"))["edges"]
     return {(edge["from_id"], edge["to_id"]): edge["provenance_type"] for edge in found}
-
-
-async def drain(lithos: Lithos) -> None:
-    assert lithos.server.enrichment is not None
-    await lithos.server.enrichment.drain()
 
 
 async def test_edges_follow_what_notes_say_they_are_derived_from(tmp_path: Path) -> None:

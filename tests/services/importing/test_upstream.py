@@ -268,7 +268,8 @@ def test_batches_go_over_http_as_they_are(tmp_path: Path) -> None:
         batch_from_json(bad)
 
 
-async def test_an_import_that_ends_anywhere_is_completed_by_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [14, pytest.param(1, marks=pytest.mark.nightly)])
+async def test_an_import_that_ends_anywhere_is_completed_by_the_next(tmp_path: Path, step: int) -> None:
     """behaviour 241: it stops after each batch in turn; the result is that of one run."""
     source = upstream.build(tmp_path / "theirs")
 
@@ -287,7 +288,7 @@ async def test_an_import_that_ends_anywhere_is_completed_by_the_next(tmp_path: P
     async with serving(tmp_path / "whole") as lithos:
         await import_from(lithos, source)
     batches = len(list(UpstreamSource().read(source)))
-    for after in range(1, batches, 4):
+    for after in range(1, batches, step):
         data = tmp_path / f"ours-{after}"
         async with serving(data) as lithos:
             left = after

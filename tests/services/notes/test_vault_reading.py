@@ -63,8 +63,17 @@ async def test_a_heading_gives_the_title_without_its_markup(tmp_path: Path) -> N
         assert "# [[dataview|Dataview]] is `code`\n\nnew text" in (lithos.knowledge / "x.md").read_text()
 
 
-async def test_an_update_leaves_the_heading_of_a_vault_in_the_body(tmp_path: Path) -> None:
+async def test_updates_properties_and_names_are_those_of_a_vault(tmp_path: Path) -> None:
+    """behaviour 251; behaviour 252: by file name, title and aliases, as those of any other note."""
     put_note(tmp_path, "x.md", "---\nfoo: 1\n---\n\n# Mine\n\ntext\n")
+    head = (
+        "---\nrating: 4\ndone: true\ndue: 2026-01-31\nat: 2026-01-31T10:20:00\npeople:\n  - Ann\n  - Bob\n"
+        'parent: "[[Home]]"\nalias: Nick\naliases: [Name]\ntag: one, two\ntitle: Own\n---\ntext\n'
+    )
+    put_note(tmp_path, "p.md", head)
+    put_note(tmp_path, "Broken one.md", "---\ntitle: On: breaking\naliases: [BO]\n---\n# The heading\n")
+    put_note(tmp_path, "good.md", "[[Broken one]] [[broken one]] [[On: breaking]] [[BO]]")
+    file = put_note(tmp_path, "b.md", BROKEN)
     async with serving(tmp_path, storage=VAULT) as lithos:
         read = await lithos.call("lithos_read", path="x.md")
         await lithos.call("lithos_note_update", id=read["id"], agent="a", title="Other")
@@ -74,6 +83,27 @@ async def test_an_update_leaves_the_heading_of_a_vault_in_the_body(tmp_path: Pat
         assert (lithos.knowledge / "x.md").read_text().endswith("---\n\nNo heading\n")
         made = await lithos.create("Made here", "# Its heading\n\ntext")
         assert (await lithos.read(made))["content"] == "# Its heading\n\ntext"
+        # Properties are extra metadata.
+        read = (await lithos.call("lithos_read", path="p.md"))["metadata"]
+        assert read["aliases"] == ["Name", "Nick"]
+        assert read["tags"] == ["one", "two"]
+        extra = {
+            "rating": 4, "done": True, "due": "2026-01-31", "at": "2026-01-31T10:20:00",
+            "people": ["Ann", "Bob"], "parent": "[[Home]]", "alias": "Nick", "tag": "one, two",
+        }  # fmt: skip
+        assert read["extra"] == extra
+        assert {key: read[key] for key in extra} == extra
+        assert read["title"] == "Own"
+        for match in ({"done": True}, {"people": "Bob"}, {"rating": 4}):
+            assert await lithos.listed(metadata_match=match) == ["Own"]
+        # The names of a note with a broken frontmatter resolve.
+        assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
+        assert (await lithos.call("lithos_read", title="broken one"))["path"] == "Broken one.md"
+        assert await lithos.listed(title_contains="BROKEN") == ["Broken one"]
+        # A broken note can be deleted.
+        note = (await lithos.call("lithos_read", path="b.md"))["id"]
+        assert await lithos.call("lithos_delete", id=note, agent="a") == {"success": True}
+        assert not file.exists()
 
 
 async def test_links_embeds_and_attachments_are_understood(tmp_path: Path) -> None:
@@ -118,7 +148,7 @@ async def test_attachments_that_come_and_go_are_followed(tmp_path: Path) -> None
         graph = lithos.server.catalogue.graph
         assert graph.counts().unresolved == 1
         chart = put_note(tmp_path, "files/chart.svg", "<svg/>")
-        with trio.fail_after(20):
+        with trio.fail_after(30):
             while graph.counts().unresolved:
                 await trio.sleep(0.02)
             chart.unlink()
@@ -177,34 +207,6 @@ async def test_inline_tags_count_everywhere_and_are_never_written(tmp_path: Path
         assert await lithos.listed(tags=["other"]) == ["t"]
 
 
-async def test_without_the_rule_a_hash_is_text(tmp_path: Path) -> None:
-    put_note(tmp_path, "t.md", "---\ntags: [front]\n---\n#inline\n")
-    async with serving(tmp_path) as lithos:
-        assert (await lithos.call("lithos_tags"))["tags"] == {"front": 1}
-
-
-async def test_properties_are_extra_metadata(tmp_path: Path) -> None:
-    """behaviour 251"""
-    head = (
-        "---\nrating: 4\ndone: true\ndue: 2026-01-31\nat: 2026-01-31T10:20:00\npeople:\n  - Ann\n  - Bob\n"
-        'parent: "[[Home]]"\nalias: Nick\naliases: [Name]\ntag: one, two\ntitle: Own\n---\ntext\n'
-    )
-    put_note(tmp_path, "p.md", head)
-    async with serving(tmp_path, storage=VAULT) as lithos:
-        read = (await lithos.call("lithos_read", path="p.md"))["metadata"]
-        assert read["aliases"] == ["Name", "Nick"]
-        assert read["tags"] == ["one", "two"]
-        extra = {
-            "rating": 4, "done": True, "due": "2026-01-31", "at": "2026-01-31T10:20:00",
-            "people": ["Ann", "Bob"], "parent": "[[Home]]", "alias": "Nick", "tag": "one, two",
-        }  # fmt: skip
-        assert read["extra"] == extra
-        assert {key: read[key] for key in extra} == extra
-        assert read["title"] == "Own"
-        for match in ({"done": True}, {"people": "Bob"}, {"rating": 4}):
-            assert await lithos.listed(metadata_match=match) == ["Own"]
-
-
 async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> None:
     """behaviour 252"""
     file = put_note(tmp_path, "Broken one.md", BROKEN)
@@ -241,16 +243,6 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
     assert "Broken one.md: line 4" in next(iter(check_notes(survey))).cause
 
 
-async def test_the_names_of_a_note_with_a_broken_frontmatter_resolve(tmp_path: Path) -> None:
-    """behaviour 252: by file name, title and aliases, as those of any other note."""
-    put_note(tmp_path, "Broken one.md", "---\ntitle: On: breaking\naliases: [BO]\n---\n# The heading\n")
-    put_note(tmp_path, "good.md", "[[Broken one]] [[broken one]] [[On: breaking]] [[BO]]")
-    async with serving(tmp_path, storage=VAULT) as lithos:
-        assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
-        assert (await lithos.call("lithos_read", title="broken one"))["path"] == "Broken one.md"
-        assert await lithos.listed(title_contains="BROKEN") == ["Broken one"]
-
-
 async def test_what_an_earlier_version_made_of_a_broken_frontmatter_is_made_anew(tmp_path: Path) -> None:
     """Its bytes are the same, so are its id and version; only what was read of it has changed."""
     put_note(tmp_path, "n.md", "---\nfoo: 1\n---\ntext")
@@ -266,21 +258,6 @@ async def test_what_an_earlier_version_made_of_a_broken_frontmatter_is_made_anew
         read = await lithos.read(note)
         assert (read["metadata"]["aliases"], read["version"]) == (["Fine"], 2)
         assert lithos.events() == []
-
-
-async def test_a_broken_note_can_be_deleted(tmp_path: Path) -> None:
-    file = put_note(tmp_path, "b.md", BROKEN)
-    async with serving(tmp_path, storage=VAULT) as lithos:
-        note = (await lithos.call("lithos_read", path="b.md"))["id"]
-        assert await lithos.call("lithos_delete", id=note, agent="a") == {"success": True}
-        assert not file.exists()
-
-
-async def test_without_the_rule_a_broken_note_is_skipped(tmp_path: Path) -> None:
-    put_note(tmp_path, "b.md", BROKEN)
-    async with serving(tmp_path) as lithos:
-        assert await lithos.listed() == []
-        assert list(lithos.server.catalogue.skipped) == ["b.md"]
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["without an id", "with an id"])
@@ -367,7 +344,11 @@ async def test_each_rule_can_be_set_alone(tmp_path: Path, rule: str) -> None:
     async with serving(tmp_path, storage={rule: VAULT[rule]}) as lithos:
         found = await titles(lithos)
         assert found["a.md"] == ("a" if rule == "title_from" else "Heading")
-        assert ("b.md" in found) is (rule == "broken_frontmatter")
+        assert (
+            ("b.md" in found)
+            is (rule == "broken_frontmatter")
+            is ("b.md" not in lithos.server.catalogue.skipped)
+        )
         tags = {"tag": 1} if rule == "inline_tags" else {}
         assert (await lithos.call("lithos_tags"))["tags"] == tags
         answer = await lithos.write("Written", "text #more", tags=["own"])

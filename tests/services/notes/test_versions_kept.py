@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Callable
 
@@ -13,7 +14,7 @@ from lithos.app.stores import utc_now
 from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionRow
 from lithos.stores.history.store import HistoryFailed, HistoryStore
-from tests.servers import Lithos, serving
+from tests.servers import Lithos, put_note, serving
 
 
 def history_of(lithos: Lithos) -> HistoryStore:
@@ -130,7 +131,7 @@ async def test_an_edit_that_nobody_told_of_is_kept_before_a_write_replaces_it(tm
         file = lithos.knowledge / "note.md"
         edited = file.read_bytes() + b"A person's line.\n"
         file.write_bytes(edited)
-        await trio.sleep(1.1)  # a file that was saved this very moment counts as busy
+        os.utime(file, (1_700_000_000, 1_700_000_000))  # one that was saved this very moment counts as busy
         answer = await lithos.write("Note", "of the agent", id=note_id)
         assert answer["version"] == 3
         assert versions(lithos, note_id) == [
@@ -157,15 +158,17 @@ async def test_what_happened_while_no_server_ran_is_caught_up(tmp_path):
         check_bytes(lithos, kept, 2, edited)
         size = history_of(lithos).size()[0]
     async with serving(tmp_path) as lithos:
-        await trio.sleep(0.3)
+        await lithos.server.catching_up.done.wait()
         assert history_of(lithos).size()[0] == size
 
 
 async def test_an_older_data_directory_gets_the_current_states_first(tmp_path):
     """behaviour 221: the first start with history"""
+    for number in range(120):
+        put_note(tmp_path, f"{number:03}.md", f"---\ntitle: Note {number}\n---\n" + "text " * number)
     off = HistoryConfig(enabled=False)
     async with serving(tmp_path, history=off) as lithos:
-        ids = [await lithos.create(f"Note {number}", "text " * number) for number in range(120)]
+        ids = [entry.note.id for entry in sorted(lithos.server.catalogue, key=lambda entry: entry.path)]
         await lithos.write("Note 7", "changed", id=ids[7], agent="bob")
         assert lithos.server.writer._recorder.store is None
     assert not (tmp_path / ".lithos" / "history.db").exists()

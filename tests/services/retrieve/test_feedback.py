@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+from prometheus_client.parser import text_string_to_metric_families
 
 from lithos.config.sections import LcmaConfig
 from lithos.core.errors import StorageFailed
@@ -54,7 +55,9 @@ async def signals(lithos: Lithos, *notes: str) -> list[tuple[int, int, int]]:
 
 
 async def three(lithos: Lithos) -> tuple[str, str, str]:
-    return (await lithos.create("One"), await lithos.create("Two"), await lithos.create("Three"))
+    number = next(NUMBERS)
+    one, two, other = [await lithos.create(f"{title} {number}") for title in ("One", "Two", "Three")]
+    return one, two, other
 
 
 async def test_the_answer_to_a_completion_comes_after_its_effects(tmp_path: Path) -> None:
@@ -78,10 +81,10 @@ async def test_the_answer_to_a_completion_comes_after_its_effects(tmp_path: Path
         assert [(await node(lithos, note))["salience"] for note in (two, three_)] == [0.45, 0.5]
 
 
-async def test_a_foreign_receipt_leaves_the_task_open(tmp_path: Path) -> None:
+async def test_only_what_the_receipt_of_task_and_agent_showed_gets_feedback(tmp_path: Path) -> None:
     """behaviour 151"""
     async with serving(tmp_path, settled=False) as lithos:
-        one = await lithos.create("One")
+        one = await lithos.create(f"One {next(NUMBERS)}")
         task, other = await create(lithos), await create(lithos)
         foreign = await retrieved(lithos, one, task=other)
         loose = await retrieved(lithos, one, task=None)
@@ -92,11 +95,7 @@ async def test_a_foreign_receipt_leaves_the_task_open(tmp_path: Path) -> None:
         assert await signals(lithos, one) == [(0, 0, 0)]
         await complete(lithos, task, receipt_id=foreign)  # alone it does nothing
         assert await signals(lithos, one) == [(0, 0, 0)]
-
-
-async def test_notes_outside_the_receipt_and_deleted_ones_are_dropped(tmp_path: Path) -> None:
-    """behaviour 151"""
-    async with serving(tmp_path, settled=False) as lithos:
+        # Notes outside the receipt and deleted ones are dropped.
         one, two, outside = await three(lithos)
         gone = await lithos.create("Gone")
         task = await create(lithos)
@@ -108,11 +107,7 @@ async def test_notes_outside_the_receipt_and_deleted_ones_are_dropped(tmp_path: 
         assert (await lithos.server.learning.stats([gone]))[gone].cited_count == 0
         ((kind, payload),) = lithos.events()[events:]
         assert (kind, payload["cited_nodes"]) == ("task.completed", f'["{outside}", "{gone}", "{one}"]')
-
-
-async def test_without_receipt_the_newest_of_task_and_agent_counts(tmp_path: Path) -> None:
-    """behaviour 151"""
-    async with serving(tmp_path, settled=False) as lithos:
+        # Without receipt the newest of task and agent counts.
         one, two, three_ = await three(lithos)
         task, unread = await create(lithos), await create(lithos)
         await retrieved(lithos, one, three_, task=task)
@@ -124,8 +119,14 @@ async def test_without_receipt_the_newest_of_task_and_agent_counts(tmp_path: Pat
         assert await signals(lithos, one) == [(0, 0, 0)]
 
 
-async def test_an_empty_list_marks_all_as_ignored_and_no_list_nothing(tmp_path: Path) -> None:
-    """behaviour 152"""
+async def test_an_empty_list_marks_all_as_ignored_and_no_list_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviours 151, 152"""
+
+    async def refuse(command: object) -> None:
+        raise StorageFailed("full")
+
     async with serving(tmp_path, settled=False) as lithos:
         one, two, _ = await three(lithos)
         empty: list[dict[str, Any]] = [
@@ -139,6 +140,26 @@ async def test_an_empty_list_marks_all_as_ignored_and_no_list_nothing(tmp_path: 
             await retrieved(lithos, one, two, task=task)
             await complete(lithos, task, **feedback)
             assert await signals(lithos, one, two) == [(0, 0, ignored)] * 2
+        # A refused completion teaches nothing later.
+        one = await lithos.create(f"One {next(NUMBERS)}")
+        task = await create(lithos)
+        await retrieved(lithos, one, task=task)
+        await lithos.call("lithos_task_cancel", task_id=task, agent="ann")
+        refusal(await complete(lithos, task, cited_nodes=[one]), "task_not_found")
+        assert due(lithos) == []
+        # Feedback that could not be stored is learned when it can be.
+        one, two, _ = await three(lithos)
+        task = await create(lithos)
+        await retrieved(lithos, one, two, task=task)
+        with monkeypatch.context() as patch:
+            patch.setattr(lithos.server.learning, "submit", refuse)
+            assert (await complete(lithos, task, cited_nodes=[one]))["success"]
+        assert await signals(lithos, one, two) == [(0, 0, 0), (0, 0, 0)]
+        await worker(lithos).drain()
+        assert await signals(lithos, one, two) == [(1, 0, 0), (0, 0, 1)]
+        await lithos.call("lithos_task_reopen", task_id=task, agent="ann")
+        await complete(lithos, task, cited_nodes=[one])  # a lesson of its own
+        assert await signals(lithos, one, two) == [(2, 0, 0), (0, 0, 2)]
 
 
 async def test_the_third_strike_quarantines_the_note_as_enrichment(tmp_path: Path) -> None:
@@ -175,7 +196,7 @@ async def test_learning_that_fails_fails_no_completion(
 ) -> None:
     """behaviour 151"""
     async with serving(tmp_path, settled=False) as lithos:
-        one = await lithos.create("One")
+        one = await lithos.create(f"One {next(NUMBERS)}")
         task, named, unnamed = await create(lithos), await create(lithos), await create(lithos)
         learning = lithos.server.learning
         receipt = await retrieved(lithos, one, task=task)
@@ -198,7 +219,7 @@ async def test_learning_that_fails_fails_no_completion(
 
 async def test_without_lcma_nothing_is_checked_or_learned_but_statistics_can_be_seen(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False, lcma=LcmaConfig(enabled=False)) as lithos:
-        one = await lithos.create("One")
+        one = await lithos.create(f"One {next(NUMBERS)}")
         task = await create(lithos)
         await retrieved(lithos, one, task=task)
         assert (await complete(lithos, task, cited_nodes=[one], receipt_id="unknown"))["success"]
@@ -224,7 +245,7 @@ async def test_what_a_completion_teaches_survives_the_end_of_the_process_and_hap
                 await complete(lithos, task, misleading_nodes=[bad], cited_nodes=[good])
         assert await signals(lithos, bad, good) == [(0, 0, 0), (0, 0, 0)]
     async with serving(tmp_path, settled=False) as lithos:
-        with trio.fail_after(10):
+        with trio.fail_after(30):
             while due(lithos):  # by the worker, at the start
                 await trio.sleep(0.01)
         assert await signals(lithos, bad, good) == [(0, 3, 0), (3, 0, 0)]
@@ -235,40 +256,41 @@ async def test_what_a_completion_teaches_survives_the_end_of_the_process_and_hap
         assert await lithos.server.learning.applied_lessons() == [], "the ledgers do not grow for ever"
 
 
-async def test_feedback_that_could_not_be_stored_is_learned_when_it_can_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """behaviour 151"""
-
-    async def refuse(command: object) -> None:
-        raise StorageFailed("full")
-
-    async with serving(tmp_path, settled=False) as lithos:
-        one, two, _ = await three(lithos)
-        task = await create(lithos)
-        await retrieved(lithos, one, two, task=task)
-        with monkeypatch.context() as patch:
-            patch.setattr(lithos.server.learning, "submit", refuse)
-            assert (await complete(lithos, task, cited_nodes=[one]))["success"]
-        assert await signals(lithos, one, two) == [(0, 0, 0), (0, 0, 0)]
-        await worker(lithos).drain()
-        assert await signals(lithos, one, two) == [(1, 0, 0), (0, 0, 1)]
-        await lithos.call("lithos_task_reopen", task_id=task, agent="ann")
-        await complete(lithos, task, cited_nodes=[one])  # a lesson of its own
-        assert await signals(lithos, one, two) == [(2, 0, 0), (0, 0, 2)]
-
-
-async def test_a_refused_completion_teaches_nothing_later(tmp_path: Path) -> None:
-    """behaviour 151"""
-    async with serving(tmp_path, settled=False) as lithos:
-        one = await lithos.create("One")
-        task = await create(lithos)
-        await retrieved(lithos, one, task=task)
-        await lithos.call("lithos_task_cancel", task_id=task, agent="ann")
-        refusal(await complete(lithos, task, cited_nodes=[one]), "task_not_found")
-        assert due(lithos) == []
-
-
 def due(lithos: Lithos) -> list[Any]:
     """The lessons that are kept; the list is a value."""
     return list(lithos.server.coordinator._store.readable_task_rows().lessons.all())
+
+
+# -- `/metrics` (docs/spec/events-http.md §7) --------------------------------------------------------
+
+
+async def told_of(lithos: Lithos) -> dict[str, float]:
+    text = (await lithos.server.gauges.scrape()).decode()
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    prefixes = ("lithos_lcma_salience", "lithos_lcma_coactivation")
+    return {
+        sample.name.removeprefix("lithos_lcma_"): sample.value
+        for sample in samples
+        if sample.name.startswith(prefixes)
+    }
+
+
+async def test_salience_is_counted_and_summarised(tmp_path: Path) -> None:
+    """behaviour 207"""
+    async with serving(tmp_path) as lithos:
+        nothing = {"salience_updates_total": 0, "coactivation_pairs": 0, "salience_nodes": 0}
+        assert await told_of(lithos) == nothing | {"salience_mean": 0.5, "salience_below_floor_ratio": 0}
+        notes = [await lithos.create(f"Zebra {name}", "zebras are striped") for name in "abc"]
+        task = (await lithos.call("lithos_task_create", title="T", agent="a"))["task_id"]
+        await lithos.call("lithos_retrieve", query="zebras", agent_id="a", task_id=task)
+        assert (await told_of(lithos))["coactivation_pairs"] == 3
+        await lithos.call(
+            "lithos_task_complete",
+            task_id=task,
+            agent="a",
+            cited_nodes=notes[:1],
+            misleading_nodes=notes[1:2],
+        )
+        found = await told_of(lithos)
+        assert (found["salience_nodes"], found["salience_updates_total"]) == (3, 2)
+        assert round(found["salience_mean"], 6) == round((0.52 + 0.45 + 0.5) / 3, 6)

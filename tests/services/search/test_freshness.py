@@ -56,38 +56,37 @@ def lingering(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lithos.app.actors, "FULLTEXT_LINGER", FOREVER)
 
 
-@pytest.mark.parametrize("way", ["fulltext", "hybrid", "list", "retrieve", "stats"])
-async def test_a_search_waits_for_the_commit_that_has_what_was_acknowledged(tmp_path: Path, way: str) -> None:
+async def test_a_search_waits_for_the_commit_that_has_what_was_acknowledged(tmp_path: Path) -> None:
     """behaviour 194"""
+    asked: dict[str, dict[str, Any]] = {
+        "lithos_search": {"query": QUERY, "mode": "fulltext"},
+        "lithos_list": {"content_query": "zebra"},
+        "lithos_retrieve": {"query": "zebra"},
+        "lithos_stats": {},
+    }
     async with serving(tmp_path) as lithos_:
-        with held_back(FulltextIndex, "_commit") as released:
-            note = await lithos_.create("Zebra", TEXT)
-            answers: list[Any] = []
+        for count, (tool, given) in enumerate([*asked.items(), ("lithos_search", {"query": QUERY})], 1):
+            with held_back(FulltextIndex, "_commit") as released:
+                note = await lithos_.create(f"Zebra {tool} {count}", TEXT)
+                answers: list[Any] = []
 
-            async def look() -> None:
-                if way == "list":
-                    answers.append(await lithos_.call("lithos_list", content_query="zebra"))
-                elif way == "retrieve":
-                    answers.append(await lithos_.call("lithos_retrieve", query="zebra"))
-                elif way == "stats":
-                    answers.append(await lithos_.call("lithos_stats"))
-                else:
-                    answers.append(await search(lithos_, mode=way))
+                async def look(tool: str = tool, given: Any = given, answers: list[Any] = answers) -> None:
+                    answers.append(await lithos_.call(tool, **given))
 
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(look)
-                await wait_all_tasks_blocked(0.02)
-                assert answers == []
-                released.set()
-        (answer,) = answers
-        if way == "stats":
-            assert (answer["tantivy_doc_count"], answer["index_drift_detected"]) == (1, False)
-            return
-        rows = answer["items" if way == "list" else "results"]
-        assert [row["id"] for row in rows] == [note]
-        assert not answer.get("degraded")
-        if way == "retrieve":
-            assert "scout_lexical" in rows[0]["scouts"]
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(look)
+                    await wait_all_tasks_blocked(0.02)
+                    assert answers == []
+                    released.set()
+            (answer,) = answers
+            if tool == "lithos_stats":
+                assert (answer["tantivy_doc_count"], answer["index_drift_detected"]) == (count, False)
+                continue
+            found = {row["id"]: row for row in answer["items" if tool == "lithos_list" else "results"]}
+            assert note in found
+            assert not answer.get("degraded")
+            if tool == "lithos_retrieve":
+                assert "scout_lexical" in found[note]["scouts"]
 
 
 async def test_after_two_seconds_the_answer_says_that_full_text_is_behind(
@@ -176,7 +175,7 @@ async def test_in_a_storm_of_writes_everybody_finds_what_he_wrote(tmp_path: Path
     modes = ("fulltext", "hybrid", "semantic")
 
     async def work(lithos_: Lithos, agent: int) -> None:
-        for number in range(6):
+        for number in range(3):
             token = f"tok{agent}x{number}q"
             note = await lithos_.create(f"Report {agent} {number}", f"The {token} stands in the harbour.")
             mode = modes[number % 3]

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import trio
 
 from lithos.config.sections import IndexConfig
 from tests.servers import Lithos, serving
 
 
 async def check(lithos: Lithos) -> None:
-    """Both indexes find both notes."""
+    """Both indexes find both notes, and nobody is told of anything."""
     for mode in ("fulltext", "semantic", "hybrid"):
         assert set(await lithos.found("zebra", mode=mode)) == {"Zebra one", "Zebra two"}
     stats = await lithos.call("lithos_stats")
     assert (stats["documents"], stats["tantivy_doc_count"], stats["chunks"]) == (2, 2, 2)
     assert not stats["index_drift_detected"]
+    assert lithos.events() == []
 
 
-async def write_two(data: Path) -> None:
-    async with serving(data) as lithos:
-        await lithos.create("Zebra one", "striped")
-        await lithos.create("Zebra two", "striped")
+@pytest.fixture(scope="module")
+def two_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data directory of two notes, to be copied."""
+    data = tmp_path_factory.mktemp("two")
+
+    async def write() -> None:
+        async with serving(data) as lithos:
+            await lithos.create("Zebra one", "striped")
+            await lithos.create("Zebra two", "striped")
+
+    trio.run(write)
+    return data
+
+
+@pytest.fixture
+def data(two_notes: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(two_notes, tmp_path / "data")
 
 
 def was_rebuilt(lithos: Lithos) -> bool:
@@ -31,68 +47,60 @@ def was_rebuilt(lithos: Lithos) -> bool:
     return rebuilt
 
 
-@pytest.mark.parametrize("marker", [None, "L0", ""])
-async def test_another_format_marker_rebuilds(tmp_path: Path, marker: str | None) -> None:
-    """behaviour 64"""
-    await write_two(tmp_path)
-    file = tmp_path / ".tantivy" / ".schema_version"
-    if marker is None:
-        file.unlink()
-    else:
-        file.write_text(marker)
-    async with serving(tmp_path) as lithos:
-        assert was_rebuilt(lithos)
-        await check(lithos)
-        assert lithos.events() == []
-    async with serving(tmp_path) as lithos:
-        assert not was_rebuilt(lithos)
-        await check(lithos)
+def mark(data: Path, marker: str | None) -> None:
+    file = data / ".tantivy" / ".schema_version"
+    file.unlink() if marker is None else file.write_text(marker)
 
 
-async def test_a_damaged_full_text_index_is_made_anew(tmp_path: Path) -> None:
-    """behaviour 65"""
-    await write_two(tmp_path)
-    for file in (tmp_path / ".tantivy").iterdir():
+def damage(data: Path) -> None:
+    for file in (data / ".tantivy").iterdir():
         if file.name != ".schema_version":
             file.write_bytes(b"damage")
-    async with serving(tmp_path) as lithos:
-        assert was_rebuilt(lithos)
-        await check(lithos)
 
 
-async def test_a_damaged_vector_store_is_set_aside(tmp_path: Path) -> None:
-    """behaviour 65"""
-    await write_two(tmp_path)
-    store = tmp_path / ".usearch"
-    damaged = max(store.glob("*"), key=lambda file: file.stat().st_size)
-    damaged.write_bytes(b"damage")
-    async with serving(tmp_path) as lithos:
-        await check(lithos)
-    aside = [path for path in tmp_path.rglob("*.corrupt-*") if path.is_file() or any(path.iterdir())]
-    assert aside
-    kept = [
-        path for root in aside for path in ([root] if root.is_file() else root.rglob("*")) if path.is_file()
-    ]
-    assert b"damage" in [path.read_bytes() for path in kept]
-
-
-@pytest.mark.parametrize(
-    "names", [[".tantivy"], [".usearch"], [".tantivy", ".usearch", ".lithos/manifest.db"]]
-)
-async def test_rebuildable_folders_may_be_deleted(tmp_path: Path, names: list[str]) -> None:
-    """behaviour 64"""
-    await write_two(tmp_path)
-    for name in names:
-        path = tmp_path / name
+def remove(data: Path, *names: str) -> None:
+    for path in (data / name for name in names):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    async with serving(tmp_path) as lithos:
+
+
+#: What happened, and whether the full-text index is made anew by it.
+ACCIDENTS: dict[str, tuple[Callable[[Path], None], bool]] = {
+    "no marker": (lambda data: mark(data, None), True),
+    "another marker": (lambda data: mark(data, "L0"), True),
+    "an empty marker": (lambda data: mark(data, ""), True),
+    "damage": (damage, True),
+    "no full text": (lambda data: remove(data, ".tantivy"), False),
+    "no vectors": (lambda data: remove(data, ".usearch"), False),
+    "nothing": (lambda data: remove(data, ".tantivy", ".usearch", ".lithos/manifest.db"), False),
+}
+
+
+@pytest.mark.parametrize("accident", ACCIDENTS)
+async def test_what_is_missing_foreign_or_damaged_is_made_anew(data: Path, accident: str) -> None:
+    """behaviours 64, 65"""
+    happen, rebuilds = ACCIDENTS[accident]
+    happen(data)
+    async with serving(data) as lithos:
+        assert was_rebuilt(lithos) or not rebuilds
         await check(lithos)
-        assert lithos.events() == []
+    if accident == "another marker":
+        async with serving(data) as lithos:
+            assert not was_rebuilt(lithos)
+            await check(lithos)
 
 
-async def test_a_rebuild_can_be_asked_for(tmp_path: Path) -> None:
+async def test_a_damaged_vector_store_is_set_aside(data: Path) -> None:
+    """behaviour 65"""
+    damaged = max((data / ".usearch").glob("*"), key=lambda file: file.stat().st_size)
+    damaged.write_bytes(b"damage")
+    async with serving(data) as lithos:
+        await check(lithos)
+    aside = [path for found in data.rglob("*.corrupt-*") for path in (found, *found.rglob("*"))]
+    assert b"damage" in [path.read_bytes() for path in aside if path.is_file()]
+
+
+async def test_a_rebuild_can_be_asked_for(data: Path) -> None:
     """behaviour 64"""
-    await write_two(tmp_path)
-    async with serving(tmp_path, index=IndexConfig(rebuild_on_start=True)) as lithos:
+    async with serving(data, index=IndexConfig(rebuild_on_start=True)) as lithos:
         assert was_rebuilt(lithos)
         await check(lithos)

@@ -28,7 +28,7 @@ async def fill(lithos: Lithos, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("ring", [500, 3], ids=["from the ring", "from the ring and the journal"])
-async def test_the_newest_events_come_first_and_none_twice(tmp_path: Path, ring: int) -> None:
+async def test_the_newest_events_come_first_none_twice_and_no_unwanted_one(tmp_path: Path, ring: int) -> None:
     async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=ring)) as lithos:
         seqs, activity = await fill(lithos, 10), make_activity(lithos)
         whole = await activity.page(Wanted(), 100)
@@ -41,12 +41,6 @@ async def test_the_newest_events_come_first_and_none_twice(tmp_path: Path, ring:
         assert [event.seq for event in later.events] == seqs[:6]
         assert not later.is_cut
         assert (await activity.page(Wanted(), 100, after=seqs[0])).events == ()
-
-
-@pytest.mark.parametrize("ring", [500, 3])
-async def test_what_is_not_wanted_is_left_out(tmp_path: Path, ring: int) -> None:
-    async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=ring)) as lithos:
-        seqs, activity = await fill(lithos, 8), make_activity(lithos)
         wanted: dict[str, Wanted] = {
             "agent": Wanted(agent="ann"),
             "tag": Wanted(tag="even"),

@@ -27,7 +27,7 @@ async def told(lithos: Lithos, tool: str, **more: object) -> list[str]:
     return [task["title"] for task in (await lithos.call(tool, limit=1_000, **more))["tasks"]]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(1, 20))])
 async def test_columns_are_those_of_the_tools(tmp_path: Path, seed: int) -> None:
     random, clock = Random(seed), Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:

@@ -86,18 +86,17 @@ async def test_known_positions_replay_what_is_strictly_later(house: House) -> No
         assert await take_all(await house.open(since)) == due
 
 
-@pytest.mark.parametrize("since", ["17", "x", "-1", "", "99999999999999999999", "1.0", "٣", "9" * 400])
-async def test_unknown_positions_resync_and_then_are_live(house: House, since: str) -> None:
+async def test_unknown_positions_resync_and_then_are_live(house: House) -> None:
     """behaviour 133"""
     house.publish(3)
-    stream = await house.open(since)
-    (notice,) = await take_all(stream)
-    assert isinstance(notice, Resync)
-    assert notice.reason == "replay_gap"
-    assert notice.since == since[:100]
-    assert await take_all(stream) == []
-    later = house.publish(1)
-    assert await take_all(stream) == later
+    for since in ("17", "x", "-1", "", "99999999999999999999", "1.0", "٣", "9" * 400):
+        stream = await house.open(since)
+        (notice,) = await take_all(stream)
+        assert isinstance(notice, Resync)
+        assert (notice.reason, notice.since) == ("replay_gap", since[:100])
+        assert await take_all(stream) == []
+        later = house.publish(1)
+        assert await take_all(stream) == later
 
 
 async def test_a_pruned_position_resyncs_but_the_last_pruned_one_does_not(house: House) -> None:

@@ -60,22 +60,16 @@ async def test_the_samples_of_an_hour_are_kept() -> None:
     assert KEPT * INTERVAL == 3600
 
 
-@pytest.mark.parametrize(
-    ("counts", "share", "expected"),
-    [
-        ([(1.0, 0), (2.0, 0), (inf, 0)], 0.5, None),
-        ([(1.0, 10), (2.0, 10), (inf, 10)], 0.5, 0.5),
-        ([(1.0, 10), (2.0, 20), (inf, 20)], 0.95, 1.9),
-        ([(1.0, 0), (2.0, 4), (inf, 4)], 0.5, 1.5),
-        ([(1.0, 0), (2.0, 0), (inf, 5)], 0.5, 2.0),
-    ],
-    ids=["nothing", "first bucket", "second bucket", "empty first bucket", "above all bounds"],
-)
-def test_a_quantile_is_interpolated_inside_its_bucket(
-    counts: list[tuple[float, float]], share: float, expected: float | None
-) -> None:
-    found = quantile(counts, share)
-    assert found == (expected if expected is None else pytest.approx(expected))
+def test_a_quantile_is_interpolated_inside_its_bucket() -> None:
+    table = {  # counts up to 1, 2 and infinity, and the share
+        (0, 0, 0, 0.5): None,
+        (10, 10, 10, 0.5): 0.5,
+        (10, 20, 20, 0.95): pytest.approx(1.9),
+        (0, 4, 4, 0.5): 1.5,
+        (0, 0, 5, 0.5): 2.0,
+    }
+    found = {row: quantile([*zip((1.0, 2.0, inf), row[:3], strict=True)], row[3]) for row in table}
+    assert found == table
 
 
 def test_the_resident_memory_is_that_of_a_python_process() -> None:
