@@ -101,6 +101,11 @@ def form_of(html: str, action: str | None = None, *, all_forms: bool = False) ->
     raise AssertionError(f"no form {action or ''} on the page: {html[:3000]}")
 
 
+def browser(url: str) -> httpx2.AsyncClient:
+    """A client with cookies of its own. It speaks no TLS, and reads no certificates for it."""
+    return httpx2.AsyncClient(base_url=url, timeout=30, verify=False)
+
+
 @asynccontextmanager
 async def visiting(data: Path, *, token: str | None = None, **sections: Any) -> AsyncIterator[Visitor]:
     """Run a server on `data` with its console on a free port, visited by one person (not logged in)."""
@@ -111,7 +116,7 @@ async def visiting(data: Path, *, token: str | None = None, **sections: Any) -> 
             settings = evolve(SETTINGS, console=True, auth_token=token)
             host, port = await nursery.start(partial(serve_front, settings, lithos.server, events, shutdown))
             url = f"http://{host}:{port}"
-            async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+            async with browser(url) as client:
                 yield Visitor(lithos, url, client, shutdown)
             shutdown.set()
             nursery.cancel_scope.deadline = trio.current_time() + STOP_BOUND
