@@ -91,12 +91,13 @@ async def test_a_timeline_has_all_that_an_agent_did_newest_first(tmp_path: Path)
 async def test_a_long_timeline_comes_in_pages_without_gaps(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock, history=HistoryConfig(enabled=False)) as person:
+        call = person.lithos.call
         notes = [await person.lithos.create(f"Note {n}", agent="bob") for n in range(5)]
         for n in range(230):
             clock.advance(seconds=7)
-            await person.lithos.call("lithos_read", id=notes[n % 5], agent_id="ann")
+            await call("lithos_read", id=notes[n % 5], agent_id="ann")
             if n % 10 == 0:
-                await person.lithos.call("lithos_task_create", title=f"Task {n}", agent="ann")
+                await call("lithos_task_create", title=f"Task {n}", agent="ann")
         query, seen = "", list[str]()
         for _ in range(10):
             page = await person.look(f"/console/agents/ann{query}")

@@ -90,12 +90,13 @@ async def test_a_list_goes_on_page_by_page_and_shows_every_note_once(tmp_path: P
 async def test_nothing_that_is_written_in_a_note_does_anything_in_the_list(tmp_path: Path) -> None:
     """behaviour 236: payloads in titles, tags, authors and file names do nothing in lists."""
     async with visiting(tmp_path) as person:
+        call = person.lithos.call
         for number, payload in enumerate(PAYLOADS):
             line = " ".join(payload.replace("\x00", " ").split())[:150]
             name = re.sub(r"[/\x00-\x1f]", "_", line)[:60]
             given = {"title": f"{line} {number}", "content": "x", "agent": line, "tags": [line]}
-            answer = await person.lithos.call("lithos_write", path=f"{name}.md", **given)
+            answer = await call("lithos_write", path=f"{name}.md", **given)
             if "id" not in answer:
-                await person.lithos.call("lithos_write", **given)
+                await call("lithos_write", **given)
         for query in ("", "?offset=100", "?sort=title", "?tags=%3Cscript%3Epwned()%3C/script%3E"):
             await person.look(f"/console/notes{query}")

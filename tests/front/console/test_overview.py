@@ -312,12 +312,13 @@ async def test_pages_render_while_the_disk_is_full_or_a_database_does_not_answer
 
     for failing in ("fsync", *READS):
         async with visiting(tmp_path / failing) as person:
+            call = person.lithos.call
             await person.lithos.write("A note")
-            await person.lithos.call("lithos_task_create", title="A task", agent="ann")
+            await call("lithos_task_create", title="A task", agent="ann")
             with pytest.MonkeyPatch.context() as patch:
                 if failing == "fsync":
                     with failing_calls("fsync", errno.ENOSPC):
-                        await person.lithos.call("lithos_write", title="Lost", content="x", agent="a")
+                        await call("lithos_write", title="Lost", content="x", agent="a")
                         for path in DEGRADED:
                             assert "notes cannot be written" in await person.page(path), path
                     continue

@@ -51,13 +51,14 @@ async def test_a_receipt_tells_the_question_the_scouts_and_what_was_returned(tmp
 
 async def test_a_receipt_tells_what_was_cited_later(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
+        call = person.lithos.call
         ids = [await person.lithos.create(f"Zebra {n}", f"zebra stripes {n}") for n in range(3)]
         elsewhere = await person.lithos.create("Unrelated", "noodles")
         task = await make_task(person)
         other = await retrieve(person, "zebra")
         before = await retrieve(person, "zebra 1", task_id=task)
         answer = await retrieve(person, task_id=task, limit=3)
-        await person.lithos.call(
+        await call(
             "lithos_task_complete",
             task_id=task,
             agent="ann",
@@ -84,11 +85,11 @@ async def test_a_receipt_tells_what_was_cited_later(tmp_path: Path) -> None:
         # The newest receipt is meant when the completion names none.
         task = await make_task(person)
         answer = await retrieve(person, task_id=task)
-        await person.lithos.call("lithos_task_complete", task_id=task, agent="ann", cited_nodes=ids[:1])
+        await call("lithos_task_complete", task_id=task, agent="ann", cited_nodes=ids[:1])
         assert "1 cited" in await person.page(f"/console/receipts/{answer['receipt_id']}")
         silent = await make_task(person)
         answer = await retrieve(person, task_id=silent)
-        await person.lithos.call("lithos_task_complete", task_id=silent, agent="ann")
+        await call("lithos_task_complete", task_id=silent, agent="ann")
         assert "without feedback" in await person.page(f"/console/receipts/{answer['receipt_id']}")
 
 

@@ -218,8 +218,12 @@ def judge_get(guest: Guest, one: Route, answer: httpx2.Response) -> None:
     else:
         expected = 404 if one.rule in MISSING else 200
         assert answer.status_code == expected, (guest, one, answer.status_code, answer.text[:1500])
+        if one.rule in TELLING and guest.rights == "read":
+            assert f"you have read (token {guest.name})." in answer.text, (guest, one)
 
 
+#: Pages that say why they offer no change.
+TELLING: Final = frozenset({"/notes/<note_id>", "/tasks", "/tasks/<task_id>"})
 #: Pages of a change: whose it is is looked at only where changes are allowed at all.
 OWNED: Final = frozenset({"/tasks/<task_id>/release", "/tasks/<task_id>/cancel", "/tasks/<task_id>/resolve"})
 

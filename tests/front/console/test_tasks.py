@@ -32,6 +32,7 @@ def columns_of(html: str) -> dict[str, int]:
 async def test_the_board_shows_what_can_be_done_what_waits_and_who_is_on_it(tmp_path: Path) -> None:
     """behaviour 235: every page renders, on an empty vault too"""
     async with visiting(tmp_path) as person:
+        call = person.lithos.call
         assert "There are no tasks yet." in (await person.look("/console/tasks")).text
         for path, status in (
             ("new", 200),
@@ -47,13 +48,13 @@ async def test_the_board_shows_what_can_be_done_what_waits_and_who_is_on_it(tmp_
         )
         second = await create(person, "Second", depends_on=[first], metadata={"project": "atlas"})
         gate = await create(person, "Approval", task_type="gate", metadata={"gate_type": "human"})
-        await person.lithos.call(
+        await call(
             "lithos_task_edge_upsert", from_task_id=gate, to_task_id=second, type="waits_on_gate", agent="p"
         )
         held = await create(person, "Held", agent="other")
-        grant = await person.lithos.call("lithos_task_claim", task_id=held, aspect="code", agent="worker")
+        grant = await call("lithos_task_claim", task_id=held, aspect="code", agent="worker")
         done = await create(person, "Done thing")
-        await person.lithos.call("lithos_task_complete", task_id=done, agent="worker", outcome="All well")
+        await call("lithos_task_complete", task_id=done, agent="worker", outcome="All well")
 
         html = await person.page("/console/tasks")
         check(html)
@@ -65,7 +66,7 @@ async def test_the_board_shows_what_can_be_done_what_waits_and_who_is_on_it(tmp_
         assert re.findall(r"<bdi>(First|Approval)</bdi>", blocked) == ["First", "Approval"]
         assert "0 of 1 done" in html
         assert "1 task waits" in html
-        ready = {task["title"] for task in (await person.lithos.call("lithos_task_ready"))["tasks"]}
+        ready = {task["title"] for task in (await call("lithos_task_ready"))["tasks"]}
         assert ready == {"First", "Held"}  # the tool's ready ones are those of two columns here
 
         for query, expected in (
@@ -97,6 +98,7 @@ async def test_a_long_column_is_cut_and_read_in_pages(tmp_path: Path) -> None:
 
 async def test_a_task_shows_why_it_waits_who_holds_it_and_what_was_found(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
+        call = person.lithos.call
         note = await person.lithos.create("Known note", agent="worker")
         before = await create(person, "Before")
         task = await create(
@@ -104,8 +106,8 @@ async def test_a_task_shows_why_it_waits_who_holds_it_and_what_was_found(tmp_pat
         )
         after = await create(person, "After", depends_on=[task])
         await create(person, "Long after", depends_on=[after])
-        await person.lithos.call("lithos_task_claim", task_id=task, aspect="code", agent="worker")
-        await person.lithos.call(
+        await call("lithos_task_claim", task_id=task, aspect="code", agent="worker")
+        await call(
             "lithos_finding_post", task_id=task, agent="worker", summary="Found *it*", knowledge_id=note
         )
         html = await person.page(f"/console/tasks/{task}")
@@ -118,8 +120,8 @@ async def test_a_task_shows_why_it_waits_who_holds_it_and_what_was_found(tmp_pat
         for told in ("created it", "claimed", "reported", "fence"):
             assert told in html
 
-        await person.lithos.call("lithos_task_complete", task_id=before, agent="worker")
-        await person.lithos.call("lithos_task_complete", task_id=task, agent="worker", cited_nodes=[note])
+        await call("lithos_task_complete", task_id=before, agent="worker")
+        await call("lithos_task_complete", task_id=task, agent="worker", cited_nodes=[note])
         html = await person.page(f"/console/tasks/{task}")
         cited = html[html.index("Cited at its completion") :]
         assert "Known note" in cited[: cited.index("</section>")]
@@ -128,13 +130,12 @@ async def test_a_task_shows_why_it_waits_who_holds_it_and_what_was_found(tmp_pat
 
 async def test_many_findings_come_in_pages_and_a_long_one_alone(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
+        call = person.lithos.call
         task = await create(person)
         long = "word " * 3_000 + "the end"
-        posted = await person.lithos.call("lithos_finding_post", task_id=task, agent="w", summary=long)
+        posted = await call("lithos_finding_post", task_id=task, agent="w", summary=long)
         for number in range(55):
-            await person.lithos.call(
-                "lithos_finding_post", task_id=task, agent="w", summary=f"Finding {number}"
-            )
+            await call("lithos_finding_post", task_id=task, agent="w", summary=f"Finding {number}")
         html = await person.page(f"/console/tasks/{task}")
         check(html)
         findings = html.partition('<ol class="findings"')[2].partition("</ol>")[0]
@@ -146,15 +147,14 @@ async def test_many_findings_come_in_pages_and_a_long_one_alone(tmp_path: Path) 
         assert "the end" in await person.page(f"/console/tasks/{task}?finding={posted['finding_id']}")
 
 
-async def test_a_person_creates_a_task(tmp_path: Path) -> None:
+async def test_a_person_creates_a_task_once(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         await person.submit("/console/identity", agent="Ann")
-        shown = await person.submit(
-            "/console/tasks/new", title="Look at it", description="All of it.", task_type="task",
-            tags="one, two,", project="atlas",
-        )  # fmt: skip
-        check(shown.text)
-        assert "The task is there." in shown.text
+        action, fields = form_of(await person.page("/console/tasks/new"))
+        fields |= {"title": "Look at it", "description": "All of it.", "task_type": "task"}
+        fields |= {"tags": "one, two,", "project": "atlas"}
+        shown = [check(one.text).text for one in await person.press(action, **fields)]
+        assert sum("The task is there." in one for one in shown) == 1  # said once
         (task,) = (await person.lithos.call("lithos_task_list"))["tasks"]
         assert (task["title"], task["created_by"], task["tags"]) == ("Look at it", "Ann", ["one", "two"])
         assert task["metadata"] == {"project": "atlas"}
@@ -180,15 +180,16 @@ async def test_a_refused_form_is_shown_again_with_what_was_typed(tmp_path: Path)
 async def test_cancelling_shows_its_consequences_happens_once_and_carries_the_name(tmp_path: Path) -> None:
     """behaviour 239: cancel shows its consequences first, happens once and carries the person's name"""
     async with visiting(tmp_path) as person:
+        call = person.lithos.call
         await person.submit("/console/identity", agent="Ann")
         epic = await create(person, "Epic")
         task = await create(person, "Doomed", parent_task_id=epic)
         other = await create(person, "Another")
         await create(person, "Direct", depends_on=[task, other])
-        direct = (await person.lithos.call("lithos_task_list"))["tasks"][0]["id"]
+        direct = (await call("lithos_task_list"))["tasks"][0]["id"]
         await create(person, "Behind", depends_on=[direct])
         await create(person, "Child", parent_task_id=task)
-        await person.lithos.call("lithos_task_claim", task_id=task, aspect="code", agent="worker")
+        await call("lithos_task_claim", task_id=task, aspect="code", agent="worker")
 
         html = await person.page(f"/console/tasks/{task}/cancel")
         told = check(html).told
@@ -264,11 +265,10 @@ async def test_a_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
     """behaviour 239: the change carries the person's name, and says whose claim it was"""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
+        call = person.lithos.call
         await person.submit("/console/identity", agent="Ann")
         task = await create(person)
-        first = await person.lithos.call(
-            "lithos_task_claim", task_id=task, aspect="Code review", agent="worker"
-        )
+        first = await call("lithos_task_claim", task_id=task, aspect="Code review", agent="worker")
         clock.advance(minutes=7)
         path = f"/console/tasks/{task}/release?aspect=code+review"
         html = await person.page(path)
@@ -280,11 +280,9 @@ async def test_a_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
         for wrong in ({"fence": "x"}, {"fence": "9" * 40}, {"agent": ""}):
             assert (await person.post(action, **(fields | wrong))).status_code == 400
         assert (await person.post(action, **(fields | {"agent": "nobody"}))).status_code == 409
-        held = (await person.lithos.call("lithos_task_status", task_id=task))["tasks"][0]["claims"]
+        held = (await call("lithos_task_status", task_id=task))["tasks"][0]["claims"]
         assert [claim["agent"] for claim in held] == ["worker"]
-        again = await person.lithos.call(
-            "lithos_task_claim", task_id=task, aspect="Code review", agent="worker"
-        )
+        again = await call("lithos_task_claim", task_id=task, aspect="Code review", agent="worker")
         refused = await person.post(action, **fields)
         assert refused.status_code == 409
         assert "Nothing was released" in refused.text
@@ -301,7 +299,7 @@ async def test_a_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
         assert (event.agent, event.payload) == (
             "Ann", {"task_id": task, "agent": "worker", "aspect": "Code review"},
         )  # fmt: skip
-        late = await person.lithos.call(
+        late = await call(
             "lithos_task_renew", task_id=task, aspect="code review", agent="worker", fence=again["fence"]
         )
         assert late["code"] in ("stale_fence", "claim_not_found")
