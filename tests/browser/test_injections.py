@@ -301,6 +301,7 @@ def test_each_page_that_shows_text_has_enough_payloads_and_does_nothing(at: Brow
     assert not {name: count for name, count in counts.items() if count < ENOUGH}, counts
 
 
+@pytest.mark.nightly
 @pytest.mark.deadline(300)
 def test_every_kind_of_page_that_links_lead_to_does_nothing(at: Browser, filled: Filled) -> None:
     """behaviour 236"""
@@ -321,6 +322,7 @@ def test_every_kind_of_page_that_links_lead_to_does_nothing(at: Browser, filled:
     assert len(found) == 52
 
 
+@pytest.mark.nightly
 def test_what_is_asked_for_in_an_address_does_nothing(at: Browser) -> None:
     """behaviour 236: filters, unknown ids and file names"""
     filters = (

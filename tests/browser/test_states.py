@@ -43,7 +43,7 @@ def a_note(server: Lithos, title: str = "Timetable", **more: Any) -> str:
     return str(answer["id"])
 
 
-@pytest.mark.deadline(200)
+@pytest.mark.nightly
 def test_every_page_of_an_empty_vault_is_sound_and_says_what_to_do(window: Browser, tmp_path: Path) -> None:
     """behaviour 235"""
     with running_lithos(tmp_path / "data") as server:
@@ -62,7 +62,7 @@ def test_every_page_of_an_empty_vault_is_sound_and_says_what_to_do(window: Brows
             assert window.all(".empty"), (page, window.text())
 
 
-@pytest.mark.deadline(200)
+@pytest.mark.nightly
 def test_pages_without_model_and_files_are_sound_and_say_what_is_missing(
     window: Browser, tmp_path: Path
 ) -> None:

@@ -280,6 +280,7 @@ def resolve_a_gate(browser: Browser, server: Lithos) -> None:
 # -- undoing what one agent did, by mouse -------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Path) -> None:
     """behaviour 239: undo shows its consequences first, happens once and carries the person's name."""
     with running_lithos(tmp_path) as server:

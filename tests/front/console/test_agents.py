@@ -134,8 +134,7 @@ async def test_what_agents_are_called_and_do_does_nothing(tmp_path: Path) -> Non
             )
             if "id" in titled:
                 await call("lithos_delete", id=titled["id"], agent=text)
-            undo = f"/console/undo?agent={quote(text)}"
-            addresses = ("", "&span=today", "&span=custom&since=2020-01-01")
-            for path in (f"/console/agents/{quote(text, safe='')}", *(undo + more for more in addresses)):
-                assert "pwned" in (await person.look(path)).text, path
+            span = ("", "&span=today", "&span=custom&since=2020-01-01")[HOSTILE.index(text) % 3]
+            for path in (f"agents/{quote(text, safe='')}", f"undo?agent={quote(text)}{span}"):
+                assert "pwned" in (await person.look(f"/console/{path}")).text, path
         assert (await person.look("/console/agents")).text.count("pwned") >= len(HOSTILE)

@@ -118,9 +118,9 @@ async def test_no_text_makes_a_page_of_more_than_200_kb(tmp_path: Path) -> None:
         "[^a]: b\n\n" + "[^a] " * 7_000,
         "".join(f"<b id={i}>" for i in range(1_500)) + "<p>x" * 5_000,
         "[[a]] " * 6_500,
-        "&" * 90_000,
-        "# a\n" * 15_000,
-        "\u4e2d" * 90_000,
+        "&" * 60_000,
+        "# a\n" * 11_000,
+        "\u4e2d" * 60_000,
     )
     async with visiting(tmp_path) as person:
         for number, body in enumerate(bodies):

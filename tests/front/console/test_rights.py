@@ -235,7 +235,7 @@ def may(guest: Guest, needed: Rights) -> bool:
 #: What of an address does not tell its kind: ids, and what is asked for.
 _DETAILS: Final = re.compile(r"(?:rcpt_)?[0-9a-f-]{12,}|(?<==)[^&]*")
 #: Addresses of one kind that a guest follows at most.
-EACH: Final = 3
+EACH: Final = 2
 
 
 async def follow_all(guest: Guest, client: httpx2.AsyncClient) -> None:

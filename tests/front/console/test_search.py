@@ -225,11 +225,12 @@ async def test_hostile_notes_and_queries_run_nothing(tmp_path: Path) -> None:
         for number, text in enumerate(HOSTILE):
             title = f"{text} {number}"
             await person.lithos.write(title, f"zebra {text} zebra {text}", agent=text, tags=[f"t{number}"])
-        for mode in ("hybrid", "fulltext", "graph", "retrieve"):
+        modes = ("hybrid", "fulltext", "graph", "retrieve")
+        for at, mode in enumerate(modes):
             page = await person.look(address(q="zebra", mode=mode, limit=25))
             assert {one.text.lower() for one in page.all("mark")} == {"zebra"}
             assert len(page.all(class_="hit-head")) == (5 if mode == "graph" else len(HOSTILE))
-            for text in HOSTILE:
+            for text in HOSTILE[at :: len(modes)]:
                 for args in ({"q": text}, {"q": "zebra", "author": text}, {"q": text, "tags": text}):
                     answer = await person.get(address(mode=mode, **args))
                     assert answer.status_code in (200, 400)
