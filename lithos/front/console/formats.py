@@ -144,7 +144,7 @@ def query_with(args: Mapping[str, Any], **changed: Any) -> str:
 
 @functools.cache
 def make_environment() -> Environment:
-    """The Jinja environment, one of a process: templates of the package, compiled once, everything escaped."""
+    """The Jinja environment, one of a process: templates of the package, compiled once; all is escaped."""
     environment = Environment(
         loader=PackageLoader("lithos.front.console", "templates"),
         autoescape=True,
