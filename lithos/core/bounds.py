@@ -289,6 +289,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "front.bridge.bridge.Bridge._outgoing": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
     "front.bridge.bridge.Bridge._sender": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
     "front.bridge.link.OwnerLink._waiting": _CONNECTIONS,
+    "front.console.formats.make_environment": _FIXED,
     "front.console.pages.overview.Happenings._kept": Bound(
         "`front.console.pages.overview.MOST_KEPT`", "a sentence of HTML, cut texts in it"
     ),

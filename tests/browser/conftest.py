@@ -52,9 +52,9 @@ def day() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def window() -> Iterator[Browser]:
-    """A browser for the tests of one module; each sets `base`."""
+    """A browser for all tests of a worker; each begins with `visit`."""
     with browsing("http://127.0.0.1:1") as browser:
         yield browser
 
@@ -62,9 +62,4 @@ def window() -> Iterator[Browser]:
 @pytest.fixture
 def at_day(window: Browser, day: str) -> Browser:
     """The browser at the scripted day."""
-    window.base = day
-    window.width(1280)
-    window.theme("light")
-    window.complaints()
-    window.asked_elsewhere()
-    return window
+    return window.visit(day)

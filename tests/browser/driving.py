@@ -66,6 +66,18 @@ class Browser:
     foreign: list[str] = field(factory=list)
     checks: int = 0
 
+    def visit(self, base: str, path: str = "") -> Browser:
+        """Come to a server as one who was never there, light and wide; itself."""
+        self.driver.get("about:blank")
+        self.driver.delete_all_cookies()
+        self.base = base
+        self.look_as("light", 1280)
+        self.complaints()
+        self.asked_elsewhere()
+        if path:
+            self.open(path)
+        return self
+
     # -- looking ---------------------------------------------------------------------------------
 
     def open(self, path: str) -> None:
@@ -177,6 +189,10 @@ class Browser:
         """Have a window of this size."""
         metrics = {"width": pixels, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def look_as(self, theme: str, width: int) -> None:
+        self.theme(theme)
+        self.width(width)
 
     # -- judging ---------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import pytest
 from attrs import define, field
 
 from tests.browser.driving import Browser
-from tests.browser.test_pages import crawl, kind_of
+from tests.browser.test_pages import crawl
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, running_lithos
 from tests.front.console.injections import PAYLOADS
@@ -232,19 +232,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
     with running_lithos(data) as server:
         filled = Filled(server)
         filled.fill()
-        print(f"refused as they were: {filled.refused}")  # noqa: T201
         yield filled
 
 
 @pytest.fixture
 def at(window: Browser, filled: Filled) -> Browser:
     """The browser at that server."""
-    window.base = filled.server.url
-    window.width(1280)
-    window.theme("light")
-    window.complaints()
-    window.asked_elsewhere()
-    return window
+    return window.visit(filled.server.url)
 
 
 def inert(browser: Browser) -> set[str]:
@@ -304,10 +298,10 @@ def test_each_page_that_shows_text_has_enough_payloads_and_does_nothing(at: Brow
             at.open(address)
             marks |= inert(at)
         counts[name] = len(marks)
-    print(f"{len(counts)} pages, payloads on each: {counts}, {at.checks} checks")  # noqa: T201
     assert not {name: count for name, count in counts.items() if count < ENOUGH}, counts
 
 
+@pytest.mark.nightly
 @pytest.mark.deadline(300)
 def test_every_kind_of_page_that_links_lead_to_does_nothing(at: Browser, filled: Filled) -> None:
     """behaviour 236"""
@@ -326,9 +320,9 @@ def test_every_kind_of_page_that_links_lead_to_does_nothing(at: Browser, filled:
         at.open(address)
         inert(at)
     assert len(found) == 52
-    print(f"{len(found)} pages: {[kind_of(one) for one in found]}")  # noqa: T201
 
 
+@pytest.mark.nightly
 def test_what_is_asked_for_in_an_address_does_nothing(at: Browser) -> None:
     """behaviour 236: filters, unknown ids and file names"""
     filters = (
@@ -401,7 +395,6 @@ def test_what_is_fetched_into_a_page_does_nothing(at: Browser, filled: Filled) -
     assert not lost, lost
     typed = inert(at)
     assert typed
-    print(f"fed {len(fed)}, at the last that was typed {len(typed)}")  # noqa: T201
 
 
 def test_links_to_agents_lead_to_them_whatever_they_are_called(at: Browser) -> None:

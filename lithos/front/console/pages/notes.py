@@ -142,7 +142,7 @@ def _is_called(entry: Entry, name: str) -> bool:
 def _steps(parent: str) -> list[tuple[str, str]]:
     """The folders down to one, with the prefix of each."""
     parts = parent.split("/")[:20] if parent else []
-    return [(part, "/".join(parts[: place + 1]) + "/") for place, part in enumerate(parts)]
+    return [(part, "/".join(parts[: place + 1]) + "/") for place, part in enumerate(parts) if part]
 
 
 def _rows(page: BrowsePage, warnings: Mapping[str, Sequence[NoteWarning]]) -> list[Row]:
