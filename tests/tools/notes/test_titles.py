@@ -6,30 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import put_note, refusal, serving
+from tests.servers import Lithos, put_note, refusal, serving
 
 
-async def test_a_new_title_moves_the_slug_but_not_the_file(tmp_path: Path) -> None:
+async def test_a_new_title_moves_the_slug_but_not_the_file(lithos: Lithos) -> None:
     """behaviour 11"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Old title")
-        answer = await lithos.write("New title", id=note, path="elsewhere")
-        assert answer["path"] == "old-title.md"
-        assert (await lithos.read(note))["title"] == "New title"
-        refusal(
-            await lithos.call("lithos_write", title="New Title!", content="x", agent="a"), "slug_collision"
-        )
-        free = await lithos.write("Old title", path="other")
-        assert free["path"] == "other/old-title.md"
+    note = await lithos.create("Old title")
+    answer = await lithos.write("New title", id=note, path="elsewhere")
+    assert answer["path"] == "old-title.md"
+    assert (await lithos.read(note))["title"] == "New title"
+    refusal(await lithos.call("lithos_write", title="New Title!", content="x", agent="a"), "slug_collision")
+    free = await lithos.write("Old title", path="other")
+    assert free["path"] == "other/old-title.md"
 
 
-async def test_the_title_may_go_back_to_what_the_index_knows(tmp_path: Path) -> None:
+async def test_the_title_may_go_back_to_what_the_index_knows(lithos: Lithos) -> None:
     """A title edited by hand and not noticed yet is no collision with oneself."""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("As indexed")
-        file = lithos.knowledge / "as-indexed.md"
-        file.write_text(file.read_text().replace("# As indexed", "# By hand"))
-        assert (await lithos.write("As indexed", id=note))["version"] == 3
+    note = await lithos.create("As indexed")
+    file = lithos.knowledge / "as-indexed.md"
+    file.write_text(file.read_text().replace("# As indexed", "# By hand"))
+    assert (await lithos.write("As indexed", id=note))["version"] == 3
 
 
 @pytest.mark.parametrize(
@@ -70,14 +66,13 @@ async def test_any_title_is_stored_as_given_but_for_markup(
 
 
 @pytest.mark.parametrize("title", ["", "   ", "\n\t", "\u3000"])
-async def test_a_blank_title_is_refused(tmp_path: Path, title: str) -> None:
+async def test_a_blank_title_is_refused(lithos: Lithos, title: str) -> None:
     """behaviour 173"""
-    async with serving(tmp_path) as lithos:
-        assert "title" in refusal(
-            await lithos.call("lithos_write", title=title, content="x", agent="a"), "invalid_input"
-        )
-        assert lithos.files() == []
-        assert await lithos.call("lithos_agent_info", id="a") is None
+    assert "title" in refusal(
+        await lithos.call("lithos_write", title=title, content="x", agent="a"), "invalid_input"
+    )
+    assert lithos.files() == []
+    assert await lithos.call("lithos_agent_info", id="a") is None
 
 
 @pytest.mark.parametrize(
@@ -91,20 +86,19 @@ async def test_a_blank_title_is_refused(tmp_path: Path, title: str) -> None:
     ],
 )
 async def test_a_title_has_at_most_a_thousand_characters(
-    tmp_path: Path, tool: str, more: dict[str, str]
+    lithos: Lithos, tool: str, more: dict[str, str]
 ) -> None:
     """tools §1.2: else ERR(invalid_input), with the limit and what to do"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("A note")
-        task = await lithos.call("lithos_task_create", title="A task", agent="ann")
-        known = {"NOTE": note, "TASK": task["task_id"]}
-        arguments = {"agent": "ann"} | {name: known.get(value, value) for name, value in more.items()}
-        for title in ("x" * 1_001, "x" + " " * 40_000 + "x", "\u0301" * 200_000):
-            message = refusal(await lithos.call(tool, title=title, **arguments), "invalid_input")
-            assert "at most 1,000" in message
-            assert "Shorten" in message
-        answer = await lithos.call(tool, title="y" * 1_000, **arguments)
-        assert answer.get("status") != "error", answer
+    note = await lithos.create("A note")
+    task = await lithos.call("lithos_task_create", title="A task", agent="ann")
+    known = {"NOTE": note, "TASK": task["task_id"]}
+    arguments = {"agent": "ann"} | {name: known.get(value, value) for name, value in more.items()}
+    for title in ("x" * 1_001, "x" + " " * 40_000 + "x", "\u0301" * 200_000):
+        message = refusal(await lithos.call(tool, title=title, **arguments), "invalid_input")
+        assert "at most 1,000" in message
+        assert "Shorten" in message
+    answer = await lithos.call(tool, title="y" * 1_000, **arguments)
+    assert answer.get("status") != "error", answer
 
 
 @pytest.mark.parametrize("head", ["# {}\n\ntext\n", "---\ntitle: {}\n---\ntext\n"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lithos.tools.contract.arguments import ArgumentFault
-from tests.servers import MISSING_ID, refusal, serving
+from tests.servers import MISSING_ID, Lithos, refusal, serving
 
 #: Name: smallest profile, hints, required parameters, optional ones; in the order of the spec.
 TOOLS = {
@@ -87,31 +87,30 @@ async def test_parameters_and_defaults_are_those_of_the_spec(tmp_path: Path) -> 
         assert defaults == DEFAULTS.get(name, {})
 
 
-async def test_wrong_and_unknown_arguments_are_protocol_faults(tmp_path: Path) -> None:
+async def test_wrong_and_unknown_arguments_are_protocol_faults(lithos: Lithos) -> None:
     """behaviour 173"""
-    async with serving(tmp_path, settled=False) as lithos:
-        for name, (_, _, required, _) in TOOLS.items():
-            given = dict.fromkeys(required.split(), "x")
-            with pytest.raises(ArgumentFault, match="bogus"):
-                await lithos.call(f"lithos_{name}", **given, bogus=1)
-            for missing in required.split():
-                others = {key: value for key, value in given.items() if key != missing}
-                with pytest.raises(ArgumentFault, match=f"'{missing}'"):
-                    await lithos.call(f"lithos_{name}", **others)
-                answer = await lithos.call(f"lithos_{name}", **others | {missing: " \t"})
-                assert missing in refusal(answer, "invalid_input")
-        for name, arguments, named in (
-            ("task_create", {"title": "T", "agent": "a", "depends_on": "x"}, "depends_on"),
-            ("task_create", {"title": "T", "agent": "a", "metadata": []}, "metadata"),
-            (
-                "task_claim",
-                {"task_id": "t", "aspect": "x", "agent": "a", "ttl_minutes": "long"},
-                "ttl_minutes",
-            ),
-            ("task_list", {"with_claims": "yes"}, "with_claims"),
-            ("task_ready", {"limit": 1.5}, "limit"),
-            ("task_edge_list", {"task_id": "t", "types": "blocks"}, "types"),
-        ):
-            with pytest.raises(ArgumentFault, match=f"'{named}'"):
-                await lithos.call(f"lithos_{name}", **arguments)
-        assert await lithos.call("lithos_task_list") == {"tasks": [], "total": 0}
+    for name, (_, _, required, _) in TOOLS.items():
+        given = dict.fromkeys(required.split(), "x")
+        with pytest.raises(ArgumentFault, match="bogus"):
+            await lithos.call(f"lithos_{name}", **given, bogus=1)
+        for missing in required.split():
+            others = {key: value for key, value in given.items() if key != missing}
+            with pytest.raises(ArgumentFault, match=f"'{missing}'"):
+                await lithos.call(f"lithos_{name}", **others)
+            answer = await lithos.call(f"lithos_{name}", **others | {missing: " \t"})
+            assert missing in refusal(answer, "invalid_input")
+    for name, arguments, named in (
+        ("task_create", {"title": "T", "agent": "a", "depends_on": "x"}, "depends_on"),
+        ("task_create", {"title": "T", "agent": "a", "metadata": []}, "metadata"),
+        (
+            "task_claim",
+            {"task_id": "t", "aspect": "x", "agent": "a", "ttl_minutes": "long"},
+            "ttl_minutes",
+        ),
+        ("task_list", {"with_claims": "yes"}, "with_claims"),
+        ("task_ready", {"limit": 1.5}, "limit"),
+        ("task_edge_list", {"task_id": "t", "types": "blocks"}, "types"),
+    ):
+        with pytest.raises(ArgumentFault, match=f"'{named}'"):
+            await lithos.call(f"lithos_{name}", **arguments)
+    assert await lithos.call("lithos_task_list") == {"tasks": [], "total": 0}
