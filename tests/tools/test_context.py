@@ -103,14 +103,14 @@ async def test_since_gives_only_what_changed(lithos: Lithos) -> None:
     assert (last["text"], last["degraded"]) == ("", False)
 
 
-@pytest.mark.parametrize("since", ["1", "no number", "9" * 30])
-async def test_a_cursor_that_is_not_known_gives_everything_and_says_so(lithos: Lithos, since: str) -> None:
+async def test_a_cursor_that_is_not_known_gives_everything_and_says_so(lithos: Lithos) -> None:
     """behaviour 229"""
     note = await lithos.create("First", ZEBRA)
-    answer = await brief(lithos, since=since)
-    assert ids(answer) == [note]
-    assert answer["degraded"] is True
-    assert answer["warnings"][0]["kind"] == "cursor"
+    for since in ("1", "no number", "9" * 30):
+        answer = await brief(lithos, since=since)
+        assert ids(answer) == [note]
+        assert answer["degraded"] is True
+        assert answer["warnings"][0]["kind"] == "cursor"
 
 
 async def test_without_a_journal_there_is_no_cursor(tmp_path: Path) -> None:

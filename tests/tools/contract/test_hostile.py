@@ -115,19 +115,16 @@ async def test_absurd_values_never_break_a_tool(lithos: Lithos, values: tuple[An
     assert lithos.server.coordinator.mailbox.stats.restarts == 0
 
 
-@pytest.mark.parametrize(
-    "value",
-    [nested(150), nested(5000), {"k": math.nan}, {"k": [1e999]}, {"k": 10**400}, {"k": -(10**5000)}],
-    ids=["deep", "very deep", "nan", "infinite", "large", "very large"],
-)
-async def test_values_that_no_file_or_json_can_hold_are_refused(lithos: Lithos, value: Any) -> None:
+async def test_values_that_no_file_or_json_can_hold_are_refused(lithos: Lithos) -> None:
     """behaviour 39"""
     note = await lithos.create()
-    for target in ({"title": "New"}, {"title": "A note", "id": note}):
-        answer = await lithos.call("lithos_write", content="x", agent="a", metadata=value, **target)
+    infinite: list[Any] = [{"k": math.nan}, {"k": [1e999]}]
+    for value in (nested(150), nested(5000), *infinite, {"k": 10**400}, {"k": -(10**5000)}):
+        for target in ({"title": "New"}, {"title": "A note", "id": note}):
+            answer = await lithos.call("lithos_write", content="x", agent="a", metadata=value, **target)
+            assert "metadata" in refusal(answer, "invalid_input")
+        answer = await lithos.call("lithos_agent_register", id="a", metadata=value)
         assert "metadata" in refusal(answer, "invalid_input")
-    answer = await lithos.call("lithos_agent_register", id="a", metadata=value)
-    assert "metadata" in refusal(answer, "invalid_input")
     assert (await lithos.read(note))["version"] == 1
     assert lithos.files() == ["a-note.md"]
 

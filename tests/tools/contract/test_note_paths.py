@@ -42,24 +42,24 @@ def test_every_id_of_a_note_is_declared_as_one() -> None:
     assert all(note_paths(tool.arguments) for tool in all_tools() if tool.name in about)
 
 
-@pytest.mark.parametrize("tool", CALLS)
-async def test_the_path_stands_for_the_id(tmp_path: Path, tool: str) -> None:
-    name = "from_path" if tool == "lithos_note_move" else "path"
-    subject = "node_id" if tool == "lithos_node_stats" else "id"
+async def test_the_path_stands_for_the_id(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
-        (spec,) = [each for each in lithos.server.tools.listed() if each.name == tool]
-        assert name in spec.input_schema["properties"]
-        assert subject not in spec.input_schema.get("required", ())
-        note, other = await lithos.create("One", "[[Two]]", path="a"), await lithos.create("Two", path="a")
-        given = CALLS[tool]
-        refused = await lithos.call(tool, **given | {name: "a/one", subject: other})
-        assert "name two notes" in refusal(refused, "invalid_input")
-        refusal(await lithos.call(tool, **given | {name: "a/none"}), "doc_not_found")
-        by_path = await lithos.call(tool, **given | {name: "a/one.md", subject: ""})
-        assert by_path.get("status") != "error", by_path
-        assert by_path.get("id", by_path.get("node_id", note)) == note
-        if tool == "lithos_delete":
-            assert await lithos.listed() == ["Two"]
+        specs = {spec.name: spec.input_schema for spec in lithos.server.tools.listed()}
+        other = await lithos.create("Two", path="a")
+        for tool, given in CALLS.items():
+            name = "from_path" if tool == "lithos_note_move" else "path"
+            subject = "node_id" if tool == "lithos_node_stats" else "id"
+            assert name in specs[tool]["properties"]
+            assert subject not in specs[tool].get("required", ())
+            title = f"One for {tool}"
+            path = (made := await lithos.write(title, "[[Two]]", path="a"))["path"]
+            refused = await lithos.call(tool, **given | {name: path.removesuffix(".md"), subject: other})
+            assert "name two notes" in refusal(refused, "invalid_input")
+            refusal(await lithos.call(tool, **given | {name: "a/none"}), "doc_not_found")
+            by_path = await lithos.call(tool, **given | {name: path, subject: ""})
+            assert by_path.get("status") != "error", by_path
+            assert by_path.get("id", by_path.get("node_id", made["id"])) == made["id"]
+            assert (title in await lithos.listed()) == (tool != "lithos_delete")
 
 
 async def test_a_deleted_note_is_restored_by_its_path(lithos: Lithos) -> None:

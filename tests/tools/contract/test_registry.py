@@ -157,42 +157,40 @@ async def test_an_unknown_tool_and_an_unknown_argument_are_protocol_faults(litho
     assert len(caught.value.message.encode()) < 2000
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "named"),
-    [
-        ("lithos_write", {"title": "T", "content": "x"}, "agent"),
-        ("lithos_write", {"agent": "a", "title": 5}, "title"),
-        ("lithos_write", {"agent": "a", "title": "T", "content": ["x"]}, "content"),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": "x"}, "tags"),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": [1]}, "tags"),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "metadata": "x"}, "metadata"),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "metadata": []}, "metadata"),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "ttl_hours": "soon"}, "ttl_hours"),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "ttl_hours": True}, "ttl_hours"),
-        (
-            "lithos_write",
-            {"title": "T", "content": "x", "agent": "a", "expected_version": 1.5},
-            "expected_version",
-        ),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "summaries": "x"}, "summaries"),
-        ("lithos_delete", {"agent": "a"}, "id"),
-        ("lithos_delete", {"id": "x"}, "agent"),
-        ("lithos_search", {}, "query"),
-        ("lithos_search", {"query": "x", "limit": "many"}, "limit"),
-        ("lithos_search", {"query": "x", "limit": True}, "limit"),
-        ("lithos_search", {"query": "x", "limit": 10**400}, "limit"),
-        ("lithos_search", {"query": "x", "limit": "nan"}, "limit"),
-        ("lithos_read", {"max_length": {}}, "max_length"),
-        ("lithos_list", {"metadata_match": "x"}, "metadata_match"),
-        ("lithos_agent_info", {}, "id"),
-    ],
-)
-async def test_missing_and_wrongly_typed_arguments_are_named(
-    lithos: Lithos, tool: str, arguments: dict[str, Any], named: str
-) -> None:
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("lithos_write", {"title": "T", "content": "x"}, "agent"),
+    ("lithos_write", {"agent": "a", "title": 5}, "title"),
+    ("lithos_write", {"agent": "a", "title": "T", "content": ["x"]}, "content"),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": "x"}, "tags"),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": [1]}, "tags"),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "metadata": "x"}, "metadata"),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "metadata": []}, "metadata"),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "ttl_hours": "soon"}, "ttl_hours"),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "ttl_hours": True}, "ttl_hours"),
+    (
+        "lithos_write",
+        {"title": "T", "content": "x", "agent": "a", "expected_version": 1.5},
+        "expected_version",
+    ),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "summaries": "x"}, "summaries"),
+    ("lithos_delete", {"agent": "a"}, "id"),
+    ("lithos_delete", {"id": "x"}, "agent"),
+    ("lithos_search", {}, "query"),
+    ("lithos_search", {"query": "x", "limit": "many"}, "limit"),
+    ("lithos_search", {"query": "x", "limit": True}, "limit"),
+    ("lithos_search", {"query": "x", "limit": 10**400}, "limit"),
+    ("lithos_search", {"query": "x", "limit": "nan"}, "limit"),
+    ("lithos_read", {"max_length": {}}, "max_length"),
+    ("lithos_list", {"metadata_match": "x"}, "metadata_match"),
+    ("lithos_agent_info", {}, "id"),
+]
+
+
+async def test_missing_and_wrongly_typed_arguments_are_named(lithos: Lithos) -> None:
     """behaviours 47, 173"""
-    with pytest.raises(ArgumentFault, match=f"'{named}'"):
-        await lithos.call(tool, **arguments)
+    for tool, arguments, named in WRONG:
+        with pytest.raises(ArgumentFault, match=f"'{named}'"):
+            await lithos.call(tool, **arguments)
     assert lithos.files() == []
 
 

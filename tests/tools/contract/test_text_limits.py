@@ -16,8 +16,8 @@ from tests.servers import Lithos, serving
 
 #: Seven megabytes, as in issue 11.
 HUGE = 7_000_000
-#: The frontmatter of a file is read up to some 12 MB of values; this is one of many in it.
-LARGE = 800_000
+#: More than is kept of any value of a file's frontmatter; this is one of many in it.
+LARGE = 300_000
 
 
 def refusal(answer: Any) -> str:

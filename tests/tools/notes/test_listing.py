@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.servers import Clock, Lithos, put_note, refusal, serving
 
 
@@ -122,8 +120,7 @@ async def test_a_content_query_orders_the_whole_set_by_relevance(lithos: Lithos)
     assert await lithos.listed(content_query="-zebra") == ["None"]
 
 
-@pytest.mark.parametrize("content_query", [None, "zebra"])
-async def test_metadata_matches_by_type(lithos: Lithos, content_query: str | None) -> None:
+async def test_metadata_matches_by_type(lithos: Lithos) -> None:
     """behaviour 71"""
     extras: dict[str, dict[str, Any]] = {
         "text": {"k": "1"},
@@ -150,11 +147,13 @@ async def test_metadata_matches_by_type(lithos: Lithos, content_query: str | Non
         ({"a.b": 0.5}, {"odd"}),
         ({}, set(extras)),
     ]
-    for match, titles in cases:
-        assert set(await lithos.listed(metadata_match=match, content_query=content_query)) == titles, match
-    for bad in ({"k": None}, {"k": [1]}, {"k": {}}, {"": 1}, {" ": 1}):
-        answer = await lithos.call("lithos_list", metadata_match=bad, content_query=content_query)
-        assert "metadata_match" in refusal(answer, "invalid_input")
+    for content_query in (None, "zebra"):
+        for match, titles in cases:
+            found = await lithos.listed(metadata_match=match, content_query=content_query)
+            assert set(found) == titles, match
+        for bad in ({"k": None}, {"k": [1]}, {"k": {}}, {"": 1}, {" ": 1}):
+            answer = await lithos.call("lithos_list", metadata_match=bad, content_query=content_query)
+            assert "metadata_match" in refusal(answer, "invalid_input")
 
 
 async def test_a_tag_prefix_ignores_case(lithos: Lithos) -> None:

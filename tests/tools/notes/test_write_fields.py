@@ -6,8 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
 
@@ -37,21 +35,24 @@ async def test_unknown_frontmatter_keys_survive_an_update(tmp_path: Path) -> Non
         assert item["metadata"] == extra
 
 
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        (None, 1.0), ("true", 1.0), (".nan", 1.0), (".inf", 1.0), ("high", 1.0), ("1.7", 1.0), ("-1", 0.0),
-        ("0.25", 0.25), ("'0.5'", 0.5), ("[1]", 1.0),
-    ],
-)  # fmt: skip
-async def test_a_stored_confidence_is_healed(tmp_path: Path, written: str | None, read: float) -> None:
+CONFIDENCES = {
+    None: 1.0, "true": 1.0, ".nan": 1.0, ".inf": 1.0, "high": 1.0, "1.7": 1.0, "-1": 0.0, "0.25": 0.25,
+    "'0.5'": 0.5, "[1]": 1.0,
+}  # fmt: skip
+
+
+async def test_a_stored_confidence_is_healed(tmp_path: Path) -> None:
     """behaviour 15"""
-    put_note(
-        tmp_path, "n.md", "---\ntags: []\n" + (f"confidence: {written}\n" if written else "") + "---\n# N\n"
-    )
+    for number, written in enumerate(CONFIDENCES):
+        line = f"confidence: {written}\n" if written else ""
+        put_note(tmp_path, f"{number}.md", f"---\ntags: []\n{line}---\n# N{number}\n")
     async with serving(tmp_path, settled=False) as lithos:
-        value = (await lithos.call("lithos_read", path="n"))["metadata"]["confidence"]
-        assert (value, type(value)) == (read, float)
+        read: dict[str | None, float] = {}
+        for number, written in enumerate(CONFIDENCES):
+            value = (await lithos.call("lithos_read", path=f"{number}"))["metadata"]["confidence"]
+            assert type(value) is float, written
+            read[written] = value
+        assert read == CONFIDENCES
 
 
 async def test_a_bad_confidence_is_refused(lithos: Lithos) -> None:
@@ -75,21 +76,20 @@ async def test_every_update_counts_as_a_version_also_on_disk(lithos: Lithos) -> 
         assert f"\nversion: {version}\n" in (lithos.knowledge / "a-note.md").read_text()
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+async def test_times_are_stored_in_utc(lithos: Lithos) -> None:
+    """behaviour 18"""
+    note = await lithos.create()
+    for given in (
         "2030-01-02T03:04:05",
         "2030-01-02T03:04:05Z",
         "2030-01-02T05:04:05+02:00",
         " 2030-01-01T22:04:05.000000-05:00 ",
-    ],
-)
-async def test_times_are_stored_in_utc(lithos: Lithos, given: str) -> None:
-    """behaviour 18"""
-    note = await lithos.create(expires_at=given)
-    stored = (await lithos.read(note))["metadata"]["expires_at"]
-    assert stored == "2030-01-02T03:04:05.000000+00:00"
-    assert stored in (lithos.knowledge / "a-note.md").read_text()
+    ):
+        await lithos.write(id=note, expires_at="")
+        await lithos.write(id=note, expires_at=given)
+        stored = (await lithos.read(note))["metadata"]["expires_at"]
+        assert stored == "2030-01-02T03:04:05.000000+00:00", given
+        assert stored in (lithos.knowledge / "a-note.md").read_text()
 
 
 async def test_missing_keys_read_as_defaults(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.servers import MISSING_ID, Clock, Lithos, refusal
 from tests.tools.task_calls import RECORD, call, create, gate, ids, link, record
 
@@ -78,17 +76,18 @@ async def test_complete_names_only_direct_plain_open_dependents(lithos: Lithos) 
     assert await complete(lithos, done) == [direct, other]
 
 
-@pytest.mark.parametrize("kind", ["human", "ci", "pr", "external_task"])
-async def test_a_gate_opens_by_being_completed(lithos: Lithos, kind: str) -> None:
+async def test_a_gate_opens_by_being_completed(lithos: Lithos) -> None:
     """behaviours 115, 117, 120"""
-    waiting, task = await gate(lithos, gate_type=kind), await create(lithos)
-    assert await link(lithos, waiting, task, "waits_on_gate") == {"success": True}
-    (row,) = await blockers(lithos, task)
-    assert (row["kind"], row["type"], row["status"]) == ("gate", "waits_on_gate", "open")
-    assert kind in row["message"]
-    assert await ready(lithos) == []
-    assert await complete(lithos, waiting) == [task]
-    assert await ready(lithos) == [task]
+    for kind in ("human", "ci", "pr", "external_task"):
+        waiting, task = await gate(lithos, gate_type=kind), await create(lithos)
+        assert await link(lithos, waiting, task, "waits_on_gate") == {"success": True}
+        (row,) = await blockers(lithos, task)
+        assert (row["kind"], row["type"], row["status"]) == ("gate", "waits_on_gate", "open")
+        assert kind in row["message"]
+        assert await ready(lithos) == []
+        assert await complete(lithos, waiting) == [task]
+        assert await ready(lithos) == [task]
+        await complete(lithos, task)
 
 
 async def test_a_timer_opens_by_its_time(lithos: Lithos, clock: Clock) -> None:
@@ -114,20 +113,18 @@ async def test_a_timer_opens_by_its_time(lithos: Lithos, clock: Clock) -> None:
     assert row["kind"] == "blocker_unsatisfiable"
 
 
-@pytest.mark.parametrize(
-    "metadata", ["{}", "nonsense", '{"gate_type":"timer"}', '{"gate_type":"timer","ready_at":"x"}']
-)
-async def test_a_gate_whose_metadata_is_damaged_blocks(lithos: Lithos, metadata: str) -> None:
+async def test_a_gate_whose_metadata_is_damaged_blocks(lithos: Lithos) -> None:
     """behaviour 117"""
-    waiting, task = await gate(lithos), await create(lithos)
-    await link(lithos, waiting, task, "waits_on_gate")
     store = lithos.server.coordinator._store
-    with store.transaction():
-        store._writer.execute("UPDATE tasks SET metadata=? WHERE id=?", (metadata, waiting))
-    (row,) = await blockers(lithos, task)
-    assert row["kind"] == "gate"
-    await call(lithos, "task_update", task_id=waiting, title="Still to be renamed")
-    assert await complete(lithos, waiting) == [task]
+    for metadata in ("{}", "nonsense", '{"gate_type":"timer"}', '{"gate_type":"timer","ready_at":"x"}'):
+        waiting, task = await gate(lithos), await create(lithos)
+        await link(lithos, waiting, task, "waits_on_gate")
+        with store.transaction():
+            store._writer.execute("UPDATE tasks SET metadata=? WHERE id=?", (metadata, waiting))
+        (row,) = await blockers(lithos, task)
+        assert row["kind"] == "gate", metadata
+        await call(lithos, "task_update", task_id=waiting, title="Still to be renamed")
+        assert await complete(lithos, waiting) == [task]
 
 
 async def test_epics_and_gates_are_in_neither_list(lithos: Lithos) -> None:
