@@ -1,7 +1,8 @@
 """A small trio runner: an `async def test_…` runs under `trio.run`.
 
 Mark a test `autojump` to run it on a clock that jumps over sleeps; every async test is bounded
-by a deadline, so a hang is a failure with a traceback and never a stuck run.
+by a deadline, so a hang is a failure with a traceback and never a stuck run. What a fixture gives as an async
+context manager is entered in the test's own run.
 
 Files of tests are in memory where there is room: most tests would wait longer for syncs of a disk than for
 all else. Mark those that kill processes at random times `disk`: there they are killed during syncs, too.
@@ -17,6 +18,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -122,7 +124,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
     async def bounded() -> None:
         with trio.fail_after(1e9 if autojump else seconds):
-            await function(**arguments)
+            async with AsyncExitStack() as stack:
+                for name, given in arguments.items():
+                    if isinstance(given, AbstractAsyncContextManager):
+                        arguments[name] = await stack.enter_async_context(given)
+                await function(**arguments)
 
     trio.run(bounded, clock=MockClock(autojump_threshold=0) if autojump else None)
     return True

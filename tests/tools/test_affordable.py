@@ -226,64 +226,59 @@ async def test_rows_go_on_with_offset(tmp_path: Path) -> None:
         assert "1,000" in message
 
 
-async def test_rows_are_in_the_order_of_their_score_and_carry_match(tmp_path: Path) -> None:
+async def test_rows_are_in_the_order_of_their_score_and_carry_match(lithos: Lithos) -> None:
     """behaviour 257"""
-    async with serving(tmp_path) as lithos:
-        for number in range(12):
-            await lithos.create(
-                f"N{number}", f"zebra stripes {'filler ' * number} herd [[N{(number + 1) % 12}]]"
-            )
-        for tool, more in (
-            ("search", {"mode": "hybrid"}),
-            ("search", {"mode": "fulltext"}),
-            ("search", {"mode": "semantic"}),
-            ("search", {"mode": "graph"}),
-            ("retrieve", {}),
-        ):
-            rows = (await lithos.call(f"lithos_{tool}", query="zebra herd", limit=12, **more))["results"]
-            assert rows
-            scores = [row["score"] for row in rows]
-            assert scores == sorted(scores, reverse=True), (tool, more)
-            assert all(row["match"] in ("strong", "fair", "weak") for row in rows), (tool, more)
-            nonsense = await lithos.call(f"lithos_{tool}", query="qwxzv plonk", limit=12, **more)
-            assert {row["match"] for row in nonsense["results"]} <= {"weak"}
+    for number in range(12):
+        await lithos.create(f"N{number}", f"zebra stripes {'filler ' * number} herd [[N{(number + 1) % 12}]]")
+    for tool, more in (
+        ("search", {"mode": "hybrid"}),
+        ("search", {"mode": "fulltext"}),
+        ("search", {"mode": "semantic"}),
+        ("search", {"mode": "graph"}),
+        ("retrieve", {}),
+    ):
+        rows = (await lithos.call(f"lithos_{tool}", query="zebra herd", limit=12, **more))["results"]
+        assert rows
+        scores = [row["score"] for row in rows]
+        assert scores == sorted(scores, reverse=True), (tool, more)
+        assert all(row["match"] in ("strong", "fair", "weak") for row in rows), (tool, more)
+        nonsense = await lithos.call(f"lithos_{tool}", query="qwxzv plonk", limit=12, **more)
+        assert {row["match"] for row in nonsense["results"]} <= {"weak"}
 
 
-async def test_snippets_hold_the_passage_that_answers(tmp_path: Path) -> None:
+async def test_snippets_hold_the_passage_that_answers(lithos: Lithos) -> None:
     """behaviour 257"""
     badge = "[![build](https://img.org/zebra.svg)](https://ci.org)\n\n%% zebra comment %%\n<!-- zebra -->\n\n"
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create(
-            "Zebra",
-            badge + "Welcome.\n\n" + "filler words " * 60 + "\n\nThe zebra has stripes against flies.",
-        )
-        other = await lithos.create("Zebra herds", badge + "Animals on the savanna live in groups of ten.")
-        for mode in ("hybrid", "fulltext", "semantic", "graph"):
-            rows = (await lithos.call("lithos_search", query="why stripes zebra", mode=mode))["results"]
-            snippets = {row["id"]: row["snippet"] for row in rows}
-            if mode != "semantic":
-                assert "stripes against flies" in snippets[note], mode
-            if other in snippets:
-                assert "live in groups" in snippets[other], mode
-            for snippet in snippets.values():
-                assert "comment" not in snippet
-                assert "svg" not in snippet
+    note = await lithos.create(
+        "Zebra",
+        badge + "Welcome.\n\n" + "filler words " * 60 + "\n\nThe zebra has stripes against flies.",
+    )
+    other = await lithos.create("Zebra herds", badge + "Animals on the savanna live in groups of ten.")
+    for mode in ("hybrid", "fulltext", "semantic", "graph"):
+        rows = (await lithos.call("lithos_search", query="why stripes zebra", mode=mode))["results"]
+        snippets = {row["id"]: row["snippet"] for row in rows}
+        if mode != "semantic":
+            assert "stripes against flies" in snippets[note], mode
+        if other in snippets:
+            assert "live in groups" in snippets[other], mode
+        for snippet in snippets.values():
+            assert "comment" not in snippet
+            assert "svg" not in snippet
 
 
-async def test_a_query_that_does_not_parse_says_where_and_what_instead(tmp_path: Path) -> None:
+async def test_a_query_that_does_not_parse_says_where_and_what_instead(lithos: Lithos) -> None:
     """docs/spec/vault.md §4"""
-    async with serving(tmp_path) as lithos:
-        await lithos.create("Zebra", "zebra")
-        for query, position, reason in (
-            ('zebra "herd', 7, "quotation mark"), ("(zebra", 1, "parenthesis"), ("zebra)", 6, "parenthesis"),
-            ("+zebra AND", 11, "word is missing"), ("x nope:zebra", 3, "no field 'nope'"), ("  -", 3, "word"),
-        ):  # fmt: skip
-            answer = await lithos.call("lithos_search", query=query, mode="fulltext")
-            assert list(answer) == ["results", "message"]
-            assert answer["results"] == []
-            assert f"at character {position}:" in answer["message"], answer
-            assert reason in answer["message"]
-            assert "mode=hybrid" in answer["message"]
-            listed = await lithos.call("lithos_list", content_query=query)
-            assert (listed["items"], listed["total"]) == ([], 0)
-            assert f"at character {position}:" in listed["message"]
+    await lithos.create("Zebra", "zebra")
+    for query, position, reason in (
+        ('zebra "herd', 7, "quotation mark"), ("(zebra", 1, "parenthesis"), ("zebra)", 6, "parenthesis"),
+        ("+zebra AND", 11, "word is missing"), ("x nope:zebra", 3, "no field 'nope'"), ("  -", 3, "word"),
+    ):  # fmt: skip
+        answer = await lithos.call("lithos_search", query=query, mode="fulltext")
+        assert list(answer) == ["results", "message"]
+        assert answer["results"] == []
+        assert f"at character {position}:" in answer["message"], answer
+        assert reason in answer["message"]
+        assert "mode=hybrid" in answer["message"]
+        listed = await lithos.call("lithos_list", content_query=query)
+        assert (listed["items"], listed["total"]) == ([], 0)
+        assert f"at character {position}:" in listed["message"]

@@ -96,25 +96,24 @@ async def test_an_edge_is_listed_as_it_was_given(tmp_path: Path) -> None:
         assert lithos.events() == []
 
 
-async def test_filters_are_all_to_match_and_the_oldest_comes_first(tmp_path: Path) -> None:
+async def test_filters_are_all_to_match_and_the_oldest_comes_first(lithos: Lithos, clock: Clock) -> None:
     """behaviour 166"""
-    async with serving(tmp_path, clock=Clock(), settled=False) as lithos:
-        assert await edges(lithos) == []
-        given = [("a", "b", "x", "n"), ("b", "a", "x", "n"), ("a", "c", "y", "n"), ("a", "b", "x", "m")]
-        ids = [
-            await edge_id(lithos, from_id=source, to_id=target, type=kind, namespace=space)
-            for source, target, kind, space in given
-        ]
-        await edge_id(lithos, type="x", weight=1)  # the first one again: it keeps its place
-        for filters, expected in [
-            ({}, [0, 1, 2, 3]),
-            ({"from_id": "a"}, [0, 2, 3]),
-            ({"to_id": "b"}, [0, 3]),
-            ({"type": "x", "namespace": "n"}, [0, 1]),
-            ({"from_id": "a", "to_id": "b", "type": "x", "namespace": "m"}, [3]),
-            ({"from_id": "a", "type": "z"}, []),
-        ]:
-            assert [row["id"] for row in await edges(lithos, **filters)] == [ids[n] for n in expected]
+    assert await edges(lithos) == []
+    given = [("a", "b", "x", "n"), ("b", "a", "x", "n"), ("a", "c", "y", "n"), ("a", "b", "x", "m")]
+    ids = [
+        await edge_id(lithos, from_id=source, to_id=target, type=kind, namespace=space)
+        for source, target, kind, space in given
+    ]
+    await edge_id(lithos, type="x", weight=1)  # the first one again: it keeps its place
+    for filters, expected in [
+        ({}, [0, 1, 2, 3]),
+        ({"from_id": "a"}, [0, 2, 3]),
+        ({"to_id": "b"}, [0, 3]),
+        ({"type": "x", "namespace": "n"}, [0, 1]),
+        ({"from_id": "a", "to_id": "b", "type": "x", "namespace": "m"}, [3]),
+        ({"from_id": "a", "type": "z"}, []),
+    ]:
+        assert [row["id"] for row in await edges(lithos, **filters)] == [ids[n] for n in expected]
 
 
 @pytest.mark.parametrize(
@@ -125,55 +124,50 @@ async def test_filters_are_all_to_match_and_the_oldest_comes_first(tmp_path: Pat
         {"weight": float("inf")}, {"evidence": {"x": float("nan")}}, {"evidence": ["\ud800"]},
     ],
 )  # fmt: skip
-async def test_what_can_never_be_an_edge_is_refused_without_a_trace(tmp_path: Path, bad: Any) -> None:
+async def test_what_can_never_be_an_edge_is_refused_without_a_trace(lithos: Lithos, bad: Any) -> None:
     """behaviours 84, 173"""
-    async with serving(tmp_path, settled=False) as lithos:
-        refusal(await upsert(lithos, **{"provenance_actor": "ann"} | bad), "invalid_input")
-        assert await edges(lithos) == []
-        assert lithos.events() == []
-        assert not await is_known(lithos, "ann")
+    refusal(await upsert(lithos, **{"provenance_actor": "ann"} | bad), "invalid_input")
+    assert await edges(lithos) == []
+    assert lithos.events() == []
+    assert not await is_known(lithos, "ann")
 
 
-async def test_wrong_types_are_protocol_faults(tmp_path: Path) -> None:
+async def test_wrong_types_are_protocol_faults(lithos: Lithos) -> None:
     """behaviour 173"""
-    async with serving(tmp_path, settled=False) as lithos:
-        for bad in ({"weight": "heavy"}, {"weight": None}, {"from_id": 1}, {"conflict_state": []}):
-            with pytest.raises(ArgumentFault, match=next(iter(bad))):
-                await upsert(lithos, **bad)
+    for bad in ({"weight": "heavy"}, {"weight": None}, {"from_id": 1}, {"conflict_state": []}):
+        with pytest.raises(ArgumentFault, match=next(iter(bad))):
+            await upsert(lithos, **bad)
 
 
-async def test_the_actor_is_registered_or_else_the_tool(tmp_path: Path) -> None:
+async def test_the_actor_is_registered_or_else_the_tool(lithos: Lithos) -> None:
     """behaviour 91"""
-    async with serving(tmp_path, settled=False) as lithos:
-        await edge_id(lithos, provenance_actor="ann")
-        assert await is_known(lithos, "ann")
-        assert not await is_known(lithos, "lithos_edge_upsert")
-        await edge_id(lithos)
-        assert await is_known(lithos, "lithos_edge_upsert")
-        agents = [event.draft.agent for event in lithos.server.coordinator._store.events_after(0)]
-        assert agents == ["ann", "lithos_edge_upsert"]
+    await edge_id(lithos, provenance_actor="ann")
+    assert await is_known(lithos, "ann")
+    assert not await is_known(lithos, "lithos_edge_upsert")
+    await edge_id(lithos)
+    assert await is_known(lithos, "lithos_edge_upsert")
+    agents = [event.draft.agent for event in lithos.server.coordinator._store.events_after(0)]
+    assert agents == ["ann", "lithos_edge_upsert"]
 
 
 @pytest.mark.parametrize("resolution", RESOLUTIONS)
-async def test_every_resolution_is_recorded_and_told(tmp_path: Path, resolution: str) -> None:
+async def test_every_resolution_is_recorded_and_told(lithos: Lithos, clock: Clock, resolution: str) -> None:
     """behaviour 85"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, settled=False) as lithos:
-        winner, loser = await lithos.create("Winner"), await lithos.create("Loser")
-        edge = await edge_id(lithos, from_id=winner, to_id=loser, evidence=[1], provenance_type="asserted")
-        (before,) = await edges(lithos)
-        clock.advance(seconds=1)
-        told = len(lithos.events())
-        answer = await resolve(lithos, edge_id=edge, resolution=resolution, winner_id=winner)
-        assert list(answer.items()) == [("status", "ok"), ("edge_id", edge), ("conflict_state", resolution)]
-        changed = {"conflict_state": resolution, "provenance_actor": "bob", "updated_at": clock.text}
-        assert await edges(lithos) == [before | changed]
-        kind, payload = lithos.events()[told]
-        assert (kind, payload["edge_id"], payload["conflict_state"]) == ("edge.upserted", edge, resolution)
-        is_winner_changed = resolution == "superseded"
-        assert await is_known(lithos, "bob") == is_winner_changed
-        assert (await lithos.read(winner))["version"] == 1 + is_winner_changed
-        assert (await lithos.read(loser))["version"] == 1
+    winner, loser = await lithos.create("Winner"), await lithos.create("Loser")
+    edge = await edge_id(lithos, from_id=winner, to_id=loser, evidence=[1], provenance_type="asserted")
+    (before,) = await edges(lithos)
+    clock.advance(seconds=1)
+    told = len(lithos.events())
+    answer = await resolve(lithos, edge_id=edge, resolution=resolution, winner_id=winner)
+    assert list(answer.items()) == [("status", "ok"), ("edge_id", edge), ("conflict_state", resolution)]
+    changed = {"conflict_state": resolution, "provenance_actor": "bob", "updated_at": clock.text}
+    assert await edges(lithos) == [before | changed]
+    kind, payload = lithos.events()[told]
+    assert (kind, payload["edge_id"], payload["conflict_state"]) == ("edge.upserted", edge, resolution)
+    is_winner_changed = resolution == "superseded"
+    assert await is_known(lithos, "bob") == is_winner_changed
+    assert (await lithos.read(winner))["version"] == 1 + is_winner_changed
+    assert (await lithos.read(loser))["version"] == 1
 
 
 async def test_the_winner_says_whom_it_supersedes_and_keeps_its_text(tmp_path: Path) -> None:
@@ -196,96 +190,91 @@ async def test_the_winner_says_whom_it_supersedes_and_keeps_its_text(tmp_path: P
         assert lithos.events() == []
 
 
-async def test_a_missing_winner_note_is_a_warning(tmp_path: Path) -> None:
+async def test_a_missing_winner_note_is_a_warning(lithos: Lithos) -> None:
     """behaviour 86"""
-    async with serving(tmp_path, settled=False) as lithos:
-        edge = await edge_id(lithos, from_id=MISSING_ID)
-        answer = await resolve(lithos, edge_id=edge, resolution="superseded", winner_id=MISSING_ID)
-        assert list(answer) == ["status", "edge_id", "conflict_state", "warnings"]
-        (warning,) = answer["warnings"]
-        assert MISSING_ID in warning
-        assert [row["conflict_state"] for row in await edges(lithos)] == ["superseded"]
-        assert not await is_known(lithos, "bob")
+    edge = await edge_id(lithos, from_id=MISSING_ID)
+    answer = await resolve(lithos, edge_id=edge, resolution="superseded", winner_id=MISSING_ID)
+    assert list(answer) == ["status", "edge_id", "conflict_state", "warnings"]
+    (warning,) = answer["warnings"]
+    assert MISSING_ID in warning
+    assert [row["conflict_state"] for row in await edges(lithos)] == ["superseded"]
+    assert not await is_known(lithos, "bob")
 
 
-async def test_the_checks_come_in_their_order(tmp_path: Path) -> None:
+async def test_the_checks_come_in_their_order(lithos: Lithos) -> None:
     """behaviour 85"""
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create("A")
-        plain, conflict = await edge_id(lithos, type="supports"), await edge_id(lithos, from_id=note)
-        before, events = await edges(lithos), lithos.events()
-        wrong: dict[str, Any] = {"edge_id": "edge_none", "resolution": "lost"}
-        assert "'lost'" in refusal(await resolve(lithos, **wrong), "invalid_input")
-        wrong["resolution"] = "superseded"
-        assert "edge_none" in refusal(await resolve(lithos, **wrong), "not_found")
-        wrong["edge_id"] = plain
-        message = refusal(await resolve(lithos, **wrong), "invalid_input")
-        assert "contradicts" in message
-        assert "winner_id" not in message
-        wrong["edge_id"] = conflict
-        assert "winner_id" in refusal(await resolve(lithos, **wrong), "invalid_input")
-        message = refusal(await resolve(lithos, **wrong, winner_id=MISSING_ID), "invalid_input")
-        assert "winner_id" in message
-        assert MISSING_ID in message
-        for blank in ("edge_id", "resolution", "resolver"):
-            refusal(await resolve(lithos, **{"edge_id": conflict} | {blank: " "}), "invalid_input")
-        assert (await edges(lithos), lithos.events()) == (before, events)
-        assert not await is_known(lithos, "bob")
+    note = await lithos.create("A")
+    plain, conflict = await edge_id(lithos, type="supports"), await edge_id(lithos, from_id=note)
+    before, events = await edges(lithos), lithos.events()
+    wrong: dict[str, Any] = {"edge_id": "edge_none", "resolution": "lost"}
+    assert "'lost'" in refusal(await resolve(lithos, **wrong), "invalid_input")
+    wrong["resolution"] = "superseded"
+    assert "edge_none" in refusal(await resolve(lithos, **wrong), "not_found")
+    wrong["edge_id"] = plain
+    message = refusal(await resolve(lithos, **wrong), "invalid_input")
+    assert "contradicts" in message
+    assert "winner_id" not in message
+    wrong["edge_id"] = conflict
+    assert "winner_id" in refusal(await resolve(lithos, **wrong), "invalid_input")
+    message = refusal(await resolve(lithos, **wrong, winner_id=MISSING_ID), "invalid_input")
+    assert "winner_id" in message
+    assert MISSING_ID in message
+    for blank in ("edge_id", "resolution", "resolver"):
+        refusal(await resolve(lithos, **{"edge_id": conflict} | {blank: " "}), "invalid_input")
+    assert (await edges(lithos), lithos.events()) == (before, events)
+    assert not await is_known(lithos, "bob")
 
 
 async def test_an_edge_that_cannot_be_updated_leaves_the_note_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 85"""
 
     def refuse(*_: Any) -> None:
         raise apsw.FullError("database or disk is full")
 
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create("A")
-        edge = await edge_id(lithos, from_id=note)
-        before, events = await edges(lithos), lithos.events()
-        with monkeypatch.context() as patch:
-            patch.setattr(EdgeStore, "transaction", refuse)
-            answer = await resolve(lithos, edge_id=edge, resolution="superseded", winner_id=note)
-            assert "disk is full" in refusal(answer, "update_failed")
-            assert "Nothing was changed" in refusal(await upsert(lithos, from_id="new"), "internal_error")
-        assert (await lithos.read(note))["version"] == 1
-        assert (await edges(lithos), lithos.events()) == (before, events)
+    note = await lithos.create("A")
+    edge = await edge_id(lithos, from_id=note)
+    before, events = await edges(lithos), lithos.events()
+    with monkeypatch.context() as patch:
+        patch.setattr(EdgeStore, "transaction", refuse)
         answer = await resolve(lithos, edge_id=edge, resolution="superseded", winner_id=note)
-        assert answer["status"] == "ok"
+        assert "disk is full" in refusal(answer, "update_failed")
+        assert "Nothing was changed" in refusal(await upsert(lithos, from_id="new"), "internal_error")
+    assert (await lithos.read(note))["version"] == 1
+    assert (await edges(lithos), lithos.events()) == (before, events)
+    answer = await resolve(lithos, edge_id=edge, resolution="superseded", winner_id=note)
+    assert answer["status"] == "ok"
 
 
-async def test_a_winner_that_cannot_be_written_is_told_and_the_call_can_be_repeated(tmp_path: Path) -> None:
+async def test_a_winner_that_cannot_be_written_is_told_and_the_call_can_be_repeated(lithos: Lithos) -> None:
     """behaviour 86"""
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create("A")
-        edge = await edge_id(lithos, from_id=note)
-        file = lithos.knowledge / "a.md"
-        whole = file.read_bytes()
-        file.write_bytes(b"---\nid: [\n---\n")
-        request = {"edge_id": edge, "resolution": "superseded", "winner_id": note}
-        message = refusal(await resolve(lithos, **request), "internal_error")
-        assert message.startswith("The edge is resolved, but")
-        file.write_bytes(whole)
-        assert (await resolve(lithos, **request))["status"] == "ok"
-        assert (await lithos.read(note))["metadata"]["supersedes"] == "b"
+    note = await lithos.create("A")
+    edge = await edge_id(lithos, from_id=note)
+    file = lithos.knowledge / "a.md"
+    whole = file.read_bytes()
+    file.write_bytes(b"---\nid: [\n---\n")
+    request = {"edge_id": edge, "resolution": "superseded", "winner_id": note}
+    message = refusal(await resolve(lithos, **request), "internal_error")
+    assert message.startswith("The edge is resolved, but")
+    file.write_bytes(whole)
+    assert (await resolve(lithos, **request))["status"] == "ok"
+    assert (await lithos.read(note))["metadata"]["supersedes"] == "b"
 
 
-async def test_many_at_once_make_one_edge_and_an_event_each(tmp_path: Path) -> None:
+async def test_many_at_once_make_one_edge_and_an_event_each(lithos: Lithos) -> None:
     """behaviour 83"""
-    async with serving(tmp_path, settled=False) as lithos:
-        found: list[str] = []
+    found: list[str] = []
 
-        async def one(number: int) -> None:
-            found.append(await edge_id(lithos, weight=number))
+    async def one(number: int) -> None:
+        found.append(await edge_id(lithos, weight=number))
 
-        async with trio.open_nursery() as nursery:
-            for number in range(20):
-                nursery.start_soon(one, number)
-        (row,) = await edges(lithos)
-        assert set(found) == {row["id"]}
-        assert [kind for kind, _ in lithos.events()] == ["edge.upserted"] * 20
+    async with trio.open_nursery() as nursery:
+        for number in range(20):
+            nursery.start_soon(one, number)
+    (row,) = await edges(lithos)
+    assert set(found) == {row["id"]}
+    assert [kind for kind, _ in lithos.events()] == ["edge.upserted"] * 20
 
 
 async def test_a_damaged_file_is_set_aside_and_the_server_starts(tmp_path: Path) -> None:

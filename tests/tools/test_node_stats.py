@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lithos.core.learning.memory import Receipt, RecordRetrieval
-from tests.servers import MISSING_ID, Clock, refusal, serving
+from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 
 PLAIN = {
     "salience": 0.5, "retrieval_count": 0, "cited_count": 0, "last_retrieved_at": None, "last_used_at": None,
@@ -16,14 +16,13 @@ PLAIN = {
 }  # fmt: skip
 
 
-async def test_a_note_without_row_has_the_defaults_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
+async def test_a_note_without_row_has_the_defaults_and_an_unknown_one_is_refused(lithos: Lithos) -> None:
     """behaviour 159"""
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create()
-        answer = await lithos.call("lithos_node_stats", node_id=note)
-        assert list(answer.items()) == list(({"node_id": note} | PLAIN).items())
-        for unknown in (MISSING_ID, note[:8], "x" * 5000):
-            assert refusal(await lithos.call("lithos_node_stats", node_id=unknown), "doc_not_found")
+    note = await lithos.create()
+    answer = await lithos.call("lithos_node_stats", node_id=note)
+    assert list(answer.items()) == list(({"node_id": note} | PLAIN).items())
+    for unknown in (MISSING_ID, note[:8], "x" * 5000):
+        assert refusal(await lithos.call("lithos_node_stats", node_id=unknown), "doc_not_found")
 
 
 async def test_the_row_is_shown_also_after_a_restart(tmp_path: Path) -> None:

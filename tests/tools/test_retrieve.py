@@ -53,80 +53,75 @@ async def connect(lithos: Lithos, start: str, end: str, type: str, **more: Any) 
     return str(answer["edge_id"])
 
 
-async def test_a_row_is_that_of_a_search_with_how_it_was_found(tmp_path: Path) -> None:
+async def test_a_row_is_that_of_a_search_with_how_it_was_found(lithos: Lithos, clock: Clock) -> None:
     """behaviours 145, 147, 148"""
-    async with serving(tmp_path, clock=Clock()) as lithos:
-        note = await lithos.create("Zebra", "A striped animal.", source_url="https://e.org/z")
-        answer = await retrieve(lithos, "zebra")
-        assert list(answer) == KEYS
-        assert answer["temperature"] == 0.5
-        (row,) = answer["results"]
-        assert list(row) == ROW
-        assert (row["id"], row["path"], row["source_url"]) == (note, "zebra.md", "https://e.org/z")
-        assert row["snippet"] == "A striped animal."
-        assert row["scouts"] == ["scout_vector", "scout_lexical", "scout_exact_alias"]
-        assert row["reasons"] == [
-            "is close in meaning",
-            "matches the words of the query",
-            "is named by the query",
-        ]
-        assert row["score"] == 1.0  # of the search: it leads both legs
-        assert (row["salience"], row["usage_score"]) == (0.5, 0)
+    note = await lithos.create("Zebra", "A striped animal.", source_url="https://e.org/z")
+    answer = await retrieve(lithos, "zebra")
+    assert list(answer) == KEYS
+    assert answer["temperature"] == 0.5
+    (row,) = answer["results"]
+    assert list(row) == ROW
+    assert (row["id"], row["path"], row["source_url"]) == (note, "zebra.md", "https://e.org/z")
+    assert row["snippet"] == "A striped animal."
+    assert row["scouts"] == ["scout_vector", "scout_lexical", "scout_exact_alias"]
+    assert row["reasons"] == [
+        "is close in meaning",
+        "matches the words of the query",
+        "is named by the query",
+    ]
+    assert row["score"] == 1.0  # of the search: it leads both legs
+    assert (row["salience"], row["usage_score"]) == (0.5, 0)
 
 
-async def test_a_retrieval_leaves_a_receipt_with_and_without_results(tmp_path: Path) -> None:
+async def test_a_retrieval_leaves_a_receipt_with_and_without_results(lithos: Lithos, clock: Clock) -> None:
     """behaviour 141"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        empty = await retrieve(lithos, "zebra", limit=0, namespace_filter=["n"], agent_id="ann")
-        assert empty["results"] == []
-        assert await receipt_of(lithos, empty) == Receipt(
-            id=empty["receipt_id"],
-            ts=clock(),
-            query="zebra",
-            limit=1,
-            namespace_filter=("n",),
-            scouts_fired=ALWAYS,
-            agent_id="ann",
-        )
-        note = await lithos.create("Zebra", "zebra", path="n")
-        blank = await retrieve(lithos, " ")
-        assert blank["results"] == []
-        answer = await retrieve(lithos, "zebra", limit=999, task_id="t", surface_conflicts=True)
-        receipt = await receipt_of(lithos, answer)
-        assert (receipt.limit, receipt.surface_conflicts, receipt.task_id) == (50, True, "t")
-        assert receipt.scouts_fired == (*ALWAYS, "scout_task_context", *FROM_SEEDS, "scout_contradictions")
-        assert receipt.candidates_considered == 1
-        (final,) = receipt.final_nodes
-        (row,) = answer["results"]
-        assert (final.id, list(final.reasons), list(final.scouts)) == (note, row["reasons"], row["scouts"])
-        assert len({empty["receipt_id"], blank["receipt_id"], answer["receipt_id"]}) == 3
-        assert await lithos.audit() == []
+    empty = await retrieve(lithos, "zebra", limit=0, namespace_filter=["n"], agent_id="ann")
+    assert empty["results"] == []
+    assert await receipt_of(lithos, empty) == Receipt(
+        id=empty["receipt_id"],
+        ts=clock(),
+        query="zebra",
+        limit=1,
+        namespace_filter=("n",),
+        scouts_fired=ALWAYS,
+        agent_id="ann",
+    )
+    note = await lithos.create("Zebra", "zebra", path="n")
+    blank = await retrieve(lithos, " ")
+    assert blank["results"] == []
+    answer = await retrieve(lithos, "zebra", limit=999, task_id="t", surface_conflicts=True)
+    receipt = await receipt_of(lithos, answer)
+    assert (receipt.limit, receipt.surface_conflicts, receipt.task_id) == (50, True, "t")
+    assert receipt.scouts_fired == (*ALWAYS, "scout_task_context", *FROM_SEEDS, "scout_contradictions")
+    assert receipt.candidates_considered == 1
+    (final,) = receipt.final_nodes
+    (row,) = answer["results"]
+    assert (final.id, list(final.reasons), list(final.scouts)) == (note, row["reasons"], row["scouts"])
+    assert len({empty["receipt_id"], blank["receipt_id"], answer["receipt_id"]}) == 3
+    assert await lithos.audit() == []
 
 
-async def test_results_are_remembered_for_a_task_only(tmp_path: Path) -> None:
+async def test_results_are_remembered_for_a_task_only(lithos: Lithos, clock: Clock) -> None:
     """behaviours 148, 149"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        one = await lithos.create("Zebra one", "zebra", path="n")
-        two = await lithos.create("Zebra two", "zebra", path="n")
-        learning = lithos.server.learning
-        await retrieve(lithos)
-        assert await learning.working_tasks() == []
-        for count in (1, 2):
-            answer = await retrieve(lithos, task_id="t1")
-            memory = await learning.working_memory("t1")
-            assert [(node.node_id, node.activation_count) for node in memory] == [
-                (note_id, count) for note_id in sorted((one, two))
-            ]
-            assert {node.last_receipt_id for node in memory} == {answer["receipt_id"]}
-        stats = await learning.stats([one])
-        assert (stats[one].retrieval_count, stats[one].last_retrieved_at) == (3, clock())
-        assert await learning.coactivated([one], ["n"]) == {two: 3}
-        # 0.6 x ln(4)/ln(21) + 0.4 x 0.5^(14/14)
-        clock.advance(days=14)
-        row = (await retrieve(lithos))["results"][0]
-        assert row["usage_score"] == pytest.approx(0.6 * 0.455340 + 0.2, abs=1e-5)
+    one = await lithos.create("Zebra one", "zebra", path="n")
+    two = await lithos.create("Zebra two", "zebra", path="n")
+    learning = lithos.server.learning
+    await retrieve(lithos)
+    assert await learning.working_tasks() == []
+    for count in (1, 2):
+        answer = await retrieve(lithos, task_id="t1")
+        memory = await learning.working_memory("t1")
+        assert [(node.node_id, node.activation_count) for node in memory] == [
+            (note_id, count) for note_id in sorted((one, two))
+        ]
+        assert {node.last_receipt_id for node in memory} == {answer["receipt_id"]}
+    stats = await learning.stats([one])
+    assert (stats[one].retrieval_count, stats[one].last_retrieved_at) == (3, clock())
+    assert await learning.coactivated([one], ["n"]) == {two: 3}
+    # 0.6 x ln(4)/ln(21) + 0.4 x 0.5^(14/14)
+    clock.advance(days=14)
+    row = (await retrieve(lithos))["results"][0]
+    assert row["usage_score"] == pytest.approx(0.6 * 0.455340 + 0.2, abs=1e-5)
 
 
 @pytest.mark.parametrize("ranking", ["weights", "evidence"])
@@ -255,84 +250,80 @@ HIDDEN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
-async def test_no_scout_brings_a_hidden_note(tmp_path: Path, hidden: str) -> None:
+async def test_no_scout_brings_a_hidden_note(lithos: Lithos, hidden: str) -> None:
     """behaviours 142, 143"""
     asked: dict[str, Any] = {"tags": ["t"], "task_id": "t1", "agent_id": "bob", "namespace_filter": ["here"]}
     fields = {"tags": ["t"], "ttl_hours": 1, "namespace": "here", "source_task": "t1"} | HIDDEN[hidden]
-    async with serving(tmp_path) as lithos:
-        open_to_all = {"status": "active", "access_scope": "shared", "namespace": "here"}
-        visible = await lithos.create(
-            "Seed", "zebra [[Zebra]]", source_url="https://e.org/a", **fields | open_to_all
-        )
-        note = await lithos.create(
-            "Zebra", "latest zebra", source_url="https://e.org/b", derived_from_ids=[visible], **fields
-        )
-        await connect(lithos, visible, note, "contradicts", namespace="here")
-        await lithos.call("lithos_finding_post", task_id="t1", agent="ann", summary="s", knowledge_id=note)
-        for query in ("zebra", "latest zebra", note):
-            answer = await retrieve(lithos, query, surface_conflicts=True, **asked)
-            assert note not in [row["id"] for row in answer["results"]]
-            assert answer["conflicts"] == []
-            receipt = await receipt_of(lithos, answer)
-            assert receipt.candidates_considered == len(answer["results"])
+    open_to_all = {"status": "active", "access_scope": "shared", "namespace": "here"}
+    visible = await lithos.create(
+        "Seed", "zebra [[Zebra]]", source_url="https://e.org/a", **fields | open_to_all
+    )
+    note = await lithos.create(
+        "Zebra", "latest zebra", source_url="https://e.org/b", derived_from_ids=[visible], **fields
+    )
+    await connect(lithos, visible, note, "contradicts", namespace="here")
+    await lithos.call("lithos_finding_post", task_id="t1", agent="ann", summary="s", knowledge_id=note)
+    for query in ("zebra", "latest zebra", note):
+        answer = await retrieve(lithos, query, surface_conflicts=True, **asked)
+        assert note not in [row["id"] for row in answer["results"]]
+        assert answer["conflicts"] == []
+        receipt = await receipt_of(lithos, answer)
+        assert receipt.candidates_considered == len(answer["results"])
 
 
-async def test_hidden_notes_take_nobody_s_place(tmp_path: Path) -> None:
+async def test_hidden_notes_take_nobody_s_place(lithos: Lithos) -> None:
     """behaviour 142"""
-    async with serving(tmp_path) as lithos:
-        for number in range(12):
-            await lithos.create(f"Zebra {number}", "zebra zebra", access_scope="agent_private", agent="eve")
-        await lithos.create("Plain", "One zebra among many other animals of the steppe.")
-        scouts = (await found(lithos, "zebra", limit=1))["Plain"]
-        assert scouts == ["scout_vector", "scout_lexical"]
+    for number in range(12):
+        await lithos.create(f"Zebra {number}", "zebra zebra", access_scope="agent_private", agent="eve")
+    await lithos.create("Plain", "One zebra among many other animals of the steppe.")
+    scouts = (await found(lithos, "zebra", limit=1))["Plain"]
+    assert scouts == ["scout_vector", "scout_lexical"]
 
 
-async def test_scopes_open_for_whom_they_are_meant(tmp_path: Path) -> None:
+async def test_scopes_open_for_whom_they_are_meant(lithos: Lithos) -> None:
     """behaviours 142, 143"""
-    async with serving(tmp_path) as lithos:
-        await lithos.create("Private", "zebra", agent="ann", access_scope="agent_private")
-        await lithos.create("Task", "zebra", source_task="t1", access_scope="task")
-        await lithos.create("Archived", "zebra", status="archived", namespace="a/b")
-        for asked, titles in (
-            ({}, {"Archived"}),
-            ({"agent_id": "ann"}, {"Archived", "Private"}),
-            ({"agent_id": "tester"}, {"Archived"}),
-            ({"task_id": "t1"}, {"Archived", "Task"}),
-            ({"task_id": "t2"}, {"Archived"}),
-            ({"namespace_filter": ["a/b"], "agent_id": "ann"}, {"Archived"}),
-            ({"namespace_filter": ["a"]}, set()),
-            ({"namespace_filter": ["default", "x"], "agent_id": "ann"}, {"Private"}),
-            ({"namespace_filter": []}, {"Archived"}),
-        ):
-            assert set(await found(lithos, **asked)) == titles, asked
+    await lithos.create("Private", "zebra", agent="ann", access_scope="agent_private")
+    await lithos.create("Task", "zebra", source_task="t1", access_scope="task")
+    await lithos.create("Archived", "zebra", status="archived", namespace="a/b")
+    for asked, titles in (
+        ({}, {"Archived"}),
+        ({"agent_id": "ann"}, {"Archived", "Private"}),
+        ({"agent_id": "tester"}, {"Archived"}),
+        ({"task_id": "t1"}, {"Archived", "Task"}),
+        ({"task_id": "t2"}, {"Archived"}),
+        ({"namespace_filter": ["a/b"], "agent_id": "ann"}, {"Archived"}),
+        ({"namespace_filter": ["a"]}, set()),
+        ({"namespace_filter": ["default", "x"], "agent_id": "ann"}, {"Private"}),
+        ({"namespace_filter": []}, {"Archived"}),
+    ):
+        assert set(await found(lithos, **asked)) == titles, asked
 
 
-async def test_contradictions_are_told_when_asked_for(tmp_path: Path) -> None:
+async def test_contradictions_are_told_when_asked_for(lithos: Lithos) -> None:
     """behaviour 150"""
-    async with serving(tmp_path) as lithos:
-        seed = await lithos.create("Zebra", "zebra", tags=["t"])
-        others = [await lithos.create(f"Other {number}", "x") for number in range(3)]
-        state = {"open": None, "dual": "accepted_dual", "refuted": "refuted"}
-        edges = {
-            name: await connect(lithos, other, seed, "contradicts", conflict_state=of_edge)
-            for other, (name, of_edge) in zip(others, state.items(), strict=True)
-        }
-        await connect(lithos, seed, others[0], "supports")
-        await connect(lithos, seed, MISSING_ID, "contradicts")
-        await connect(lithos, others[0], others[1], "contradicts")
-        expected = [
-            {"edge_id": edges["open"], "from_id": others[0], "to_id": seed, "conflict_state": None},
-            {"edge_id": edges["dual"], "from_id": others[1], "to_id": seed,
-             "conflict_state": "accepted_dual"},
-        ]  # fmt: skip
-        # The other ends need not have the tags.
-        answer = await retrieve(lithos, tags=["t"], surface_conflicts=True)
-        assert list(answer) == [*KEYS, "conflicts"]
-        assert answer["conflicts"] == expected
-        shown = (await receipt_of(lithos, answer)).conflicts_surfaced
-        assert [conflict.edge_id for conflict in shown] == [edges["open"], edges["dual"]]
-        assert list(await retrieve(lithos, tags=["t"])) == KEYS
-        assert (await retrieve(lithos, "nothing", tags=["none"], surface_conflicts=True))["conflicts"] == []
+    seed = await lithos.create("Zebra", "zebra", tags=["t"])
+    others = [await lithos.create(f"Other {number}", "x") for number in range(3)]
+    state = {"open": None, "dual": "accepted_dual", "refuted": "refuted"}
+    edges = {
+        name: await connect(lithos, other, seed, "contradicts", conflict_state=of_edge)
+        for other, (name, of_edge) in zip(others, state.items(), strict=True)
+    }
+    await connect(lithos, seed, others[0], "supports")
+    await connect(lithos, seed, MISSING_ID, "contradicts")
+    await connect(lithos, others[0], others[1], "contradicts")
+    expected = [
+        {"edge_id": edges["open"], "from_id": others[0], "to_id": seed, "conflict_state": None},
+        {"edge_id": edges["dual"], "from_id": others[1], "to_id": seed,
+         "conflict_state": "accepted_dual"},
+    ]  # fmt: skip
+    # The other ends need not have the tags.
+    answer = await retrieve(lithos, tags=["t"], surface_conflicts=True)
+    assert list(answer) == [*KEYS, "conflicts"]
+    assert answer["conflicts"] == expected
+    shown = (await receipt_of(lithos, answer)).conflicts_surfaced
+    assert [conflict.edge_id for conflict in shown] == [edges["open"], edges["dual"]]
+    assert list(await retrieve(lithos, tags=["t"])) == KEYS
+    assert (await retrieve(lithos, "nothing", tags=["none"], surface_conflicts=True))["conflicts"] == []
 
 
 async def test_only_as_many_notes_as_wanted_are_looked_around(tmp_path: Path) -> None:
@@ -348,14 +339,13 @@ async def test_only_as_many_notes_as_wanted_are_looked_around(tmp_path: Path) ->
         assert "max_context_nodes" in refusal(answer, "invalid_input")
 
 
-async def test_a_file_that_is_gone_is_left_out(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        await lithos.create("Zebra", "zebra")
-        await lithos.create("Another", "zebra")
-        (lithos.knowledge / "zebra.md").unlink()
-        answer = await retrieve(lithos)
-        assert [row["title"] for row in answer["results"]] == ["Another"]
-        assert len((await receipt_of(lithos, answer)).final_nodes) == 1
+async def test_a_file_that_is_gone_is_left_out(lithos: Lithos) -> None:
+    await lithos.create("Zebra", "zebra")
+    await lithos.create("Another", "zebra")
+    (lithos.knowledge / "zebra.md").unlink()
+    answer = await retrieve(lithos)
+    assert [row["title"] for row in answer["results"]] == ["Another"]
+    assert len((await receipt_of(lithos, answer)).final_nodes) == 1
 
 
 async def test_notes_called_alike_stand_apart(tmp_path: Path) -> None:
@@ -394,13 +384,12 @@ async def test_weights_and_temperature_are_those_of_the_configuration(tmp_path: 
         assert row["score"] == pytest.approx((9 + 0.21) / 9.78 + 0.05)
 
 
-async def test_a_query_may_be_of_any_length_and_text(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        await lithos.create("Zebra", "zebra")
-        for query in ("zebra " * 20_000, '"zebra', "[[zebra|", "語" * 5_000, "latest"):
-            assert list(await retrieve(lithos, query)) == KEYS
-        with pytest.raises(ArgumentFault):
-            await lithos.call("lithos_retrieve")
+async def test_a_query_may_be_of_any_length_and_text(lithos: Lithos) -> None:
+    await lithos.create("Zebra", "zebra")
+    for query in ("zebra " * 20_000, '"zebra', "[[zebra|", "語" * 5_000, "latest"):
+        assert list(await retrieve(lithos, query)) == KEYS
+    with pytest.raises(ArgumentFault):
+        await lithos.call("lithos_retrieve")
 
 
 async def test_while_meaning_is_not_ready_the_answer_says_so(tmp_path: Path) -> None:

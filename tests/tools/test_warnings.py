@@ -91,39 +91,40 @@ VIEWS = [
 ]  # fmt: skip
 
 
-async def test_quarantining_a_source_warns_of_every_dependent_from_the_next_call_on(tmp_path: Path) -> None:
+async def test_quarantining_a_source_warns_of_every_dependent_from_the_next_call_on(
+    lithos: Lithos, clock: Clock
+) -> None:
     """behaviour 231"""
-    async with serving(tmp_path, clock=Clock()) as lithos:
-        source = await note(lithos, "Source")
-        hub = await note(lithos, "Hub")
-        near = await note(lithos, "Near", source, hub)
-        far = await note(lithos, "Far", near, hub)
-        loop = await note(lithos, "Loop", far)
-        await change(lithos, near, derived_from_ids=[source, hub, loop])  # a cycle
-        await change(lithos, hub, content="[[Near]] [[Far]]")
-        for end in (near, far):
-            await connect(lithos, hub, end, "supports")
-        for title, each in (("Near", near), ("Far", far)):
-            assert await views(lithos, each, title, hub) == dict.fromkeys(VIEWS, ())
-        await quarantine(lithos, source, "numbers invented")
-        for title, each, distance in (("Near", near, 1), ("Far", far, 2)):
-            expected = (("suspect", source, distance),)
-            assert await views(lithos, each, title, hub) == dict.fromkeys(VIEWS, expected)
-        (warning,) = (await lithos.read(near))["warnings"]
-        assert warning == {
-            "kind": "suspect",
-            "id": source,
-            "title": "Source",
-            "reason": "rests on a quarantined note: numbers invented",
-            "distance": 1,
-        }
-        assert kinds(await lithos.read(loop)) == [("suspect", source, 3)]
-        assert kinds(await lithos.read(source)) == [("quarantined", source, 0)]
-        assert (await lithos.read(source))["warnings"][0]["reason"] == "numbers invented"
-        assert kinds(await lithos.read(hub)) == []
-        await clear(lithos, source)
-        for title, each in (("Near", near), ("Far", far)):
-            assert await views(lithos, each, title, hub) == dict.fromkeys(VIEWS, ())
+    source = await note(lithos, "Source")
+    hub = await note(lithos, "Hub")
+    near = await note(lithos, "Near", source, hub)
+    far = await note(lithos, "Far", near, hub)
+    loop = await note(lithos, "Loop", far)
+    await change(lithos, near, derived_from_ids=[source, hub, loop])  # a cycle
+    await change(lithos, hub, content="[[Near]] [[Far]]")
+    for end in (near, far):
+        await connect(lithos, hub, end, "supports")
+    for title, each in (("Near", near), ("Far", far)):
+        assert await views(lithos, each, title, hub) == dict.fromkeys(VIEWS, ())
+    await quarantine(lithos, source, "numbers invented")
+    for title, each, distance in (("Near", near, 1), ("Far", far, 2)):
+        expected = (("suspect", source, distance),)
+        assert await views(lithos, each, title, hub) == dict.fromkeys(VIEWS, expected)
+    (warning,) = (await lithos.read(near))["warnings"]
+    assert warning == {
+        "kind": "suspect",
+        "id": source,
+        "title": "Source",
+        "reason": "rests on a quarantined note: numbers invented",
+        "distance": 1,
+    }
+    assert kinds(await lithos.read(loop)) == [("suspect", source, 3)]
+    assert kinds(await lithos.read(source)) == [("quarantined", source, 0)]
+    assert (await lithos.read(source))["warnings"][0]["reason"] == "numbers invented"
+    assert kinds(await lithos.read(hub)) == []
+    await clear(lithos, source)
+    for title, each in (("Near", near), ("Far", far)):
+        assert await views(lithos, each, title, hub) == dict.fromkeys(VIEWS, ())
 
 
 @pytest.mark.parametrize("kind", ["derived_from", "depends_on", "refines"])
@@ -161,59 +162,55 @@ async def test_shadows_of_frontmatter_do_not_outlive_what_the_note_says(tmp_path
         assert kinds(await lithos.read(near)) == []
 
 
-async def test_superseded_names_the_successor_and_contradicted_the_other_end(tmp_path: Path) -> None:
+async def test_superseded_names_the_successor_and_contradicted_the_other_end(lithos: Lithos) -> None:
     """behaviour 233"""
-    async with serving(tmp_path, settled=False) as lithos:
-        old, new, child = [await note(lithos, title) for title in ("Old", "New", "Child")]
-        await change(lithos, child, derived_from_ids=[old])
-        edge = await connect(lithos, old, new, "contradicts")
-        assert kinds(await lithos.read(old)) == [("contradicted", new, 1)]
-        assert kinds(await lithos.read(new)) == [("contradicted", old, 1)]
-        assert kinds(await lithos.read(child)) == []
-        answer = await lithos.call(
-            "lithos_conflict_resolve", edge_id=edge, resolution="superseded", resolver="eve", winner_id=new
-        )
-        assert answer["status"] == "ok"
-        read = await lithos.read(old)
-        assert kinds(read) == [("superseded", new, 1)]
-        assert read["warnings"][0]["title"] == "New"
-        assert kinds(await lithos.read(child)) == [("suspect", old, 1)]
-        assert kinds(await lithos.read(new)) == []
-        await change(lithos, new, derived_from_ids=[old])  # it supersedes what it rests on
-        assert kinds(await lithos.read(new)) == []
-        await change(lithos, child, derived_from_ids=[old, new])  # it has the successor
-        assert kinds(await lithos.read(child)) == []
-        await lithos.call("lithos_delete", id=new, agent="eve")
-        assert kinds(await lithos.read(old)) == kinds(await lithos.read(child)) == []
+    old, new, child = [await note(lithos, title) for title in ("Old", "New", "Child")]
+    await change(lithos, child, derived_from_ids=[old])
+    edge = await connect(lithos, old, new, "contradicts")
+    assert kinds(await lithos.read(old)) == [("contradicted", new, 1)]
+    assert kinds(await lithos.read(new)) == [("contradicted", old, 1)]
+    assert kinds(await lithos.read(child)) == []
+    answer = await lithos.call(
+        "lithos_conflict_resolve", edge_id=edge, resolution="superseded", resolver="eve", winner_id=new
+    )
+    assert answer["status"] == "ok"
+    read = await lithos.read(old)
+    assert kinds(read) == [("superseded", new, 1)]
+    assert read["warnings"][0]["title"] == "New"
+    assert kinds(await lithos.read(child)) == [("suspect", old, 1)]
+    assert kinds(await lithos.read(new)) == []
+    await change(lithos, new, derived_from_ids=[old])  # it supersedes what it rests on
+    assert kinds(await lithos.read(new)) == []
+    await change(lithos, child, derived_from_ids=[old, new])  # it has the successor
+    assert kinds(await lithos.read(child)) == []
+    await lithos.call("lithos_delete", id=new, agent="eve")
+    assert kinds(await lithos.read(old)) == kinds(await lithos.read(child)) == []
 
 
 async def test_a_chain_of_successors_excuses_and_an_accepted_contradiction_is_resolved(
-    tmp_path: Path,
+    lithos: Lithos,
 ) -> None:
     """behaviour 233"""
-    async with serving(tmp_path, settled=False) as lithos:
-        first, second, third = [await note(lithos, title) for title in ("First", "Second", "Third")]
-        await change(lithos, third, derived_from_ids=[first])
-        await supersede(lithos, second, first)
-        assert kinds(await lithos.read(third)) == [("suspect", first, 1)]
-        await supersede(lithos, third, second)
+    first, second, third = [await note(lithos, title) for title in ("First", "Second", "Third")]
+    await change(lithos, third, derived_from_ids=[first])
+    await supersede(lithos, second, first)
+    assert kinds(await lithos.read(third)) == [("suspect", first, 1)]
+    await supersede(lithos, third, second)
+    assert kinds(await lithos.read(third)) == []
+    for resolution in ("accepted_dual", "refuted", "merged"):
+        edge = await connect(lithos, first, third, "contradicts")
+        assert kinds(await lithos.read(third)) == [("contradicted", first, 1)]
+        await lithos.call("lithos_conflict_resolve", edge_id=edge, resolution=resolution, resolver="eve")
         assert kinds(await lithos.read(third)) == []
-        for resolution in ("accepted_dual", "refuted", "merged"):
-            edge = await connect(lithos, first, third, "contradicts")
-            assert kinds(await lithos.read(third)) == [("contradicted", first, 1)]
-            await lithos.call("lithos_conflict_resolve", edge_id=edge, resolution=resolution, resolver="eve")
-            assert kinds(await lithos.read(third)) == []
 
 
-async def test_an_expired_note_says_so_by_the_clock(tmp_path: Path) -> None:
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, settled=False) as lithos:
-        short = await note(lithos, "Short", ttl_hours=1)
-        assert kinds(await lithos.read(short)) == []
-        clock.advance(hours=2)
-        assert kinds(await lithos.read(short)) == [("expired", short, 0)]
-        (row,) = (await lithos.call("lithos_list"))["items"]
-        assert kinds(row) == [("expired", short, 0)]
+async def test_an_expired_note_says_so_by_the_clock(lithos: Lithos, clock: Clock) -> None:
+    short = await note(lithos, "Short", ttl_hours=1)
+    assert kinds(await lithos.read(short)) == []
+    clock.advance(hours=2)
+    assert kinds(await lithos.read(short)) == [("expired", short, 0)]
+    (row,) = (await lithos.call("lithos_list"))["items"]
+    assert kinds(row) == [("expired", short, 0)]
 
 
 async def test_a_cut_read_tells_of_both(tmp_path: Path) -> None:
@@ -243,71 +240,68 @@ async def test_files_edited_by_hand_and_deleted_notes_count(tmp_path: Path) -> N
         assert kinds(await lithos.read("a")) == [("suspect", cause, 1)]
 
 
-async def test_a_retrieval_ranks_suspect_notes_lower_and_says_so(tmp_path: Path) -> None:
+async def test_a_retrieval_ranks_suspect_notes_lower_and_says_so(lithos: Lithos) -> None:
     """behaviour 231: the score x 0.7; a note just outside the limit moves up."""
-    async with serving(tmp_path) as lithos:
-        source = await lithos.create("Source", "Something else entirely.")
-        made: dict[str, str] = {}
-        for title in ("A", "B", "C", "D"):
-            made[title] = await lithos.create(
-                f"Zebra {title}",
-                "zebra " * 3 + "stripes.",
-                derived_from_ids=[source] if title in "AC" else [],
-            )
-        before = (await retrieve(lithos, "zebra", limit=4))["results"]
-        order, scores = [row["id"] for row in before], {row["id"]: row["score"] for row in before}
-        await quarantine(lithos, source)
-        after = (await retrieve(lithos, "zebra", limit=4))["results"]
-        suspects = {made["A"], made["C"]}
-        expected = {each: scores[each] * (0.7 if each in suspects else 1.0) for each in order}
-        assert [row["id"] for row in after] == sorted(
-            order, key=lambda each: (-expected[each], order.index(each))
+    source = await lithos.create("Source", "Something else entirely.")
+    made: dict[str, str] = {}
+    for title in ("A", "B", "C", "D"):
+        made[title] = await lithos.create(
+            f"Zebra {title}",
+            "zebra " * 3 + "stripes.",
+            derived_from_ids=[source] if title in "AC" else [],
         )
-        for row in after:
-            assert row["score"] == pytest.approx(expected[row["id"]])
-            says = [reason for reason in row["reasons"] if "suspect" in reason]
-            assert (len(says), "warnings" in row) == ((1, True) if row["id"] in suspects else (0, False))
-        two = (await retrieve(lithos, "zebra", limit=2))["results"]
-        assert [row["id"] for row in two] == [row["id"] for row in after[:2]]
-        assert not suspects & {row["id"] for row in two}
-        found = (await lithos.call("lithos_search", query="zebra", limit=4))["results"]
-        assert [row["id"] for row in found] == order  # search shows, and does not judge
+    before = (await retrieve(lithos, "zebra", limit=4))["results"]
+    order, scores = [row["id"] for row in before], {row["id"]: row["score"] for row in before}
+    await quarantine(lithos, source)
+    after = (await retrieve(lithos, "zebra", limit=4))["results"]
+    suspects = {made["A"], made["C"]}
+    expected = {each: scores[each] * (0.7 if each in suspects else 1.0) for each in order}
+    assert [row["id"] for row in after] == sorted(
+        order, key=lambda each: (-expected[each], order.index(each))
+    )
+    for row in after:
+        assert row["score"] == pytest.approx(expected[row["id"]])
+        says = [reason for reason in row["reasons"] if "suspect" in reason]
+        assert (len(says), "warnings" in row) == ((1, True) if row["id"] in suspects else (0, False))
+    two = (await retrieve(lithos, "zebra", limit=2))["results"]
+    assert [row["id"] for row in two] == [row["id"] for row in after[:2]]
+    assert not suspects & {row["id"] for row in two}
+    found = (await lithos.call("lithos_search", query="zebra", limit=4))["results"]
+    assert [row["id"] for row in found] == order  # search shows, and does not judge
 
 
-async def test_suspects_that_fill_a_narrow_retrieval_are_all_there_is(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        source = await note(lithos, "Source")
-        suspects = {await note(lithos, f"Part{each}", source, tags=["x"]) for each in range(5)}
-        await note(lithos, "Sound", tags=["x"])
-        await quarantine(lithos, source)
-        rows = (await retrieve(lithos, QUERY, tags=["x"], limit=3))["results"]
-        assert rows[0]["title"] == "Sound"
-        assert {row["id"] for row in rows[1:]} <= suspects
-        assert len(rows) == 3
+async def test_suspects_that_fill_a_narrow_retrieval_are_all_there_is(lithos: Lithos) -> None:
+    source = await note(lithos, "Source")
+    suspects = {await note(lithos, f"Part{each}", source, tags=["x"]) for each in range(5)}
+    await note(lithos, "Sound", tags=["x"])
+    await quarantine(lithos, source)
+    rows = (await retrieve(lithos, QUERY, tags=["x"], limit=3))["results"]
+    assert rows[0]["title"] == "Sound"
+    assert {row["id"] for row in rows[1:]} <= suspects
+    assert len(rows) == 3
 
 
-async def test_a_retrieval_names_no_note_that_the_asker_may_not_see(tmp_path: Path) -> None:
+async def test_a_retrieval_names_no_note_that_the_asker_may_not_see(lithos: Lithos) -> None:
     """As the gate does; search and the others, which show every note, name every note."""
-    async with serving(tmp_path) as lithos:
-        private = await note(lithos, "Private", access_scope="agent_private", agent="ann")
-        near = await note(lithos, "Near", private)
-        rival = await note(lithos, "Rival", access_scope="agent_private", agent="ann")
-        await connect(lithos, near, rival, "contradicts")
-        await quarantine(lithos, private, "secret reason")
-        for asker, told in (
-            ("ann", [("suspect", private, 1), ("contradicted", rival, 1)]),
-            ("bob", [("suspect", "", 1)]),
-        ):
-            rows = (await retrieve(lithos, QUERY, agent_id=asker))["results"]
-            (row,) = [row for row in rows if row["id"] == near]
-            assert kinds(row) == told
-            if asker == "bob":
-                assert "secret" not in str(row)
-                assert "Private" not in str(row)
-        (row,) = [
-            row for row in (await lithos.call("lithos_search", query=QUERY))["results"] if row["id"] == near
-        ]
-        assert kinds(row) == [("suspect", private, 1), ("contradicted", rival, 1)]
+    private = await note(lithos, "Private", access_scope="agent_private", agent="ann")
+    near = await note(lithos, "Near", private)
+    rival = await note(lithos, "Rival", access_scope="agent_private", agent="ann")
+    await connect(lithos, near, rival, "contradicts")
+    await quarantine(lithos, private, "secret reason")
+    for asker, told in (
+        ("ann", [("suspect", private, 1), ("contradicted", rival, 1)]),
+        ("bob", [("suspect", "", 1)]),
+    ):
+        rows = (await retrieve(lithos, QUERY, agent_id=asker))["results"]
+        (row,) = [row for row in rows if row["id"] == near]
+        assert kinds(row) == told
+        if asker == "bob":
+            assert "secret" not in str(row)
+            assert "Private" not in str(row)
+    (row,) = [
+        row for row in (await lithos.call("lithos_search", query=QUERY))["results"] if row["id"] == near
+    ]
+    assert kinds(row) == [("suspect", private, 1), ("contradicted", rival, 1)]
 
 
 async def test_the_ranking_by_weights_warns_and_does_not_reorder(tmp_path: Path) -> None:
@@ -323,29 +317,28 @@ async def test_the_ranking_by_weights_warns_and_does_not_reorder(tmp_path: Path)
 
 
 async def test_a_refused_edge_is_no_edge_and_one_read_anew_after_a_failure_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving(tmp_path, settled=False) as lithos:
-        source, near = await note(lithos, "Source"), await note(lithos, "Near")
-        await quarantine(lithos, source)
-        upsert = EdgeStore.upsert
+    source, near = await note(lithos, "Source"), await note(lithos, "Near")
+    await quarantine(lithos, source)
+    upsert = EdgeStore.upsert
 
-        def fail(*_: Any) -> Any:
-            raise DatabaseFailed("disk full")
+    def fail(*_: Any) -> Any:
+        raise DatabaseFailed("disk full")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(EdgeStore, "upsert", fail)
-            answer = await lithos.call(
-                "lithos_edge_upsert", from_id=near, to_id=source, type="refines", weight=1, namespace="n"
-            )
-            refusal(answer, StorageFailed.code)
-        assert kinds(await lithos.read(near)) == []
-        with monkeypatch.context() as patch:
-            patch.setattr(EdgeStore, "edge", fail)
-            await connect(lithos, near, source, "refines")
-        assert upsert is EdgeStore.upsert
-        await connect(lithos, near, source, "supports")  # the next batch reads all again
-        assert kinds(await lithos.read(near)) == [("suspect", source, 1)]
+    with monkeypatch.context() as patch:
+        patch.setattr(EdgeStore, "upsert", fail)
+        answer = await lithos.call(
+            "lithos_edge_upsert", from_id=near, to_id=source, type="refines", weight=1, namespace="n"
+        )
+        refusal(answer, StorageFailed.code)
+    assert kinds(await lithos.read(near)) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(EdgeStore, "edge", fail)
+        await connect(lithos, near, source, "refines")
+    assert upsert is EdgeStore.upsert
+    await connect(lithos, near, source, "supports")  # the next batch reads all again
+    assert kinds(await lithos.read(near)) == [("suspect", source, 1)]
 
 
 async def test_legacy_tools_warn_too(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from lithos.core.principals import ANYONE, OWNER, RIGHTS, Principal, Rights
 from lithos.tools.contract.acting import CALLER, admit, identities_of, right_of, spec_for
 from lithos.tools.contract.arguments import ArgumentFault
 from lithos.tools.contract.declaring import Tool, all_tools
-from tests.servers import serving
+from tests.servers import Lithos, serving
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in all_tools()}
 FILTERS = [name for name, tool in TOOLS.items() if tool.filters_agent]
@@ -211,13 +211,12 @@ async def test_notes_tasks_findings_and_accesses_carry_the_true_name(tmp_path: P
             assert (answer["status"], answer["code"]) == ("error", "forbidden")
 
 
-async def test_a_reader_changes_nothing_and_is_counted(tmp_path: Path) -> None:
+async def test_a_reader_changes_nothing_and_is_counted(lithos: Lithos) -> None:
     """behaviour 246"""
-    async with serving(tmp_path) as lithos:
-        acting = lithos.server.tools.acting_as(Principal("ci", "read"))
-        answer = await acting.call("lithos_write", {"title": "T", "content": "c", "agent": "ada"})
-        assert answer is not None
-        assert answer["code"] == "forbidden"
-        assert lithos.files() == []
-        text = (await lithos.server.gauges.scrape()).decode()
-        assert 'lithos_tool_errors_total{error="forbidden",tool="lithos_write"} 1.0' in text
+    acting = lithos.server.tools.acting_as(Principal("ci", "read"))
+    answer = await acting.call("lithos_write", {"title": "T", "content": "c", "agent": "ada"})
+    assert answer is not None
+    assert answer["code"] == "forbidden"
+    assert lithos.files() == []
+    text = (await lithos.server.gauges.scrape()).decode()
+    assert 'lithos_tool_errors_total{error="forbidden",tool="lithos_write"} 1.0' in text

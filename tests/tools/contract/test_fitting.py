@@ -13,8 +13,9 @@ from lithos.tools.contract.fitting import MOST_BESIDE, UNPAGED, Paged, fit
 
 PAGED = {tool.name: tool.paged for tool in all_tools()}
 ROWS = Paged(rows=("rows",))
+LONG = st.builds(str.__mul__, st.text(max_size=30), st.integers(0, 100))
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=3_000),
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | LONG,
     lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=300), inner, max_size=6),
     max_leaves=25,
 )

@@ -150,33 +150,31 @@ async def test_blank_filters_match_what_no_filter_matches(tmp_path: Path) -> Non
         assert [row["id"] for row in answer["results"]] == [known["id"]]
 
 
-async def test_a_blank_id_creates_no_copy(tmp_path: Path) -> None:
+async def test_a_blank_id_creates_no_copy(lithos: Lithos) -> None:
     """docs/spec/tools.md §1.2"""
-    async with serving(tmp_path) as lithos:
-        for blank in ("", " "):
-            answer = await lithos.call("lithos_write", title="T", content="c", agent="a", id=blank)
-            assert "leave it out" in refusal(answer, "invalid_input")
-        assert lithos.files() == []
+    for blank in ("", " "):
+        answer = await lithos.call("lithos_write", title="T", content="c", agent="a", id=blank)
+        assert "leave it out" in refusal(answer, "invalid_input")
+    assert lithos.files() == []
 
 
-async def test_json_text_is_read_as_what_it_says(tmp_path: Path) -> None:
+async def test_json_text_is_read_as_what_it_says(lithos: Lithos) -> None:
     """docs/spec/tools.md §1.2"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create(tags='["a", "b"]', metadata=' {"k": [1]}')
-        read = (await lithos.read(note))["metadata"]
-        assert (read["tags"], read["extra"]) == (["a", "b"], {"k": [1]})
-        assert await lithos.listed(tags='["a"]', metadata_match='{"k": 1}') == ["A note"]
-        edge = {"from_id": note, "to_id": note, "type": "supports", "weight": 1, "namespace": "n"}
-        await lithos.call("lithos_edge_upsert", **edge, evidence='[{"quote": "x"}]')
-        (row,) = (await lithos.call("lithos_edge_list"))["edges"]
-        assert row["evidence"] == '[{"quote": "x"}]'
-        for bad in ("a,b", "[1]", "[", '{"a": 1}', '"a"', "[" * 5_000):
-            with pytest.raises(ArgumentFault, match="must be a list of texts"):
-                await lithos.call("lithos_list", tags=bad)
-        with pytest.raises(ArgumentFault, match=r'such as \["a","b"\], not \'a,b\''):
-            await lithos.call("lithos_list", tags="a,b")
-        with pytest.raises(ArgumentFault, match="must be an object such as"):
-            await lithos.call("lithos_list", metadata_match="k=1")
+    note = await lithos.create(tags='["a", "b"]', metadata=' {"k": [1]}')
+    read = (await lithos.read(note))["metadata"]
+    assert (read["tags"], read["extra"]) == (["a", "b"], {"k": [1]})
+    assert await lithos.listed(tags='["a"]', metadata_match='{"k": 1}') == ["A note"]
+    edge = {"from_id": note, "to_id": note, "type": "supports", "weight": 1, "namespace": "n"}
+    await lithos.call("lithos_edge_upsert", **edge, evidence='[{"quote": "x"}]')
+    (row,) = (await lithos.call("lithos_edge_list"))["edges"]
+    assert row["evidence"] == '[{"quote": "x"}]'
+    for bad in ("a,b", "[1]", "[", '{"a": 1}', '"a"', "[" * 5_000):
+        with pytest.raises(ArgumentFault, match="must be a list of texts"):
+            await lithos.call("lithos_list", tags=bad)
+    with pytest.raises(ArgumentFault, match=r'such as \["a","b"\], not \'a,b\''):
+        await lithos.call("lithos_list", tags="a,b")
+    with pytest.raises(ArgumentFault, match="must be an object such as"):
+        await lithos.call("lithos_list", metadata_match="k=1")
 
 
 async def test_the_caller_may_be_called_agent_in_every_tool(tmp_path: Path) -> None:
@@ -193,19 +191,18 @@ async def test_the_caller_may_be_called_agent_in_every_tool(tmp_path: Path) -> N
         assert await lithos.call("lithos_agent_info", id="caller")
 
 
-async def test_agent_is_audited_and_registers_nobody_where_it_was_agent_id(tmp_path: Path) -> None:
+async def test_agent_is_audited_and_registers_nobody_where_it_was_agent_id(lithos: Lithos) -> None:
     """docs/spec/vault.md §4"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Zebra", "zebra")
-        await lithos.read(note, agent="reader")
-        await lithos.read(note, agent="other", agent_id="older name")
-        await lithos.found("zebra", agent="seeker")
-        assert [row[0] for row in await lithos.audit()] == ["reader", "older name", "seeker"]
-        await lithos.call("lithos_list", agent="nobody")
-        agents = (await lithos.call("lithos_agent_list"))["agents"]
-        assert [row["id"] for row in agents] == ["tester"]
-        with pytest.raises(ArgumentFault, match="'agent'"):
-            await lithos.call("lithos_list", agent=7)
+    note = await lithos.create("Zebra", "zebra")
+    await lithos.read(note, agent="reader")
+    await lithos.read(note, agent="other", agent_id="older name")
+    await lithos.found("zebra", agent="seeker")
+    assert [row[0] for row in await lithos.audit()] == ["reader", "older name", "seeker"]
+    await lithos.call("lithos_list", agent="nobody")
+    agents = (await lithos.call("lithos_agent_list"))["agents"]
+    assert [row["id"] for row in agents] == ["tester"]
+    with pytest.raises(ArgumentFault, match="'agent'"):
+        await lithos.call("lithos_list", agent=7)
 
 
 async def test_no_schema_needs_untyped_items(tmp_path: Path) -> None:

@@ -49,24 +49,23 @@ async def call_all(lithos: Lithos, values: tuple[Any, ...]) -> int:
     return calls
 
 
-async def test_text_that_no_file_can_hold_is_refused_everywhere(tmp_path: Path) -> None:
+async def test_text_that_no_file_can_hold_is_refused_everywhere(lithos: Lithos) -> None:
     """behaviour 173"""
-    async with serving(tmp_path) as lithos:
-        for spec in lithos.server.tools.listed():
-            for name, schema in spec.input_schema["properties"].items():
-                for text in UNSTORABLE.values():
-                    value: Any = text
-                    kind = schema.get("type", "object")  # a parameter of several types takes an object too
-                    if kind == "array":
-                        value = ["fine", text]
-                    elif kind == "object":
-                        value = {"k": [{text: 1}]}
-                    elif kind != "string":
-                        continue
-                    answer = await lithos.call(spec.name, **required_of(spec) | {name: value})
-                    assert name in refusal(answer, "invalid_input")
-        assert lithos.files() == []
-        assert lithos.events() == []
+    for spec in lithos.server.tools.listed():
+        for name, schema in spec.input_schema["properties"].items():
+            for text in UNSTORABLE.values():
+                value: Any = text
+                kind = schema.get("type", "object")  # a parameter of several types takes an object too
+                if kind == "array":
+                    value = ["fine", text]
+                elif kind == "object":
+                    value = {"k": [{text: 1}]}
+                elif kind != "string":
+                    continue
+                answer = await lithos.call(spec.name, **required_of(spec) | {name: value})
+                assert name in refusal(answer, "invalid_input")
+    assert lithos.files() == []
+    assert lithos.events() == []
 
 
 @pytest.mark.parametrize(
@@ -102,37 +101,32 @@ async def test_text_that_no_file_can_hold_is_refused_everywhere(tmp_path: Path) 
     ],
     ids=["numbers", "not quite numbers", "texts", "collections"],
 )
-async def test_absurd_values_never_break_a_tool(tmp_path: Path, values: tuple[Any, ...]) -> None:
+async def test_absurd_values_never_break_a_tool(lithos: Lithos, values: tuple[Any, ...]) -> None:
     """behaviour 173"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Kept", "kept zebra")
-        assert await call_all(lithos, values) > 300
-        # And the server is as well as before.
-        assert (await lithos.read(note))["content"] == "kept zebra"
-        assert "Kept" in await lithos.found("kept zebra", limit=50)
-        await lithos.write("Kept again", "more", id=note)
-        stats = await lithos.call("lithos_stats")
-        assert stats["documents"] == stats["tantivy_doc_count"] == len(lithos.files())
-        assert lithos.server.writer.mailbox.stats.restarts == 0
-        assert lithos.server.coordinator.mailbox.stats.restarts == 0
+    note = await lithos.create("Kept", "kept zebra")
+    assert await call_all(lithos, values) > 300
+    # And the server is as well as before.
+    assert (await lithos.read(note))["content"] == "kept zebra"
+    assert "Kept" in await lithos.found("kept zebra", limit=50)
+    await lithos.write("Kept again", "more", id=note)
+    stats = await lithos.call("lithos_stats")
+    assert stats["documents"] == stats["tantivy_doc_count"] == len(lithos.files())
+    assert lithos.server.writer.mailbox.stats.restarts == 0
+    assert lithos.server.coordinator.mailbox.stats.restarts == 0
 
 
-@pytest.mark.parametrize(
-    "value",
-    [nested(150), nested(5000), {"k": math.nan}, {"k": [1e999]}, {"k": 10**400}, {"k": -(10**5000)}],
-    ids=["deep", "very deep", "nan", "infinite", "large", "very large"],
-)
-async def test_values_that_no_file_or_json_can_hold_are_refused(tmp_path: Path, value: Any) -> None:
+async def test_values_that_no_file_or_json_can_hold_are_refused(lithos: Lithos) -> None:
     """behaviour 39"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create()
+    note = await lithos.create()
+    infinite: list[Any] = [{"k": math.nan}, {"k": [1e999]}]
+    for value in (nested(150), nested(5000), *infinite, {"k": 10**400}, {"k": -(10**5000)}):
         for target in ({"title": "New"}, {"title": "A note", "id": note}):
             answer = await lithos.call("lithos_write", content="x", agent="a", metadata=value, **target)
             assert "metadata" in refusal(answer, "invalid_input")
         answer = await lithos.call("lithos_agent_register", id="a", metadata=value)
         assert "metadata" in refusal(answer, "invalid_input")
-        assert (await lithos.read(note))["version"] == 1
-        assert lithos.files() == ["a-note.md"]
+    assert (await lithos.read(note))["version"] == 1
+    assert lithos.files() == ["a-note.md"]
 
 
 async def test_odd_metadata_reads_back_as_it_was_given(tmp_path: Path) -> None:
@@ -162,17 +156,16 @@ async def test_odd_metadata_reads_back_as_it_was_given(tmp_path: Path) -> None:
         assert (await lithos.read(note))["metadata"]["extra"] == odd
 
 
-async def test_very_many_tags_are_stored_or_refused(tmp_path: Path) -> None:
+async def test_very_many_tags_are_stored_or_refused(lithos: Lithos) -> None:
     """behaviour 29"""
-    async with serving(tmp_path) as lithos:
-        tags = [f"tag {number}" for number in range(1_000)]
-        note = await lithos.create(tags=tags)
-        assert (await lithos.read(note))["metadata"]["tags"] == tags
-        assert await lithos.found("text", tags=tags[-200:]) == ["A note"]
-        too_many = [str(number) for number in range(1_001)]
-        answer = await lithos.call("lithos_write", title="B", content="x", agent="a", tags=too_many)
-        assert "1,000" in refusal(answer, "invalid_input")
-        assert lithos.files() == ["a-note.md"]
+    tags = [f"tag {number}" for number in range(1_000)]
+    note = await lithos.create(tags=tags)
+    assert (await lithos.read(note))["metadata"]["tags"] == tags
+    assert await lithos.found("text", tags=tags[-200:]) == ["A note"]
+    too_many = [str(number) for number in range(1_001)]
+    answer = await lithos.call("lithos_write", title="B", content="x", agent="a", tags=too_many)
+    assert "1,000" in refusal(answer, "invalid_input")
+    assert lithos.files() == ["a-note.md"]
 
 
 async def test_the_longest_texts_in_every_field_are_stored(tmp_path: Path) -> None:

@@ -42,48 +42,46 @@ def test_every_id_of_a_note_is_declared_as_one() -> None:
     assert all(note_paths(tool.arguments) for tool in all_tools() if tool.name in about)
 
 
-@pytest.mark.parametrize("tool", CALLS)
-async def test_the_path_stands_for_the_id(tmp_path: Path, tool: str) -> None:
-    name = "from_path" if tool == "lithos_note_move" else "path"
-    subject = "node_id" if tool == "lithos_node_stats" else "id"
+async def test_the_path_stands_for_the_id(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
-        (spec,) = [each for each in lithos.server.tools.listed() if each.name == tool]
-        assert name in spec.input_schema["properties"]
-        assert subject not in spec.input_schema.get("required", ())
-        note, other = await lithos.create("One", "[[Two]]", path="a"), await lithos.create("Two", path="a")
-        given = CALLS[tool]
-        refused = await lithos.call(tool, **given | {name: "a/one", subject: other})
-        assert "name two notes" in refusal(refused, "invalid_input")
-        refusal(await lithos.call(tool, **given | {name: "a/none"}), "doc_not_found")
-        by_path = await lithos.call(tool, **given | {name: "a/one.md", subject: ""})
-        assert by_path.get("status") != "error", by_path
-        assert by_path.get("id", by_path.get("node_id", note)) == note
-        if tool == "lithos_delete":
-            assert await lithos.listed() == ["Two"]
+        specs = {spec.name: spec.input_schema for spec in lithos.server.tools.listed()}
+        other = await lithos.create("Two", path="a")
+        for tool, given in CALLS.items():
+            name = "from_path" if tool == "lithos_note_move" else "path"
+            subject = "node_id" if tool == "lithos_node_stats" else "id"
+            assert name in specs[tool]["properties"]
+            assert subject not in specs[tool].get("required", ())
+            title = f"One for {tool}"
+            path = (made := await lithos.write(title, "[[Two]]", path="a"))["path"]
+            refused = await lithos.call(tool, **given | {name: path.removesuffix(".md"), subject: other})
+            assert "name two notes" in refusal(refused, "invalid_input")
+            refusal(await lithos.call(tool, **given | {name: "a/none"}), "doc_not_found")
+            by_path = await lithos.call(tool, **given | {name: path, subject: ""})
+            assert by_path.get("status") != "error", by_path
+            assert by_path.get("id", by_path.get("node_id", made["id"])) == made["id"]
+            assert (title in await lithos.listed()) == (tool != "lithos_delete")
 
 
-async def test_a_deleted_note_is_restored_by_its_path(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Gone", "the text", path="a")
-        await lithos.call("lithos_delete", path="a/gone", agent="ann")
-        refusal(await lithos.call("lithos_delete", path="a/gone", agent="ann"), "doc_not_found")
-        rows = (await lithos.call("lithos_history", path="a/gone"))["versions"]
-        assert [row["op"] for row in rows] == ["deleted", "created"]
-        back = await lithos.call("lithos_restore", path="a/gone", version=1, agent="ann")
-        assert (back["id"], (await lithos.read(note))["content"]) == (note, "the text")
+async def test_a_deleted_note_is_restored_by_its_path(lithos: Lithos) -> None:
+    note = await lithos.create("Gone", "the text", path="a")
+    await lithos.call("lithos_delete", path="a/gone", agent="ann")
+    refusal(await lithos.call("lithos_delete", path="a/gone", agent="ann"), "doc_not_found")
+    rows = (await lithos.call("lithos_history", path="a/gone"))["versions"]
+    assert [row["op"] for row in rows] == ["deleted", "created"]
+    back = await lithos.call("lithos_restore", path="a/gone", version=1, agent="ann")
+    assert (back["id"], (await lithos.read(note))["content"]) == (note, "the text")
 
 
-async def test_the_ends_of_an_edge_and_the_note_of_a_finding_too(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        one, two = await lithos.create("One"), await lithos.create("Two")
-        edge = {"type": "supports", "weight": 1, "namespace": "n", "agent": "ann"}
-        await lithos.call("lithos_edge_upsert", from_path="one", to_path="two", **edge)
-        (found,) = (await lithos.call("lithos_edge_list", to_path="two"))["edges"]
-        assert (found["from_id"], found["to_id"]) == (one, two)
-        task = (await lithos.call("lithos_task_create", title="T", agent="ann"))["task_id"]
-        await lithos.call("lithos_finding_post", task_id=task, agent="ann", summary="s", knowledge_path="one")
-        (finding,) = (await lithos.call("lithos_finding_list", task_id=task))["findings"]
-        assert finding["knowledge_id"] == one
+async def test_the_ends_of_an_edge_and_the_note_of_a_finding_too(lithos: Lithos) -> None:
+    one, two = await lithos.create("One"), await lithos.create("Two")
+    edge = {"type": "supports", "weight": 1, "namespace": "n", "agent": "ann"}
+    await lithos.call("lithos_edge_upsert", from_path="one", to_path="two", **edge)
+    (found,) = (await lithos.call("lithos_edge_list", to_path="two"))["edges"]
+    assert (found["from_id"], found["to_id"]) == (one, two)
+    task = (await lithos.call("lithos_task_create", title="T", agent="ann"))["task_id"]
+    await lithos.call("lithos_finding_post", task_id=task, agent="ann", summary="s", knowledge_path="one")
+    (finding,) = (await lithos.call("lithos_finding_list", task_id=task))["findings"]
+    assert finding["knowledge_id"] == one
 
 
 async def faults(lithos: Lithos, tool: str, **given: Any) -> str:
@@ -92,24 +90,22 @@ async def faults(lithos: Lithos, tool: str, **given: Any) -> str:
     return caught.value.message
 
 
-async def test_what_is_wrong_with_a_path_is_told(tmp_path: Path) -> None:
+async def test_what_is_wrong_with_a_path_is_told(lithos: Lithos) -> None:
     """behaviour 173"""
-    async with serving(tmp_path) as lithos:
-        assert "'id' (or 'path')" in await faults(lithos, "lithos_delete", agent="ann")
-        assert "'path' must be text" in await faults(lithos, "lithos_delete", agent="ann", path=5)
-        refusal(await lithos.call("lithos_delete", agent="ann", path="x" * 5_000), "invalid_input")
+    assert "'id' (or 'path')" in await faults(lithos, "lithos_delete", agent="ann")
+    assert "'path' must be text" in await faults(lithos, "lithos_delete", agent="ann", path=5)
+    refusal(await lithos.call("lithos_delete", agent="ann", path="x" * 5_000), "invalid_input")
 
 
-async def test_the_length_of_a_read_bounds_its_lists_too(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        text = " ".join(f"[[Link number {number}]]" for number in range(150))
-        note = await lithos.create("Many", f"{text}\n\n## Part\n\ntext")
-        read = await lithos.read(note, max_length=100)
-        assert read["links_total"] == 150
-        assert 0 < len(compact_json(read["links"])) <= 1_001
-        whole = await lithos.read(note)
-        assert (len(whole["links"]), "links_total" in whole) == (150, False)
-        outline = await lithos.read(note, outline=True, max_length=1_000)
-        assert 0 < len(outline["links"]) < 150
-        assert len(compact_json(outline["links"])) + len(compact_json(outline["outline"])) < 1_010
-        assert outline["links_total"] == 150
+async def test_the_length_of_a_read_bounds_its_lists_too(lithos: Lithos) -> None:
+    text = " ".join(f"[[Link number {number}]]" for number in range(150))
+    note = await lithos.create("Many", f"{text}\n\n## Part\n\ntext")
+    read = await lithos.read(note, max_length=100)
+    assert read["links_total"] == 150
+    assert 0 < len(compact_json(read["links"])) <= 1_001
+    whole = await lithos.read(note)
+    assert (len(whole["links"]), "links_total" in whole) == (150, False)
+    outline = await lithos.read(note, outline=True, max_length=1_000)
+    assert 0 < len(outline["links"]) < 150
+    assert len(compact_json(outline["links"])) + len(compact_json(outline["outline"])) < 1_010
+    assert outline["links_total"] == 150

@@ -145,91 +145,84 @@ async def test_parameters_and_defaults_are_those_of_the_spec(tmp_path: Path) -> 
         assert defaults == DEFAULTS.get(name, {})
 
 
-async def test_an_unknown_tool_and_an_unknown_argument_are_protocol_faults(tmp_path: Path) -> None:
+async def test_an_unknown_tool_and_an_unknown_argument_are_protocol_faults(lithos: Lithos) -> None:
     """behaviour 173"""
-    async with serving(tmp_path) as lithos:
-        with pytest.raises(UnknownTool, match=r"^Unknown tool: 'lithos_frobnicate'$"):
-            await lithos.call("lithos_frobnicate")
-        for tool in ORDER:
-            with pytest.raises(ArgumentFault, match="bogus"):
-                await lithos.call(tool, bogus=1)
-        with pytest.raises(ArgumentFault) as caught:
-            await lithos.call("lithos_stats", **{"\ud800" * 5000: 1})
-        assert len(caught.value.message.encode()) < 2000
+    with pytest.raises(UnknownTool, match=r"^Unknown tool: 'lithos_frobnicate'$"):
+        await lithos.call("lithos_frobnicate")
+    for tool in ORDER:
+        with pytest.raises(ArgumentFault, match="bogus"):
+            await lithos.call(tool, bogus=1)
+    with pytest.raises(ArgumentFault) as caught:
+        await lithos.call("lithos_stats", **{"\ud800" * 5000: 1})
+    assert len(caught.value.message.encode()) < 2000
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "named"),
-    [
-        ("lithos_write", {"title": "T", "content": "x"}, "agent"),
-        ("lithos_write", {"agent": "a", "title": 5}, "title"),
-        ("lithos_write", {"agent": "a", "title": "T", "content": ["x"]}, "content"),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": "x"}, "tags"),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": [1]}, "tags"),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "metadata": "x"}, "metadata"),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "metadata": []}, "metadata"),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "ttl_hours": "soon"}, "ttl_hours"),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "ttl_hours": True}, "ttl_hours"),
-        (
-            "lithos_write",
-            {"title": "T", "content": "x", "agent": "a", "expected_version": 1.5},
-            "expected_version",
-        ),
-        ("lithos_write", {"title": "T", "content": "x", "agent": "a", "summaries": "x"}, "summaries"),
-        ("lithos_delete", {"agent": "a"}, "id"),
-        ("lithos_delete", {"id": "x"}, "agent"),
-        ("lithos_search", {}, "query"),
-        ("lithos_search", {"query": "x", "limit": "many"}, "limit"),
-        ("lithos_search", {"query": "x", "limit": True}, "limit"),
-        ("lithos_search", {"query": "x", "limit": 10**400}, "limit"),
-        ("lithos_search", {"query": "x", "limit": "nan"}, "limit"),
-        ("lithos_read", {"max_length": {}}, "max_length"),
-        ("lithos_list", {"metadata_match": "x"}, "metadata_match"),
-        ("lithos_agent_info", {}, "id"),
-    ],
-)
-async def test_missing_and_wrongly_typed_arguments_are_named(
-    tmp_path: Path, tool: str, arguments: dict[str, Any], named: str
-) -> None:
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("lithos_write", {"title": "T", "content": "x"}, "agent"),
+    ("lithos_write", {"agent": "a", "title": 5}, "title"),
+    ("lithos_write", {"agent": "a", "title": "T", "content": ["x"]}, "content"),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": "x"}, "tags"),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "tags": [1]}, "tags"),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "metadata": "x"}, "metadata"),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "metadata": []}, "metadata"),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "ttl_hours": "soon"}, "ttl_hours"),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "ttl_hours": True}, "ttl_hours"),
+    (
+        "lithos_write",
+        {"title": "T", "content": "x", "agent": "a", "expected_version": 1.5},
+        "expected_version",
+    ),
+    ("lithos_write", {"title": "T", "content": "x", "agent": "a", "summaries": "x"}, "summaries"),
+    ("lithos_delete", {"agent": "a"}, "id"),
+    ("lithos_delete", {"id": "x"}, "agent"),
+    ("lithos_search", {}, "query"),
+    ("lithos_search", {"query": "x", "limit": "many"}, "limit"),
+    ("lithos_search", {"query": "x", "limit": True}, "limit"),
+    ("lithos_search", {"query": "x", "limit": 10**400}, "limit"),
+    ("lithos_search", {"query": "x", "limit": "nan"}, "limit"),
+    ("lithos_read", {"max_length": {}}, "max_length"),
+    ("lithos_list", {"metadata_match": "x"}, "metadata_match"),
+    ("lithos_agent_info", {}, "id"),
+]
+
+
+async def test_missing_and_wrongly_typed_arguments_are_named(lithos: Lithos) -> None:
     """behaviours 47, 173"""
-    async with serving(tmp_path, settled=False) as lithos:
+    for tool, arguments, named in WRONG:
         with pytest.raises(ArgumentFault, match=f"'{named}'"):
             await lithos.call(tool, **arguments)
-        assert lithos.files() == []
+    assert lithos.files() == []
 
 
-async def test_a_list_with_a_wrong_item_is_told_which_one_it_is(tmp_path: Path) -> None:
+async def test_a_list_with_a_wrong_item_is_told_which_one_it_is(lithos: Lithos) -> None:
     wrong = [(1, "1"), (1e400, "a very large number"), (None, "null"), (True, "true"), ([], "a list")]
-    async with serving(tmp_path, settled=False) as lithos:
-        for item, told in wrong:
-            with pytest.raises(ArgumentFault, match=f"'tags' must be a list of texts; item 2 is {told}"):
-                await lithos.call("lithos_write", title="T", content="x", agent="a", tags=["x", item])
+    for item, told in wrong:
+        with pytest.raises(ArgumentFault, match=f"'tags' must be a list of texts; item 2 is {told}"):
+            await lithos.call("lithos_write", title="T", content="x", agent="a", tags=["x", item])
 
 
-async def test_numeric_text_is_a_number(tmp_path: Path) -> None:
+async def test_numeric_text_is_a_number(lithos: Lithos) -> None:
     """behaviour 173"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Zebra", "zebra", schema_version="3")
-        assert (await lithos.read(note, max_length="2"))["truncated"]
-        assert (await lithos.read(note))["metadata"]["schema_version"] == 3
-        assert await lithos.found("zebra", limit="1", threshold="0.1") == ["Zebra"]
-        assert await lithos.found("zebra", limit=1.0) == ["Zebra"]
+    note = await lithos.create("Zebra", "zebra", schema_version="3")
+    assert (await lithos.read(note, max_length="2"))["truncated"]
+    assert (await lithos.read(note))["metadata"]["schema_version"] == 3
+    assert await lithos.found("zebra", limit="1", threshold="0.1") == ["Zebra"]
+    assert await lithos.found("zebra", limit=1.0) == ["Zebra"]
 
 
 async def blank(lithos: Lithos, tool: str, name: str, **others: Any) -> str:
     return refusal(await lithos.call(tool, **others, **{name: " \n"}), "invalid_input")
 
 
-async def test_required_text_must_not_be_blank(tmp_path: Path) -> None:
+async def test_required_text_must_not_be_blank(lithos: Lithos) -> None:
     """behaviour 173"""
     write = {"title": "T", "content": "", "agent": "a"}
-    async with serving(tmp_path) as lithos:
-        for name in ("title", "agent"):
-            assert name in await blank(
-                lithos, "lithos_write", name, **{k: v for k, v in write.items() if k != name}
-            )
-        assert "agent" in await blank(lithos, "lithos_delete", "agent", id="x")
-        assert "id" in await blank(lithos, "lithos_delete", "id", agent="a")
-        assert (await lithos.write(**write | {"content": " \n\t "}))["status"] == "created"
-        assert (await lithos.call("lithos_read", path="t"))["content"] == ""
-        assert await lithos.found(" ") == []
+    for name in ("title", "agent"):
+        assert name in await blank(
+            lithos, "lithos_write", name, **{k: v for k, v in write.items() if k != name}
+        )
+    assert "agent" in await blank(lithos, "lithos_delete", "agent", id="x")
+    assert "id" in await blank(lithos, "lithos_delete", "id", agent="a")
+    assert (await lithos.write(**write | {"content": " \n\t "}))["status"] == "created"
+    assert (await lithos.call("lithos_read", path="t"))["content"] == ""
+    assert await lithos.found(" ") == []

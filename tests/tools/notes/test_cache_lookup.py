@@ -22,96 +22,84 @@ async def look_up(lithos: Lithos, query: str = QUERY, **more: object) -> dict[st
     return answer
 
 
-async def test_a_fresh_answer_is_a_hit(tmp_path: Path) -> None:
+async def test_a_fresh_answer_is_a_hit(lithos: Lithos, clock: Clock) -> None:
     """behaviour 73"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        assert await look_up(lithos) == MISS
-        note = await lithos.create("Zebra stripes", TEXT, tags=["zoo"], confidence=0.8, ttl_hours=2)
-        answer = await look_up(lithos)
-        document = answer.pop("document")
-        assert answer == {"hit": True, "stale_exists": False, "stale_id": None, "because": "match"}
-        expiry = Clock(clock.text)
-        expiry.advance(hours=2)
-        assert isinstance(document, dict)
-        assert list(document.items()) == [
-            ("id", note), ("title", "Zebra stripes"), ("content", TEXT), ("confidence", 0.8),
-            ("updated_at", clock.text), ("expires_at", expiry.text), ("tags", ["zoo"]), ("source_url", ""),
-        ]  # fmt: skip
-        assert await look_up(lithos, "income tax return forms") == MISS
-        assert await look_up(lithos, " ") == MISS
-        assert await lithos.audit() == []
-        assert (await lithos.call("lithos_stats"))["agents"] == 1
+    assert await look_up(lithos) == MISS
+    note = await lithos.create("Zebra stripes", TEXT, tags=["zoo"], confidence=0.8, ttl_hours=2)
+    answer = await look_up(lithos)
+    document = answer.pop("document")
+    assert answer == {"hit": True, "stale_exists": False, "stale_id": None, "because": "match"}
+    expiry = Clock(clock.text)
+    expiry.advance(hours=2)
+    assert isinstance(document, dict)
+    assert list(document.items()) == [
+        ("id", note), ("title", "Zebra stripes"), ("content", TEXT), ("confidence", 0.8),
+        ("updated_at", clock.text), ("expires_at", expiry.text), ("tags", ["zoo"]), ("source_url", ""),
+    ]  # fmt: skip
+    assert await look_up(lithos, "income tax return forms") == MISS
+    assert await look_up(lithos, " ") == MISS
+    assert await lithos.audit() == []
+    assert (await lithos.call("lithos_stats"))["agents"] == 1
 
 
-async def test_a_stale_answer_gives_its_id(tmp_path: Path) -> None:
+async def test_a_stale_answer_gives_its_id(lithos: Lithos, clock: Clock) -> None:
     """behaviour 73"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        note = await lithos.create("Zebra stripes", TEXT, ttl_hours=2)
-        clock.advance(hours=2)
-        assert (await look_up(lithos))["hit"]
-        clock.advance(microseconds=1)
-        assert await look_up(lithos) == MISS | {"stale_exists": True, "stale_id": note}
-        fresh = await lithos.create("Zebra skin", TEXT)
-        answer = await look_up(lithos)
-        assert answer["document"]["id"] == fresh
-        assert (answer["stale_exists"], answer["stale_id"]) == (False, None)
+    note = await lithos.create("Zebra stripes", TEXT, ttl_hours=2)
+    clock.advance(hours=2)
+    assert (await look_up(lithos))["hit"]
+    clock.advance(microseconds=1)
+    assert await look_up(lithos) == MISS | {"stale_exists": True, "stale_id": note}
+    fresh = await lithos.create("Zebra skin", TEXT)
+    answer = await look_up(lithos)
+    assert answer["document"]["id"] == fresh
+    assert (answer["stale_exists"], answer["stale_id"]) == (False, None)
 
 
-async def test_an_age_makes_stale_too(tmp_path: Path) -> None:
+async def test_an_age_makes_stale_too(lithos: Lithos, clock: Clock) -> None:
     """behaviour 73"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        note = await lithos.create("Zebra stripes", TEXT)
-        clock.advance(hours=3)
-        for age in (3, 3.5, "4", math.inf, None):
-            assert (await look_up(lithos, max_age_hours=age))["hit"]
-        assert (await look_up(lithos, max_age_hours=2.9))["stale_id"] == note
+    note = await lithos.create("Zebra stripes", TEXT)
+    clock.advance(hours=3)
+    for age in (3, 3.5, "4", math.inf, None):
+        assert (await look_up(lithos, max_age_hours=age))["hit"]
+    assert (await look_up(lithos, max_age_hours=2.9))["stale_id"] == note
 
 
-async def test_confidence_filters_and_decides(tmp_path: Path) -> None:
+async def test_confidence_filters_and_decides(lithos: Lithos, clock: Clock) -> None:
     """behaviour 73"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        low = await lithos.create("Zebra stripes low", TEXT, confidence=0.3, ttl_hours=1)
-        assert await look_up(lithos) == MISS
-        assert (await look_up(lithos, min_confidence=0.3))["hit"]
-        clock.advance(hours=2)
-        assert await look_up(lithos) == MISS
-        assert (await look_up(lithos, min_confidence=0))["stale_id"] == low
-        await lithos.call("lithos_delete", id=low, agent="ann")
-        await lithos.create("Zebra stripes", TEXT, confidence=0.6)
-        best = await lithos.create("Other words on zebra stripes", TEXT, confidence=0.9)
-        await lithos.create("Zebra stripes as well", TEXT, confidence=0.9 - 1e-9)
-        assert (await look_up(lithos, limit=10))["document"]["id"] == best
-        assert (await look_up(lithos, limit=10**18))["document"]["id"] == best
-        assert await look_up(lithos, min_confidence=0.95, limit=10) == MISS
+    low = await lithos.create("Zebra stripes low", TEXT, confidence=0.3, ttl_hours=1)
+    assert await look_up(lithos) == MISS
+    assert (await look_up(lithos, min_confidence=0.3))["hit"]
+    clock.advance(hours=2)
+    assert await look_up(lithos) == MISS
+    assert (await look_up(lithos, min_confidence=0))["stale_id"] == low
+    await lithos.call("lithos_delete", id=low, agent="ann")
+    await lithos.create("Zebra stripes", TEXT, confidence=0.6)
+    best = await lithos.create("Other words on zebra stripes", TEXT, confidence=0.9)
+    await lithos.create("Zebra stripes as well", TEXT, confidence=0.9 - 1e-9)
+    assert (await look_up(lithos, limit=10))["document"]["id"] == best
+    assert (await look_up(lithos, limit=10**18))["document"]["id"] == best
+    assert await look_up(lithos, min_confidence=0.95, limit=10) == MISS
 
 
-async def test_an_address_is_the_short_way(tmp_path: Path) -> None:
+async def test_an_address_is_the_short_way(lithos: Lithos, clock: Clock) -> None:
     """behaviour 73"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        other = await lithos.create("Zebra stripes", TEXT, tags=["zoo"])
-        owner = await lithos.create(
-            "Page", "Of something else.", source_url=URL, tags=["a", "b"], confidence=0.6
-        )
-        answer = await look_up(lithos, source_url=URL + "/?utm_source=x")
-        assert (answer["document"]["id"], answer["document"]["source_url"]) == (owner, URL)
-        # The owner is the only candidate, even when it does not do.
-        assert await look_up(lithos, source_url=URL, min_confidence=0.7) == MISS
-        assert (await look_up(lithos, source_url=URL, tags=["a", "b"]))["document"]["id"] == owner
-        # Without all tags, and for an address nobody has, meaning decides.
-        assert (await look_up(lithos, source_url=URL, tags=["zoo"]))["document"]["id"] == other
-        assert await look_up(lithos, source_url=URL, tags=["a", "zoo"]) == MISS
-        assert (await look_up(lithos, source_url=URL + "/none"))["document"]["id"] == other
-        assert (await look_up(lithos, source_url=""))["document"]["id"] == other
-        clock.advance(hours=5)
-        assert (await look_up(lithos, source_url=URL, max_age_hours=1))["stale_id"] == owner
+    other = await lithos.create("Zebra stripes", TEXT, tags=["zoo"])
+    owner = await lithos.create("Page", "Of something else.", source_url=URL, tags=["a", "b"], confidence=0.6)
+    answer = await look_up(lithos, source_url=URL + "/?utm_source=x")
+    assert (answer["document"]["id"], answer["document"]["source_url"]) == (owner, URL)
+    # The owner is the only candidate, even when it does not do.
+    assert await look_up(lithos, source_url=URL, min_confidence=0.7) == MISS
+    assert (await look_up(lithos, source_url=URL, tags=["a", "b"]))["document"]["id"] == owner
+    # Without all tags, and for an address nobody has, meaning decides.
+    assert (await look_up(lithos, source_url=URL, tags=["zoo"]))["document"]["id"] == other
+    assert await look_up(lithos, source_url=URL, tags=["a", "zoo"]) == MISS
+    assert (await look_up(lithos, source_url=URL + "/none"))["document"]["id"] == other
+    assert (await look_up(lithos, source_url=""))["document"]["id"] == other
+    clock.advance(hours=5)
+    assert (await look_up(lithos, source_url=URL, max_age_hours=1))["stale_id"] == owner
 
 
-async def test_bad_values_are_refused(tmp_path: Path) -> None:
+async def test_bad_values_are_refused(lithos: Lithos) -> None:
     """behaviour 73"""
     bad: dict[str, tuple[object, ...]] = {
         "max_age_hours": (0, -1, math.nan),
@@ -120,27 +108,22 @@ async def test_bad_values_are_refused(tmp_path: Path) -> None:
         "source_url": ("ftp://x",),
         "max_length": (-1,),
     }
-    async with serving(tmp_path) as lithos:
-        for name, values in bad.items():
-            for value in values:
-                answer = await lithos.call("lithos_cache_lookup", query=QUERY, **{name: value})
-                assert name in refusal(answer, "invalid_input")
+    for name, values in bad.items():
+        for value in values:
+            answer = await lithos.call("lithos_cache_lookup", query=QUERY, **{name: value})
+            assert name in refusal(answer, "invalid_input")
 
 
-async def test_the_nearest_candidate_comes_first(tmp_path: Path) -> None:
+async def test_the_nearest_candidate_comes_first(lithos: Lithos, clock: Clock) -> None:
     """behaviour 73: among equally sure answers, and as the stale one, the nearest counts."""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        far = await lithos.create(
-            "Savanna", "Of zebras and their stripes, and lions, and grass.", ttl_hours=1
-        )
-        near = await lithos.create(QUERY, TEXT, ttl_hours=1)
-        rows = await lithos.call("lithos_search", query=QUERY, mode="semantic")
-        assert [row["id"] for row in rows["results"]] == [near, far]
-        assert (await look_up(lithos))["document"]["id"] == near
-        clock.advance(hours=2)
-        assert (await look_up(lithos))["stale_id"] == near
-        assert (await look_up(lithos, limit=1, min_confidence=1))["stale_id"] == near
+    far = await lithos.create("Savanna", "Of zebras and their stripes, and lions, and grass.", ttl_hours=1)
+    near = await lithos.create(QUERY, TEXT, ttl_hours=1)
+    rows = await lithos.call("lithos_search", query=QUERY, mode="semantic")
+    assert [row["id"] for row in rows["results"]] == [near, far]
+    assert (await look_up(lithos))["document"]["id"] == near
+    clock.advance(hours=2)
+    assert (await look_up(lithos))["stale_id"] == near
+    assert (await look_up(lithos, limit=1, min_confidence=1))["stale_id"] == near
 
 
 async def test_a_note_that_is_merely_near_is_no_answer(tmp_path: Path) -> None:
@@ -156,34 +139,32 @@ async def test_a_note_that_is_merely_near_is_no_answer(tmp_path: Path) -> None:
         assert (await look_up(lithos, near))["hit"]
 
 
-async def test_a_passage_of_a_note_may_answer(tmp_path: Path) -> None:
+async def test_a_passage_of_a_note_may_answer(lithos: Lithos) -> None:
     """behaviour 264"""
     parts = ["## Care\n" + "Brush the coat twice a week and look at the hooves. " * 12]
     parts += ["## Prices\n" + "A saddle costs three hundred coins at the market in spring. " * 12]
     parts += ["## Food\n" + "Feed hay and a handful of oats in the evening. " * 12]
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Zebra keeping", "\n\n".join(parts))
-        assert (await look_up(lithos, "care of the coat when keeping a zebra"))["document"]["id"] == note
+    note = await lithos.create("Zebra keeping", "\n\n".join(parts))
+    assert (await look_up(lithos, "care of the coat when keeping a zebra"))["document"]["id"] == note
 
 
-async def test_a_note_cited_for_a_near_question_answers_it_again(tmp_path: Path) -> None:
+async def test_a_note_cited_for_a_near_question_answers_it_again(lithos: Lithos) -> None:
     """behaviour 264: because=cited_before, although its text says nothing of it; forgetting ends it."""
     asked, again = "who carries the green umbrella on Mondays", "on Mondays who carries the green umbrella"
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Rota", "Ada, then Bob, then Cleo.", tags=["team"])
-        await lithos.create("Bicycles", "Two of them have a flat tyre.")
-        assert await look_up(lithos, again) == MISS
-        for _ in range(2):
-            task = (await lithos.call("lithos_task_create", title="T", agent="ann"))["task_id"]
-            await lithos.call(
-                "lithos_finding_post", task_id=task, agent="ann", summary="this helps", knowledge_id=note
-            )
-            found = await lithos.call("lithos_retrieve", query=asked, task_id=task, agent_id="ann")
-            assert note in [row["id"] for row in found["results"]]
-            await lithos.call("lithos_task_complete", task_id=task, agent="ann", cited_nodes=[note])
-        answer = await look_up(lithos, again)
-        assert (answer["document"]["id"], answer["because"]) == (note, "cited_before")
-        assert await look_up(lithos, again, tags=["other"]) == MISS
-        assert await look_up(lithos, "how does a bicycle stay upright") == MISS
-        await lithos.call("lithos_delete", id=note, agent="ann")
-        assert await look_up(lithos, again) == MISS
+    note = await lithos.create("Rota", "Ada, then Bob, then Cleo.", tags=["team"])
+    await lithos.create("Bicycles", "Two of them have a flat tyre.")
+    assert await look_up(lithos, again) == MISS
+    for _ in range(2):
+        task = (await lithos.call("lithos_task_create", title="T", agent="ann"))["task_id"]
+        await lithos.call(
+            "lithos_finding_post", task_id=task, agent="ann", summary="this helps", knowledge_id=note
+        )
+        found = await lithos.call("lithos_retrieve", query=asked, task_id=task, agent_id="ann")
+        assert note in [row["id"] for row in found["results"]]
+        await lithos.call("lithos_task_complete", task_id=task, agent="ann", cited_nodes=[note])
+    answer = await look_up(lithos, again)
+    assert (answer["document"]["id"], answer["because"]) == (note, "cited_before")
+    assert await look_up(lithos, again, tags=["other"]) == MISS
+    assert await look_up(lithos, "how does a bicycle stay upright") == MISS
+    await lithos.call("lithos_delete", id=note, agent="ann")
+    assert await look_up(lithos, again) == MISS

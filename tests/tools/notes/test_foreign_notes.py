@@ -57,12 +57,11 @@ async def test_one_title_may_be_in_two_folders_but_only_once_in_each(tmp_path: P
         await lithos.write("Notes", id=other["id"])
 
 
-async def test_a_title_is_unique_in_the_whole_corpus_where_lithos_made_the_folder(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        await lithos.write("Notes", path="one")
-        for path in ("two", "two/Other.md"):
-            answer = await lithos.call("lithos_write", title="Notes", content="x", agent="a", path=path)
-            refusal(answer, "slug_collision")
+async def test_a_title_is_unique_in_the_whole_corpus_where_lithos_made_the_folder(lithos: Lithos) -> None:
+    await lithos.write("Notes", path="one")
+    for path in ("two", "two/Other.md"):
+        answer = await lithos.call("lithos_write", title="Notes", content="x", agent="a", path=path)
+        refusal(answer, "slug_collision")
 
 
 BODY = """\
@@ -178,24 +177,21 @@ async def test_a_title_that_names_its_file_resolves_as_a_wiki_link(tmp_path: Pat
         assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
 
 
-async def test_title_and_content_may_be_left_out_of_an_update(tmp_path: Path) -> None:
+async def test_title_and_content_may_be_left_out_of_an_update(lithos: Lithos) -> None:
     """tools, section 3: absent = keep"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Kept", "Kept text.")
-        file = lithos.knowledge / "kept.md"
-        body = file.read_text().partition("\n---\n")[2]
-        assert (await lithos.call("lithos_write", id=note, agent="a", tags=["x"]))["version"] == 2
-        assert file.read_text().partition("\n---\n")[2] == body
-        assert (await lithos.call("lithos_write", id=note, agent="a", title="New"))["version"] == 3
-        assert (await lithos.call("lithos_write", id=note, agent="a", content="Other."))["version"] == 4
-        read = await lithos.read(note)
-        assert (read["title"], read["content"], read["metadata"]["tags"]) == ("New", "Other.", ["x"])
-        for missing, given in (
-            ("title", {"content": "x"}),
-            ("content", {"title": "T"}),
-            ("title and content", {}),
-        ):
-            assert missing in refusal(await lithos.call("lithos_write", agent="a", **given), "invalid_input")
-        assert "copy" in refusal(
-            await lithos.call("lithos_write", id="", agent="a", title="T"), "invalid_input"
-        )
+    note = await lithos.create("Kept", "Kept text.")
+    file = lithos.knowledge / "kept.md"
+    body = file.read_text().partition("\n---\n")[2]
+    assert (await lithos.call("lithos_write", id=note, agent="a", tags=["x"]))["version"] == 2
+    assert file.read_text().partition("\n---\n")[2] == body
+    assert (await lithos.call("lithos_write", id=note, agent="a", title="New"))["version"] == 3
+    assert (await lithos.call("lithos_write", id=note, agent="a", content="Other."))["version"] == 4
+    read = await lithos.read(note)
+    assert (read["title"], read["content"], read["metadata"]["tags"]) == ("New", "Other.", ["x"])
+    for missing, given in (
+        ("title", {"content": "x"}),
+        ("content", {"title": "T"}),
+        ("title and content", {}),
+    ):
+        assert missing in refusal(await lithos.call("lithos_write", agent="a", **given), "invalid_input")
+    assert "copy" in refusal(await lithos.call("lithos_write", id="", agent="a", title="T"), "invalid_input")

@@ -18,120 +18,109 @@ async def walk(lithos: Lithos, *seeds: str, query: str = "", **more: object) -> 
     return set(await lithos.found(query, mode="graph", seed_ids=list(seeds), **more))
 
 
-async def test_depth_limits_the_steps_both_ways(tmp_path: Path) -> None:
+async def test_depth_limits_the_steps_both_ways(lithos: Lithos) -> None:
     """behaviour 66"""
-    async with serving(tmp_path) as lithos:
-        ids = await make_chain(lithos)
-        assert await walk(lithos, ids["C"], graph_depth=1) == set("BCD")
-        assert await walk(lithos, ids["C"], graph_depth=2) == set("ABCDE")
-        assert await walk(lithos, ids["A"], graph_depth=1) == set("AB")
-        assert await walk(lithos, ids["A"], graph_depth=0) == set("AB")
-        assert await walk(lithos, ids["A"]) == set("ABC")
-        assert await walk(lithos, ids["A"], graph_depth=99) == set("ABCD")
-        assert await walk(lithos, ids["A"], ids["E"], graph_depth=1) == set("ABDE")
-        assert await walk(lithos, ids["Apart"]) == {"Apart"}
+    ids = await make_chain(lithos)
+    assert await walk(lithos, ids["C"], graph_depth=1) == set("BCD")
+    assert await walk(lithos, ids["C"], graph_depth=2) == set("ABCDE")
+    assert await walk(lithos, ids["A"], graph_depth=1) == set("AB")
+    assert await walk(lithos, ids["A"], graph_depth=0) == set("AB")
+    assert await walk(lithos, ids["A"]) == set("ABC")
+    assert await walk(lithos, ids["A"], graph_depth=99) == set("ABCD")
+    assert await walk(lithos, ids["A"], ids["E"], graph_depth=1) == set("ABDE")
+    assert await walk(lithos, ids["Apart"]) == {"Apart"}
 
 
-async def test_unknown_seeds_are_skipped_and_none_left_finds_nothing(tmp_path: Path) -> None:
+async def test_unknown_seeds_are_skipped_and_none_left_finds_nothing(lithos: Lithos) -> None:
     """behaviour 66"""
-    async with serving(tmp_path) as lithos:
-        ids = await make_chain(lithos)
-        assert await walk(lithos, MISSING_ID, ids["A"], "?", graph_depth=1) == set("AB")
-        assert await walk(lithos, MISSING_ID, query="text") == set()
+    ids = await make_chain(lithos)
+    assert await walk(lithos, MISSING_ID, ids["A"], "?", graph_depth=1) == set("AB")
+    assert await walk(lithos, MISSING_ID, query="text") == set()
 
 
-async def test_without_seeds_the_query_finds_them(tmp_path: Path) -> None:
+async def test_without_seeds_the_query_finds_them(lithos: Lithos) -> None:
     """behaviour 66"""
-    async with serving(tmp_path) as lithos:
-        await lithos.create("Start", "quagga herds [[Next]]")
-        await lithos.create("Next", "plain [[Far]]")
-        await lithos.create("Far", "away")
-        for seeds in (None, []):
-            found = await lithos.found("quagga", mode="graph", graph_depth=1, seed_ids=seeds)
-            assert found[0] == "Start"
-            assert set(found) == {"Start", "Next"}
-        assert set(await lithos.found("quagga", mode="graph")) == {"Start", "Next", "Far"}
+    await lithos.create("Start", "quagga herds [[Next]]")
+    await lithos.create("Next", "plain [[Far]]")
+    await lithos.create("Far", "away")
+    for seeds in (None, []):
+        found = await lithos.found("quagga", mode="graph", graph_depth=1, seed_ids=seeds)
+        assert found[0] == "Start"
+        assert set(found) == {"Start", "Next"}
+    assert set(await lithos.found("quagga", mode="graph")) == {"Start", "Next", "Far"}
 
 
-async def test_a_blank_query_without_seeds_finds_nothing(tmp_path: Path) -> None:
+async def test_a_blank_query_without_seeds_finds_nothing(lithos: Lithos) -> None:
     """behaviour 66"""
-    async with serving(tmp_path) as lithos:
-        await make_chain(lithos)
-        assert await walk(lithos) == set()
+    await make_chain(lithos)
+    assert await walk(lithos) == set()
 
 
-async def test_at_most_five_hits_are_seeds(tmp_path: Path) -> None:
+async def test_at_most_five_hits_are_seeds(lithos: Lithos) -> None:
     """behaviour 66"""
-    async with serving(tmp_path) as lithos:
-        for number in range(9):
-            await lithos.create(f"Z{number}", "zebra")
-        assert len(await lithos.found("zebra", mode="graph")) == 5
+    for number in range(9):
+        await lithos.create(f"Z{number}", "zebra")
+    assert len(await lithos.found("zebra", mode="graph")) == 5
 
 
-async def test_placeholders_are_neither_found_nor_a_way(tmp_path: Path) -> None:
+async def test_placeholders_are_neither_found_nor_a_way(lithos: Lithos) -> None:
     """behaviour 66"""
-    async with serving(tmp_path) as lithos:
-        one = await lithos.create("One", "[[nowhere]]")
-        await lithos.create("Two", "[[nowhere]]")
-        assert await walk(lithos, one, graph_depth=3) == {"One"}
+    one = await lithos.create("One", "[[nowhere]]")
+    await lithos.create("Two", "[[nowhere]]")
+    assert await walk(lithos, one, graph_depth=3) == {"One"}
 
 
-async def test_filters_apply_before_the_cut_but_not_to_the_way(tmp_path: Path) -> None:
+async def test_filters_apply_before_the_cut_but_not_to_the_way(lithos: Lithos) -> None:
     """behaviours 54, 66"""
-    async with serving(tmp_path) as lithos:
-        hub = await lithos.create("Hub", " ".join(f"[[N{number}]]" for number in range(9)))
-        for number in range(8):
-            await lithos.create(f"N{number}", "x")
-        await lithos.create("N8", "[[Last]]", tags=["rare"], agent="ann", path="deep")
-        await lithos.create("Last", "x", tags=["rare"])
-        assert await walk(lithos, hub, tags=["rare"], limit=1, graph_depth=1) == {"N8"}
-        assert await walk(lithos, hub, tags=["rare"]) == {"N8", "Last"}
-        assert await walk(lithos, hub, author="ann") == {"N8"}
-        assert await walk(lithos, hub, path_prefix="deep/") == {"N8"}
-        assert await walk(lithos, hub, entities=["x"]) == set()
-        assert len(await lithos.found("", mode="graph", seed_ids=[hub], limit=4)) == 4
+    hub = await lithos.create("Hub", " ".join(f"[[N{number}]]" for number in range(9)))
+    for number in range(8):
+        await lithos.create(f"N{number}", "x")
+    await lithos.create("N8", "[[Last]]", tags=["rare"], agent="ann", path="deep")
+    await lithos.create("Last", "x", tags=["rare"])
+    assert await walk(lithos, hub, tags=["rare"], limit=1, graph_depth=1) == {"N8"}
+    assert await walk(lithos, hub, tags=["rare"]) == {"N8", "Last"}
+    assert await walk(lithos, hub, author="ann") == {"N8"}
+    assert await walk(lithos, hub, path_prefix="deep/") == {"N8"}
+    assert await walk(lithos, hub, entities=["x"]) == set()
+    assert len(await lithos.found("", mode="graph", seed_ids=[hub], limit=4)) == 4
 
 
-async def test_scores_fuse_pagerank_nearness_and_meaning(tmp_path: Path) -> None:
+async def test_scores_fuse_pagerank_nearness_and_meaning(lithos: Lithos) -> None:
     """behaviour 66"""
-    async with serving(tmp_path) as lithos:
-        seed = await lithos.create("Seed", "[[Popular]] [[Lonely]]")
-        popular = await lithos.create("Popular", "cooking pasta with tomatoes")
-        lonely = await lithos.create("Lonely", "volcanoes erupt molten lava")
-        for number in range(4):
-            await lithos.create(f"Fan {number}", "[[Popular]]")
+    seed = await lithos.create("Seed", "[[Popular]] [[Lonely]]")
+    popular = await lithos.create("Popular", "cooking pasta with tomatoes")
+    lonely = await lithos.create("Lonely", "volcanoes erupt molten lava")
+    for number in range(4):
+        await lithos.create(f"Fan {number}", "[[Popular]]")
 
-        async def scores(query: str) -> dict[str, float]:
-            answer = await lithos.call(
-                "lithos_search", query=query, mode="graph", seed_ids=[seed], graph_depth=1
-            )
-            return {row["id"]: row["score"] for row in answer["results"]}
+    async def scores(query: str) -> dict[str, float]:
+        answer = await lithos.call("lithos_search", query=query, mode="graph", seed_ids=[seed], graph_depth=1)
+        return {row["id"]: row["score"] for row in answer["results"]}
 
-        plain = await scores("")
-        # PageRank: popular, lonely, seed; nearness: seed, popular, lonely.
-        assert plain == {popular: 1 / 61 + 1 / 62, lonely: 1 / 62 + 1 / 63, seed: 1 / 63 + 1 / 61}
-        assert list(plain) == [popular, seed, lonely]
-        by_meaning = await scores("molten lava volcanoes")
-        assert by_meaning[lonely] == plain[lonely] + 1 / 61
-        assert by_meaning.keys() == plain.keys()
+    plain = await scores("")
+    # PageRank: popular, lonely, seed; nearness: seed, popular, lonely.
+    assert plain == {popular: 1 / 61 + 1 / 62, lonely: 1 / 62 + 1 / 63, seed: 1 / 63 + 1 / 61}
+    assert list(plain) == [popular, seed, lonely]
+    by_meaning = await scores("molten lava volcanoes")
+    assert by_meaning[lonely] == plain[lonely] + 1 / 61
+    assert by_meaning.keys() == plain.keys()
 
 
-async def test_rows_are_those_of_any_search_and_are_audited(tmp_path: Path) -> None:
+async def test_rows_are_those_of_any_search_and_are_audited(lithos: Lithos) -> None:
     """behaviour 66"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Note", "A zebra here.")
-        for query, snippet in (("zebra", "A zebra here."), ("", "A zebra here.")):
-            answer = await lithos.call(
-                "lithos_search", query=query, mode="graph", seed_ids=[note], agent_id="ann"
-            )
-            (row,) = answer["results"]
-            assert "similarity" not in row
-            assert (row["id"], row["snippet"]) == (note, snippet)
-        assert await lithos.audit() == [("ann", note, "search_result")] * 2
-        refusal(
-            await lithos.call("lithos_search", query="", mode="graph", seed_ids=[note], threshold=2),
-            "invalid_input",
+    note = await lithos.create("Note", "A zebra here.")
+    for query, snippet in (("zebra", "A zebra here."), ("", "A zebra here.")):
+        answer = await lithos.call(
+            "lithos_search", query=query, mode="graph", seed_ids=[note], agent_id="ann"
         )
+        (row,) = answer["results"]
+        assert "similarity" not in row
+        assert (row["id"], row["snippet"]) == (note, snippet)
+    assert await lithos.audit() == [("ann", note, "search_result")] * 2
+    refusal(
+        await lithos.call("lithos_search", query="", mode="graph", seed_ids=[note], threshold=2),
+        "invalid_input",
+    )
 
 
 async def test_without_a_model_links_alone_decide(tmp_path: Path) -> None:
@@ -147,14 +136,13 @@ async def test_without_a_model_links_alone_decide(tmp_path: Path) -> None:
         assert answer["failed_backends"] == ["semantic"]
 
 
-async def test_a_write_counts_at_once(tmp_path: Path) -> None:
+async def test_a_write_counts_at_once(lithos: Lithos) -> None:
     """behaviours 50, 66"""
-    async with serving(tmp_path) as lithos:
-        one, two = await lithos.create("One"), await lithos.create("Two")
-        for _ in range(3):
-            await lithos.write("One", "[[Two]]", id=one)
-            assert await walk(lithos, two) == {"One", "Two"}
-            await lithos.write("One", "text", id=one)
-            assert await walk(lithos, two) == {"Two"}
-        await lithos.call("lithos_delete", id=two, agent="a")
-        assert await walk(lithos, two) == set()
+    one, two = await lithos.create("One"), await lithos.create("Two")
+    for _ in range(3):
+        await lithos.write("One", "[[Two]]", id=one)
+        assert await walk(lithos, two) == {"One", "Two"}
+        await lithos.write("One", "text", id=one)
+        assert await walk(lithos, two) == {"Two"}
+    await lithos.call("lithos_delete", id=two, agent="a")
+    assert await walk(lithos, two) == set()

@@ -44,157 +44,143 @@ async def three_versions(lithos: Lithos, clock: Clock) -> str:
     return note
 
 
-async def test_versions_are_listed_newest_first(tmp_path: Path) -> None:
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, settled=False) as lithos:
-        start = clock.text
-        note = await three_versions(lithos, clock)
-        answer = await history(lithos, id=note)
-        assert list(answer) == ["id", "versions", "total"]
-        assert (answer["id"], answer["total"]) == (note, 3)
-        told = [(row["version"], row["agent"], row["op"], row["title"]) for row in answer["versions"]]
-        assert told == [
-            (3, "cat", "updated", "Rafts"),
-            (2, "bob", "updated", "Raft"),
-            (1, "tester", "created", "Raft"),
-        ]
-        first = answer["versions"][2]
-        assert list(first) == ["version", "at", "agent", "op", "title", "path", "size", "hash", "changed"]
-        assert (first["at"], first["path"], len(first["hash"])) == (start, "raft.md", 64)
-        page = await history(lithos, id=note, limit=1, before=3)
-        assert [row["version"] for row in page["versions"]] == [2]
-        assert await history(lithos, path="raft") == answer
-        only = await history(lithos, id=note, agent="bob", since=start)
-        assert ([row["version"] for row in only["versions"]], only["total"]) == ([2], 1)
-        assert await history(lithos, id=note, agent=" ", since="", diff=" ", path="") == answer
+async def test_versions_are_listed_newest_first(lithos: Lithos, clock: Clock) -> None:
+    start = clock.text
+    note = await three_versions(lithos, clock)
+    answer = await history(lithos, id=note)
+    assert list(answer) == ["id", "versions", "total"]
+    assert (answer["id"], answer["total"]) == (note, 3)
+    told = [(row["version"], row["agent"], row["op"], row["title"]) for row in answer["versions"]]
+    assert told == [
+        (3, "cat", "updated", "Rafts"),
+        (2, "bob", "updated", "Raft"),
+        (1, "tester", "created", "Raft"),
+    ]
+    first = answer["versions"][2]
+    assert list(first) == ["version", "at", "agent", "op", "title", "path", "size", "hash", "changed"]
+    assert (first["at"], first["path"], len(first["hash"])) == (start, "raft.md", 64)
+    page = await history(lithos, id=note, limit=1, before=3)
+    assert [row["version"] for row in page["versions"]] == [2]
+    assert await history(lithos, path="raft") == answer
+    only = await history(lithos, id=note, agent="bob", since=start)
+    assert ([row["version"] for row in only["versions"]], only["total"]) == ([2], 1)
+    assert await history(lithos, id=note, agent=" ", since="", diff=" ", path="") == answer
 
 
-async def test_a_version_and_a_time_are_read_with_their_exact_text(tmp_path: Path) -> None:
+async def test_a_version_and_a_time_are_read_with_their_exact_text(lithos: Lithos, clock: Clock) -> None:
     """behaviour 221"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, settled=False) as lithos:
-        times = [clock.text]
-        note = await lithos.create("Raft", "one", tags=["a"])
-        clock.advance(minutes=1)
-        times.append(clock.text)
-        await lithos.write("Raft", "two", id=note)
-        for arguments in ({"id": note}, {"path": "raft.md"}, {"title": "raft"}):
-            first = await lithos.call("lithos_read", **arguments, version=1)
-            assert (first["content"], first["version"], first["current_version"]) == ("one", 1, 2)
-            assert first["metadata"]["version"] == 1
-        second = await lithos.read(note, version=2)
-        now = await lithos.read(note)
-        assert second == {**now, "current_version": 2, "retrieval_count": second["retrieval_count"]}
-        assert "current_version" not in now
-        assert (await lithos.read(note, as_of=times[0]))["content"] == "one"
-        assert (await lithos.read(note, as_of=times[1]))["content"] == "two"
-        clock.advance(minutes=1)
-        assert (await lithos.read(note, as_of=clock.text, version=None))["content"] == "two"
-        cut = await lithos.read(note, version=1, max_length=2)
-        assert cut["truncated"]
+    times = [clock.text]
+    note = await lithos.create("Raft", "one", tags=["a"])
+    clock.advance(minutes=1)
+    times.append(clock.text)
+    await lithos.write("Raft", "two", id=note)
+    for arguments in ({"id": note}, {"path": "raft.md"}, {"title": "raft"}):
+        first = await lithos.call("lithos_read", **arguments, version=1)
+        assert (first["content"], first["version"], first["current_version"]) == ("one", 1, 2)
+        assert first["metadata"]["version"] == 1
+    second = await lithos.read(note, version=2)
+    now = await lithos.read(note)
+    assert second == {**now, "current_version": 2, "retrieval_count": second["retrieval_count"]}
+    assert "current_version" not in now
+    assert (await lithos.read(note, as_of=times[0]))["content"] == "one"
+    assert (await lithos.read(note, as_of=times[1]))["content"] == "two"
+    clock.advance(minutes=1)
+    assert (await lithos.read(note, as_of=clock.text, version=None))["content"] == "two"
+    cut = await lithos.read(note, version=1, max_length=2)
+    assert cut["truncated"]
 
 
-async def test_what_is_not_kept_is_refused_and_the_oldest_named(tmp_path: Path) -> None:
+async def test_what_is_not_kept_is_refused_and_the_oldest_named(lithos: Lithos, clock: Clock) -> None:
     """behaviour 221"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, settled=False) as lithos:
-        note = await three_versions(lithos, clock)
-        for version in (0, -1, 4, 2**63, 10**30):
-            answer = await lithos.call("lithos_read", id=note, version=version)
-            assert "oldest that is kept is version 1" in refusal(answer, "version_not_found")
-            assert answer["oldest_version"] == 1
-        refusal(await lithos.call("lithos_read", id=note, as_of="2020-01-01"), "version_not_found")
-        refusal(await lithos.call("lithos_read", id=note, as_of="then"), "invalid_input")
-        refusal(await lithos.call("lithos_read", id=note, as_of="2020-01-01", version=1), "invalid_input")
-        refusal(await lithos.call("lithos_read", version=1), "invalid_input")
-        for arguments in ({"id": MISSING_ID}, {"path": "nowhere"}):
-            refusal(await lithos.call("lithos_read", **arguments, version=1), "doc_not_found")
-            refusal(await lithos.call("lithos_history", **arguments), "doc_not_found")
-        refusal(await restore(lithos, MISSING_ID, 1), "doc_not_found")
-        refusal(await restore(lithos, note, 9), "version_not_found")
-        refusal(await lithos.call("lithos_history"), "invalid_input")
-        refusal(await lithos.call("lithos_history", id=note, limit=0), "invalid_input")
-        refusal(await lithos.call("lithos_history", diff="1"), "invalid_input")
-        with pytest.raises(ArgumentFault):
-            await lithos.call("lithos_history", id=note, version=1)
+    note = await three_versions(lithos, clock)
+    for version in (0, -1, 4, 2**63, 10**30):
+        answer = await lithos.call("lithos_read", id=note, version=version)
+        assert "oldest that is kept is version 1" in refusal(answer, "version_not_found")
+        assert answer["oldest_version"] == 1
+    refusal(await lithos.call("lithos_read", id=note, as_of="2020-01-01"), "version_not_found")
+    refusal(await lithos.call("lithos_read", id=note, as_of="then"), "invalid_input")
+    refusal(await lithos.call("lithos_read", id=note, as_of="2020-01-01", version=1), "invalid_input")
+    refusal(await lithos.call("lithos_read", version=1), "invalid_input")
+    for arguments in ({"id": MISSING_ID}, {"path": "nowhere"}):
+        refusal(await lithos.call("lithos_read", **arguments, version=1), "doc_not_found")
+        refusal(await lithos.call("lithos_history", **arguments), "doc_not_found")
+    refusal(await restore(lithos, MISSING_ID, 1), "doc_not_found")
+    refusal(await restore(lithos, note, 9), "version_not_found")
+    refusal(await lithos.call("lithos_history"), "invalid_input")
+    refusal(await lithos.call("lithos_history", id=note, limit=0), "invalid_input")
+    refusal(await lithos.call("lithos_history", diff="1"), "invalid_input")
+    with pytest.raises(ArgumentFault):
+        await lithos.call("lithos_history", id=note, version=1)
 
 
-async def test_a_deleted_note_is_read_by_its_id_and_listed(tmp_path: Path) -> None:
+async def test_a_deleted_note_is_read_by_its_id_and_listed(lithos: Lithos, clock: Clock) -> None:
     """behaviours 221, 223"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, settled=False) as lithos:
-        note = await three_versions(lithos, clock)
-        kept = await lithos.create("Kept")
-        before = clock.text
-        clock.advance(minutes=1)
-        await lithos.call("lithos_delete", id=note, agent="bad")
-        clock.advance(minutes=1)
-        read = await lithos.read(note, version=3)
-        assert (read["content"], read["path"], read["current_version"]) == ("two", "raft.md", None)
-        assert (await lithos.read(note, as_of=before))["version"] == 3
-        gone = await lithos.read(note, as_of=clock.text)
-        assert (gone["deleted"], gone["version"], gone["content"]) == (True, 4, "two")
-        deleted = await history(lithos, deleted=True)
-        assert [(row["id"], row["op"], row["agent"]) for row in deleted["versions"]] == [
-            (note, "deleted", "bad")
-        ]
-        assert deleted["id"] is None
-        assert [row["version"] for row in (await history(lithos, path="raft.md"))["versions"]] == [4, 3, 2, 1]
-        recent = await history(lithos, agent="tester")
-        assert [(row["id"], row["version"]) for row in recent["versions"]] == [(kept, 1), (note, 1)]
-        assert (await history(lithos, since=clock.text))["versions"] == []
+    note = await three_versions(lithos, clock)
+    kept = await lithos.create("Kept")
+    before = clock.text
+    clock.advance(minutes=1)
+    await lithos.call("lithos_delete", id=note, agent="bad")
+    clock.advance(minutes=1)
+    read = await lithos.read(note, version=3)
+    assert (read["content"], read["path"], read["current_version"]) == ("two", "raft.md", None)
+    assert (await lithos.read(note, as_of=before))["version"] == 3
+    gone = await lithos.read(note, as_of=clock.text)
+    assert (gone["deleted"], gone["version"], gone["content"]) == (True, 4, "two")
+    deleted = await history(lithos, deleted=True)
+    assert [(row["id"], row["op"], row["agent"]) for row in deleted["versions"]] == [(note, "deleted", "bad")]
+    assert deleted["id"] is None
+    assert [row["version"] for row in (await history(lithos, path="raft.md"))["versions"]] == [4, 3, 2, 1]
+    recent = await history(lithos, agent="tester")
+    assert [(row["id"], row["version"]) for row in recent["versions"]] == [(kept, 1), (note, 1)]
+    assert (await history(lithos, since=clock.text))["versions"] == []
 
 
-async def test_a_diff_says_what_changed(tmp_path: Path) -> None:
+async def test_a_diff_says_what_changed(lithos: Lithos, clock: Clock) -> None:
     """behaviour 222"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, settled=False) as lithos:
-        note = await three_versions(lithos, clock)
-        answer = await history(lithos, id=note, diff="1..2")
-        assert list(answer) == ["id", "from", "to", "diff", "truncated"]
-        assert (answer["id"], answer["from"], answer["to"], answer["truncated"]) == (note, 1, 2, False)
-        lines = answer["diff"].split("\n")
-        assert lines[:2] == ["--- raft.md\tversion 1", "+++ raft.md\tversion 2"]
-        assert {"-one", "+two", "-version: 1", "+version: 2"} <= set(lines)
-        assert await history(lithos, id=note, diff="2") == answer
-        for same in ("1...2", "1-2", " 1 .. 2 "):
-            assert await history(lithos, id=note, diff=same) == answer
-        first = await history(lithos, id=note, diff="1")
-        assert first["from"] is None
-        assert first["diff"].startswith("--- /dev/null\n")
-        newest = await history(lithos, id=note, diff="1..")
-        assert (newest["from"], newest["to"]) == (1, 3)
-        back = await history(lithos, id=note, diff="2..1")
-        assert {"-two", "+one"} <= set(back["diff"].split("\n"))
-        for wrong in ("a..b", "..", "..2", "1.2", "-1"):
-            refusal(await lithos.call("lithos_history", id=note, diff=wrong), "invalid_input")
-        refusal(await lithos.call("lithos_history", id=note, diff="1..9"), "version_not_found")
-        await lithos.write("Rafts", "\n".join(map(str, range(20_000))), id=note)
-        long = await history(lithos, id=note, diff="4")
-        assert long["truncated"]
-        assert len(long["diff"]) == LONGEST_DIFF
+    note = await three_versions(lithos, clock)
+    answer = await history(lithos, id=note, diff="1..2")
+    assert list(answer) == ["id", "from", "to", "diff", "truncated"]
+    assert (answer["id"], answer["from"], answer["to"], answer["truncated"]) == (note, 1, 2, False)
+    lines = answer["diff"].split("\n")
+    assert lines[:2] == ["--- raft.md\tversion 1", "+++ raft.md\tversion 2"]
+    assert {"-one", "+two", "-version: 1", "+version: 2"} <= set(lines)
+    assert await history(lithos, id=note, diff="2") == answer
+    for same in ("1...2", "1-2", " 1 .. 2 "):
+        assert await history(lithos, id=note, diff=same) == answer
+    first = await history(lithos, id=note, diff="1")
+    assert first["from"] is None
+    assert first["diff"].startswith("--- /dev/null\n")
+    newest = await history(lithos, id=note, diff="1..")
+    assert (newest["from"], newest["to"]) == (1, 3)
+    back = await history(lithos, id=note, diff="2..1")
+    assert {"-two", "+one"} <= set(back["diff"].split("\n"))
+    for wrong in ("a..b", "..", "..2", "1.2", "-1"):
+        refusal(await lithos.call("lithos_history", id=note, diff=wrong), "invalid_input")
+    refusal(await lithos.call("lithos_history", id=note, diff="1..9"), "version_not_found")
+    await lithos.write("Rafts", "\n".join(map(str, range(20_000))), id=note)
+    long = await history(lithos, id=note, diff="4")
+    assert long["truncated"]
+    assert len(long["diff"]) == LONGEST_DIFF
 
 
-async def test_a_restored_version_has_the_old_bytes(tmp_path: Path) -> None:
+async def test_a_restored_version_has_the_old_bytes(tmp_path: Path, lithos: Lithos, clock: Clock) -> None:
     """behaviour 223"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, settled=False) as lithos:
-        note = await three_versions(lithos, clock)
-        old = (await lithos.read(note, version=1))["metadata"]
-        first = (tmp_path / "knowledge" / "raft.md").read_bytes()
-        answer = await restore(lithos, note, 1, expected_version=3)
-        assert answer == {"status": "updated", "id": note, "path": "raft.md", "version": 4, "warnings": []}
-        now = await lithos.read(note)
-        assert (now["content"], now["title"]) == ("one", "Raft")
-        assert now["metadata"] == {**old, "version": 4, "updated_at": clock.text}
-        (row,) = (await history(lithos, id=note, limit=1))["versions"]
-        assert (row["version"], row["op"], row["agent"]) == (4, "restored", "mender")
-        assert lithos.events()[-1] == ("note.updated", {"id": note, "title": "Raft", "path": "raft.md"})
-        stale = await restore(lithos, note, 3, expected_version=3)
-        assert stale["current_version"] == 4
-        refusal(stale, "version_conflict")
-        await restore(lithos, note, 3)
-        assert body_of((tmp_path / "knowledge" / "raft.md").read_bytes()) == body_of(first)
+    note = await three_versions(lithos, clock)
+    old = (await lithos.read(note, version=1))["metadata"]
+    first = (tmp_path / "knowledge" / "raft.md").read_bytes()
+    answer = await restore(lithos, note, 1, expected_version=3)
+    assert answer == {"status": "updated", "id": note, "path": "raft.md", "version": 4, "warnings": []}
+    now = await lithos.read(note)
+    assert (now["content"], now["title"]) == ("one", "Raft")
+    assert now["metadata"] == {**old, "version": 4, "updated_at": clock.text}
+    (row,) = (await history(lithos, id=note, limit=1))["versions"]
+    assert (row["version"], row["op"], row["agent"]) == (4, "restored", "mender")
+    assert lithos.events()[-1] == ("note.updated", {"id": note, "title": "Raft", "path": "raft.md"})
+    stale = await restore(lithos, note, 3, expected_version=3)
+    assert stale["current_version"] == 4
+    refusal(stale, "version_conflict")
+    await restore(lithos, note, 3)
+    assert body_of((tmp_path / "knowledge" / "raft.md").read_bytes()) == body_of(first)
 
 
 FOREIGN_TEXTS = {
@@ -221,62 +207,58 @@ async def test_of_a_persons_bytes_nothing_else_changes(name: str, tmp_path: Path
         assert kept == gap + text
 
 
-async def test_a_deleted_note_comes_back_with_its_id_times_and_links(tmp_path: Path) -> None:
+async def test_a_deleted_note_comes_back_with_its_id_times_and_links(lithos: Lithos, clock: Clock) -> None:
     """behaviour 223"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        note = await three_versions(lithos, clock)
-        linking = await lithos.create("Linking", "See [[raft]].")
-        old = (await lithos.read(note))["metadata"]
-        await lithos.call("lithos_delete", id=note, agent="bad")
-        taken = await lithos.create("Rafters", path="raft.md")
-        collision = await restore(lithos, note, 3)
-        assert collision["existing_id"] == taken
-        refusal(collision, "path_collision")
-        await lithos.call("lithos_delete", id=taken, agent="tester")
-        clock.advance(minutes=1)
-        conflict = await restore(lithos, note, 3, expected_version=3)
-        assert conflict["current_version"] == 4
-        refusal(conflict, "version_conflict")
-        answer = await restore(lithos, note, 3, expected_version=4)
-        assert (answer["status"], answer["path"], answer["version"]) == ("created", "raft.md", 5)
-        now = await lithos.read(note)
-        assert now["metadata"] == {**old, "version": 5, "updated_at": clock.text}
-        assert lithos.events()[-1] == ("note.created", {"id": note, "title": "Rafts", "path": "raft.md"})
-        links = await lithos.call("lithos_related", id=note, include=["links"])
-        assert [row["id"] for row in links["links"]["incoming"]] == [linking]
-        assert await lithos.found("two") == ["Rafts"]
-        assert (await history(lithos, id=note, limit=1))["versions"][0]["op"] == "restored"
-        assert [row["id"] for row in (await history(lithos, deleted=True))["versions"]] == [taken]
-        await lithos.write("Rafts", "three", id=note)
+    note = await three_versions(lithos, clock)
+    linking = await lithos.create("Linking", "See [[raft]].")
+    old = (await lithos.read(note))["metadata"]
+    await lithos.call("lithos_delete", id=note, agent="bad")
+    taken = await lithos.create("Rafters", path="raft.md")
+    collision = await restore(lithos, note, 3)
+    assert collision["existing_id"] == taken
+    refusal(collision, "path_collision")
+    await lithos.call("lithos_delete", id=taken, agent="tester")
+    clock.advance(minutes=1)
+    conflict = await restore(lithos, note, 3, expected_version=3)
+    assert conflict["current_version"] == 4
+    refusal(conflict, "version_conflict")
+    answer = await restore(lithos, note, 3, expected_version=4)
+    assert (answer["status"], answer["path"], answer["version"]) == ("created", "raft.md", 5)
+    now = await lithos.read(note)
+    assert now["metadata"] == {**old, "version": 5, "updated_at": clock.text}
+    assert lithos.events()[-1] == ("note.created", {"id": note, "title": "Rafts", "path": "raft.md"})
+    links = await lithos.call("lithos_related", id=note, include=["links"])
+    assert [row["id"] for row in links["links"]["incoming"]] == [linking]
+    assert await lithos.found("two") == ["Rafts"]
+    assert (await history(lithos, id=note, limit=1))["versions"][0]["op"] == "restored"
+    assert [row["id"] for row in (await history(lithos, deleted=True))["versions"]] == [taken]
+    await lithos.write("Rafts", "three", id=note)
 
 
-async def test_a_restored_title_or_address_must_be_free(tmp_path: Path) -> None:
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create("Raft", "one", source_url="https://example.org/a")
-        await lithos.write("Boat", "two", id=note, source_url="")
-        other = await lithos.create("Raft", "mine", path="other.md")
-        assert (await restore(lithos, note, 1))["existing_id"] == other
-        await lithos.write("Else", "mine", id=other, source_url="https://example.org/a")
-        refusal(await restore(lithos, note, 1), "duplicate")
-        await lithos.write("Else", "mine", id=other, source_url="")
-        assert (await restore(lithos, note, 1))["version"] == 3
+async def test_a_restored_title_or_address_must_be_free(lithos: Lithos) -> None:
+    note = await lithos.create("Raft", "one", source_url="https://example.org/a")
+    await lithos.write("Boat", "two", id=note, source_url="")
+    other = await lithos.create("Raft", "mine", path="other.md")
+    assert (await restore(lithos, note, 1))["existing_id"] == other
+    await lithos.write("Else", "mine", id=other, source_url="https://example.org/a")
+    refusal(await restore(lithos, note, 1), "duplicate")
+    await lithos.write("Else", "mine", id=other, source_url="")
+    assert (await restore(lithos, note, 1))["version"] == 3
 
 
-async def test_an_edit_that_nobody_has_taken_up_survives_a_restoring(tmp_path: Path) -> None:
+async def test_an_edit_that_nobody_has_taken_up_survives_a_restoring(tmp_path: Path, lithos: Lithos) -> None:
     """behaviour 219"""
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create("Raft", "one")
-        await lithos.write("Raft", "two", id=note)
-        file = tmp_path / "knowledge" / "raft.md"
-        file.write_text(file.read_text().replace("two", "by hand"))
-        refusal(await restore(lithos, note, 1, expected_version=2), "version_conflict")
-        answer = await restore(lithos, note, 1)
-        assert answer["version"] == 4
-        kept = [path.read_text() for path in tmp_path.rglob("*") if path.is_file() and path.suffix == ".md"]
-        versions = (await history(lithos, id=note))["versions"]
-        texts = [(await lithos.read(note, version=row["version"]))["content"] for row in versions]
-        assert "by hand" in texts or any("by hand" in text for text in kept)
+    note = await lithos.create("Raft", "one")
+    await lithos.write("Raft", "two", id=note)
+    file = tmp_path / "knowledge" / "raft.md"
+    file.write_text(file.read_text().replace("two", "by hand"))
+    refusal(await restore(lithos, note, 1, expected_version=2), "version_conflict")
+    answer = await restore(lithos, note, 1)
+    assert answer["version"] == 4
+    kept = [path.read_text() for path in tmp_path.rglob("*") if path.is_file() and path.suffix == ".md"]
+    versions = (await history(lithos, id=note))["versions"]
+    texts = [(await lithos.read(note, version=row["version"]))["content"] for row in versions]
+    assert "by hand" in texts or any("by hand" in text for text in kept)
 
 
 BROKEN = b"---\ntags: [a\n: : x\n---\n\n# T\n\ntext\n"
@@ -306,57 +288,54 @@ async def test_bytes_whose_frontmatter_cannot_be_edited_come_back_as_they_are(tm
 
 
 async def test_what_is_pruned_during_a_restoring_comes_back_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create("Raft", "one")
-        await lithos.call("lithos_delete", id=note, agent="bad")
-        newest = NoteHistory.newest
+    note = await lithos.create("Raft", "one")
+    await lithos.call("lithos_delete", id=note, agent="bad")
+    newest = NoteHistory.newest
 
-        async def pruned(service: NoteHistory, note_id: str) -> Any:
-            store = service._reader
-            assert isinstance(store, HistoryStore)
-            rows = store._writer.execute("SELECT place FROM versions").fetchall()
-            store.drop([place for (place,) in rows])
-            assert await newest(service, note_id) is None
-            return None
+    async def pruned(service: NoteHistory, note_id: str) -> Any:
+        store = service._reader
+        assert isinstance(store, HistoryStore)
+        rows = store._writer.execute("SELECT place FROM versions").fetchall()
+        store.drop([place for (place,) in rows])
+        assert await newest(service, note_id) is None
+        return None
 
-        monkeypatch.setattr(NoteHistory, "newest", pruned)
-        answer = await restore(lithos, note, 1)
-        assert answer["status"] == "created"
-        assert (await lithos.read(note))["content"] == "one"
+    monkeypatch.setattr(NoteHistory, "newest", pruned)
+    answer = await restore(lithos, note, 1)
+    assert answer["status"] == "created"
+    assert (await lithos.read(note))["content"] == "one"
 
 
-async def test_taking_one_version_back_keeps_what_others_changed(tmp_path: Path) -> None:
+async def test_taking_one_version_back_keeps_what_others_changed(lithos: Lithos) -> None:
     """behaviour 224"""
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create("List", "one\n\ntwo\n\nthree", tags=["a"])
-        await lithos.write("List", "one\n\nBAD\n\nthree", id=note, agent="bad", tags=["a", "bad"])
-        await lithos.write("List", "one\n\nBAD\n\nthree\n\nfour", id=note, tags=["a", "bad", "good"])
-        tried = await restore(lithos, note, 1, base=2, dry_run=True)
-        assert (tried["status"], tried["merged_with"]) == ("updated", 3)
-        assert (await lithos.read(note))["version"] == 3
-        answer = await restore(lithos, note, 1, base=2)
-        assert (answer["version"], answer["merged_with"]) == (4, 3)
-        now = await lithos.read(note)
-        assert now["content"] == "one\n\ntwo\n\nthree\n\nfour"
-        assert now["metadata"]["tags"] == ["a", "good"]
-        again = await restore(lithos, note, 1, base=2)
-        assert (again["status"], again["version"]) == ("unchanged", 4)
-        await lithos.write("List", "one\n\nBAD\n\nthree", id=note, agent="bob")
-        assert (await restore(lithos, note, 1, base=2))["status"] == "unchanged"  # done before
+    note = await lithos.create("List", "one\n\ntwo\n\nthree", tags=["a"])
+    await lithos.write("List", "one\n\nBAD\n\nthree", id=note, agent="bad", tags=["a", "bad"])
+    await lithos.write("List", "one\n\nBAD\n\nthree\n\nfour", id=note, tags=["a", "bad", "good"])
+    tried = await restore(lithos, note, 1, base=2, dry_run=True)
+    assert (tried["status"], tried["merged_with"]) == ("updated", 3)
+    assert (await lithos.read(note))["version"] == 3
+    answer = await restore(lithos, note, 1, base=2)
+    assert (answer["version"], answer["merged_with"]) == (4, 3)
+    now = await lithos.read(note)
+    assert now["content"] == "one\n\ntwo\n\nthree\n\nfour"
+    assert now["metadata"]["tags"] == ["a", "good"]
+    again = await restore(lithos, note, 1, base=2)
+    assert (again["status"], again["version"]) == ("unchanged", 4)
+    await lithos.write("List", "one\n\nBAD\n\nthree", id=note, agent="bob")
+    assert (await restore(lithos, note, 1, base=2))["status"] == "unchanged"  # done before
 
 
-async def test_an_overlap_is_reported_and_nothing_is_written(tmp_path: Path) -> None:
+async def test_an_overlap_is_reported_and_nothing_is_written(lithos: Lithos) -> None:
     """behaviour 224"""
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create("List", "one\n\ntwo\n\nthree")
-        await lithos.write("List", "one\n\nBAD\n\nthree", id=note, agent="bad")
-        await lithos.write("List", "one\n\nBAD, says ann\n\nthree", id=note, agent="ann")
-        answer = await restore(lithos, note, 1, base=2)
-        refusal(answer, "version_conflict")
-        assert [set(each) for each in answer["conflicts"]] == [{"line", "base", "mine", "theirs"}]
-        assert (await lithos.read(note))["version"] == 3
+    note = await lithos.create("List", "one\n\ntwo\n\nthree")
+    await lithos.write("List", "one\n\nBAD\n\nthree", id=note, agent="bad")
+    await lithos.write("List", "one\n\nBAD, says ann\n\nthree", id=note, agent="ann")
+    answer = await restore(lithos, note, 1, base=2)
+    refusal(answer, "version_conflict")
+    assert [set(each) for each in answer["conflicts"]] == [{"line", "base", "mine", "theirs"}]
+    assert (await lithos.read(note))["version"] == 3
 
 
 async def test_without_history_every_question_is_refused_and_notes_are_written(tmp_path: Path) -> None:
@@ -390,13 +369,12 @@ async def test_a_long_list_of_versions_goes_on_where_it_was_cut(tmp_path: Path) 
         assert seen == list(range(25, 0, -1))
 
 
-async def test_a_section_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+async def test_a_section_of_an_earlier_version_is_read(lithos: Lithos) -> None:
     """behaviours 214, 221"""
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create("Raft", "## Logs\n\nold\n\n## Votes\n\nv")
-        await lithos.call("lithos_note_edit", id=note, agent="a", op="replace", section="Logs", text="new")
-        old = await lithos.read(note, version=1, section="Logs", outline=True)
-        assert "old" in old["content"]
-        assert "v" not in old["content"].removeprefix("## Logs")
-        assert [row["section"] for row in old["outline"]][-2:] == ["Logs", "Votes"]
-        assert "new" in (await lithos.read(note, version=2, section="Logs"))["content"]
+    note = await lithos.create("Raft", "## Logs\n\nold\n\n## Votes\n\nv")
+    await lithos.call("lithos_note_edit", id=note, agent="a", op="replace", section="Logs", text="new")
+    old = await lithos.read(note, version=1, section="Logs", outline=True)
+    assert "old" in old["content"]
+    assert "v" not in old["content"].removeprefix("## Logs")
+    assert [row["section"] for row in old["outline"]][-2:] == ["Logs", "Votes"]
+    assert "new" in (await lithos.read(note, version=2, section="Logs"))["content"]

@@ -5,24 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.servers import MISSING_ID, refusal, serving
+from tests.tools.contract.test_registry import SHOWN, TOOLS
 
 LEGACY = ["lithos_links", "lithos_semantic", "lithos_provenance"]
 ON = {"legacy_tools": True}
 
 
-@pytest.mark.parametrize("profile", ["core", "standard", "full"])
-async def test_every_profile_lists_them_at_the_end_where_they_are_wanted(
-    tmp_path: Path, profile: Any
-) -> None:
+async def test_every_profile_lists_them_at_the_end_where_they_are_wanted(tmp_path: Path) -> None:
     """behaviour 171"""
-    async with serving(tmp_path / "without", settled=False, server={"tools": profile}) as lithos:
-        without = [spec.name for spec in lithos.server.tools.listed()]
-    async with serving(tmp_path / "with", settled=False, server=ON | {"tools": profile}) as lithos:
-        assert [spec.name for spec in lithos.server.tools.listed()] == without + LEGACY
-        assert all(spec.read_only and spec.idempotent for spec in lithos.server.tools.listed()[-3:])
+    for profile, (profiles, _) in SHOWN.items():
+        shown = [name for name, (of_tool, _) in TOOLS.items() if of_tool in profiles]
+        async with serving(tmp_path / profile, settled=False, server=ON | {"tools": profile}) as lithos:
+            assert [spec.name for spec in lithos.server.tools.listed()] == shown + LEGACY
+            assert all(spec.read_only and spec.idempotent for spec in lithos.server.tools.listed()[-3:])
 
 
 def sides(outgoing: list[Any], incoming: list[Any]) -> dict[str, Any]:

@@ -5,33 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 
 from lithos.config.sections import HistoryConfig
-from tests.servers import serving
+from tests.servers import Lithos, serving
 
 LINKS = [f"Links {number:02}" for number in range(25)]
 
 
-async def test_a_deletion_names_what_linked_to_the_note_and_how_it_comes_back(tmp_path: Path) -> None:
+async def test_a_deletion_names_what_linked_to_the_note_and_how_it_comes_back(lithos: Lithos) -> None:
     """behaviour 47: exactly its success where nothing links there"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Target", "[[Target]] the text")
-        assert "linked_from" not in await lithos.call("lithos_impact", id=note)
-        for title in LINKS:
-            await lithos.create(title, "[[Target]] and [[target]] again", path="links")
-        preview = await lithos.call("lithos_impact", id=note)
-        assert (preview["dependents"], preview["linked_from_total"]) == ([], 25)
-        assert [each["title"] for each in preview["linked_from"]] == LINKS
-        gone = await lithos.call("lithos_delete", id=note, agent="ann")
-        assert (gone["success"], gone["linked_from_total"]) == (True, 25)
-        assert gone["linked_from"] == preview["linked_from"][:20]
-        first = gone["linked_from"][0]
-        assert await lithos.call("lithos_delete", id=first["id"], agent="ann") == {"success": True}
-        # What it says is true.
-        assert f"lithos_restore with id={note} and version=" in gone["restore"]
-        version = int(gone["restore"].partition("version=")[2].partition(",")[0])
-        assert f"`lithos restore-note {note} --version {version}`" in gone["restore"]
-        back = await lithos.call("lithos_restore", id=note, version=version, agent="ann")
-        assert back["status"] == "created"
-        assert "the text" in (await lithos.read(note))["content"]
+    note = await lithos.create("Target", "[[Target]] the text")
+    assert "linked_from" not in await lithos.call("lithos_impact", id=note)
+    for title in LINKS:
+        await lithos.create(title, "[[Target]] and [[target]] again", path="links")
+    preview = await lithos.call("lithos_impact", id=note)
+    assert (preview["dependents"], preview["linked_from_total"]) == ([], 25)
+    assert [each["title"] for each in preview["linked_from"]] == LINKS
+    gone = await lithos.call("lithos_delete", id=note, agent="ann")
+    assert (gone["success"], gone["linked_from_total"]) == (True, 25)
+    assert gone["linked_from"] == preview["linked_from"][:20]
+    first = gone["linked_from"][0]
+    assert await lithos.call("lithos_delete", id=first["id"], agent="ann") == {"success": True}
+    # What it says is true.
+    assert f"lithos_restore with id={note} and version=" in gone["restore"]
+    version = int(gone["restore"].partition("version=")[2].partition(",")[0])
+    assert f"`lithos restore-note {note} --version {version}`" in gone["restore"]
+    back = await lithos.call("lithos_restore", id=note, version=version, agent="ann")
+    assert back["status"] == "created"
+    assert "the text" in (await lithos.read(note))["content"]
 
 
 async def test_without_a_history_nothing_is_promised(tmp_path: Path) -> None:

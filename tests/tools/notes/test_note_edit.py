@@ -60,121 +60,114 @@ async def outline_of(lithos: Lithos, note: str) -> dict[str, Any]:
     return {row["section"]: row for row in read["outline"]}
 
 
-async def test_the_outline_of_a_note(tmp_path: Path) -> None:
+async def test_the_outline_of_a_note(lithos: Lithos) -> None:
     """behaviour 213"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Runbook", TEXT)
-        read = await lithos.read(note, outline=True)
-        assert read["content"] == ""
-        assert "section" not in read
-        rows = read["outline"]
-        assert [(row["section"], row["level"]) for row in rows] == [
-            ("(top)", 0),
-            ("Deploy", 2),
-            ("Deploy > Rollback", 3),
-            ("Test", 2),
-            ("Test > Rollback", 3),
-        ]
-        assert list(rows[0]) == ["section", "level", "chars", "hash"]
-        for row in rows:
-            part = await lithos.read(note, section=row["section"])
-            assert (part["section"], part["section_hash"]) == (row["section"], row["hash"])
-            assert len(part["content"]) == row["chars"]
-            assert hashlib.sha256(part["content"].encode()).hexdigest()[:12] == row["hash"]
-        assert "outline" not in part
-        both = await lithos.read(note, outline=True, section="deploy")
-        assert both["outline"] == rows
-        assert both["content"] == "## Deploy\n\nHow.\n\n### Rollback\n\nBack."
-        cut = await lithos.read(note, section="Deploy", max_length=12)
-        assert cut["truncated"]
-        assert both["content"].startswith(cut["content"].rstrip("."))
-        rest = await lithos.read(note, section="Deploy", offset=cut["next_offset"])
-        assert both["content"].endswith(rest["content"])
+    note = await lithos.create("Runbook", TEXT)
+    read = await lithos.read(note, outline=True)
+    assert read["content"] == ""
+    assert "section" not in read
+    rows = read["outline"]
+    assert [(row["section"], row["level"]) for row in rows] == [
+        ("(top)", 0),
+        ("Deploy", 2),
+        ("Deploy > Rollback", 3),
+        ("Test", 2),
+        ("Test > Rollback", 3),
+    ]
+    assert list(rows[0]) == ["section", "level", "chars", "hash"]
+    for row in rows:
+        part = await lithos.read(note, section=row["section"])
+        assert (part["section"], part["section_hash"]) == (row["section"], row["hash"])
+        assert len(part["content"]) == row["chars"]
+        assert hashlib.sha256(part["content"].encode()).hexdigest()[:12] == row["hash"]
+    assert "outline" not in part
+    both = await lithos.read(note, outline=True, section="deploy")
+    assert both["outline"] == rows
+    assert both["content"] == "## Deploy\n\nHow.\n\n### Rollback\n\nBack."
+    cut = await lithos.read(note, section="Deploy", max_length=12)
+    assert cut["truncated"]
+    assert both["content"].startswith(cut["content"].rstrip("."))
+    rest = await lithos.read(note, section="Deploy", offset=cut["next_offset"])
+    assert both["content"].endswith(rest["content"])
 
 
-async def test_a_section_that_cannot_be_told_is_refused_with_candidates(tmp_path: Path) -> None:
+async def test_a_section_that_cannot_be_told_is_refused_with_candidates(lithos: Lithos) -> None:
     """behaviour 214"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Runbook", TEXT)
-        assert (await lithos.read(note, section="deploy > rollback"))["content"] == "### Rollback\n\nBack."
-        before = lithos.files()
-        for call in (
-            lithos.call("lithos_read", id=note, section="Rollback"),
-            edit(lithos, note, "append", section="Rollback", text="x"),
-        ):
-            refused = refused_as(await call, "section_not_found")
-            assert refused["candidates"] == ["Deploy > Rollback", "Test > Rollback"]
-        refused = refused_as(
-            await edit(lithos, note, "append", section="Nothing", text="x"), "section_not_found"
-        )
-        assert len(refused["candidates"]) == 5
-        assert lithos.files() == before
-        assert (await lithos.read(note))["version"] == 1
+    note = await lithos.create("Runbook", TEXT)
+    assert (await lithos.read(note, section="deploy > rollback"))["content"] == "### Rollback\n\nBack."
+    before = lithos.files()
+    for call in (
+        lithos.call("lithos_read", id=note, section="Rollback"),
+        edit(lithos, note, "append", section="Rollback", text="x"),
+    ):
+        refused = refused_as(await call, "section_not_found")
+        assert refused["candidates"] == ["Deploy > Rollback", "Test > Rollback"]
+    refused = refused_as(await edit(lithos, note, "append", section="Nothing", text="x"), "section_not_found")
+    assert len(refused["candidates"]) == 5
+    assert lithos.files() == before
+    assert (await lithos.read(note))["version"] == 1
 
 
-async def test_an_edit_changes_its_place_and_the_properties_it_must(tmp_path: Path) -> None:
+async def test_an_edit_changes_its_place_and_the_properties_it_must(lithos: Lithos) -> None:
     """behaviours 215, 220"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Runbook", TEXT)
-        old = text_of(lithos, "runbook.md")
-        told = await edit(lithos, note, "append", section="deploy", text="More.\n")
-        rows = await outline_of(lithos, note)
-        assert told == {
-            "status": "updated",
-            "id": note,
-            "path": "runbook.md",
-            "version": 2,
-            "section": "Deploy",
-            "section_hash": rows["Deploy"]["hash"],
-            "warnings": [],
-        }
-        new = text_of(lithos, "runbook.md")
-        assert new.partition("\n---\n")[2] == old.partition("\n---\n")[2].replace(
-            "Back.\n", "Back.\n\nMore.\n"
-        )
-        read = await lithos.read(note)
-        assert (read["version"], read["metadata"]["contributors"]) == (2, ["ed"])
-        assert lithos.events()[-1] == (
-            "note.updated",
-            {"id": note, "title": "Runbook", "path": "runbook.md"},
-        )
-        assert (await edit(lithos, note, "check", find="first"))["version"] == 3
-        assert (await edit(lithos, note, "uncheck", section="Test", find="second"))["version"] == 4
-        assert "- [x] first\n- [ ] second\n" in text_of(lithos, "runbook.md")
-        removed = await edit(lithos, note, "remove", section="Test > Rollback")
-        assert (removed["section"], removed["section_hash"]) == (None, None)
-        assert "Never." not in text_of(lithos, "runbook.md")
-        replaced = await edit(lithos, note, "replace", section="Test", text="## Checks\n\nAll.")
-        assert replaced["section"] == "Checks"
-        assert await lithos.found("Checks") == ["Runbook"]
-        whole = await edit(lithos, note, "append", text="The end.")
-        content = (await lithos.read(note))["content"]
-        assert content.endswith("## Checks\n\nAll.\n\nThe end.")
-        assert (whole["section"], whole["section_hash"]) == (
-            None,
-            hashlib.sha256(content.encode()).hexdigest()[:12],
-        )
+    note = await lithos.create("Runbook", TEXT)
+    old = text_of(lithos, "runbook.md")
+    told = await edit(lithos, note, "append", section="deploy", text="More.\n")
+    rows = await outline_of(lithos, note)
+    assert told == {
+        "status": "updated",
+        "id": note,
+        "path": "runbook.md",
+        "version": 2,
+        "section": "Deploy",
+        "section_hash": rows["Deploy"]["hash"],
+        "warnings": [],
+    }
+    new = text_of(lithos, "runbook.md")
+    assert new.partition("\n---\n")[2] == old.partition("\n---\n")[2].replace("Back.\n", "Back.\n\nMore.\n")
+    read = await lithos.read(note)
+    assert (read["version"], read["metadata"]["contributors"]) == (2, ["ed"])
+    assert lithos.events()[-1] == (
+        "note.updated",
+        {"id": note, "title": "Runbook", "path": "runbook.md"},
+    )
+    assert (await edit(lithos, note, "check", find="first"))["version"] == 3
+    assert (await edit(lithos, note, "uncheck", section="Test", find="second"))["version"] == 4
+    assert "- [x] first\n- [ ] second\n" in text_of(lithos, "runbook.md")
+    removed = await edit(lithos, note, "remove", section="Test > Rollback")
+    assert (removed["section"], removed["section_hash"]) == (None, None)
+    assert "Never." not in text_of(lithos, "runbook.md")
+    replaced = await edit(lithos, note, "replace", section="Test", text="## Checks\n\nAll.")
+    assert replaced["section"] == "Checks"
+    assert await lithos.found("Checks") == ["Runbook"]
+    whole = await edit(lithos, note, "append", text="The end.")
+    content = (await lithos.read(note))["content"]
+    assert content.endswith("## Checks\n\nAll.\n\nThe end.")
+    assert (whole["section"], whole["section_hash"]) == (
+        None,
+        hashlib.sha256(content.encode()).hexdigest()[:12],
+    )
 
 
-async def test_a_note_may_be_named_by_its_path(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        await lithos.create("Runbook", TEXT)
-        told = await lithos.call("lithos_note_edit", path="runbook", op="prepend", text="First.", agent="ed")
-        assert told["version"] == 2
-        refused_as(
-            await lithos.call("lithos_note_edit", path="none", op="append", text="x", agent="e"),
-            "doc_not_found",
-        )
-        refused_as(
-            await lithos.call("lithos_note_edit", id=MISSING_ID, op="append", text="x", agent="e"),
-            "doc_not_found",
-        )
-        refused_as(await lithos.call("lithos_note_edit", op="append", text="x", agent="e"), "invalid_input")
+async def test_a_note_may_be_named_by_its_path(lithos: Lithos) -> None:
+    await lithos.create("Runbook", TEXT)
+    told = await lithos.call("lithos_note_edit", path="runbook", op="prepend", text="First.", agent="ed")
+    assert told["version"] == 2
+    refused_as(
+        await lithos.call("lithos_note_edit", path="none", op="append", text="x", agent="e"),
+        "doc_not_found",
+    )
+    refused_as(
+        await lithos.call("lithos_note_edit", id=MISSING_ID, op="append", text="x", agent="e"),
+        "doc_not_found",
+    )
+    refused_as(await lithos.call("lithos_note_edit", op="append", text="x", agent="e"), "invalid_input")
 
 
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
+async def test_what_cannot_be_done_changes_nothing(lithos: Lithos) -> None:
+    note = await lithos.create("Runbook", TEXT)
+    old = text_of(lithos, "runbook.md")
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"op": "rename", "text": "x"}, "invalid_input"),
         ({"op": "replace", "text": "x"}, "invalid_input"),
         ({"op": "append", "text": ""}, "invalid_input"),
@@ -186,39 +179,35 @@ async def test_a_note_may_be_named_by_its_path(tmp_path: Path) -> None:
         ({"op": "check", "find": "third"}, "text_not_found"),
         ({"op": "append", "text": "x" * 2_000_000}, "content_too_large"),
         ({"op": "append", "text": "x", "expected_version": 7}, "version_conflict"),
-    ],
-)
-async def test_what_cannot_be_done_changes_nothing(tmp_path: Path, fields: dict[str, Any], code: str) -> None:
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Runbook", TEXT)
-        old = text_of(lithos, "runbook.md")
-        refused = refused_as(await lithos.call("lithos_note_edit", id=note, agent="ed", **fields), code)
+    ]
+    for fields, code in refused:
+        answer = await lithos.call("lithos_note_edit", id=note, agent="ed", **fields)
+        assert refusal(answer, code), fields
         if code == "text_ambiguous":
-            assert refused["count"] == 2
-        assert text_of(lithos, "runbook.md") == old
+            assert answer["count"] == 2
+    assert text_of(lithos, "runbook.md") == old
 
 
-async def test_an_expected_hash_is_that_of_the_section_alone(tmp_path: Path) -> None:
+async def test_an_expected_hash_is_that_of_the_section_alone(lithos: Lithos) -> None:
     """behaviour 217"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Runbook", TEXT)
-        known = (await lithos.read(note, section="Deploy"))["section_hash"]
-        await edit(lithos, note, "append", section="Test", text="Elsewhere.")
-        first = await edit(lithos, note, "append", section="Deploy", text="Mine.", expected_hash=known)
-        assert first["version"] == 3
-        refused = refused_as(
-            await edit(lithos, note, "replace", section="Deploy", text="Gone.", expected_hash=known),
-            "version_conflict",
-        )
-        part = await lithos.read(note, section="Deploy")
-        assert refused["current_version"] == 3
-        assert refused["current_hash"] == part["section_hash"] == first["section_hash"]
-        assert refused["current_text"] == part["content"]
-        assert refused["warnings"] == []
-        again = await edit(
-            lithos, note, "replace", section="Deploy", text="New.", expected_hash=refused["current_hash"]
-        )
-        assert again["version"] == 4
+    note = await lithos.create("Runbook", TEXT)
+    known = (await lithos.read(note, section="Deploy"))["section_hash"]
+    await edit(lithos, note, "append", section="Test", text="Elsewhere.")
+    first = await edit(lithos, note, "append", section="Deploy", text="Mine.", expected_hash=known)
+    assert first["version"] == 3
+    refused = refused_as(
+        await edit(lithos, note, "replace", section="Deploy", text="Gone.", expected_hash=known),
+        "version_conflict",
+    )
+    part = await lithos.read(note, section="Deploy")
+    assert refused["current_version"] == 3
+    assert refused["current_hash"] == part["section_hash"] == first["section_hash"]
+    assert refused["current_text"] == part["content"]
+    assert refused["warnings"] == []
+    again = await edit(
+        lithos, note, "replace", section="Deploy", text="New.", expected_hash=refused["current_hash"]
+    )
+    assert again["version"] == 4
 
 
 async def append_together(tmp_path: Path, section: str | None, texts: int) -> None:
@@ -250,7 +239,7 @@ async def test_sixteen_agents_append_to_one_note_and_none_is_lost(
     tmp_path: Path, section: str | None
 ) -> None:
     """behaviour 216"""
-    await append_together(tmp_path, section, 8)
+    await append_together(tmp_path, section, 4)
 
 
 @pytest.mark.slow
@@ -259,22 +248,21 @@ async def test_sixteen_agents_append_fifty_texts_each(tmp_path: Path) -> None:
     await append_together(tmp_path, "Log", 50)
 
 
-async def test_an_edit_builds_on_what_a_person_saved(tmp_path: Path) -> None:
+async def test_an_edit_builds_on_what_a_person_saved(lithos: Lithos) -> None:
     """behaviour 219"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Runbook", TEXT)
-        file = lithos.knowledge / "runbook.md"
-        file.write_text(file.read_text() + "\nBy a person.\n")
-        refused = refused_as(
-            await edit(lithos, note, "append", section="Deploy", text="x", expected_version=1),
-            "version_conflict",
-        )
-        assert refused["current_version"] == 2
-        told = await edit(lithos, note, "append", section="Deploy", text="By an agent.")
-        assert told["version"] == 3
-        content = (await lithos.read(note))["content"]
-        assert "By a person." in content
-        assert "Back.\n\nBy an agent.\n\n## Test" in content
+    note = await lithos.create("Runbook", TEXT)
+    file = lithos.knowledge / "runbook.md"
+    file.write_text(file.read_text() + "\nBy a person.\n")
+    refused = refused_as(
+        await edit(lithos, note, "append", section="Deploy", text="x", expected_version=1),
+        "version_conflict",
+    )
+    assert refused["current_version"] == 2
+    told = await edit(lithos, note, "append", section="Deploy", text="By an agent.")
+    assert told["version"] == 3
+    content = (await lithos.read(note))["content"]
+    assert "By a person." in content
+    assert "Back.\n\nBy an agent.\n\n## Test" in content
 
 
 FOREIGN_NOTE = (
@@ -340,10 +328,9 @@ async def test_a_long_note_is_parsed_outside_the_writer(
         assert len(reads) == 2
 
 
-async def test_a_long_outline_is_cut_and_says_so(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Long", "\n".join(f"## Section {number}" for number in range(500)))
-        read = await lithos.call("lithos_read", id=note, outline=True)
-        assert read["outline_total"] == 500
-        assert len(read["outline"]) == 200
-        assert len(json.dumps(read)) < 100_000
+async def test_a_long_outline_is_cut_and_says_so(lithos: Lithos) -> None:
+    note = await lithos.create("Long", "\n".join(f"## Section {number}" for number in range(500)))
+    read = await lithos.call("lithos_read", id=note, outline=True)
+    assert read["outline_total"] == 500
+    assert len(read["outline"]) == 200
+    assert len(json.dumps(read)) < 100_000

@@ -95,22 +95,23 @@ async def test_a_title_in_the_frontmatter_alone_leaves_the_whole_body(tmp_path: 
         assert (await lithos.read(NOTE_ID))["title"] == "New"
 
 
-async def test_empty_metadata_keeps_and_empty_tags_clear(tmp_path: Path) -> None:
+async def test_empty_metadata_keeps_and_empty_tags_clear(lithos: Lithos) -> None:
     """behaviours 29, 39, 52"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("T", tags=["a"], metadata={"k": [1, {"x": None}], "l": 2})
-        assert (await update(lithos, id=note, status="archived", metadata={}))["version"] == 2
-        metadata = (await lithos.read(note))["metadata"]
-        assert (metadata["tags"], metadata["extra"]) == (["a"], {"k": [1, {"x": None}], "l": 2})
-        await update(lithos, id=note, tags=[])
-        assert (await lithos.read(note))["metadata"]["tags"] == []
-        await update(lithos, id=note, metadata={"k": None, "absent": None, "m": "é"})
-        assert (await lithos.read(note))["metadata"]["extra"] == {"l": 2, "m": "é"}
+    note = await lithos.create("T", tags=["a"], metadata={"k": [1, {"x": None}], "l": 2})
+    assert (await update(lithos, id=note, status="archived", metadata={}))["version"] == 2
+    metadata = (await lithos.read(note))["metadata"]
+    assert (metadata["tags"], metadata["extra"]) == (["a"], {"k": [1, {"x": None}], "l": 2})
+    await update(lithos, id=note, tags=[])
+    assert (await lithos.read(note))["metadata"]["tags"] == []
+    await update(lithos, id=note, metadata={"k": None, "absent": None, "m": "é"})
+    assert (await lithos.read(note))["metadata"]["extra"] == {"l": 2, "m": "é"}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+async def test_what_can_never_work_is_refused_without_a_trace(lithos: Lithos) -> None:
+    """behaviours 52, 53, 173"""
+    note = await lithos.create("T")
+    before, events = (lithos.knowledge / "t.md").read_bytes(), lithos.events()
+    refused: list[dict[str, Any]] = [
         {},
         {"metadata": {}},
         {"expected_version": 1},
@@ -122,48 +123,39 @@ async def test_empty_metadata_keeps_and_empty_tags_clear(tmp_path: Path) -> None
         {"metadata": {" ": 1}},
         {"id": " ", "title": "New"},
         {"agent": "\t", "title": "New"},
-    ],
-)
-async def test_what_can_never_work_is_refused_without_a_trace(
-    tmp_path: Path, arguments: dict[str, Any]
-) -> None:
-    """behaviours 52, 53, 173"""
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create("T")
-        before, events = (lithos.knowledge / "t.md").read_bytes(), lithos.events()
+    ]
+    for arguments in refused:
         refusal(await update(lithos, **{"id": note, "agent": "newcomer"} | arguments), "invalid_input")
-        assert (lithos.knowledge / "t.md").read_bytes() == before
-        assert lithos.events() == events
-        assert await lithos.call("lithos_agent_info", id="newcomer") is None
+    assert (lithos.knowledge / "t.md").read_bytes() == before
+    assert lithos.events() == events
+    assert await lithos.call("lithos_agent_info", id="newcomer") is None
 
 
-async def test_an_unknown_id_is_note_not_found_and_the_agent_is_registered(tmp_path: Path) -> None:
+async def test_an_unknown_id_is_note_not_found_and_the_agent_is_registered(lithos: Lithos) -> None:
     """behaviours 53, 91, 127"""
-    async with serving(tmp_path) as lithos:
-        message = refusal(await update(lithos, id=MISSING_ID, title="New"), "note_not_found")
-        assert MISSING_ID in message
-        assert (await lithos.call("lithos_agent_info", id="bob"))["id"] == "bob"
-        note = await lithos.create("T")
-        await lithos.call("lithos_delete", id=note, agent="a")
-        events = lithos.events()
-        refusal(await update(lithos, id=note, tags=["x"]), "note_not_found")
-        assert lithos.events() == events
+    message = refusal(await update(lithos, id=MISSING_ID, title="New"), "note_not_found")
+    assert MISSING_ID in message
+    assert (await lithos.call("lithos_agent_info", id="bob"))["id"] == "bob"
+    note = await lithos.create("T")
+    await lithos.call("lithos_delete", id=note, agent="a")
+    events = lithos.events()
+    refusal(await update(lithos, id=note, tags=["x"]), "note_not_found")
+    assert lithos.events() == events
 
 
-async def test_a_stale_version_and_a_taken_slug_are_refused(tmp_path: Path) -> None:
+async def test_a_stale_version_and_a_taken_slug_are_refused(lithos: Lithos) -> None:
     """behaviours 13, 34, 53"""
-    async with serving(tmp_path) as lithos:
-        note, other = await lithos.create("One"), await lithos.create("Two")
-        assert (await update(lithos, id=note, tags=["x"], expected_version=1))["version"] == 2
-        answer = await update(lithos, id=note, tags=["y"], expected_version="1")
-        refusal(answer, "version_conflict")
-        assert list(answer.items())[3:] == [("current_version", 2), ("warnings", [])]
-        answer = await update(lithos, id=note, title="TWO!", tags=["y"])
-        refusal(answer, "slug_collision")
-        assert (answer["existing_id"], answer["slug_collision_existing_id"]) == (other, other)
-        read = await lithos.read(note)
-        assert (read["title"], read["metadata"]["tags"], read["version"]) == ("One", ["x"], 2)
-        assert (await update(lithos, id=note, title="ONE"))["version"] == 3  # its own slug
+    note, other = await lithos.create("One"), await lithos.create("Two")
+    assert (await update(lithos, id=note, tags=["x"], expected_version=1))["version"] == 2
+    answer = await update(lithos, id=note, tags=["y"], expected_version="1")
+    refusal(answer, "version_conflict")
+    assert list(answer.items())[3:] == [("current_version", 2), ("warnings", [])]
+    answer = await update(lithos, id=note, title="TWO!", tags=["y"])
+    refusal(answer, "slug_collision")
+    assert (answer["existing_id"], answer["slug_collision_existing_id"]) == (other, other)
+    read = await lithos.read(note)
+    assert (read["title"], read["metadata"]["tags"], read["version"]) == ("One", ["x"], 2)
+    assert (await update(lithos, id=note, title="ONE"))["version"] == 3  # its own slug
 
 
 async def test_write_outcomes_may_carry_their_code_as_status(tmp_path: Path) -> None:
@@ -208,20 +200,17 @@ async def test_it_is_listed_by_full_only_right_after_the_statistics(tmp_path: Pa
         refusal(await update(lithos, id=MISSING_ID, tags=[]), "note_not_found")
 
 
-async def test_updates_of_text_and_of_frontmatter_do_not_undo_each_other(tmp_path: Path) -> None:
+async def test_updates_of_text_and_of_frontmatter_do_not_undo_each_other(lithos: Lithos) -> None:
     """behaviour 50"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("T", "old")
-        async with trio.open_nursery() as nursery:
-            for number in range(8):
-                nursery.start_soon(
-                    lambda n=number: update(lithos, id=note, metadata={f"k{n}": n}, agent=f"a{n}")
-                )
-            nursery.start_soon(lambda: lithos.write("T", "new", id=note, tags=["t"]))
-        read = await lithos.read(note)
-        assert (read["content"], read["version"]) == ("new", 10)
-        assert read["metadata"]["extra"] == {f"k{n}": n for n in range(8)}
-        assert read["metadata"]["tags"] == ["t"]
+    note = await lithos.create("T", "old")
+    async with trio.open_nursery() as nursery:
+        for number in range(8):
+            nursery.start_soon(lambda n=number: update(lithos, id=note, metadata={f"k{n}": n}, agent=f"a{n}"))
+        nursery.start_soon(lambda: lithos.write("T", "new", id=note, tags=["t"]))
+    read = await lithos.read(note)
+    assert (read["content"], read["version"]) == ("new", 10)
+    assert read["metadata"]["extra"] == {f"k{n}": n for n in range(8)}
+    assert read["metadata"]["tags"] == ["t"]
 
 
 @given(

@@ -27,43 +27,40 @@ async def metadata(lithos: Lithos, note: str) -> dict[str, Any]:
     return found
 
 
-async def test_the_reason_is_written_after_the_status_and_active_clears_it(tmp_path: Path) -> None:
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create()
-        before = text_of(lithos)
+async def test_the_reason_is_written_after_the_status_and_active_clears_it(lithos: Lithos) -> None:
+    note = await lithos.create()
+    before = text_of(lithos)
+    await quarantine(lithos, note)
+    shown = await metadata(lithos, note)
+    assert (shown["status"], shown["quarantine_reason"]) == ("quarantined", "numbers invented")
+    assert list(shown)[list(shown).index("status") + 1] == "quarantine_reason"
+    assert "status: quarantined\nquarantine_reason: numbers invented\n---\n" in text_of(lithos)
+    await lithos.call("lithos_note_update", id=note, agent="eve", status="active")
+    assert "quarantine_reason" not in await metadata(lithos, note)
+    assert "quarantine_reason" not in text_of(lithos)
+    assert text_of(lithos).partition("\n---\n")[2] == before.partition("\n---\n")[2]
+    told = await lithos.call("lithos_history", id=note)
+    assert [row["changed"] for row in told["versions"][:2]] == [["status", "quarantine_reason"]] * 2
+
+
+async def test_a_full_write_and_another_status_clear_it_too(lithos: Lithos) -> None:
+    note = await lithos.create()
+    for status in ("active", "archived"):
         await quarantine(lithos, note)
-        shown = await metadata(lithos, note)
-        assert (shown["status"], shown["quarantine_reason"]) == ("quarantined", "numbers invented")
-        assert list(shown)[list(shown).index("status") + 1] == "quarantine_reason"
-        assert "status: quarantined\nquarantine_reason: numbers invented\n---\n" in text_of(lithos)
-        await lithos.call("lithos_note_update", id=note, agent="eve", status="active")
-        assert "quarantine_reason" not in await metadata(lithos, note)
+        await lithos.write(id=note, content="Mended.")
+        assert (await metadata(lithos, note))["quarantine_reason"] == "numbers invented"
+        await lithos.write(id=note, status=status)
         assert "quarantine_reason" not in text_of(lithos)
-        assert text_of(lithos).partition("\n---\n")[2] == before.partition("\n---\n")[2]
-        told = await lithos.call("lithos_history", id=note)
-        assert [row["changed"] for row in told["versions"][:2]] == [["status", "quarantine_reason"]] * 2
 
 
-async def test_a_full_write_and_another_status_clear_it_too(tmp_path: Path) -> None:
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create()
-        for status in ("active", "archived"):
-            await quarantine(lithos, note)
-            await lithos.write(id=note, content="Mended.")
-            assert (await metadata(lithos, note))["quarantine_reason"] == "numbers invented"
-            await lithos.write(id=note, status=status)
-            assert "quarantine_reason" not in text_of(lithos)
-
-
-async def test_a_note_that_is_not_quarantined_gets_no_reason(tmp_path: Path) -> None:
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create()
-        await lithos.server.knowledge.patch(PatchNote(id=note, agent="eve", quarantine_reason="just so"))
-        assert "quarantine_reason" not in text_of(lithos)
-        await quarantine(lithos, note, None)
-        assert "quarantine_reason" not in text_of(lithos)
-        await lithos.server.knowledge.patch(PatchNote(id=note, agent="eve", quarantine_reason="just so"))
-        assert (await metadata(lithos, note))["quarantine_reason"] == "just so"
+async def test_a_note_that_is_not_quarantined_gets_no_reason(lithos: Lithos) -> None:
+    note = await lithos.create()
+    await lithos.server.knowledge.patch(PatchNote(id=note, agent="eve", quarantine_reason="just so"))
+    assert "quarantine_reason" not in text_of(lithos)
+    await quarantine(lithos, note, None)
+    assert "quarantine_reason" not in text_of(lithos)
+    await lithos.server.knowledge.patch(PatchNote(id=note, agent="eve", quarantine_reason="just so"))
+    assert (await metadata(lithos, note))["quarantine_reason"] == "just so"
 
 
 async def test_a_reason_written_by_hand_is_read_bounded_and_stays_where_nobody_changes_it(
@@ -89,24 +86,22 @@ async def test_a_reason_written_by_hand_is_read_bounded_and_stays_where_nobody_c
         assert (await metadata(lithos, "a"))["quarantine_reason"] == "wrong numbers  # kept"
 
 
-async def test_a_reason_is_merged_like_any_key(tmp_path: Path) -> None:
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create()
-        await quarantine(lithos, note)
-        await lithos.call("lithos_note_update", id=note, agent="ann", tags=["x"])
-        merged = await lithos.server.knowledge.patch(
-            PatchNote(id=note, agent="eve", status="active", expected_version=2, on_conflict=MERGE)
-        )
-        assert merged.merged_with == 3
-        shown = await metadata(lithos, note)
-        assert (shown["status"], shown["tags"]) == ("active", ["x"])
-        assert "quarantine_reason" not in shown
+async def test_a_reason_is_merged_like_any_key(lithos: Lithos) -> None:
+    note = await lithos.create()
+    await quarantine(lithos, note)
+    await lithos.call("lithos_note_update", id=note, agent="ann", tags=["x"])
+    merged = await lithos.server.knowledge.patch(
+        PatchNote(id=note, agent="eve", status="active", expected_version=2, on_conflict=MERGE)
+    )
+    assert merged.merged_with == 3
+    shown = await metadata(lithos, note)
+    assert (shown["status"], shown["tags"]) == ("active", ["x"])
+    assert "quarantine_reason" not in shown
 
 
-async def test_a_restored_version_has_its_reason_again(tmp_path: Path) -> None:
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create()
-        await quarantine(lithos, note)
-        await lithos.call("lithos_note_update", id=note, agent="eve", status="active")
-        await lithos.call("lithos_restore", id=note, version=2, agent="eve")
-        assert (await metadata(lithos, note))["quarantine_reason"] == "numbers invented"
+async def test_a_restored_version_has_its_reason_again(lithos: Lithos) -> None:
+    note = await lithos.create()
+    await quarantine(lithos, note)
+    await lithos.call("lithos_note_update", id=note, agent="eve", status="active")
+    await lithos.call("lithos_restore", id=note, version=2, agent="eve")
+    assert (await metadata(lithos, note))["quarantine_reason"] == "numbers invented"

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from lithos.stores.notes import values
-from tests.servers import MISSING_ID, Clock, put_note, refusal, serving
+from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
 METADATA_KEYS = [
     "id", "title", "author", "created_at", "updated_at", "tags", "aliases", "confidence", "contributors",
@@ -18,43 +18,41 @@ METADATA_KEYS = [
 ]  # fmt: skip
 
 
-async def test_a_note_reads_with_all_its_keys(tmp_path: Path) -> None:
+async def test_a_note_reads_with_all_its_keys(lithos: Lithos, clock: Clock) -> None:
     """behaviours 15, 19, 46"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        note = await lithos.create(
-            "Title", "See [[other|that]] and [[dir/x]], not a[[0]]; [[other|that]].", path="a/b", tags=["t"]
-        )
-        read = await lithos.read(note)
-        assert list(read) == [
-            "id", "title", "content", "metadata", "links", "truncated", "retrieval_count", "path", "version",
-            "namespace",
-        ]  # fmt: skip
-        assert list(read["metadata"]) == METADATA_KEYS
-        assert read | {"metadata": {}} == {
-            "id": note,
-            "title": "Title",
-            "content": "See [[other|that]] and [[dir/x]], not a[[0]]; [[other|that]].",
-            "metadata": {},
-            "links": [
-                {"target": "other", "display": "that"},
-                {"target": "dir/x", "display": "dir/x"},
-                {"target": "other", "display": "that"},
-            ],
-            "truncated": False,
-            "retrieval_count": 1,
-            "path": "a/b/title.md",
-            "version": 1,
-            "namespace": "a/b",
-        }
-        assert read["metadata"] == {
-            "id": note, "title": "Title", "author": "tester", "created_at": clock.text,
-            "updated_at": clock.text,
-            "tags": ["t"], "aliases": [], "confidence": 1.0, "contributors": [], "source": None,
-            "supersedes": None, "version": 1, "source_url": None, "derived_from_ids": [], "expires_at": None,
-            "schema_version": 1, "namespace": "a/b", "access_scope": "shared", "note_type": "observation",
-            "status": "active", "summaries": None, "entities": [], "entities_extractor": None, "extra": {},
-        }  # fmt: skip
+    note = await lithos.create(
+        "Title", "See [[other|that]] and [[dir/x]], not a[[0]]; [[other|that]].", path="a/b", tags=["t"]
+    )
+    read = await lithos.read(note)
+    assert list(read) == [
+        "id", "title", "content", "metadata", "links", "truncated", "retrieval_count", "path", "version",
+        "namespace",
+    ]  # fmt: skip
+    assert list(read["metadata"]) == METADATA_KEYS
+    assert read | {"metadata": {}} == {
+        "id": note,
+        "title": "Title",
+        "content": "See [[other|that]] and [[dir/x]], not a[[0]]; [[other|that]].",
+        "metadata": {},
+        "links": [
+            {"target": "other", "display": "that"},
+            {"target": "dir/x", "display": "dir/x"},
+            {"target": "other", "display": "that"},
+        ],
+        "truncated": False,
+        "retrieval_count": 1,
+        "path": "a/b/title.md",
+        "version": 1,
+        "namespace": "a/b",
+    }
+    assert read["metadata"] == {
+        "id": note, "title": "Title", "author": "tester", "created_at": clock.text,
+        "updated_at": clock.text,
+        "tags": ["t"], "aliases": [], "confidence": 1.0, "contributors": [], "source": None,
+        "supersedes": None, "version": 1, "source_url": None, "derived_from_ids": [], "expires_at": None,
+        "schema_version": 1, "namespace": "a/b", "access_scope": "shared", "note_type": "observation",
+        "status": "active", "summaries": None, "entities": [], "entities_extractor": None, "extra": {},
+    }  # fmt: skip
 
 
 async def test_a_note_that_is_read_again_is_what_its_file_says_now(
@@ -82,51 +80,45 @@ async def test_a_note_that_is_read_again_is_what_its_file_says_now(
         refusal(await lithos.call("lithos_read", id=note), "doc_not_found")
 
 
-async def test_an_unknown_note_is_a_refusal(tmp_path: Path) -> None:
+async def test_an_unknown_note_is_a_refusal(lithos: Lithos) -> None:
     """behaviour 44"""
-    async with serving(tmp_path) as lithos:
-        for arguments in ({"id": MISSING_ID}, {"path": "none"}, {"path": "a/b.md"}, {"path": "x" * 250}):
-            refusal(await lithos.call("lithos_read", **arguments), "doc_not_found")
-        for arguments in ({}, {"id": ""}, {"path": ""}, {"path": "x" * 300}, {"path": "a/" * 2000 + "b"}):
-            refusal(await lithos.call("lithos_read", **arguments), "invalid_input")
-        assert await lithos.audit() == []
+    for arguments in ({"id": MISSING_ID}, {"path": "none"}, {"path": "a/b.md"}, {"path": "x" * 250}):
+        refusal(await lithos.call("lithos_read", **arguments), "doc_not_found")
+    for arguments in ({}, {"id": ""}, {"path": ""}, {"path": "x" * 300}, {"path": "a/" * 2000 + "b"}):
+        refusal(await lithos.call("lithos_read", **arguments), "invalid_input")
+    assert await lithos.audit() == []
 
 
-async def test_the_id_wins_over_the_path(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        first, _ = await lithos.create("First"), await lithos.create("Second")
-        assert (await lithos.read(first, path="second"))["id"] == first
-        refusal(await lithos.call("lithos_read", id=MISSING_ID, path="second"), "doc_not_found")
+async def test_the_id_wins_over_the_path(lithos: Lithos) -> None:
+    first, _ = await lithos.create("First"), await lithos.create("Second")
+    assert (await lithos.read(first, path="second"))["id"] == first
+    refusal(await lithos.call("lithos_read", id=MISSING_ID, path="second"), "doc_not_found")
 
 
-async def test_a_note_whose_file_vanished_is_not_found(tmp_path: Path) -> None:
+async def test_a_note_whose_file_vanished_is_not_found(lithos: Lithos) -> None:
     """behaviour 44"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("N")
-        (lithos.knowledge / "n.md").unlink()
-        assert "n.md" in refusal(await lithos.call("lithos_read", id=note), "doc_not_found")
-        answer = await lithos.call("lithos_write", id=note, title="N", content="x", agent="a")
-        assert "n.md" in refusal(answer, "version_conflict")
-        assert await lithos.call("lithos_delete", id=note, agent="a") == {"success": True}
-        assert [kind for kind, _ in lithos.events()] == ["note.created", "note.deleted"]
+    note = await lithos.create("N")
+    (lithos.knowledge / "n.md").unlink()
+    assert "n.md" in refusal(await lithos.call("lithos_read", id=note), "doc_not_found")
+    answer = await lithos.call("lithos_write", id=note, title="N", content="x", agent="a")
+    assert "n.md" in refusal(answer, "version_conflict")
+    assert await lithos.call("lithos_delete", id=note, agent="a") == {"success": True}
+    assert [kind for kind, _ in lithos.events()] == ["note.created", "note.deleted"]
 
 
-async def test_content_is_cut_to_a_length(tmp_path: Path) -> None:
+async def test_content_is_cut_to_a_length(lithos: Lithos) -> None:
     """behaviour 45"""
     text = "First sentence here. Second one there!\n\nA paragraph with 日本語。 And the [[end]]."
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create(content=text)
-        for length in (1, 2, 3, 4, 5, 20, 30, 50, len(text) - 1):
-            read = await lithos.read(note, max_length=length)
-            assert read["truncated"] is True
-            assert len(read["content"]) <= length
-            assert [link["target"] for link in read["links"]] == ["end"]
-        for length in (None, 0, len(text), 10**18, str(len(text))):
-            read = await lithos.read(note, max_length=length)
-            assert (read["content"], read["truncated"]) == (text, False)
-        assert "max_length" in refusal(
-            await lithos.call("lithos_read", id=note, max_length=-1), "invalid_input"
-        )
+    note = await lithos.create(content=text)
+    for length in (1, 2, 3, 4, 5, 20, 30, 50, len(text) - 1):
+        read = await lithos.read(note, max_length=length)
+        assert read["truncated"] is True
+        assert len(read["content"]) <= length
+        assert [link["target"] for link in read["links"]] == ["end"]
+    for length in (None, 0, len(text), 10**18, str(len(text))):
+        read = await lithos.read(note, max_length=length)
+        assert (read["content"], read["truncated"]) == (text, False)
+    assert "max_length" in refusal(await lithos.call("lithos_read", id=note, max_length=-1), "invalid_input")
 
 
 async def test_the_retrieval_count_counts_reads_only(tmp_path: Path) -> None:
@@ -151,47 +143,44 @@ async def test_the_retrieval_count_counts_reads_only(tmp_path: Path) -> None:
         assert (await lithos.read(note))["retrieval_count"] == 5
 
 
-async def test_every_status_and_scope_can_be_read(tmp_path: Path) -> None:
-    async with serving(tmp_path) as lithos:
-        for status in ("archived", "quarantined"):
-            note = await lithos.create(status, status=status, access_scope="agent_private")
-            assert (await lithos.read(note))["metadata"]["status"] == status
-            assert await lithos.found(status) == [status]
+async def test_every_status_and_scope_can_be_read(lithos: Lithos) -> None:
+    for status in ("archived", "quarantined"):
+        note = await lithos.create(status, status=status, access_scope="agent_private")
+        assert (await lithos.read(note))["metadata"]["status"] == status
+        assert await lithos.found(status) == [status]
 
 
-async def test_deleting_answers_with_success_and_needs_an_agent(tmp_path: Path) -> None:
+async def test_deleting_answers_with_success_and_needs_an_agent(lithos: Lithos) -> None:
     """behaviours 47, 91, 127, 173"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create()
-        assert "agent" in refusal(await lithos.call("lithos_delete", id=note, agent=" "), "invalid_input")
-        assert "id" in refusal(await lithos.call("lithos_delete", id="", agent="a"), "invalid_input")
-        assert await lithos.call("lithos_delete", id=note, agent="a") == {"success": True}
-        events = lithos.events()
-        refusal(await lithos.call("lithos_delete", id=note, agent="late"), "doc_not_found")
-        assert lithos.events() == events
-        assert (await lithos.call("lithos_agent_info", id="late"))["id"] == "late"
-        assert lithos.files() == []
+    note = await lithos.create()
+    assert "agent" in refusal(await lithos.call("lithos_delete", id=note, agent=" "), "invalid_input")
+    assert "id" in refusal(await lithos.call("lithos_delete", id="", agent="a"), "invalid_input")
+    assert await lithos.call("lithos_delete", id=note, agent="a") == {"success": True}
+    events = lithos.events()
+    refusal(await lithos.call("lithos_delete", id=note, agent="late"), "doc_not_found")
+    assert lithos.events() == events
+    assert (await lithos.call("lithos_agent_info", id="late"))["id"] == "late"
+    assert lithos.files() == []
 
 
-async def test_a_deleted_note_is_gone_from_everything(tmp_path: Path) -> None:
+async def test_a_deleted_note_is_gone_from_everything(lithos: Lithos) -> None:
     """behaviours 48, 49"""
-    async with serving(tmp_path) as lithos:
-        target = await lithos.create("Target zebra", "zebra", tags=["both", "only"])
-        await lithos.create("Source", "See [[target-zebra]] of lions.", tags=["both"])
-        stats = await lithos.call("lithos_stats")
-        assert (stats["graph_node_count"], stats["graph_edge_count"], stats["unresolved_links"]) == (2, 1, 0)
-        await lithos.call("lithos_delete", id=target, agent="a")
-        for mode in ("fulltext", "semantic", "hybrid"):
-            assert "Target zebra" not in await lithos.found("zebra", mode=mode)
-        stats = await lithos.call("lithos_stats")
-        assert (stats["graph_node_count"], stats["graph_edge_count"], stats["unresolved_links"]) == (2, 1, 1)
-        assert (stats["documents"], stats["chunks"], stats["tantivy_doc_count"]) == (1, 1, 1)
-        assert (await lithos.call("lithos_tags"))["tags"] == {"both": 1}
-        assert await lithos.listed() == ["Source"]
-        refusal(await lithos.call("lithos_read", path="target-zebra"), "doc_not_found")
-        again = await lithos.create("Target zebra")
-        assert again != target
-        assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
+    target = await lithos.create("Target zebra", "zebra", tags=["both", "only"])
+    await lithos.create("Source", "See [[target-zebra]] of lions.", tags=["both"])
+    stats = await lithos.call("lithos_stats")
+    assert (stats["graph_node_count"], stats["graph_edge_count"], stats["unresolved_links"]) == (2, 1, 0)
+    await lithos.call("lithos_delete", id=target, agent="a")
+    for mode in ("fulltext", "semantic", "hybrid"):
+        assert "Target zebra" not in await lithos.found("zebra", mode=mode)
+    stats = await lithos.call("lithos_stats")
+    assert (stats["graph_node_count"], stats["graph_edge_count"], stats["unresolved_links"]) == (2, 1, 1)
+    assert (stats["documents"], stats["chunks"], stats["tantivy_doc_count"]) == (1, 1, 1)
+    assert (await lithos.call("lithos_tags"))["tags"] == {"both": 1}
+    assert await lithos.listed() == ["Source"]
+    refusal(await lithos.call("lithos_read", path="target-zebra"), "doc_not_found")
+    again = await lithos.create("Target zebra")
+    assert again != target
+    assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
 
 
 async def test_a_source_that_is_deleted_leaves_its_dependents_untouched(tmp_path: Path) -> None:
@@ -210,18 +199,17 @@ async def test_a_source_that_is_deleted_leaves_its_dependents_untouched(tmp_path
         assert answer["warnings"] == []
 
 
-async def test_a_read_during_writes_sees_whole_versions(tmp_path: Path) -> None:
+async def test_a_read_during_writes_sees_whole_versions(lithos: Lithos) -> None:
     """behaviour 194"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create(content="version 1")
-        async with trio.open_nursery() as nursery:
+    note = await lithos.create(content="version 1")
+    async with trio.open_nursery() as nursery:
 
-            async def look() -> None:
-                for _ in range(30):
-                    read = await lithos.read(note)
-                    assert read["content"] == f"version {read['version']}"
+        async def look() -> None:
+            for _ in range(30):
+                read = await lithos.read(note)
+                assert read["content"] == f"version {read['version']}"
 
-            nursery.start_soon(look)
-            for version in range(2, 12):
-                await lithos.write(id=note, content=f"version {version}")
-                assert (await lithos.read(note))["version"] == version
+        nursery.start_soon(look)
+        for version in range(2, 12):
+            await lithos.write(id=note, content=f"version {version}")
+            assert (await lithos.read(note))["version"] == version

@@ -32,103 +32,98 @@ async def edge(lithos: Lithos, start: str, end: str, namespace: str = "default")
     return str(answer["edge_id"])
 
 
-async def test_all_three_sections_are_told_by_default(tmp_path: Path) -> None:
+async def test_all_three_sections_are_told_by_default(lithos: Lithos) -> None:
     """behaviour 77"""
-    async with serving(tmp_path) as lithos:
-        source = await lithos.create("Source")
-        note = await lithos.create("Note", "[[Other]] [[nowhere]]", derived_from_ids=[source, MISSING_ID])
-        other = await lithos.create("Other", "[[note]]")
-        child = await lithos.create("Child", derived_from_ids=[note])
-        answer = await lithos.call("lithos_related", id=note)
-        assert answer == {
-            "id": note,
-            "included": ["links", "provenance", "edges"],
-            "links": {
-                "outgoing": [{"id": other, "title": "Other"}],
-                "incoming": [{"id": other, "title": "Other"}],
-                "outgoing_total": 1,
-                "incoming_total": 1,
-            },
-            "provenance": {
-                "sources": [{"id": source, "title": "Source"}],
-                "derived": [{"id": child, "title": "Child"}],
-                "unresolved_sources": [MISSING_ID],
-                "sources_total": 1,
-                "derived_total": 1,
-                "unresolved_sources_total": 1,
-            },
-            "edges": EMPTY_SIDES,
-            "related_ids": sorted([source, other, child]),
-            "related_ids_total": 3,
-        }
-        assert list(answer) == [
-            "id", "included", "links", "provenance", "edges", "related_ids", "related_ids_total"
-        ]  # fmt: skip
+    source = await lithos.create("Source")
+    note = await lithos.create("Note", "[[Other]] [[nowhere]]", derived_from_ids=[source, MISSING_ID])
+    other = await lithos.create("Other", "[[note]]")
+    child = await lithos.create("Child", derived_from_ids=[note])
+    answer = await lithos.call("lithos_related", id=note)
+    assert answer == {
+        "id": note,
+        "included": ["links", "provenance", "edges"],
+        "links": {
+            "outgoing": [{"id": other, "title": "Other"}],
+            "incoming": [{"id": other, "title": "Other"}],
+            "outgoing_total": 1,
+            "incoming_total": 1,
+        },
+        "provenance": {
+            "sources": [{"id": source, "title": "Source"}],
+            "derived": [{"id": child, "title": "Child"}],
+            "unresolved_sources": [MISSING_ID],
+            "sources_total": 1,
+            "derived_total": 1,
+            "unresolved_sources_total": 1,
+        },
+        "edges": EMPTY_SIDES,
+        "related_ids": sorted([source, other, child]),
+        "related_ids_total": 3,
+    }
+    assert list(answer) == [
+        "id", "included", "links", "provenance", "edges", "related_ids", "related_ids_total"
+    ]  # fmt: skip
 
 
-async def test_only_the_wanted_sections_are_told_in_their_order(tmp_path: Path) -> None:
+async def test_only_the_wanted_sections_are_told_in_their_order(lithos: Lithos) -> None:
     """behaviour 77"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Note", "[[Other]]")
-        await lithos.create("Other", derived_from_ids=[note])
-        for include, included in (
-            (["edges", "nonsense", "links", "links"], ["links", "edges"]),
-            (["provenance"], ["provenance"]),
-            (["Links", ""], []),
-            ([], []),
-            (None, ["links", "provenance", "edges"]),
-        ):
-            answer = await lithos.call("lithos_related", id=note, include=include)
-            assert list(answer) == ["id", "included", *included, "related_ids", "related_ids_total"]
-            assert answer["included"] == included
-            assert len(answer["related_ids"]) == (1 if {"links", "provenance"} & set(included) else 0)
+    note = await lithos.create("Note", "[[Other]]")
+    await lithos.create("Other", derived_from_ids=[note])
+    for include, included in (
+        (["edges", "nonsense", "links", "links"], ["links", "edges"]),
+        (["provenance"], ["provenance"]),
+        (["Links", ""], []),
+        ([], []),
+        (None, ["links", "provenance", "edges"]),
+    ):
+        answer = await lithos.call("lithos_related", id=note, include=include)
+        assert list(answer) == ["id", "included", *included, "related_ids", "related_ids_total"]
+        assert answer["included"] == included
+        assert len(answer["related_ids"]) == (1 if {"links", "provenance"} & set(included) else 0)
 
 
-async def test_depth_is_taken_between_one_and_three(tmp_path: Path) -> None:
+async def test_depth_is_taken_between_one_and_three(lithos: Lithos) -> None:
     """behaviour 78"""
-    async with serving(tmp_path) as lithos:
-        chain = [await lithos.create(f"N{number}", f"[[N{number + 1}]]") for number in range(6)]
-        for depth, steps in ((-5, 1), (0, 1), (1, 1), (2, 2), (3, 3), (99, 3)):
-            outgoing, incoming = await linked(lithos, chain[0], depth=depth)
-            assert (outgoing, incoming) == ([f"N{number}" for number in range(1, steps + 1)], [])
-            outgoing, incoming = await linked(lithos, chain[5], depth=depth)
-            assert (outgoing, incoming) == ([], [f"N{number}" for number in range(4, 4 - steps, -1)])
-        assert await linked(lithos, chain[0]) == (["N1"], [])
+    chain = [await lithos.create(f"N{number}", f"[[N{number + 1}]]") for number in range(6)]
+    for depth, steps in ((-5, 1), (0, 1), (1, 1), (2, 2), (3, 3), (99, 3)):
+        outgoing, incoming = await linked(lithos, chain[0], depth=depth)
+        assert (outgoing, incoming) == ([f"N{number}" for number in range(1, steps + 1)], [])
+        outgoing, incoming = await linked(lithos, chain[5], depth=depth)
+        assert (outgoing, incoming) == ([], [f"N{number}" for number in range(4, 4 - steps, -1)])
+    assert await linked(lithos, chain[0]) == (["N1"], [])
 
 
-async def test_a_circle_ends_without_the_note_itself(tmp_path: Path) -> None:
+async def test_a_circle_ends_without_the_note_itself(lithos: Lithos) -> None:
     """behaviours 78, 79"""
-    async with serving(tmp_path) as lithos:
-        one = await lithos.create("One", "[[Two]] [[One]]")
-        two = await lithos.create("Two", "[[One]]", derived_from_ids=[one])
-        await lithos.write("One", "[[Two]] [[One]]", id=one, derived_from_ids=[two])
-        await edge(lithos, one, one)
-        answer = await lithos.call("lithos_related", id=one, depth=3)
-        row = {"id": two, "title": "Two"}
-        assert (answer["links"]["outgoing"], answer["links"]["incoming"]) == ([row], [row])
-        told = answer["provenance"]
-        assert (told["sources"], told["derived"], told["unresolved_sources"]) == ([row], [row], [])
-        assert answer["related_ids"] == [two]
+    one = await lithos.create("One", "[[Two]] [[One]]")
+    two = await lithos.create("Two", "[[One]]", derived_from_ids=[one])
+    await lithos.write("One", "[[Two]] [[One]]", id=one, derived_from_ids=[two])
+    await edge(lithos, one, one)
+    answer = await lithos.call("lithos_related", id=one, depth=3)
+    row = {"id": two, "title": "Two"}
+    assert (answer["links"]["outgoing"], answer["links"]["incoming"]) == ([row], [row])
+    told = answer["provenance"]
+    assert (told["sources"], told["derived"], told["unresolved_sources"]) == ([row], [row], [])
+    assert answer["related_ids"] == [two]
 
 
-async def test_a_namespace_filters_typed_edges_only(tmp_path: Path) -> None:
+async def test_a_namespace_filters_typed_edges_only(lithos: Lithos) -> None:
     """behaviours 79, 80"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Note", "[[Other]]")
-        other = await lithos.create("Other")
-        leaving = await edge(lithos, note, other, "one")
-        arriving = await edge(lithos, other, note, "two")
-        missing = await edge(lithos, MISSING_ID, note, "two")
-        answer = await lithos.call("lithos_related", id=note, namespace="two")
-        assert answer["edges"]["outgoing"] == []
-        assert [row["edge_id"] for row in answer["edges"]["incoming"]] == [arriving, missing]
-        assert answer["related_ids"] == sorted([other, MISSING_ID])
-        answer = await lithos.call("lithos_related", id=note)
-        assert [row["edge_id"] for row in answer["edges"]["outgoing"]] == [leaving]
-        listed = await lithos.call("lithos_edge_list", from_id=note)
-        assert answer["edges"]["outgoing"] == listed["edges"]
-        answer = await lithos.call("lithos_related", id=note, namespace="three")
-        assert (answer["edges"], answer["related_ids"]) == (EMPTY_SIDES, [other])
+    note = await lithos.create("Note", "[[Other]]")
+    other = await lithos.create("Other")
+    leaving = await edge(lithos, note, other, "one")
+    arriving = await edge(lithos, other, note, "two")
+    missing = await edge(lithos, MISSING_ID, note, "two")
+    answer = await lithos.call("lithos_related", id=note, namespace="two")
+    assert answer["edges"]["outgoing"] == []
+    assert [row["edge_id"] for row in answer["edges"]["incoming"]] == [arriving, missing]
+    assert answer["related_ids"] == sorted([other, MISSING_ID])
+    answer = await lithos.call("lithos_related", id=note)
+    assert [row["edge_id"] for row in answer["edges"]["outgoing"]] == [leaving]
+    listed = await lithos.call("lithos_edge_list", from_id=note)
+    assert answer["edges"]["outgoing"] == listed["edges"]
+    answer = await lithos.call("lithos_related", id=note, namespace="three")
+    assert (answer["edges"], answer["related_ids"]) == (EMPTY_SIDES, [other])
 
 
 async def test_without_lcma_there_are_no_typed_edges(tmp_path: Path) -> None:
@@ -141,73 +136,66 @@ async def test_without_lcma_there_are_no_typed_edges(tmp_path: Path) -> None:
 
 
 async def test_provenance_is_sorted_by_id_and_depth_two_reaches_the_sources_of_sources(
-    tmp_path: Path,
+    lithos: Lithos,
 ) -> None:
     """behaviour 81"""
-    async with serving(tmp_path) as lithos:
-        roots = [await lithos.create(f"Root {number}") for number in range(4)]
-        parents = [
-            await lithos.create(f"Parent {n}", derived_from_ids=[roots[n], MISSING_ID]) for n in range(4)
-        ]
-        note = await lithos.create("Note", derived_from_ids=parents)
+    roots = [await lithos.create(f"Root {number}") for number in range(4)]
+    parents = [await lithos.create(f"Parent {n}", derived_from_ids=[roots[n], MISSING_ID]) for n in range(4)]
+    note = await lithos.create("Note", derived_from_ids=parents)
 
-        async def ids(start: str, depth: int, side: str) -> list[str]:
-            answer = await lithos.call("lithos_related", id=start, include=["provenance"], depth=depth)
-            assert answer["provenance"]["unresolved_sources"] == ([MISSING_ID] if start in parents else [])
-            return [row["id"] for row in answer["provenance"][side]]
+    async def ids(start: str, depth: int, side: str) -> list[str]:
+        answer = await lithos.call("lithos_related", id=start, include=["provenance"], depth=depth)
+        assert answer["provenance"]["unresolved_sources"] == ([MISSING_ID] if start in parents else [])
+        return [row["id"] for row in answer["provenance"][side]]
 
-        assert await ids(note, 1, "sources") == sorted(parents)
-        assert await ids(note, 2, "sources") == sorted(parents + roots)
-        assert await ids(parents[0], 1, "sources") == [roots[0]]
-        assert await ids(roots[1], 1, "derived") == [parents[1]]
-        assert await ids(roots[1], 2, "derived") == sorted([parents[1], note])
+    assert await ids(note, 1, "sources") == sorted(parents)
+    assert await ids(note, 2, "sources") == sorted(parents + roots)
+    assert await ids(parents[0], 1, "sources") == [roots[0]]
+    assert await ids(roots[1], 1, "derived") == [parents[1]]
+    assert await ids(roots[1], 2, "derived") == sorted([parents[1], note])
 
 
-async def test_an_unknown_note_is_refused(tmp_path: Path) -> None:
+async def test_an_unknown_note_is_refused(lithos: Lithos) -> None:
     """behaviour 82"""
-    async with serving(tmp_path) as lithos:
-        assert MISSING_ID in refusal(await lithos.call("lithos_related", id=MISSING_ID), "doc_not_found")
-        refusal(await lithos.call("lithos_related", id=" "), "invalid_input")
+    assert MISSING_ID in refusal(await lithos.call("lithos_related", id=MISSING_ID), "doc_not_found")
+    refusal(await lithos.call("lithos_related", id=" "), "invalid_input")
 
 
-async def test_a_deleted_note_is_gone_from_links_and_provenance(tmp_path: Path) -> None:
+async def test_a_deleted_note_is_gone_from_links_and_provenance(lithos: Lithos) -> None:
     """behaviours 43, 48"""
-    async with serving(tmp_path) as lithos:
-        target = await lithos.create("Target")
-        note = await lithos.create("Note", "[[Target]]", derived_from_ids=[target])
-        before = (lithos.knowledge / "note.md").read_bytes()
-        await lithos.call("lithos_delete", id=target, agent="a")
-        answer = await lithos.call("lithos_related", id=note)
-        assert answer["links"] == EMPTY_SIDES
-        assert answer["provenance"]["unresolved_sources"] == [target]
-        assert answer["provenance"]["sources"] == answer["provenance"]["derived"] == []
-        assert answer["related_ids"] == []
-        refusal(await lithos.call("lithos_related", id=target), "doc_not_found")
-        assert (lithos.knowledge / "note.md").read_bytes() == before
+    target = await lithos.create("Target")
+    note = await lithos.create("Note", "[[Target]]", derived_from_ids=[target])
+    before = (lithos.knowledge / "note.md").read_bytes()
+    await lithos.call("lithos_delete", id=target, agent="a")
+    answer = await lithos.call("lithos_related", id=note)
+    assert answer["links"] == EMPTY_SIDES
+    assert answer["provenance"]["unresolved_sources"] == [target]
+    assert answer["provenance"]["sources"] == answer["provenance"]["derived"] == []
+    assert answer["related_ids"] == []
+    refusal(await lithos.call("lithos_related", id=target), "doc_not_found")
+    assert (lithos.knowledge / "note.md").read_bytes() == before
 
 
-async def test_a_link_resolves_whichever_note_is_first_and_again_after_a_new_creation(tmp_path: Path) -> None:
+async def test_a_link_resolves_whichever_note_is_first_and_again_after_a_new_creation(lithos: Lithos) -> None:
     """behaviour 179"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Note", "[[later on]]")
+    note = await lithos.create("Note", "[[later on]]")
+    assert await linked(lithos, note) == ([], [])
+    for _ in range(2):
+        later = await lithos.create("Later-On")
+        assert await linked(lithos, note) == (["Later-On"], [])
+        assert await linked(lithos, later) == ([], ["Note"])
+        await lithos.call("lithos_delete", id=later, agent="a")
         assert await linked(lithos, note) == ([], [])
-        for _ in range(2):
-            later = await lithos.create("Later-On")
-            assert await linked(lithos, note) == (["Later-On"], [])
-            assert await linked(lithos, later) == ([], ["Note"])
-            await lithos.call("lithos_delete", id=later, agent="a")
-            assert await linked(lithos, note) == ([], [])
 
 
-async def test_an_ambiguous_stem_leads_nowhere(tmp_path: Path) -> None:
+async def test_an_ambiguous_stem_leads_nowhere(lithos: Lithos) -> None:
     """behaviour 76"""
-    async with serving(tmp_path) as lithos:
-        await lithos.create("One", path="a/same.md")
-        note = await lithos.create("Note", "[[same]]")
-        assert await linked(lithos, note) == (["One"], [])
-        await lithos.create("Two", path="b/same.md")
-        assert await linked(lithos, note) == ([], [])
-        assert (await lithos.call("lithos_stats"))["unresolved_links"] == 1
+    await lithos.create("One", path="a/same.md")
+    note = await lithos.create("Note", "[[same]]")
+    assert await linked(lithos, note) == (["One"], [])
+    await lithos.create("Two", path="b/same.md")
+    assert await linked(lithos, note) == ([], [])
+    assert (await lithos.call("lithos_stats"))["unresolved_links"] == 1
 
 
 async def test_files_changed_while_no_server_ran_count_at_the_next_start(tmp_path: Path) -> None:

@@ -8,99 +8,87 @@ from pathlib import Path
 import pytest
 
 from lithos.config.sections import SearchConfig
-from tests.servers import Clock, put_note, refusal, serving
+from tests.servers import Clock, Lithos, put_note, refusal, serving
 
 MODES = ("fulltext", "semantic", "hybrid")
 
 
-async def test_a_row_has_exactly_its_keys(tmp_path: Path) -> None:
+async def test_a_row_has_exactly_its_keys(lithos: Lithos, clock: Clock) -> None:
     """behaviours 58, 62"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        note = await lithos.create(
-            "Zebra facts", "Zebras are striped.", path="zoo", source_url="https://e.org/z"
-        )
-        for mode in MODES:
-            answer = await lithos.call("lithos_search", query="zebra", mode=mode)
-            assert list(answer) == ["results"]
-            (row,) = answer["results"]
-            more = ["similarity", "match"] if mode == "semantic" else ["match"]
-            assert list(row) == [
-                "id", "title", "snippet", "score", "path", "source_url", "updated_at", "is_stale",
-                "derived_from_ids", *more,
-            ]  # fmt: skip
-            assert row["match"] in ("strong", "fair", "weak")
-            assert row | {"score": 0, "snippet": "", "similarity": 0, "match": ""} == {
-                "id": note, "title": "Zebra facts", "snippet": "", "score": 0, "path": "zoo/zebra-facts.md",
-                "source_url": "https://e.org/z", "updated_at": clock.text, "is_stale": False,
-                "derived_from_ids": [], "similarity": 0, "match": "",
-            }  # fmt: skip
-            assert "striped" in row["snippet"]
+    note = await lithos.create("Zebra facts", "Zebras are striped.", path="zoo", source_url="https://e.org/z")
+    for mode in MODES:
+        answer = await lithos.call("lithos_search", query="zebra", mode=mode)
+        assert list(answer) == ["results"]
+        (row,) = answer["results"]
+        more = ["similarity", "match"] if mode == "semantic" else ["match"]
+        assert list(row) == [
+            "id", "title", "snippet", "score", "path", "source_url", "updated_at", "is_stale",
+            "derived_from_ids", *more,
+        ]  # fmt: skip
+        assert row["match"] in ("strong", "fair", "weak")
+        assert row | {"score": 0, "snippet": "", "similarity": 0, "match": ""} == {
+            "id": note, "title": "Zebra facts", "snippet": "", "score": 0, "path": "zoo/zebra-facts.md",
+            "source_url": "https://e.org/z", "updated_at": clock.text, "is_stale": False,
+            "derived_from_ids": [], "similarity": 0, "match": "",
+        }  # fmt: skip
+        assert "striped" in row["snippet"]
 
 
-async def test_a_tag_filter_needs_all_tags(tmp_path: Path) -> None:
+async def test_a_tag_filter_needs_all_tags(lithos: Lithos) -> None:
     """behaviour 54"""
     odd = ["topic:deep: x", "two words", 'quo"te', "a AND b", "日本", "-minus"]
-    async with serving(tmp_path) as lithos:
-        await lithos.create("Both", "zebra", tags=[*odd, "z"])
-        await lithos.create("One", "zebra", tags=[odd[0]])
-        for mode in MODES:
-            assert set(await lithos.found("zebra", mode=mode, tags=[odd[0]])) == {"Both", "One"}
-            assert await lithos.found("zebra", mode=mode, tags=odd) == ["Both"]
-            for tag in odd:
-                assert "Both" in await lithos.found("zebra", mode=mode, tags=[tag])
-            assert await lithos.found("zebra", mode=mode, tags=["topic"]) == []
-            assert await lithos.found("zebra", mode=mode, tags=["TWO WORDS"]) == []
-            assert len(await lithos.found("zebra", mode=mode, tags=[])) == 2
+    await lithos.create("Both", "zebra", tags=[*odd, "z"])
+    await lithos.create("One", "zebra", tags=[odd[0]])
+    for mode in MODES:
+        assert set(await lithos.found("zebra", mode=mode, tags=[odd[0]])) == {"Both", "One"}
+        assert await lithos.found("zebra", mode=mode, tags=odd) == ["Both"]
+        for tag in odd:
+            assert "Both" in await lithos.found("zebra", mode=mode, tags=[tag])
+        assert await lithos.found("zebra", mode=mode, tags=["topic"]) == []
+        assert await lithos.found("zebra", mode=mode, tags=["TWO WORDS"]) == []
+        assert len(await lithos.found("zebra", mode=mode, tags=[])) == 2
 
 
-async def test_the_author_filter_is_no_query(tmp_path: Path) -> None:
+async def test_the_author_filter_is_no_query(lithos: Lithos) -> None:
     """behaviours 55, 56"""
     authors = ["ann", "ann OR bob", "a*", "+bob", 'x" OR "y', "author:ann", "é"]
-    async with serving(tmp_path) as lithos:
+    for number, author in enumerate(authors):
+        await lithos.create(f"N{number}", "zebra", agent=author, path=f"p{number % 2}")
+    for mode in MODES:
         for number, author in enumerate(authors):
-            await lithos.create(f"N{number}", "zebra", agent=author, path=f"p{number % 2}")
-        for mode in MODES:
-            for number, author in enumerate(authors):
-                assert await lithos.found("zebra", mode=mode, author=author) == [f"N{number}"]
-            assert await lithos.found("zebra", mode=mode, author="ann", path_prefix="p0/") == ["N0"]
-            assert await lithos.found("zebra", mode=mode, author="ann", path_prefix="p1/") == []
-            assert await lithos.found("zebra", mode=mode, author="nobody") == []
+            assert await lithos.found("zebra", mode=mode, author=author) == [f"N{number}"]
+        assert await lithos.found("zebra", mode=mode, author="ann", path_prefix="p0/") == ["N0"]
+        assert await lithos.found("zebra", mode=mode, author="ann", path_prefix="p1/") == []
+        assert await lithos.found("zebra", mode=mode, author="nobody") == []
 
 
-async def test_a_path_prefix_is_text(tmp_path: Path) -> None:
+async def test_a_path_prefix_is_text(lithos: Lithos) -> None:
     """behaviour 56"""
-    async with serving(tmp_path) as lithos:
-        for path in ("proc/a.md", "procedures/b.md", "p.*c/c.md", "x/proc/d.md"):
-            await lithos.create(path, "zebra", path=path)
-        for mode in MODES:
-            for prefix, found in (
-                ("proc", {"proc/a.md", "procedures/b.md"}),
-                ("proc/", {"proc/a.md"}),
-                ("proc/a.md", {"proc/a.md"}),
-                ("p.*", {"p.*c/c.md"}),
-                ("PROC", set()),
-                ("/proc", set()),
-                ("z" * 5000, set()),
-            ):
-                assert (
-                    set(await lithos.found("zebra", mode=mode, path_prefix=prefix, threshold=0)) == found
-                ), (
-                    mode,
-                    prefix,
-                )
+    for path in ("proc/a.md", "procedures/b.md", "p.*c/c.md", "x/proc/d.md"):
+        await lithos.create(path, "zebra", path=path)
+    for mode in MODES:
+        for prefix, found in (
+            ("proc", {"proc/a.md", "procedures/b.md"}),
+            ("proc/", {"proc/a.md"}),
+            ("proc/a.md", {"proc/a.md"}),
+            ("p.*", {"p.*c/c.md"}),
+            ("PROC", set()),
+            ("/proc", set()),
+            ("z" * 5000, set()),
+        ):
+            assert set(await lithos.found("zebra", mode=mode, path_prefix=prefix, threshold=0)) == found, (
+                mode,
+                prefix,
+            )
 
 
-async def test_filters_apply_before_the_limit(tmp_path: Path) -> None:
+async def test_filters_apply_before_the_limit(lithos: Lithos) -> None:
     """behaviours 54, 56"""
-    async with serving(tmp_path) as lithos:
-        for number in range(30):
-            await lithos.create(f"Zebra {number}", "zebra zebra zebra", tags=["common"])
-        await lithos.create(
-            "Rare", "Many words, and one of them is zebra, the animal.", tags=["common", "rare"]
-        )
-        for mode in MODES:
-            assert await lithos.found("zebra", mode=mode, tags=["rare"], limit=1, threshold=0) == ["Rare"]
+    for number in range(30):
+        await lithos.create(f"Zebra {number}", "zebra zebra zebra", tags=["common"])
+    await lithos.create("Rare", "Many words, and one of them is zebra, the animal.", tags=["common", "rare"])
+    for mode in MODES:
+        assert await lithos.found("zebra", mode=mode, tags=["rare"], limit=1, threshold=0) == ["Rare"]
 
 
 async def test_the_entities_filter_is_exact(tmp_path: Path) -> None:
@@ -118,23 +106,22 @@ async def test_the_entities_filter_is_exact(tmp_path: Path) -> None:
         assert await lithos.found("lovelace", mode="fulltext") == ["A"]
 
 
-async def test_meaning_gives_one_row_per_note_above_the_threshold(tmp_path: Path) -> None:
+async def test_meaning_gives_one_row_per_note_above_the_threshold(lithos: Lithos) -> None:
     """behaviour 58"""
     long = "\n\n".join(f"Paragraph {i}. The zebra is a striped animal of the savanna. " * 6 for i in range(8))
-    async with serving(tmp_path) as lithos:
-        await lithos.create("Zebras", long)
-        await lithos.create("Money", "How to file taxes for a small company.")
-        answer = await lithos.call("lithos_search", query="striped animal", mode="semantic", threshold=0)
-        assert sorted(row["title"] for row in answer["results"])[-1:] == ["Zebras"]
-        assert len({row["id"] for row in answer["results"]}) == len(answer["results"])
-        best = answer["results"][0]
-        assert best["title"] == "Zebras"
-        for row in answer["results"]:
-            assert row["score"] == row["similarity"]
-            assert 0 <= row["score"] <= 1
-        assert await lithos.found("striped animal", mode="semantic", threshold=0.99) == []
-        assert await lithos.found("striped animal", mode="semantic", threshold=best["score"]) == ["Zebras"]
-        assert await lithos.found("xqzzvw", mode="semantic") == []
+    await lithos.create("Zebras", long)
+    await lithos.create("Money", "How to file taxes for a small company.")
+    answer = await lithos.call("lithos_search", query="striped animal", mode="semantic", threshold=0)
+    assert sorted(row["title"] for row in answer["results"])[-1:] == ["Zebras"]
+    assert len({row["id"] for row in answer["results"]}) == len(answer["results"])
+    best = answer["results"][0]
+    assert best["title"] == "Zebras"
+    for row in answer["results"]:
+        assert row["score"] == row["similarity"]
+        assert 0 <= row["score"] <= 1
+    assert await lithos.found("striped animal", mode="semantic", threshold=0.99) == []
+    assert await lithos.found("striped animal", mode="semantic", threshold=best["score"]) == ["Zebras"]
+    assert await lithos.found("xqzzvw", mode="semantic") == []
 
 
 async def test_modes_and_numbers_are_checked(tmp_path: Path) -> None:
@@ -169,31 +156,28 @@ async def test_an_id_in_both_lists_outranks_one_in_a_single_list(tmp_path: Path,
         assert all(0 <= score <= 1 for score in scores)
 
 
-async def test_staleness_is_told(tmp_path: Path) -> None:
+async def test_staleness_is_told(lithos: Lithos, clock: Clock) -> None:
     """behaviour 62"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        await lithos.create("Zebra", "zebra", ttl_hours=1)
-        for hours, stale in ((0, False), (1, False), (1 / 3600, True)):
-            clock.advance(hours=hours)
-            for mode in MODES:
-                (row,) = (await lithos.call("lithos_search", query="zebra", mode=mode))["results"]
-                assert row["is_stale"] is stale
-                assert row["source_url"] == ""
+    await lithos.create("Zebra", "zebra", ttl_hours=1)
+    for hours, stale in ((0, False), (1, False), (1 / 3600, True)):
+        clock.advance(hours=hours)
+        for mode in MODES:
+            (row,) = (await lithos.call("lithos_search", query="zebra", mode=mode))["results"]
+            assert row["is_stale"] is stale
+            assert row["source_url"] == ""
 
 
-async def test_a_search_right_after_a_write_finds_it(tmp_path: Path) -> None:
+async def test_a_search_right_after_a_write_finds_it(lithos: Lithos) -> None:
     """behaviour 194"""
-    async with serving(tmp_path) as lithos:
-        for number in range(5):
-            note = await lithos.create(f"Note {number}", f"zebra{number}zq striped")
-            for mode, query in (
-                ("fulltext", f"zebra{number}zq"),
-                ("hybrid", f"zebra{number}zq"),
-                ("semantic", "striped"),
-            ):
-                rows = (await lithos.call("lithos_search", query=query, mode=mode))["results"]
-                assert note in [row["id"] for row in rows]
-            assert (await lithos.listed(content_query=f"zebra{number}zq")) == [f"Note {number}"]
-            await lithos.write(f"Note {number}", "plain", id=note)
-            assert await lithos.found(f"zebra{number}zq", mode="fulltext") == []
+    for number in range(5):
+        note = await lithos.create(f"Note {number}", f"zebra{number}zq striped")
+        for mode, query in (
+            ("fulltext", f"zebra{number}zq"),
+            ("hybrid", f"zebra{number}zq"),
+            ("semantic", "striped"),
+        ):
+            rows = (await lithos.call("lithos_search", query=query, mode=mode))["results"]
+            assert note in [row["id"] for row in rows]
+        assert (await lithos.listed(content_query=f"zebra{number}zq")) == [f"Note {number}"]
+        await lithos.write(f"Note {number}", "plain", id=note)
+        assert await lithos.found(f"zebra{number}zq", mode="fulltext") == []

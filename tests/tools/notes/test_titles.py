@@ -6,104 +6,88 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import put_note, refusal, serving
+from tests.servers import Lithos, put_note, refusal, serving
 
 
-async def test_a_new_title_moves_the_slug_but_not_the_file(tmp_path: Path) -> None:
+async def test_a_new_title_moves_the_slug_but_not_the_file(lithos: Lithos) -> None:
     """behaviour 11"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Old title")
-        answer = await lithos.write("New title", id=note, path="elsewhere")
-        assert answer["path"] == "old-title.md"
-        assert (await lithos.read(note))["title"] == "New title"
-        refusal(
-            await lithos.call("lithos_write", title="New Title!", content="x", agent="a"), "slug_collision"
-        )
-        free = await lithos.write("Old title", path="other")
-        assert free["path"] == "other/old-title.md"
+    note = await lithos.create("Old title")
+    answer = await lithos.write("New title", id=note, path="elsewhere")
+    assert answer["path"] == "old-title.md"
+    assert (await lithos.read(note))["title"] == "New title"
+    refusal(await lithos.call("lithos_write", title="New Title!", content="x", agent="a"), "slug_collision")
+    free = await lithos.write("Old title", path="other")
+    assert free["path"] == "other/old-title.md"
 
 
-async def test_the_title_may_go_back_to_what_the_index_knows(tmp_path: Path) -> None:
+async def test_the_title_may_go_back_to_what_the_index_knows(lithos: Lithos) -> None:
     """A title edited by hand and not noticed yet is no collision with oneself."""
+    note = await lithos.create("As indexed")
+    file = lithos.knowledge / "as-indexed.md"
+    file.write_text(file.read_text().replace("# As indexed", "# By hand"))
+    assert (await lithos.write("As indexed", id=note))["version"] == 3
+
+
+TITLES = [
+    ("#", "#", None),
+    ("# Not a heading", "# Not a heading", "not-a-heading.md"),
+    ("C #", "C #", "c.md"),
+    ("  spaced   out  ", "spaced   out", "spaced-out.md"),
+    ("two\nlines\r\n and more", "two lines and more", "two-lines-and-more.md"),
+    ("🚀🔥", "🚀🔥", "rocketfire.md"),
+    ("שלום עולם", "שלום עולם", None),
+    ("\u202eevil\u202c", "\u202eevil\u202c", "evil.md"),
+    ("!!!", "!!!", None),
+    ("---", "---", None),
+    ("key: value", "key: value", "key-value.md"),
+    ("Привет мир", "Привет мир", "privet-mir.md"),
+    ("x" * 1_000, "x" * 1_000, "x" * 120 + ".md"),
+    ("[[link]] `code` *em* \\n", "link code em \\n", "link-code-em-n.md"),
+    ("\x01\x7f control", "\x01\x7f control", "control.md"),
+]
+
+
+async def test_any_title_is_stored_as_given_but_for_markup(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
-        note = await lithos.create("As indexed")
-        file = lithos.knowledge / "as-indexed.md"
-        file.write_text(file.read_text().replace("# As indexed", "# By hand"))
-        assert (await lithos.write("As indexed", id=note))["version"] == 3
-
-
-@pytest.mark.parametrize(
-    ("title", "stored", "path"),
-    [
-        ("#", "#", None),
-        ("# Not a heading", "# Not a heading", "not-a-heading.md"),
-        ("C #", "C #", "c.md"),
-        ("  spaced   out  ", "spaced   out", "spaced-out.md"),
-        ("two\nlines\r\n and more", "two lines and more", "two-lines-and-more.md"),
-        ("🚀🔥", "🚀🔥", "rocketfire.md"),
-        ("שלום עולם", "שלום עולם", None),
-        ("\u202eevil\u202c", "\u202eevil\u202c", "evil.md"),
-        ("!!!", "!!!", None),
-        ("---", "---", None),
-        ("key: value", "key: value", "key-value.md"),
-        ("Привет мир", "Привет мир", "privet-mir.md"),
-        ("x" * 1_000, "x" * 1_000, "x" * 120 + ".md"),
-        ("[[link]] `code` *em* \\n", "link code em \\n", "link-code-em-n.md"),
-        ("\x01\x7f control", "\x01\x7f control", "control.md"),
-    ],
-)
-async def test_any_title_is_stored_as_given_but_for_markup(
-    tmp_path: Path, title: str, stored: str, path: str | None
-) -> None:
+        for title, stored, path in TITLES:
+            answer = await lithos.write(title, "# Own heading\n\ntext")
+            if path is not None:
+                assert answer["path"] == path
+            if title in ("#", "!!!", "---"):
+                assert answer["path"] == f"note-{answer['id'][:8]}.md"
+            read = await lithos.read(answer["id"])
+            assert (read["title"], read["content"]) == (stored, "# Own heading\n\ntext")
+            again = await lithos.write(title, "new", id=answer["id"])
+            assert again["version"] == 2
     async with serving(tmp_path) as lithos:
-        answer = await lithos.write(title, "# Own heading\n\ntext")
-        if path is not None:
-            assert answer["path"] == path
-        if title in ("#", "!!!", "---"):
-            assert answer["path"] == f"note-{answer['id'][:8]}.md"
-        read = await lithos.read(answer["id"])
-        assert (read["title"], read["content"]) == (stored, "# Own heading\n\ntext")
-        again = await lithos.write(title, "new", id=answer["id"])
-        assert again["version"] == 2
-    async with serving(tmp_path) as lithos:
-        assert await lithos.listed() == [stored]
+        assert await lithos.listed() == [stored for _, stored, _ in TITLES]
 
 
-@pytest.mark.parametrize("title", ["", "   ", "\n\t", "\u3000"])
-async def test_a_blank_title_is_refused(tmp_path: Path, title: str) -> None:
+async def test_a_blank_title_is_refused(lithos: Lithos) -> None:
     """behaviour 173"""
-    async with serving(tmp_path) as lithos:
-        assert "title" in refusal(
-            await lithos.call("lithos_write", title=title, content="x", agent="a"), "invalid_input"
-        )
-        assert lithos.files() == []
-        assert await lithos.call("lithos_agent_info", id="a") is None
+    for title in ("", "   ", "\n\t", "\u3000"):
+        answer = await lithos.call("lithos_write", title=title, content="x", agent="a")
+        assert "title" in refusal(answer, "invalid_input")
+    assert lithos.files() == []
+    assert await lithos.call("lithos_agent_info", id="a") is None
 
 
-@pytest.mark.parametrize(
-    ("tool", "more"),
-    [
-        ("lithos_write", {"content": "text"}),
-        ("lithos_note_update", {"id": "NOTE"}),
-        ("lithos_task_create", {}),
-        ("lithos_task_update", {"task_id": "TASK"}),
-        ("lithos_task_spawn", {"source_task_id": "TASK"}),
-    ],
-)
-async def test_a_title_has_at_most_a_thousand_characters(
-    tmp_path: Path, tool: str, more: dict[str, str]
-) -> None:
+async def test_a_title_has_at_most_a_thousand_characters(lithos: Lithos) -> None:
     """tools §1.2: else ERR(invalid_input), with the limit and what to do"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("A note")
-        task = await lithos.call("lithos_task_create", title="A task", agent="ann")
-        known = {"NOTE": note, "TASK": task["task_id"]}
-        arguments = {"agent": "ann"} | {name: known.get(value, value) for name, value in more.items()}
+    note = await lithos.create("A note")
+    task = (await lithos.call("lithos_task_create", title="A task", agent="ann"))["task_id"]
+    for tool, more in (
+        ("lithos_note_update", {"id": note}),
+        ("lithos_write", {"content": "text", "path": "other.md"}),
+        ("lithos_task_create", {}),
+        ("lithos_task_update", {"task_id": task}),
+        ("lithos_task_spawn", {"source_task_id": task}),
+    ):
         for title in ("x" * 1_001, "x" + " " * 40_000 + "x", "\u0301" * 200_000):
-            message = refusal(await lithos.call(tool, title=title, **arguments), "invalid_input")
+            message = refusal(await lithos.call(tool, title=title, agent="ann", **more), "invalid_input")
             assert "at most 1,000" in message
             assert "Shorten" in message
-        answer = await lithos.call(tool, title="y" * 1_000, **arguments)
+        answer = await lithos.call(tool, title=f"{tool:y<1000}", agent="ann", **more)
         assert answer.get("status") != "error", answer
 
 

@@ -6,8 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
 
@@ -37,61 +35,60 @@ async def test_unknown_frontmatter_keys_survive_an_update(tmp_path: Path) -> Non
         assert item["metadata"] == extra
 
 
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        (None, 1.0), ("true", 1.0), (".nan", 1.0), (".inf", 1.0), ("high", 1.0), ("1.7", 1.0), ("-1", 0.0),
-        ("0.25", 0.25), ("'0.5'", 0.5), ("[1]", 1.0),
-    ],
-)  # fmt: skip
-async def test_a_stored_confidence_is_healed(tmp_path: Path, written: str | None, read: float) -> None:
+CONFIDENCES = {
+    None: 1.0, "true": 1.0, ".nan": 1.0, ".inf": 1.0, "high": 1.0, "1.7": 1.0, "-1": 0.0, "0.25": 0.25,
+    "'0.5'": 0.5, "[1]": 1.0,
+}  # fmt: skip
+
+
+async def test_a_stored_confidence_is_healed(tmp_path: Path) -> None:
     """behaviour 15"""
-    put_note(
-        tmp_path, "n.md", "---\ntags: []\n" + (f"confidence: {written}\n" if written else "") + "---\n# N\n"
-    )
+    for number, written in enumerate(CONFIDENCES):
+        line = f"confidence: {written}\n" if written else ""
+        put_note(tmp_path, f"{number}.md", f"---\ntags: []\n{line}---\n# N{number}\n")
     async with serving(tmp_path, settled=False) as lithos:
-        value = (await lithos.call("lithos_read", path="n"))["metadata"]["confidence"]
-        assert (value, type(value)) == (read, float)
+        read: dict[str | None, float] = {}
+        for number, written in enumerate(CONFIDENCES):
+            value = (await lithos.call("lithos_read", path=f"{number}"))["metadata"]["confidence"]
+            assert type(value) is float, written
+            read[written] = value
+        assert read == CONFIDENCES
 
 
-async def test_a_bad_confidence_is_refused(tmp_path: Path) -> None:
+async def test_a_bad_confidence_is_refused(lithos: Lithos) -> None:
     """behaviour 16"""
-    async with serving(tmp_path) as lithos:
-        for bad in (1.01, -0.01, True, False, "high", "nan", math.nan, math.inf, [1], {}, "", 10**400):
-            assert "confidence" in await refused(lithos, confidence=bad)
-        note = await lithos.create(confidence=1)
-        value = (await lithos.read(note))["metadata"]["confidence"]
-        assert (value, type(value)) == (1.0, float)
-        assert "\nconfidence: 1.0\n" in (lithos.knowledge / "a-note.md").read_text()
-        text = await lithos.create("As text", confidence="0.5")
-        assert (await lithos.read(text))["metadata"]["confidence"] == 0.5
+    for bad in (1.01, -0.01, True, False, "high", "nan", math.nan, math.inf, [1], {}, "", 10**400):
+        assert "confidence" in await refused(lithos, confidence=bad)
+    note = await lithos.create(confidence=1)
+    value = (await lithos.read(note))["metadata"]["confidence"]
+    assert (value, type(value)) == (1.0, float)
+    assert "\nconfidence: 1.0\n" in (lithos.knowledge / "a-note.md").read_text()
+    text = await lithos.create("As text", confidence="0.5")
+    assert (await lithos.read(text))["metadata"]["confidence"] == 0.5
 
 
-async def test_every_update_counts_as_a_version_also_on_disk(tmp_path: Path) -> None:
+async def test_every_update_counts_as_a_version_also_on_disk(lithos: Lithos) -> None:
     """behaviour 17"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create()
-        for version in (2, 3, 4):
-            assert (await lithos.write(id=note))["version"] == version
-            assert (await lithos.read(note))["version"] == version
-            assert f"\nversion: {version}\n" in (lithos.knowledge / "a-note.md").read_text()
+    note = await lithos.create()
+    for version in (2, 3, 4):
+        assert (await lithos.write(id=note))["version"] == version
+        assert (await lithos.read(note))["version"] == version
+        assert f"\nversion: {version}\n" in (lithos.knowledge / "a-note.md").read_text()
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+async def test_times_are_stored_in_utc(lithos: Lithos) -> None:
+    """behaviour 18"""
+    note = await lithos.create()
+    for given in (
         "2030-01-02T03:04:05",
         "2030-01-02T03:04:05Z",
         "2030-01-02T05:04:05+02:00",
         " 2030-01-01T22:04:05.000000-05:00 ",
-    ],
-)
-async def test_times_are_stored_in_utc(tmp_path: Path, given: str) -> None:
-    """behaviour 18"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create(expires_at=given)
+    ):
+        await lithos.write(id=note, expires_at="")
+        await lithos.write(id=note, expires_at=given)
         stored = (await lithos.read(note))["metadata"]["expires_at"]
-        assert stored == "2030-01-02T03:04:05.000000+00:00"
+        assert stored == "2030-01-02T03:04:05.000000+00:00", given
         assert stored in (lithos.knowledge / "a-note.md").read_text()
 
 
@@ -141,33 +138,31 @@ async def test_an_update_adds_the_missing_keys_but_no_namespace(tmp_path: Path) 
         assert (await lithos.read(note))["namespace"] == "explicit"
 
 
-async def test_summaries_have_two_keys_and_hold_text(tmp_path: Path) -> None:
+async def test_summaries_have_two_keys_and_hold_text(lithos: Lithos) -> None:
     """behaviour 21"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create(summaries={"short": "In brief."})
-        assert (await lithos.read(note))["metadata"]["summaries"] == {"short": "In brief."}
-        await lithos.write(id=note)
-        assert (await lithos.read(note))["metadata"]["summaries"] == {"short": "In brief."}
-        for bad in ({"medium": "x"}, {"short": 1}, {"long": None}, {"short": ["x"]}):
-            assert "summaries" in await refused(lithos, summaries=bad)
+    note = await lithos.create(summaries={"short": "In brief."})
+    assert (await lithos.read(note))["metadata"]["summaries"] == {"short": "In brief."}
+    await lithos.write(id=note)
+    assert (await lithos.read(note))["metadata"]["summaries"] == {"short": "In brief."}
+    for bad in ({"medium": "x"}, {"short": 1}, {"long": None}, {"short": ["x"]}):
+        assert "summaries" in await refused(lithos, summaries=bad)
 
 
-async def test_omitted_tags_are_kept_empty_ones_clear(tmp_path: Path) -> None:
+async def test_omitted_tags_are_kept_empty_ones_clear(lithos: Lithos) -> None:
     """behaviour 29"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create(tags=["b", "a", "b", " a ", " "])
-        for change, tags in (
-            ({}, ["b", "a"]),
-            ({"tags": None}, ["b", "a"]),
-            ({"tags": ["c"]}, ["c"]),
-            ({"tags": []}, []),
-        ):
-            await lithos.write(id=note, **change)
-            assert (await lithos.read(note))["metadata"]["tags"] == tags
-            assert (await lithos.call("lithos_tags"))["tags"] == dict.fromkeys(sorted(tags), 1)
+    note = await lithos.create(tags=["b", "a", "b", " a ", " "])
+    for change, tags in (
+        ({}, ["b", "a"]),
+        ({"tags": None}, ["b", "a"]),
+        ({"tags": ["c"]}, ["c"]),
+        ({"tags": []}, []),
+    ):
+        await lithos.write(id=note, **change)
+        assert (await lithos.read(note))["metadata"]["tags"] == tags
+        assert (await lithos.call("lithos_tags"))["tags"] == dict.fromkeys(sorted(tags), 1)
 
 
-async def test_what_is_omitted_is_kept(tmp_path: Path) -> None:
+async def test_what_is_omitted_is_kept(lithos: Lithos) -> None:
     """behaviours 30, 31"""
     given: dict[str, Any] = {
         "confidence": 0.4, "expires_at": "2031-01-01T00:00:00.000000+00:00", "schema_version": 7,
@@ -175,124 +170,112 @@ async def test_what_is_omitted_is_kept(tmp_path: Path) -> None:
         "summaries": {"short": "s", "long": "l"}, "source_url": "https://example.org/page",
         "derived_from_ids": [MISSING_ID],
     }  # fmt: skip
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create(source_task="task-1", metadata={"k": 1}, **given)
-        await lithos.write(id=note)
-        read = (await lithos.read(note))["metadata"]
-        assert read.items() >= given.items()
-        assert (read["source"], read["extra"]) == ("task-1", {"k": 1})
-        await lithos.write(id=note, expires_at="", source_task="", source_url="", derived_from_ids=[])
-        read = (await lithos.read(note))["metadata"]
-        assert [read[key] for key in ("expires_at", "source", "source_url", "derived_from_ids")] == [
-            None,
-            None,
-            None,
-            [],
-        ]
-        text = (lithos.knowledge / "a-note.md").read_text()
-        assert "source_url" not in text
-        assert "expires_at" not in text
+    note = await lithos.create(source_task="task-1", metadata={"k": 1}, **given)
+    await lithos.write(id=note)
+    read = (await lithos.read(note))["metadata"]
+    assert read.items() >= given.items()
+    assert (read["source"], read["extra"]) == ("task-1", {"k": 1})
+    await lithos.write(id=note, expires_at="", source_task="", source_url="", derived_from_ids=[])
+    read = (await lithos.read(note))["metadata"]
+    assert [read[key] for key in ("expires_at", "source", "source_url", "derived_from_ids")] == [
+        None,
+        None,
+        None,
+        [],
+    ]
+    text = (lithos.knowledge / "a-note.md").read_text()
+    assert "source_url" not in text
+    assert "expires_at" not in text
 
 
-async def test_a_time_to_live_and_an_expiry_exclude_each_other(tmp_path: Path) -> None:
+async def test_a_time_to_live_and_an_expiry_exclude_each_other(lithos: Lithos) -> None:
     """behaviour 32"""
-    async with serving(tmp_path) as lithos:
-        for expires in ("2031-01-01", "", "nonsense"):
-            message = await refused(lithos, ttl_hours=1, expires_at=expires)
-            assert message == "Provide either ttl_hours or expires_at, not both."
+    for expires in ("2031-01-01", "", "nonsense"):
+        message = await refused(lithos, ttl_hours=1, expires_at=expires)
+        assert message == "Provide either ttl_hours or expires_at, not both."
 
 
-async def test_a_time_to_live_is_a_positive_number(tmp_path: Path) -> None:
+async def test_a_time_to_live_is_a_positive_number(lithos: Lithos, clock: Clock) -> None:
     """behaviour 33"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        for bad in (0, -1, math.nan, math.inf, -math.inf, "nan", 1e300):
-            assert "ttl_hours" in await refused(lithos, ttl_hours=bad)
-        note = await lithos.create(ttl_hours="1.5")
-        expected = Clock(clock.text)
-        expected.advance(hours=1.5)
-        assert (await lithos.read(note))["metadata"]["expires_at"] == expected.text
-        for bad in ("tomorrow", "2030-13-01", " ", "0001-01-01T00:00:00+14:00"):
-            assert "expires_at" in await refused(lithos, expires_at=bad)
+    for bad in (0, -1, math.nan, math.inf, -math.inf, "nan", 1e300):
+        assert "ttl_hours" in await refused(lithos, ttl_hours=bad)
+    note = await lithos.create(ttl_hours="1.5")
+    expected = Clock(clock.text)
+    expected.advance(hours=1.5)
+    assert (await lithos.read(note))["metadata"]["expires_at"] == expected.text
+    for bad in ("tomorrow", "2030-13-01", " ", "0001-01-01T00:00:00+14:00"):
+        assert "expires_at" in await refused(lithos, expires_at=bad)
 
 
-async def test_a_task_note_names_its_task(tmp_path: Path) -> None:
+async def test_a_task_note_names_its_task(lithos: Lithos) -> None:
     """behaviour 37"""
-    async with serving(tmp_path) as lithos:
-        for task in (None, "", "  "):
-            assert "source_task" in await refused(lithos, access_scope="task", source_task=task)
-        note = await lithos.create(source_task="t-1")
-        await lithos.write(id=note, access_scope="task")
-        assert (await lithos.read(note))["metadata"]["access_scope"] == "task"
-        assert "source_task" in await refused(lithos, id=note, source_task="")
-        bare = await lithos.create("Bare")
-        assert "source_task" in await refused(lithos, id=bare, access_scope="task")
-        assert (await lithos.read(bare))["version"] == 1
+    for task in (None, "", "  "):
+        assert "source_task" in await refused(lithos, access_scope="task", source_task=task)
+    note = await lithos.create(source_task="t-1")
+    await lithos.write(id=note, access_scope="task")
+    assert (await lithos.read(note))["metadata"]["access_scope"] == "task"
+    assert "source_task" in await refused(lithos, id=note, source_task="")
+    bare = await lithos.create("Bare")
+    assert "source_task" in await refused(lithos, id=bare, access_scope="task")
+    assert (await lithos.read(bare))["version"] == 1
 
 
-async def test_enumerations_are_closed(tmp_path: Path) -> None:
+async def test_enumerations_are_closed(lithos: Lithos) -> None:
     """behaviour 38"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create()
-        for name in ("access_scope", "note_type", "status"):
-            for bad in ("other", "SHARED", "active "):
-                assert name in await refused(lithos, **{name: bad})
-                assert name in await refused(lithos, id=note, **{name: bad})
-        assert (await lithos.read(note))["version"] == 1
+    note = await lithos.create()
+    for name in ("access_scope", "note_type", "status"):
+        for bad in ("other", "SHARED", "active "):
+            assert name in await refused(lithos, **{name: bad})
+            assert name in await refused(lithos, id=note, **{name: bad})
+    assert (await lithos.read(note))["version"] == 1
 
 
-async def test_metadata_is_merged_key_by_key(tmp_path: Path) -> None:
+async def test_metadata_is_merged_key_by_key(lithos: Lithos) -> None:
     """behaviour 39"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create(metadata={"a": 1, "b": [True, None, {"x": "y"}], "gone": None})
-        steps: list[tuple[dict[str, Any], dict[str, Any]]] = [
-            ({}, {"a": 1, "b": [True, None, {"x": "y"}]}),
-            ({"metadata": {"a": "2", "c": 0.5}}, {"a": "2", "b": [True, None, {"x": "y"}], "c": 0.5}),
-            ({"metadata": {"b": None, "absent": None}}, {"a": "2", "c": 0.5}),
-            ({"metadata": {}}, {}),
-            ({"metadata": {"a": {"deep": 1}}}, {"a": {"deep": 1}}),
-            ({"metadata": {"a": {"other": 2}}}, {"a": {"other": 2}}),
-        ]
-        for change, extra in steps:
-            await lithos.write(id=note, **change)
-            assert (await lithos.read(note))["metadata"]["extra"] == extra
-        for owned in ("version", "tags", "id", "entities_extractor", "source"):
-            assert owned in await refused(lithos, metadata={owned: 1})
-        assert "blank" in await refused(lithos, metadata={" ": 1})
+    note = await lithos.create(metadata={"a": 1, "b": [True, None, {"x": "y"}], "gone": None})
+    steps: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({}, {"a": 1, "b": [True, None, {"x": "y"}]}),
+        ({"metadata": {"a": "2", "c": 0.5}}, {"a": "2", "b": [True, None, {"x": "y"}], "c": 0.5}),
+        ({"metadata": {"b": None, "absent": None}}, {"a": "2", "c": 0.5}),
+        ({"metadata": {}}, {}),
+        ({"metadata": {"a": {"deep": 1}}}, {"a": {"deep": 1}}),
+        ({"metadata": {"a": {"other": 2}}}, {"a": {"other": 2}}),
+    ]
+    for change, extra in steps:
+        await lithos.write(id=note, **change)
+        assert (await lithos.read(note))["metadata"]["extra"] == extra
+    for owned in ("version", "tags", "id", "entities_extractor", "source"):
+        assert owned in await refused(lithos, metadata={owned: 1})
+    assert "blank" in await refused(lithos, metadata={" ": 1})
 
 
-async def test_sources_are_normalised(tmp_path: Path) -> None:
+async def test_sources_are_normalised(lithos: Lithos) -> None:
     """behaviours 40, 41, 42"""
-    async with serving(tmp_path) as lithos:
-        source = await lithos.create("Source")
-        first, second = "ffffffff-0000-4000-8000-00000000000a", MISSING_ID
-        given = [f" {first.upper()} ", second, first, source]
-        answer = await lithos.write("Derived", derived_from_ids=given)
-        stored = sorted([first, second, source])
-        assert answer["warnings"] == [
-            f"derived_from_ids contains missing document: {missing}"
-            for missing in stored
-            if missing != source
-        ]
-        assert (await lithos.read(answer["id"]))["metadata"]["derived_from_ids"] == stored
-        for bad in ("not-a-uuid", "Source", "source.md", "", " ", source[:-1], "{" + source + "}"):
-            assert "derived_from_ids" in await refused(lithos, derived_from_ids=[source, bad])
-        assert "itself" in await refused(lithos, id=source, title="Source", derived_from_ids=[source.upper()])
-        assert (await lithos.write("Derived", id=answer["id"]))["warnings"] == []
+    source = await lithos.create("Source")
+    first, second = "ffffffff-0000-4000-8000-00000000000a", MISSING_ID
+    given = [f" {first.upper()} ", second, first, source]
+    answer = await lithos.write("Derived", derived_from_ids=given)
+    stored = sorted([first, second, source])
+    assert answer["warnings"] == [
+        f"derived_from_ids contains missing document: {missing}" for missing in stored if missing != source
+    ]
+    assert (await lithos.read(answer["id"]))["metadata"]["derived_from_ids"] == stored
+    for bad in ("not-a-uuid", "Source", "source.md", "", " ", source[:-1], "{" + source + "}"):
+        assert "derived_from_ids" in await refused(lithos, derived_from_ids=[source, bad])
+    assert "itself" in await refused(lithos, id=source, title="Source", derived_from_ids=[source.upper()])
+    assert (await lithos.write("Derived", id=answer["id"]))["warnings"] == []
 
 
-async def test_the_author_stays_and_others_become_contributors(tmp_path: Path) -> None:
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        created, note = clock.text, await lithos.create(agent=" ann ")
-        clock.advance(hours=1)
-        for agent in ("ann", " ann ", "bob", "bob ", "cy"):
-            await lithos.write(id=note, agent=agent)
-        read = (await lithos.read(note))["metadata"]
-        assert (read["author"], read["contributors"]) == ("ann", ["bob", "cy"])
-        assert (read["created_at"], read["updated_at"]) == (created, clock.text)
-        agents = (await lithos.call("lithos_agent_list"))["agents"]
-        assert {agent["id"] for agent in agents} == {"ann", "bob", "cy"}
+async def test_the_author_stays_and_others_become_contributors(lithos: Lithos, clock: Clock) -> None:
+    created, note = clock.text, await lithos.create(agent=" ann ")
+    clock.advance(hours=1)
+    for agent in ("ann", " ann ", "bob", "bob ", "cy"):
+        await lithos.write(id=note, agent=agent)
+    read = (await lithos.read(note))["metadata"]
+    assert (read["author"], read["contributors"]) == ("ann", ["bob", "cy"])
+    assert (read["created_at"], read["updated_at"]) == (created, clock.text)
+    agents = (await lithos.call("lithos_agent_list"))["agents"]
+    assert {agent["id"] for agent in agents} == {"ann", "bob", "cy"}
 
 
 async def test_the_content_limit_counts_bytes(tmp_path: Path) -> None:

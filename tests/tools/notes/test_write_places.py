@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import trio
 
-from tests.servers import MISSING_ID, Clock, put_note, refusal, serving
+from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
 
-async def test_creation_without_path_makes_a_root_file_named_by_the_slug(tmp_path: Path) -> None:
+async def test_creation_without_path_makes_a_root_file_named_by_the_slug(lithos: Lithos) -> None:
     """behaviours 4, 23"""
-    async with serving(tmp_path) as lithos:
-        answer = await lithos.call("lithos_write", title="Python: Tips & Tricks!", content="x", agent="a")
-        assert list(answer) == ["status", "id", "path", "version", "warnings"]
-        assert answer | {"id": ""} == {
-            "status": "created",
-            "id": "",
-            "path": "python-tips-tricks.md",
-            "version": 1,
-            "warnings": [],
-        }
-        assert lithos.files() == ["python-tips-tricks.md"]
+    answer = await lithos.call("lithos_write", title="Python: Tips & Tricks!", content="x", agent="a")
+    assert list(answer) == ["status", "id", "path", "version", "warnings"]
+    assert answer | {"id": ""} == {
+        "status": "created",
+        "id": "",
+        "path": "python-tips-tricks.md",
+        "version": 1,
+        "warnings": [],
+    }
+    assert lithos.files() == ["python-tips-tricks.md"]
 
 
 async def test_a_path_may_name_the_file_or_the_folder(tmp_path: Path) -> None:
@@ -45,34 +43,32 @@ async def test_a_path_may_name_the_file_or_the_folder(tmp_path: Path) -> None:
         assert (await lithos.read(root["id"]))["path"] == "root-file.md"
 
 
-async def test_a_folder_must_not_look_like_a_note(tmp_path: Path) -> None:
+async def test_a_folder_must_not_look_like_a_note(lithos: Lithos) -> None:
     """behaviour 6"""
-    async with serving(tmp_path) as lithos:
-        for path in ("a.md/b", "a.md/b.md", "a.md/"):
-            refusal(
-                await lithos.call("lithos_write", title="T", content="x", agent="a", path=path),
-                "invalid_input",
-            )
-        assert lithos.files() == []
+    for path in ("a.md/b", "a.md/b.md", "a.md/"):
+        refusal(
+            await lithos.call("lithos_write", title="T", content="x", agent="a", path=path),
+            "invalid_input",
+        )
+    assert lithos.files() == []
 
 
-async def test_an_occupied_file_is_never_overwritten(tmp_path: Path) -> None:
+async def test_an_occupied_file_is_never_overwritten(lithos: Lithos) -> None:
     """behaviours 7, 127"""
-    async with serving(tmp_path) as lithos:
-        first = await lithos.create("First", "The old content.", path="notes/second.md")
-        before = (lithos.knowledge / "notes/second.md").read_bytes()
-        events = lithos.events()
-        for arguments in (
-            {"path": "notes/second.md", "title": "Third"},
-            {"path": "notes", "title": "Second"},
-        ):
-            answer = await lithos.call("lithos_write", content="new", agent="a", **arguments)
-            assert "exists" in refusal(answer, "path_collision")
-            assert list(answer)[3:] == ["existing_id", "warnings"]
-            assert (answer["existing_id"], answer["warnings"]) == (first, [])
-        assert (lithos.knowledge / "notes/second.md").read_bytes() == before
-        assert lithos.events() == events
-        assert (await lithos.call("lithos_stats"))["documents"] == 1
+    first = await lithos.create("First", "The old content.", path="notes/second.md")
+    before = (lithos.knowledge / "notes/second.md").read_bytes()
+    events = lithos.events()
+    for arguments in (
+        {"path": "notes/second.md", "title": "Third"},
+        {"path": "notes", "title": "Second"},
+    ):
+        answer = await lithos.call("lithos_write", content="new", agent="a", **arguments)
+        assert "exists" in refusal(answer, "path_collision")
+        assert list(answer)[3:] == ["existing_id", "warnings"]
+        assert (answer["existing_id"], answer["warnings"]) == (first, [])
+    assert (lithos.knowledge / "notes/second.md").read_bytes() == before
+    assert lithos.events() == events
+    assert (await lithos.call("lithos_stats"))["documents"] == 1
 
 
 async def test_a_file_that_is_no_note_is_not_overwritten_either(tmp_path: Path) -> None:
@@ -89,32 +85,22 @@ async def test_a_file_that_is_no_note_is_not_overwritten_either(tmp_path: Path) 
         assert lithos.files() == ["broken.md", "plain"]
 
 
-OUTSIDE = [
-    "../x.md",
-    "a/../../x",
-    "/etc/passwd",
-    "/x.md",
-    "..",
-    "a/..",
-    ".hidden/x.md",
-    "a/.b.md",
-    "a\\..\\b",
-    "C:\\x",
-    "./a",
-]
+OUTSIDE = (
+    "../x.md", "a/../../x", "/etc/passwd", "/x.md", "..", "a/..", ".hidden/x.md", "a/.b.md", "a\\..\\b",
+    "C:\\x", "./a",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
-async def test_traversal_and_absolute_paths_are_refused(tmp_path: Path, path: str) -> None:
+async def test_traversal_and_absolute_paths_are_refused(tmp_path: Path, lithos: Lithos) -> None:
     """behaviour 8"""
     (tmp_path / "x.md").write_text("outside")
-    async with serving(tmp_path) as lithos:
+    for path in OUTSIDE:
         for answer in (
             await lithos.call("lithos_write", title="T", content="x", agent="a", path=path),
             await lithos.call("lithos_read", path=path),
         ):
-            assert "within knowledge directory" in refusal(answer, "invalid_input")
-        assert lithos.files() == []
+            assert "within knowledge directory" in refusal(answer, "invalid_input"), path
+    assert lithos.files() == []
 
 
 async def test_a_symlink_that_leads_outside_is_refused(tmp_path: Path) -> None:
@@ -139,72 +125,67 @@ async def test_a_symlink_that_leads_outside_is_refused(tmp_path: Path) -> None:
     assert (outside / "secret.md").read_text() == "# Secret\n"
 
 
-async def test_a_slug_collision_on_creation_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_slug_collision_on_creation_leaves_nothing(lithos: Lithos) -> None:
     """behaviours 12, 127"""
-    async with serving(tmp_path) as lithos:
-        first = await lithos.create("The Title")
-        events = lithos.events()
-        answer = await lithos.call(
-            "lithos_write",
-            title="the title?",
-            content="zebra",
-            agent="a",
-            path="x/y.md",
-            source_url="https://e.org",
-        )
-        assert "The Title" in refusal(answer, "slug_collision")
-        assert list(answer)[3:] == ["existing_id", "slug_collision_existing_id", "warnings"]
-        assert answer["existing_id"] == answer["slug_collision_existing_id"] == first
-        assert answer["warnings"] == []
-        assert lithos.files() == ["the-title.md"]
-        assert await lithos.found("zebra") == []
-        assert lithos.events() == events
-        await lithos.create("Other", source_url="https://e.org")
+    first = await lithos.create("The Title")
+    events = lithos.events()
+    answer = await lithos.call(
+        "lithos_write",
+        title="the title?",
+        content="zebra",
+        agent="a",
+        path="x/y.md",
+        source_url="https://e.org",
+    )
+    assert "The Title" in refusal(answer, "slug_collision")
+    assert list(answer)[3:] == ["existing_id", "slug_collision_existing_id", "warnings"]
+    assert answer["existing_id"] == answer["slug_collision_existing_id"] == first
+    assert answer["warnings"] == []
+    assert lithos.files() == ["the-title.md"]
+    assert await lithos.found("zebra") == []
+    assert lithos.events() == events
+    await lithos.create("Other", source_url="https://e.org")
 
 
-async def test_a_slug_collision_on_update_leaves_the_note_unchanged(tmp_path: Path) -> None:
+async def test_a_slug_collision_on_update_leaves_the_note_unchanged(lithos: Lithos) -> None:
     """behaviours 13, 127"""
-    async with serving(tmp_path) as lithos:
-        taken = await lithos.create("Taken")
-        note = await lithos.create("Mine", "old words", source_url="https://example.org/mine")
-        before, events = await lithos.read(note), lithos.events()
-        file = (lithos.knowledge / "mine.md").read_bytes()
-        answer = await lithos.call(
-            "lithos_write",
-            id=note,
-            title="Taken",
-            content="new",
-            agent="b",
-            source_url="https://example.org/new",
-        )
-        refusal(answer, "slug_collision")
-        assert answer["existing_id"] == taken
-        after = await lithos.read(note)
-        assert after == before | {"retrieval_count": 2}
-        assert (lithos.knowledge / "mine.md").read_bytes() == file
-        assert lithos.events() == events
-        await lithos.create("Free address", source_url="https://example.org/new")
-        duplicate = await lithos.call(
-            "lithos_write", title="Z", content="x", agent="a", source_url="https://example.org/mine"
-        )
-        assert duplicate["duplicate_of"]["id"] == note
+    taken = await lithos.create("Taken")
+    note = await lithos.create("Mine", "old words", source_url="https://example.org/mine")
+    before, events = await lithos.read(note), lithos.events()
+    file = (lithos.knowledge / "mine.md").read_bytes()
+    answer = await lithos.call(
+        "lithos_write",
+        id=note,
+        title="Taken",
+        content="new",
+        agent="b",
+        source_url="https://example.org/new",
+    )
+    refusal(answer, "slug_collision")
+    assert answer["existing_id"] == taken
+    after = await lithos.read(note)
+    assert after == before | {"retrieval_count": 2}
+    assert (lithos.knowledge / "mine.md").read_bytes() == file
+    assert lithos.events() == events
+    await lithos.create("Free address", source_url="https://example.org/new")
+    duplicate = await lithos.call(
+        "lithos_write", title="Z", content="x", agent="a", source_url="https://example.org/mine"
+    )
+    assert duplicate["duplicate_of"]["id"] == note
 
 
-async def test_parallel_slug_collisions_have_one_winner(tmp_path: Path) -> None:
+async def test_parallel_slug_collisions_have_one_winner(lithos: Lithos) -> None:
     """behaviour 12"""
     answers: list[dict[str, object]] = []
-    async with serving(tmp_path) as lithos:
 
-        async def create(path: str) -> None:
-            answers.append(
-                await lithos.call("lithos_write", title="Same", content=path, agent="a", path=path)
-            )
+    async def create(path: str) -> None:
+        answers.append(await lithos.call("lithos_write", title="Same", content=path, agent="a", path=path))
 
-        async with trio.open_nursery() as nursery:
-            for number in range(10):
-                nursery.start_soon(create, f"folder-{number}")
-        assert sorted(str(answer["status"]) for answer in answers) == ["created"] + ["error"] * 9
-        assert len(lithos.files()) == 1
+    async with trio.open_nursery() as nursery:
+        for number in range(10):
+            nursery.start_soon(create, f"folder-{number}")
+    assert sorted(str(answer["status"]) for answer in answers) == ["created"] + ["error"] * 9
+    assert len(lithos.files()) == 1
 
 
 async def test_checks_come_in_their_order(tmp_path: Path) -> None:

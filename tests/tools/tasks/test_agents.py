@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.servers import MISSING_ID, Clock, refusal, serving
+from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 
 
 async def test_registering_twice_merges(tmp_path: Path) -> None:
@@ -54,41 +54,38 @@ async def test_acting_registers_without_an_event(tmp_path: Path) -> None:
         assert (await lithos.call("lithos_agent_info", id="deletes"))["last_seen_at"] == start
 
 
-async def test_the_list_filters_and_shows_the_most_recent_first(tmp_path: Path) -> None:
+async def test_the_list_filters_and_shows_the_most_recent_first(lithos: Lithos, clock: Clock) -> None:
     """behaviour 91"""
-    clock = Clock("2026-01-01T00:00:00+00:00")
-    async with serving(tmp_path, clock=clock) as lithos:
-        for name, kind in (("a", "x"), ("b", "y"), ("c", "x")):
-            await lithos.call("lithos_agent_register", id=name, type=kind)
-            clock.advance(hours=1)
-        await lithos.write(agent="a")
-        answer = await lithos.call("lithos_agent_list")
-        assert list(answer) == ["agents", "total"]
-        assert list(answer["agents"][0]) == [
-            "id",
-            "name",
-            "type",
-            "last_seen_at",
-            "first_seen_at",
-            "metadata",
-        ]
+    for name, kind in (("a", "x"), ("b", "y"), ("c", "x")):
+        await lithos.call("lithos_agent_register", id=name, type=kind)
+        clock.advance(hours=1)
+    await lithos.write(agent="a")
+    answer = await lithos.call("lithos_agent_list")
+    assert list(answer) == ["agents", "total"]
+    assert list(answer["agents"][0]) == [
+        "id",
+        "name",
+        "type",
+        "last_seen_at",
+        "first_seen_at",
+        "metadata",
+    ]
 
-        async def ids(**filters: str) -> list[str]:
-            return [agent["id"] for agent in (await lithos.call("lithos_agent_list", **filters))["agents"]]
+    async def ids(**filters: str) -> list[str]:
+        return [agent["id"] for agent in (await lithos.call("lithos_agent_list", **filters))["agents"]]
 
-        assert await ids() == ["a", "c", "b"]
-        assert await ids(type="x") == ["a", "c"]
-        assert await ids(type="X") == []
-        assert await ids(active_since="2026-01-01T02:00:00") == ["a", "c"]
-        assert await ids(active_since="2026-01-01T03:00:01+00:00") == []
-        assert await ids(type="x", active_since="2026-01-01T04:30:00+02:00") == ["a"]
-        answer = await lithos.call("lithos_agent_list", active_since="soon")
-        assert "active_since" in refusal(answer, "invalid_input")
+    assert await ids() == ["a", "c", "b"]
+    assert await ids(type="x") == ["a", "c"]
+    assert await ids(type="X") == []
+    assert await ids(active_since="2026-01-01T02:00:00") == ["a", "c"]
+    assert await ids(active_since="2026-01-01T03:00:01+00:00") == []
+    assert await ids(type="x", active_since="2026-01-01T04:30:00+02:00") == ["a"]
+    answer = await lithos.call("lithos_agent_list", active_since="soon")
+    assert "active_since" in refusal(answer, "invalid_input")
 
 
-async def test_blank_ids_are_refused(tmp_path: Path) -> None:
+async def test_blank_ids_are_refused(lithos: Lithos) -> None:
     """behaviour 173"""
-    async with serving(tmp_path) as lithos:
-        for tool in ("lithos_agent_register", "lithos_agent_info"):
-            for blank in ("", " ", "\n"):
-                assert "id" in refusal(await lithos.call(tool, id=blank), "invalid_input")
+    for tool in ("lithos_agent_register", "lithos_agent_info"):
+        for blank in ("", " ", "\n"):
+            assert "id" in refusal(await lithos.call(tool, id=blank), "invalid_input")

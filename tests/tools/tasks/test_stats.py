@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.servers import Clock, put_note, serving
+from tests.servers import Clock, Lithos, put_note, serving
 
 KEYS = [
     "documents", "chunks", "chroma_chunk_count", "agents", "active_tasks", "open_claims", "tags",
@@ -14,15 +14,14 @@ KEYS = [
 ]  # fmt: skip
 
 
-async def test_an_empty_server_has_every_key(tmp_path: Path) -> None:
+async def test_an_empty_server_has_every_key(lithos: Lithos) -> None:
     """behaviours 140, 170"""
-    async with serving(tmp_path) as lithos:
-        stats = await lithos.call("lithos_stats")
-        assert list(stats) == KEYS
-        told = {"index_drift_detected": False, "embedding_tier": "static"}
-        assert {key: stats[key] for key in KEYS if not key.endswith("_last_updated")} == {
-            key: told.get(key, 0) for key in KEYS if not key.endswith("_last_updated")
-        }
+    stats = await lithos.call("lithos_stats")
+    assert list(stats) == KEYS
+    told = {"index_drift_detected": False, "embedding_tier": "static"}
+    assert {key: stats[key] for key in KEYS if not key.endswith("_last_updated")} == {
+        key: told.get(key, 0) for key in KEYS if not key.endswith("_last_updated")
+    }
 
 
 async def test_the_numbers_follow_the_notes(tmp_path: Path) -> None:
