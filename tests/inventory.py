@@ -6,6 +6,7 @@ Found by opening fresh databases and by reading the source, so that nothing new 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,8 @@ from lithos.stores.learning.stats import StatsStore
 from lithos.stores.manifest import Manifest
 from lithos.tools.contract.declaring import all_tools
 
+#: Several tests look at the whole package.
+parse: Final = functools.cache(ast.parse)
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 #: Rooms whose objects may live as long as the process.
 ROOMS: Final = ("actors", "catalogue", "stores", "services", "tools", "front", "app")
@@ -65,7 +68,7 @@ def tables_of(path: Path) -> Iterator[str]:
 def find_databases(package: Path) -> Iterator[str]:
     """The names of files that the source opens as databases; patterns of names (`*.db`) are none."""
     for path in sorted(package.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(".db"):
                 name = node.value.rpartition("/")[2].removesuffix(".db")
                 if name != "*":
@@ -83,7 +86,7 @@ def find_containers(package: Path) -> Iterator[str]:
 
 def containers_of(source: str) -> Iterator[str]:
     """The containers of one module, without its name."""
-    tree = ast.parse(source)
+    tree = parse(source)
     for node in tree.body:
         yield from _module_level(node)
     for node in ast.walk(tree):
@@ -196,7 +199,9 @@ def find_query_parameters(package: Path) -> Iterator[str]:
 
 def parameters_of(source: str) -> Iterator[str]:
     """The names that are looked up where a query is parsed."""
-    for function in ast.walk(ast.parse(source)):
+    if "parse_qs" not in source and "request.args" not in source:
+        return
+    for function in ast.walk(parse(source)):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         text = ast.unparse(function)

@@ -94,6 +94,7 @@ async def read_lines(stream: trio.abc.ReceiveStream, count: int) -> list[dict[st
     return [json.loads(text) for text in received.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
 )
@@ -115,6 +116,7 @@ async def test_the_official_client_works_although_tools_print(
     assert "Traceback" not in printed
 
 
+@pytest.mark.slow
 async def test_what_was_asked_before_stdin_closed_is_answered() -> None:
     async with running_server() as process:
         calls = [line(rpc("tools/call", n, name="echo", arguments={"text": str(n)})) for n in (1, 2, 3)]
@@ -124,6 +126,7 @@ async def test_what_was_asked_before_stdin_closed_is_answered() -> None:
         assert sorted(str(answer.get("id")) for answer in answers) == ["0", "1", "2", "3"]
 
 
+@pytest.mark.slow
 async def test_a_line_that_holds_too_much_is_answered_and_the_next_is_served() -> None:
     """The id is found where it stands before or after what is long; so its caller does not wait for ever."""
     many = "[" + ",".join(["{}"] * 60_000) + "]"
@@ -150,6 +153,7 @@ async def test_only_protocol_is_written_while_serving() -> None:
         assert b"".join([bytes(part) async for part in process.stdout]) == b"after the wire\n"
 
 
+@pytest.mark.slow
 async def test_an_idle_process_ends_on_sigterm_although_stdin_is_open() -> None:
     async with running_server() as process:
         await process.stdin.send_all(hello())
@@ -157,6 +161,7 @@ async def test_an_idle_process_ends_on_sigterm_although_stdin_is_open() -> None:
         process.send_signal(signal.SIGTERM)
 
 
+@pytest.mark.slow
 async def test_a_client_that_never_reads_cannot_hold_up_the_stop() -> None:
     async with running_server("--hasty") as process:
         calls = [line(rpc("tools/call", n, name="big", arguments={"size": 900_000})) for n in range(3)]
@@ -165,6 +170,7 @@ async def test_a_client_that_never_reads_cannot_hold_up_the_stop() -> None:
         process.send_signal(signal.SIGTERM)
 
 
+@pytest.mark.slow
 async def test_a_client_that_closed_stdout_ends_the_process() -> None:
     async with running_server() as process:
         await process.stdin.send_all(hello())
@@ -173,6 +179,7 @@ async def test_a_client_that_closed_stdout_ends_the_process() -> None:
         await process.stdin.send_all(line(rpc("ping", 5)))
 
 
+@pytest.mark.slow
 async def test_regular_files_work_as_stdin_and_stdout(tmp_path: Path) -> None:
     asked, answered = tmp_path / "in", tmp_path / "out"
     asked.write_bytes(hello() + line(rpc("ping", 4)).rstrip())
