@@ -11,7 +11,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from tests.inventory import parse
+from tests.inventory import nodes_of, parse
 
 PACKAGE = Path(__file__).parents[1] / "lithos"
 
@@ -48,9 +48,9 @@ def room_of(module: str) -> str | None:
     return parts[1] if len(parts) > 1 else None
 
 
-def imports_of(module: str, tree: ast.AST, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
+def imports_of(module: str, source: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
     """Every imported name with its line; `from a import b` gives `a.b`, since b may be a module."""
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -100,14 +100,13 @@ def _check_arrow(here: str | None, there: str) -> str | None:
     return None
 
 
-def broad_catches(module: str, tree: ast.AST, functions: tuple[str, ...] = ()) -> Iterator[tuple[int, str]]:
+def broad_catches(module: str, source: str) -> Iterator[tuple[int, str]]:
     """Handlers and `suppress` calls that catch everything where that is not allowed."""
-    for node in ast.iter_child_nodes(tree):
-        inside = functions
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            inside = (*functions, node.name)
-        elif isinstance(node, ast.ExceptHandler):
-            allowed = room_of(module) in CATCHING_ROOMS or bool(CATCHERS.get(module, set()) & set(functions))
+    functions = [n for n in nodes_of(source) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for node in nodes_of(source):
+        if isinstance(node, ast.ExceptHandler):
+            around = {each.name for each in functions if each.lineno <= node.lineno <= each.end_lineno}
+            allowed = room_of(module) in CATCHING_ROOMS or bool(CATCHERS.get(module, set()) & around)
             caught = _caught_names(node.type)
             if caught & {"BaseException", ""} and not _reraises(node):
                 yield node.lineno, "a handler of BaseException must end with a bare `raise`"
@@ -117,7 +116,6 @@ def broad_catches(module: str, tree: ast.AST, functions: tuple[str, ...] = ()) -
             names = {name for argument in node.args for name in _caught_names(argument)}
             if names & {"Exception", "BaseException"}:
                 yield node.lineno, "suppressing everything hides bugs"
-        yield from broad_catches(module, node, inside)
 
 
 def _called(call: ast.Call) -> str:
@@ -139,14 +137,12 @@ def _reraises(handler: ast.ExceptHandler) -> bool:
 
 def fouls(module: str, source: str, *, is_package: bool = False) -> list[str]:
     """Every broken rule of one module, with its line."""
-    tree = parse(source)
-    catches = broad_catches(module, tree) if "except" in source or "suppress" in source else ()
     found = [
         (line, why)
-        for line, target in imports_of(module, tree, is_package=is_package)
+        for line, target in imports_of(module, source, is_package=is_package)
         if (why := check_import(module, target)) is not None
     ]
-    return [f"{module}:{line}: {why}" for line, why in sorted({*found, *catches})]
+    return [f"{module}:{line}: {why}" for line, why in sorted({*found, *broad_catches(module, source)})]
 
 
 def graph_of(sources: Mapping[str, str], packages: Set[str] = frozenset()) -> dict[str, set[str]]:
@@ -154,7 +150,7 @@ def graph_of(sources: Mapping[str, str], packages: Set[str] = frozenset()) -> di
     return {
         module: {
             found
-            for _, target in imports_of(module, parse(source), is_package=module in packages)
+            for _, target in imports_of(module, source, is_package=module in packages)
             if (found := _module_in(target, sources)) is not None
         }
         for module, source in sources.items()

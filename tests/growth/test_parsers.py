@@ -191,7 +191,7 @@ def test_a_square_is_found() -> None:
     """The measure itself: it must not pass what it is there for."""
 
     def square(text: str) -> object:
-        return sum(letter == other for letter in text[::4] for other in text)
+        return sum(letter == other for letter in text[::16] for other in text)
 
     with steady():
         assert find_growth(square, single_patterns()["letter"], QUICK) is not None
