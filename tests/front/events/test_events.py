@@ -11,6 +11,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from lithos.front.events.sse import KEEPALIVE
+from lithos.front.server import serve
 from lithos.stores.sqlite import DatabaseFailed
 from tests.front.running import read_all, read_until
 from tests.front.streaming import Station, broadcasting, open_sse, station_at
@@ -171,11 +172,14 @@ async def test_a_slow_client_gets_the_queue_and_an_overflow_comment_and_loses_no
         assert station.counts.dropped == station.broadcaster.drops == 1
 
 
-async def test_a_stop_ends_streams_at_once_and_cleanly(tmp_path: Path) -> None:
+async def test_a_stop_ends_streams_at_once_and_cleanly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "STOP_GRACE", 60.0)  # longer than the patience
     async with broadcasting(tmp_path) as (station, front):
         clients = [await open_sse(front) for _ in range(3)]
         front.shutdown.set()
-        with trio.fail_after(2):
+        with trio.fail_after(30):
             for client in clients:
                 assert (await read_all(client.stream)).endswith(b"0\r\n\r\n")
         assert station.counts.dropped == 0
