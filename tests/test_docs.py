@@ -21,7 +21,7 @@ from lithos.metrics import metric_names
 from lithos.tools.contract.declaring import all_tools
 from lithos.tools.notes.search import MODES, SearchTool
 from tests.servers import Clock, Lithos, serving
-from tests.test_layers import ROOMS, imports_within
+from tests.test_layers import ROOMS, imports_within, modules
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -184,7 +184,7 @@ def unjoined(files: Sequence[str]) -> list[str]:
     reached = {
         target for module, targets in graph.items() if module.startswith("lithos.app.") for target in targets
     }
-    reached |= {module for module, source in sources.items() if "\n@tool(" in source}
+    reached |= {module for module, source in modules().items() if "\n@tool(" in source}
     found = []
     for module in ("lithos." + name.removesuffix(".py").replace("/", ".") for name in files):
         if module not in reached:
